@@ -1,0 +1,84 @@
+package schema
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Type is a config type that exists in every network.
+type Type struct {
+	ID     string
+	Name   string
+	Schema map[string]any
+}
+
+// documents holds one schema per built-in type, and in definitions.json what
+// they share.
+//
+//go:embed builtin/*.json
+var documents embed.FS
+
+// BuiltIn returns the built-in config types. Clients know them by these names
+// and ids. The schemas are complete in themselves and belong to the caller.
+func BuiltIn() []Type {
+	return []Type{
+		{"f2dd2df0-9c04-4b84-a91e-71437ac229f1", "ziti-tunneler-client.v1", document("ziti-tunneler-client.v1")},
+		{"cea49285-6c07-42cf-9f52-09a9b115c783", "ziti-tunneler-server.v1", document("ziti-tunneler-server.v1")},
+		{"g7cIWbcGg", "intercept.v1", document("intercept.v1")},
+		{"NH5p4FpGR", "host.v1", document("host.v1")},
+		{"host.v2", "host.v2", document("host.v2")},
+	}
+}
+
+// document returns a schema with the definitions that it needs. A host.v1
+// object is the terminator of host.v2.
+func document(name string) map[string]any {
+	shared := load("definitions")
+	terminator := load("host.v1")
+	delete(terminator, "$schema")
+	shared["terminator"] = terminator
+
+	doc := load(name)
+	needed := make(map[string]any)
+	gather(doc, shared, needed)
+	if len(needed) > 0 {
+		doc["definitions"] = needed
+	}
+	return doc
+}
+
+// gather copies into needed the definitions that v refers to, and those that
+// they refer to in turn.
+func gather(v any, shared, needed map[string]any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			gather(item, shared, needed)
+		}
+	case map[string]any:
+		for _, member := range v {
+			gather(member, shared, needed)
+		}
+		ref, _ := v["$ref"].(string)
+		name, ok := strings.CutPrefix(ref, "#/definitions/")
+		if ok && needed[name] == nil {
+			needed[name] = shared[name]
+			gather(shared[name], shared, needed)
+		}
+	}
+}
+
+// load reads an embedded document, which the tests prove to be well formed.
+func load(name string) map[string]any {
+	text, err := documents.ReadFile("builtin/" + name + ".json")
+	if err != nil {
+		panic(fmt.Sprintf("schema: %v", err))
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(text, &doc); err != nil {
+		panic(fmt.Sprintf("schema: built-in %s: %v", name, err))
+	}
+	return doc
+}
