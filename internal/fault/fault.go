@@ -33,6 +33,19 @@ const (
 	CodeUnavailable  Code = "UNAVAILABLE"
 	CodeTooLarge     Code = "CHANGE_TOO_LARGE"
 	CodeUnhandled    Code = "UNHANDLED"
+
+	CodeCSR     Code = "COULD_NOT_PROCESS_CSR"
+	CodePEM     Code = "COULD_NOT_PARSE_PEM_BLOCK"
+	CodePEMType Code = "EXPECTED_PEM_CERTIFICATE"
+	CodeDER     Code = "COULD_NOT_PARSE_DER_BLOCK"
+	CodeChain   Code = "CERT_FAILED_VALIDATION"
+	CodeCertPEM Code = "INVALID_CERT_PEM"
+
+	CodeReference     Code = "REFERENCED_ENTITY_NOT_FOUND"
+	CodeForeignRouter Code = "CAN_NOT_UPDATE_ROUTER"
+	CodeEnrollment    Code = "ENROLLMENT_EXISTS"
+	CodeMethodTaken   Code = "MAX_AUTHENTICATOR_METHODS_REACHED"
+	CodeAuthenticator Code = "CAN_NOT_UPDATE_AUTHENTICATOR"
 )
 
 // Error is a failure with what a caller needs to mend it. Value holds the
