@@ -7,6 +7,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 )
@@ -14,7 +15,8 @@ import (
 // Rev is a position in the log. Later positions are larger; 0 is before all.
 type Rev int64
 
-// Record is one stored value. Its key is "<kind>/<id>".
+// Record is one stored value. Its key is "<kind>/<id>". Who reads a record may
+// keep its value but not change it.
 type Record struct {
 	Key   string
 	Value []byte
@@ -27,7 +29,7 @@ const Any Rev = -1
 // Op changes one record.
 type Op struct {
 	Key   string
-	Value []byte // nil deletes
+	Value []byte // nil deletes; what is not there cannot be deleted, that is a conflict
 	Prev  Rev    // what Put expects: the record's revision, 0 for "does not exist", or Any
 }
 
@@ -40,7 +42,8 @@ type Head struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// Batch is what one Commit or Put wrote. Head is nil for a Put.
+// Batch is what one Commit or Put wrote: all of its ops, in their order, with
+// no Prev. Head is nil for a Put.
 type Batch struct {
 	Rev  Rev
 	Head *Head
@@ -55,10 +58,37 @@ type Mark struct {
 	Time time.Time
 }
 
-// Limits is what one Commit or Put may hold.
+// Limits is what one Commit or Put may hold. Bytes counts keys and values.
 type Limits struct {
 	Ops   int
 	Bytes int
+}
+
+// Check returns ErrInvalid or ErrTooLarge if ops cannot be one batch. Stores
+// check every batch before they write it.
+func (l Limits) Check(ops []Op) error {
+	if len(ops) == 0 {
+		return fmt.Errorf("%w: the batch is empty", ErrInvalid)
+	}
+	if len(ops) > l.Ops {
+		return fmt.Errorf("%w: %d ops of at most %d", ErrTooLarge, len(ops), l.Ops)
+	}
+	size := 0
+	seen := make(map[string]struct{}, len(ops))
+	for _, op := range ops {
+		if op.Key == "" {
+			return fmt.Errorf("%w: a key is empty", ErrInvalid)
+		}
+		if _, dup := seen[op.Key]; dup {
+			return fmt.Errorf("%w: key %q is repeated", ErrInvalid, op.Key)
+		}
+		seen[op.Key] = struct{}{}
+		size += len(op.Key) + len(op.Value)
+	}
+	if size > l.Bytes {
+		return fmt.Errorf("%w: %d bytes of at most %d", ErrTooLarge, size, l.Bytes)
+	}
+	return nil
 }
 
 var (
@@ -68,7 +98,13 @@ var (
 	ErrCompacted = errors.New("store: history is compacted")
 	// ErrTooLarge says that a batch exceeds Limits. Nothing was written.
 	ErrTooLarge = errors.New("store: batch exceeds the limits")
-	// ErrClosed says that the store was closed.
+	// ErrInvalid says that the call can never succeed: the batch is empty, a
+	// key in it is empty or repeated. Nothing was written.
+	ErrInvalid = errors.New("store: invalid")
+	// ErrGap says that the feed lacks something, or that the store has gone
+	// back before the revision asked for: Load again.
+	ErrGap = errors.New("store: the feed is not continuous")
+	// ErrClosed says that the store was closed before. Nothing was written.
 	ErrClosed = errors.New("store: closed")
 )
 
@@ -93,15 +129,21 @@ type Store interface {
 	Get(ctx context.Context, key string) (rec Record, ok bool, err error)
 
 	// Follow calls fn for every batch after rev, in order and without gaps,
-	// until ctx ends or fn fails. ErrCompacted means that history is gone.
+	// until ctx ends or fn fails. ErrCompacted means that history is gone,
+	// ErrGap that it is not whole.
 	Follow(ctx context.Context, rev Rev, fn func(Batch) error) error
 
-	// Compact forgets history up to rev.
+	// Compact forgets history up to rev: from there Follow still works, from
+	// before it does not. A revision not reached yet is ErrInvalid.
 	Compact(ctx context.Context, rev Rev) error
 
 	// Snapshot writes a copy of everything at one revision.
 	Snapshot(ctx context.Context, w io.Writer) error
 
+	// Limits is what one batch may hold.
 	Limits() Limits
+
+	// Close waits for writes under way, within reason, and ends all else
+	// with ErrClosed.
 	Close() error
 }

@@ -1,0 +1,120 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// noise is, in part, what etcd warns of although it is as it should be here.
+var noise = []string{
+	// we listen nowhere
+	"Running http and grpc server on single port. This is not recommended for production.",
+	// our limits are meant
+	"exceeded recommended request limit",
+	// a new member says so until its first snapshot
+	"Failed to detect schema version",
+	"failed to update storage version",
+	"since there are still pending configuration changes to apply",
+	// the caller gets the error, and it is often one to expect
+	"failed to apply request",
+	"failed to receive from snapshot stream; closing",
+	"retrying of unary invoker failed",
+	"streamer failed to create ClientStream",
+}
+
+// bridge takes etcd's log to slog, from warnings on.
+type bridge struct {
+	log *slog.Logger
+	// fail is told why etcd cannot go on. etcd would end the process or
+	// panic; here only the goroutine ends.
+	fail func(error)
+	// closing is set when etcd is asked to stop. All it then complains of is
+	// that it stops.
+	closing atomic.Bool
+}
+
+func (b *bridge) logger() *zap.Logger {
+	return zap.New(core{b, b.log}, zap.WithFatalHook(b), zap.WithPanicHook(b))
+}
+
+// OnWrite is what happens after an entry that would have ended the process.
+func (b *bridge) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
+	var text strings.Builder
+	text.WriteString(ce.Message)
+	for _, a := range attrs(fields) {
+		fmt.Fprintf(&text, ", %s: %v", a.Key, a.Value)
+	}
+	b.fail(fmt.Errorf("%w: %s", ErrFailed, text.String()))
+	runtime.Goexit()
+}
+
+// core is the zapcore.Core of a bridge, with the attributes of its log.
+type core struct {
+	*bridge
+	log *slog.Logger
+}
+
+func (c core) Enabled(l zapcore.Level) bool {
+	return l >= zapcore.WarnLevel && c.log.Enabled(context.Background(), level(l))
+}
+
+func (c core) With(fields []zapcore.Field) zapcore.Core {
+	return core{c.bridge, slog.New(c.log.Handler().WithAttrs(attrs(fields)))}
+}
+
+func (c core) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	fatal := e.Level > zapcore.ErrorLevel
+	known := func(part string) bool { return strings.Contains(e.Message, part) }
+	if !c.Enabled(e.Level) || !fatal && (c.closing.Load() || slices.ContainsFunc(noise, known)) {
+		return ce
+	}
+	return ce.AddCore(e, c)
+}
+
+func (c core) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	c.log.LogAttrs(context.Background(), level(e.Level), "etcd: "+e.Message, attrs(fields)...)
+	return nil
+}
+
+func (c core) Sync() error { return nil }
+
+func level(l zapcore.Level) slog.Level {
+	switch {
+	case l >= zapcore.ErrorLevel:
+		return slog.LevelError
+	case l == zapcore.WarnLevel:
+		return slog.LevelWarn
+	case l == zapcore.InfoLevel:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+func attrs(fields []zapcore.Field) []slog.Attr {
+	out := make([]slog.Attr, 0, len(fields))
+	for _, f := range fields {
+		enc := zapcore.NewMapObjectEncoder()
+		f.AddTo(enc)
+		for k, v := range enc.Fields {
+			out = append(out, slog.Any(k, shorten(v)))
+		}
+	}
+	return out
+}
+
+// shorten cuts texts: of a slow request etcd logs every key.
+func shorten(v any) any {
+	const most = 300
+	if s, ok := v.(string); ok && len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return v
+}
