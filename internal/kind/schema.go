@@ -1,0 +1,175 @@
+package kind
+
+import (
+	"math"
+	"slices"
+)
+
+// Schema is a JSON schema in the dialect of OpenAPI 3.0.
+type Schema = map[string]any
+
+// RefTo points at a named schema of the document.
+func RefTo(name string) Schema { return Schema{"$ref": "#/components/schemas/" + name} }
+
+// ListOf is the schema of a list.
+func ListOf(items Schema) Schema { return Schema{"type": "array", "items": items} }
+
+// BodySchema describes the bodies of a shape. It is what clients should send:
+// Apply also takes an empty text for a default and a date-time without an
+// offset, and ignores whatever is in members of another variant.
+func (d *Def) BodySchema(shape Shape) Schema { return bodySchema(d.Fields, shape) }
+
+// BodySchema describes the bodies that the input reads.
+func (in *Input[T]) BodySchema() Schema { return bodySchema(in.Fields, Create) }
+
+// bodySchema describes an object with the fields that bodies may set.
+func bodySchema(fields []*Field, shape Shape) Schema {
+	o := object{}
+	for _, f := range fields {
+		if !f.settable(shape) {
+			continue
+		}
+		s, required := f.shaped(shape), f.Required&shape != 0
+		if f.initial.IsValid() {
+			s["default"] = f.initial.Interface()
+		}
+		if !required || f.Nullable {
+			s["nullable"] = true
+		}
+		o.add(f.last, s, required && f.When == "")
+	}
+	return o.schema()
+}
+
+// answerSchema describes an object with the fields that answers show.
+func answerSchema(fields []*Field) Schema {
+	o := object{}
+	for _, f := range fields {
+		if !f.Secret && !f.Hidden {
+			o.add(f.shownAs(), f.Schema(), !f.leftOut())
+		}
+	}
+	return o.schema()
+}
+
+// object collects the members of an object's schema.
+type object struct {
+	props    Schema
+	required []string
+}
+
+func (o *object) add(name string, s Schema, required bool) {
+	if o.props == nil {
+		o.props = Schema{}
+	}
+	o.props[name] = s
+	if required {
+		o.required = append(o.required, name)
+	}
+}
+
+func (o *object) schema() Schema {
+	s := Schema{"type": "object"}
+	if o.props != nil {
+		s["properties"] = o.props
+	}
+	if o.required != nil {
+		slices.Sort(o.required)
+		s["required"] = o.required
+	}
+	return s
+}
+
+// answer stands for no shape of body.
+const answer Shape = 0
+
+// Schema describes the field as answers show it. They promise no range: it
+// binds what is sent, and a field that nobody sent is outside of it.
+func (f *Field) Schema() Schema {
+	s := f.shaped(answer)
+	if f.Nullable || f.optional() && !f.Omit {
+		s["nullable"] = true
+	}
+	return s
+}
+
+// shaped describes the field's values in bodies of a shape or in answers.
+func (f *Field) shaped(shape Shape) Schema {
+	switch f.Form {
+	case Text:
+		if shape == answer && f.mayBeEmpty() {
+			return Schema{"type": "string"}
+		}
+		return f.bounded(shape, f.textSchema(), "minLength", "maxLength")
+	case Bool:
+		return Schema{"type": "boolean"}
+	case Int:
+		return f.bounded(shape, Schema{"type": "integer"}, "minimum", "maximum")
+	case Time:
+		return Schema{"type": "string", "format": "date-time"}
+	case Bytes:
+		return Schema{"type": "string", "format": "byte"}
+	case Texts:
+		return f.bounded(shape, ListOf(f.textSchema()), "minItems", "maxItems")
+	case Struct:
+		return f.memberSchema(shape)
+	case Structs:
+		if shape != answer {
+			shape = Create // lists are never merged
+		}
+		return f.bounded(shape, ListOf(f.memberSchema(shape)), "minItems", "maxItems")
+	case Map:
+		return Schema{"type": "object", "additionalProperties": f.elementSchema(shape)}
+	case Marks:
+		return Schema{"type": "object", "additionalProperties": Schema{
+			"nullable": true, "anyOf": []any{Schema{"type": "string"}, Schema{"type": "boolean"}},
+		}}
+	}
+	return Schema{"type": "object"}
+}
+
+// mayBeEmpty reports whether answers can show an empty text, which no enum
+// or format allows.
+func (f *Field) mayBeEmpty() bool {
+	return f.Required&Create == 0 && f.Default == "" && !f.Omit && !f.Nullable
+}
+
+func (f *Field) memberSchema(shape Shape) Schema {
+	if shape == answer {
+		return answerSchema(f.Members)
+	}
+	return bodySchema(f.Members, shape)
+}
+
+// elementSchema describes the values of a map.
+func (f *Field) elementSchema(shape Shape) Schema {
+	switch f.element() {
+	case Bool:
+		return Schema{"type": "boolean"}
+	case Int:
+		return f.bounded(shape, Schema{"type": "integer"}, "minimum", "maximum")
+	}
+	return f.textSchema()
+}
+
+func (f *Field) textSchema() Schema {
+	s := Schema{"type": "string"}
+	if len(f.Enum) > 0 {
+		s["enum"] = f.Enum
+	}
+	if format, ok := formats[f.Format]; ok {
+		s["format"] = format.schema
+	}
+	return s
+}
+
+// bounded adds the field's range to the schema of a body.
+func (f *Field) bounded(shape Shape, s Schema, lo, hi string) Schema {
+	if f.Limited && shape != answer {
+		s[lo] = f.Min
+		if f.Max != math.MaxInt64 {
+			s[hi] = f.Max
+		}
+	}
+	return s
+}

@@ -1,0 +1,96 @@
+package kind
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Set is the kinds of one program and what they say of each other.
+type Set struct {
+	Defs      []*Def
+	byName    map[string]*Def
+	referrers map[string][]Referrer
+}
+
+// Referrer is a field whose values are ids of another kind.
+type Referrer struct {
+	Def   *Def
+	Field *Field
+}
+
+// NewSet joins kinds. It panics when two have one name or a reference leads
+// nowhere.
+func NewSet(defs ...*Def) *Set {
+	s := &Set{Defs: defs, byName: map[string]*Def{}, referrers: map[string][]Referrer{}}
+	for _, d := range defs {
+		if s.byName[d.Name] != nil {
+			panic(fmt.Sprintf("kind: two kinds are called %q", d.Name))
+		}
+		s.byName[d.Name] = d
+	}
+	for _, d := range defs {
+		s.link(d)
+		s.checkColumns(d)
+	}
+	return s
+}
+
+// link notes to which kinds the fields of d refer.
+func (s *Set) link(d *Def) {
+	for _, ix := range d.Indexes {
+		target := ix.field.target()
+		if target == "" {
+			continue
+		}
+		if s.byName[target] == nil {
+			misdeclared(d.typ, ix.Name, "refers to unknown kind %q", target)
+		}
+		s.referrers[target] = append(s.referrers[target], Referrer{d, ix.field})
+	}
+}
+
+// checkColumns panics if two members of an answer have one name.
+func (s *Set) checkColumns(d *Def) {
+	taken := map[string]bool{}
+	for _, col := range s.Columns(d) {
+		if taken[col.Name] {
+			panic(fmt.Sprintf("kind: answers of %s have two members %q", d.typ, col.Name))
+		}
+		taken[col.Name] = true
+	}
+}
+
+// Named returns the kind with a name, or nil.
+func (s *Set) Named(name string) *Def { return s.byName[name] }
+
+// Referrers lists the fields that may hold ids of the kind.
+func (s *Set) Referrers(d *Def) []Referrer { return s.referrers[d.Name] }
+
+// target is the kind whose ids the field holds, if any.
+func (f *Field) target() string {
+	if f.Roles != "" {
+		return f.Roles
+	}
+	return f.Ref
+}
+
+// Holders returns the ids of the records that refer to id.
+func (rf Referrer) Holders(r Reader, id string) []string {
+	var ids []string
+	for rec := range r.Select(rf.Def, rf.Field.Name, rf.Field.refKey(id)) {
+		ids = append(ids, rec.Base().ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Drop removes the reference to id from a copy of a holder.
+func (rf Referrer) Drop(rec Record, id string) { rf.Field.drop(rec, id) }
+
+// OnDelete says what a delete of the target does to a holder.
+func (rf Referrer) OnDelete() OnDelete {
+	if rf.Field.Roles != "" {
+		return Clear
+	}
+	return rf.Field.OnDelete
+}
