@@ -1,0 +1,51 @@
+// Package cow holds the containers that snapshots are made of: an ordered tree
+// and a set of bitmaps, both copied in constant time and shared until written.
+// It is the only user of the B-tree and bitmap libraries and imports nothing
+// of ours.
+//
+// A container has one writer. A copy may be written while its original is
+// read, but only the writer may copy: the libraries mark the original when it
+// is copied.
+package cow
+
+import (
+	"iter"
+
+	"github.com/tidwall/btree"
+)
+
+// Tree is an ordered set.
+type Tree[T any] struct {
+	tree *btree.BTreeG[T]
+}
+
+// NewTree returns an empty tree in the order of less.
+func NewTree[T any](less func(a, b T) bool) Tree[T] {
+	return Tree[T]{btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})}
+}
+
+// Copy returns a tree that may be written without the original noticing.
+func (t Tree[T]) Copy() Tree[T] { return Tree[T]{t.tree.IsoCopy()} }
+
+// Set adds an item, or replaces the one equal to it.
+func (t Tree[T]) Set(item T) { t.tree.Set(item) }
+
+// Delete removes the item equal to this one.
+func (t Tree[T]) Delete(item T) { t.tree.Delete(item) }
+
+// Get returns the item equal to this one.
+func (t Tree[T]) Get(item T) (T, bool) { return t.tree.Get(item) }
+
+// Len is the number of items.
+func (t Tree[T]) Len() int { return t.tree.Len() }
+
+// All yields every item in order.
+func (t Tree[T]) All() iter.Seq[T] { return t.tree.Scan }
+
+// Backward yields every item in reverse order.
+func (t Tree[T]) Backward() iter.Seq[T] { return t.tree.Reverse }
+
+// From yields the items from the first that is not less than pivot.
+func (t Tree[T]) From(pivot T) iter.Seq[T] {
+	return func(yield func(T) bool) { t.tree.Ascend(pivot, yield) }
+}

@@ -1,0 +1,125 @@
+package state
+
+import (
+	"iter"
+	"slices"
+
+	"netkeep/internal/filter"
+	"netkeep/internal/kind"
+)
+
+// Query returns a page of the records of a kind that match q, and how many
+// match in all. It uses an index where the query allows.
+func (s *Snapshot) Query(d *kind.Def, q *filter.Query[kind.Record], p filter.Page) ([]kind.Record, int64) {
+	t := s.table(d)
+	if choice, ok := t.plan(q.Needs()); ok {
+		return q.Select(filter.Rows[kind.Record]{Seq: t.lookUp(choice)}, p)
+	}
+	seq, ordered := t.scan(q.Sort())
+	return q.Select(filter.Rows[kind.Record]{Seq: seq, Ordered: ordered}, p)
+}
+
+// terms are equalities of which every record that a query selects satisfies
+// one.
+type terms = []filter.Term[kind.Record]
+
+// plan picks the choice to look up, if the indexes can answer one of them.
+// Unique fields are best: they find one record a value.
+func (t *table) plan(choices []terms) (best terms, ok bool) {
+	for _, choice := range choices {
+		if slices.ContainsFunc(choice, unfiled) {
+			continue
+		}
+		if !slices.ContainsFunc(choice, t.repeated) {
+			return choice, true
+		}
+		if !ok {
+			best, ok = choice, true
+		}
+	}
+	return best, ok
+}
+
+// unfiled reports whether an index leaves records out that satisfy the term:
+// none has those with an empty text.
+func unfiled(term filter.Term[kind.Record]) bool {
+	return slices.ContainsFunc(term.Values, func(v filter.Value) bool { return v.String() == "" })
+}
+
+// repeated reports whether several records may have one value of the field.
+func (t *table) repeated(term filter.Term[kind.Record]) bool {
+	index := term.Symbol.Index
+	return index != byID && !t.def.Indexes[t.slot(index)].Unique
+}
+
+// byID stands for the records themselves where an index is named.
+const byID = "id"
+
+// lookUp yields the records that satisfy one of the terms, each once.
+func (t *table) lookUp(choice terms) iter.Seq[kind.Record] {
+	return func(yield func(kind.Record) bool) {
+		seen := map[string]bool{}
+		for _, term := range choice {
+			for _, v := range term.Values {
+				for rec := range t.equal(term.Symbol.Index, v.String()) {
+					id := rec.Base().ID
+					if seen[id] {
+						continue
+					}
+					seen[id] = true
+					if !yield(rec) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func (t *table) equal(index, key string) iter.Seq[kind.Record] {
+	if index != byID {
+		return t.filed(index, key)
+	}
+	return func(yield func(kind.Record) bool) {
+		if r := t.get(key); r != nil {
+			yield(r.rec)
+		}
+	}
+}
+
+// scan yields every record, in the order asked for if an index has it.
+func (t *table) scan(orders []filter.Order[kind.Record]) (seq iter.Seq[kind.Record], ordered bool) {
+	if len(orders) == 0 {
+		return t.all(), true
+	}
+	first := orders[0] // the others decide nothing if it differs everywhere
+	switch {
+	case first.Symbol.Index == "":
+		return t.all(), false
+	case first.Symbol.Index != byID:
+		return t.scanIndex(t.slot(first.Symbol.Index), first.Desc)
+	case first.Desc:
+		return records(t.rows.Backward()), true
+	}
+	return t.all(), true
+}
+
+// scanIndex yields every record in the order of an index, if it holds all of
+// them under keys of their own.
+func (t *table) scanIndex(i int, desc bool) (seq iter.Seq[kind.Record], ordered bool) {
+	tree := t.indexes[i]
+	if !t.def.Indexes[i].Unique || tree.Len() != t.rows.Len() {
+		return t.all(), false
+	}
+	entries := tree.All()
+	if desc {
+		entries = tree.Backward()
+	}
+	return func(yield func(kind.Record) bool) {
+		for e := range entries {
+			if !yield(e.row.rec) {
+				return
+			}
+		}
+	}, true
+}
