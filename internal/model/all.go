@@ -1,0 +1,32 @@
+// Package model is the network's kinds, one file each, and the rules that
+// need only records. It imports kind, schema and fault, and must not import
+// state: it sees the write in progress through kind.Reader and kind.Writer.
+package model
+
+import "netkeep/internal/kind"
+
+// All is every kind, in the order in which references between them are best
+// read.
+var All = kind.NewSet(
+	CAs.Def,
+	ExtJWTSigners.Def,
+	AuthPolicies.Def,
+	IdentityTypes.Def,
+	Identities.Def,
+	Authenticators.Def,
+	Enrollments.Def,
+	ConfigTypes.Def,
+	Configs.Def,
+	Services.Def,
+	ServiceConfigs.Def,
+	Routers.Def,
+	EdgeRouters.Def,
+	Terminators.Def,
+	PostureCheckTypes.Def,
+	PostureChecks.Def,
+	ServicePolicies.Def,
+	EdgeRouterPolicies.Def,
+	ServiceEdgeRouterPolicies.Def,
+	APISessions.Def,
+	Sessions.Def,
+)

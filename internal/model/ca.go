@@ -1,0 +1,99 @@
+package model
+
+import (
+	"crypto/x509"
+
+	"netkeep/internal/fault"
+	"netkeep/internal/kind"
+	"netkeep/internal/pki"
+)
+
+// CA is a certificate authority of somebody else, whose certificates may
+// enroll and authenticate once it is verified.
+type CA struct {
+	kind.Meta
+
+	Name                      string           `json:"name" kind:"required,unique,range=1..256"`
+	CertPEM                   string           `json:"certPem" kind:"required=create,fixed,nofilter"`
+	Fingerprint               string           `json:"fingerprint" kind:"server,index"`
+	IsVerified                bool             `json:"isVerified" kind:"server"`
+	VerificationToken         string           `json:"verificationToken" kind:"server,omit"`
+	IsAuthEnabled             bool             `json:"isAuthEnabled" kind:"required"`
+	IsAutoCAEnrollmentEnabled bool             `json:"isAutoCaEnrollmentEnabled" kind:"required"`
+	IsOTTCAEnrollmentEnabled  bool             `json:"isOttCaEnrollmentEnabled" kind:"required"`
+	IdentityRoles             []string         `json:"identityRoles" kind:"required,nofilter"`
+	IdentityNameFormat        string           `json:"identityNameFormat" kind:"required=replace,default=[caName]-[commonName],nofilter"`
+	ExternalIDClaim           *ExternalIDClaim `json:"externalIdClaim" kind:"omit,nofilter"`
+}
+
+// ExternalIDClaim says where in a certificate an identity's external id is.
+type ExternalIDClaim struct {
+	Location        string `json:"location" kind:"required,enum=COMMON_NAME|SAN_URI|SAN_EMAIL"`
+	Matcher         string `json:"matcher" kind:"required,enum=ALL|PREFIX|SUFFIX|SCHEME"`
+	MatcherCriteria string `json:"matcherCriteria" kind:"required,nullable"`
+	Parser          string `json:"parser" kind:"required,enum=NONE|SPLIT"`
+	ParserCriteria  string `json:"parserCriteria" kind:"required,nullable"`
+	Index           int    `json:"index" kind:"required,range=0..1000"`
+}
+
+// CAs is the kind.
+var CAs = kind.Define(kind.Spec[CA]{
+	Name: "ca",
+	Path: "cas",
+	Doc:  "Register a certificate authority of somebody else. It counts for nothing until it is verified.",
+})
+
+// maxCertificates bounds the chain that a CA is registered with.
+const maxCertificates = 10
+
+// Fill recognises the certificate.
+func (c *CA) Fill() {
+	if cert, err := c.Certificate(); err == nil {
+		c.Fingerprint = pki.Fingerprint(cert)
+	}
+}
+
+// Check refuses what is not the certificate of a new CA.
+func (c *CA) Check(r kind.Reader, _ *CA) error {
+	cert, err := c.Certificate()
+	if err != nil {
+		return fault.Invalid("certPem", "must be a PEM certificate: "+err.Error(), nil)
+	}
+	if !cert.IsCA {
+		return fault.Invalid("certPem", "must be the certificate of a CA", cert.Subject.String())
+	}
+	for other := range CAs.Select(r, "fingerprint", c.Fingerprint) {
+		if other.ID != c.ID {
+			return fault.Invalid("certPem", "is registered already, as "+other.Name, c.Fingerprint)
+		}
+	}
+	for _, role := range c.IdentityRoles {
+		if role == "" || role[0] == '#' || role[0] == '@' {
+			return fault.Invalid("identityRoles", "must be plain texts that do not start with # or @", role)
+		}
+	}
+	return c.ExternalIDClaim.check()
+}
+
+// Certificate returns the CA's own certificate, the first in its PEM.
+func (c *CA) Certificate() (*x509.Certificate, error) {
+	certs, err := pki.ParseCertificates([]byte(c.CertPEM), maxCertificates)
+	if err != nil {
+		return nil, err
+	}
+	return certs[0], nil
+}
+
+func (x *ExternalIDClaim) check() error {
+	switch {
+	case x == nil:
+		return nil
+	case x.Matcher == "SCHEME" && x.Location != "SAN_URI":
+		return fault.On(fault.CodeReference, "externalIdClaim.matcher", "must not be SCHEME unless the location is SAN_URI", x.Matcher)
+	case x.Matcher != "ALL" && x.MatcherCriteria == "":
+		return fault.Invalid("externalIdClaim.matcherCriteria", "is required by the matcher "+x.Matcher, nil)
+	case x.Parser == "SPLIT" && x.ParserCriteria == "":
+		return fault.Invalid("externalIdClaim.parserCriteria", "is required by the parser SPLIT", nil)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package model
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"netkeep/internal/fault"
+	"netkeep/internal/kind"
+	"netkeep/internal/schema"
+)
+
+// Config is data of a config type, attached to services.
+type Config struct {
+	kind.Meta
+
+	Name         string         `json:"name" kind:"required,unique,range=1..256"`
+	ConfigTypeID string         `json:"configTypeId" kind:"required=create,fixed,ref=config-type:restrict,as=configType,alias=type"`
+	Data         jsontext.Value `json:"data" kind:"required"`
+}
+
+// Configs is the kind.
+var Configs = kind.Define(kind.Spec[Config]{
+	Name: "config",
+	Path: "configs",
+	Doc:  "Create a config: data of a config type, attached to services.",
+})
+
+// Check judges the data by the type's schema.
+func (c *Config) Check(r kind.Reader, _ *Config) error {
+	typ, ok := ConfigTypes.Get(r, c.ConfigTypeID)
+	if !ok {
+		return fault.Invalid("type", "must be the id of a config type", c.ConfigTypeID)
+	}
+	s, err := typ.compile("type")
+	if err != nil {
+		return err
+	}
+	return c.matches(s)
+}
+
+// matches reports where the data differs from what the schema asks for.
+func (c *Config) matches(s *schema.Schema) error {
+	data, err := decodeObject(c.Data)
+	if err != nil {
+		return fault.Invalid("data", "must be an object", nil)
+	}
+	return s.Accepts("data", data)
+}

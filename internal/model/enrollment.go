@@ -1,0 +1,60 @@
+package model
+
+import (
+	"time"
+
+	"netkeep/internal/fault"
+	"netkeep/internal/kind"
+)
+
+// The ways to enroll.
+const (
+	MethodOTT   = "ott"
+	MethodOTTCA = "ottca"
+	MethodErOTT = "erott"
+	MethodTrOTT = "trott"
+	MethodCA    = "ca"
+)
+
+// Enrollment lets whoever holds its token become an identity or router.
+type Enrollment struct {
+	kind.Meta
+
+	Method          string    `json:"method" kind:"server,nofilter"`
+	Token           string    `json:"token" kind:"server,unique"`
+	JWT             string    `json:"jwt" kind:"server,omit,nofilter"`
+	ExpiresAt       time.Time `json:"expiresAt" kind:"server,nofilter"`
+	IdentityID      string    `json:"identityId" kind:"server,omit,ref=identity:cascade,as=identity,alias=identity"`
+	EdgeRouterID    string    `json:"edgeRouterId" kind:"server,omit,ref=edge-router:cascade,as=edgeRouter,alias=edgeRouter"`
+	TransitRouterID string    `json:"transitRouterId" kind:"server,omit,ref=router:cascade,as=transitRouter,alias=transitRouter"`
+	CAID            string    `json:"caId" kind:"server,nullable,ref=ca:cascade"`
+	Username        string    `json:"username" kind:"server,omit,nofilter"`
+}
+
+// Enrollments is the kind.
+var Enrollments = kind.Define(kind.Spec[Enrollment]{
+	Name: "enrollment",
+	Path: "enrollments",
+	Doc:  "Create an enrollment: a token that makes its holder an identity.",
+})
+
+// Subject is who the enrollment is for.
+func (e *Enrollment) Subject() string {
+	return e.IdentityID + e.EdgeRouterID + e.TransitRouterID
+}
+
+// Check allows one outstanding enrollment of a method for each subject.
+func (e *Enrollment) Check(r kind.Reader, _ *Enrollment) error {
+	if _, ok := Identities.Get(r, e.IdentityID); e.IdentityID != "" && !ok {
+		return fault.On(fault.CodeReference, "identityId", "no identity with this id", e.IdentityID)
+	}
+	if _, ok := CAs.Get(r, e.CAID); e.CAID != "" && !ok {
+		return fault.On(fault.CodeReference, "caId", "no CA with this id", e.CAID)
+	}
+	for other := range Enrollments.Select(r, "identityId", e.IdentityID) {
+		if e.IdentityID != "" && other.ID != e.ID && other.Method == e.Method {
+			return fault.On(fault.CodeEnrollment, "method", "is outstanding for this identity already; refresh or delete that enrollment", e.Method)
+		}
+	}
+	return nil
+}

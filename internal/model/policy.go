@@ -1,0 +1,73 @@
+package model
+
+import (
+	"netkeep/internal/kind"
+)
+
+// The semantics of a policy's role lists.
+const (
+	AllOf = "AllOf"
+	AnyOf = "AnyOf"
+)
+
+// The types of service policies and sessions.
+const (
+	Dial = "Dial"
+	Bind = "Bind"
+)
+
+// ServicePolicy lets identities dial or host services.
+type ServicePolicy struct {
+	kind.Meta
+
+	Name              string   `json:"name" kind:"required,unique,range=1..256"`
+	Semantic          string   `json:"semantic" kind:"required,enum=AllOf|AnyOf"`
+	Type              string   `json:"type" kind:"required,enum=Dial|Bind"`
+	IdentityRoles     []string `json:"identityRoles" kind:"roles=identity"`
+	ServiceRoles      []string `json:"serviceRoles" kind:"roles=service"`
+	PostureCheckRoles []string `json:"postureCheckRoles" kind:"roles=posture-check"`
+}
+
+// ServicePolicies is the kind.
+var ServicePolicies = kind.Define(kind.Spec[ServicePolicy]{
+	Name:  "service-policy",
+	Path:  "service-policies",
+	Doc:   "Create a service policy: which identities may dial or host which services.",
+	Links: []string{"identities", "posture-checks", "services"},
+})
+
+// EdgeRouterPolicy lets identities connect to edge routers.
+type EdgeRouterPolicy struct {
+	kind.Meta
+
+	Name            string   `json:"name" kind:"required,unique,range=1..256"`
+	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf"`
+	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router"`
+	IdentityRoles   []string `json:"identityRoles" kind:"roles=identity"`
+}
+
+// EdgeRouterPolicies is the kind.
+var EdgeRouterPolicies = kind.Define(kind.Spec[EdgeRouterPolicy]{
+	Name:  "edge-router-policy",
+	Path:  "edge-router-policies",
+	Doc:   "Create an edge router policy: which identities may connect to which edge routers.",
+	Links: []string{"edge-routers", "identities"},
+})
+
+// ServiceEdgeRouterPolicy lets services be used through edge routers.
+type ServiceEdgeRouterPolicy struct {
+	kind.Meta
+
+	Name            string   `json:"name" kind:"required,unique,range=1..256"`
+	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf"`
+	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router"`
+	ServiceRoles    []string `json:"serviceRoles" kind:"roles=service"`
+}
+
+// ServiceEdgeRouterPolicies is the kind.
+var ServiceEdgeRouterPolicies = kind.Define(kind.Spec[ServiceEdgeRouterPolicy]{
+	Name:  "service-edge-router-policy",
+	Path:  "service-edge-router-policies",
+	Doc:   "Create a service edge router policy: which services may be used through which edge routers.",
+	Links: []string{"edge-routers", "services"},
+})

@@ -1,0 +1,56 @@
+package model
+
+import (
+	"github.com/go-json-experiment/json"
+
+	"netkeep/internal/kind"
+	"netkeep/internal/schema"
+)
+
+// Seed adds the records that every network has. It leaves those alone that
+// are already there, so that it may run at every start.
+func Seed(w kind.Writer) error {
+	for _, name := range []string{"Device", "Router", "Service", "User"} {
+		if err := seed(w, IdentityTypes, &IdentityType{Meta: kind.Meta{ID: name, System: true}, Name: name}); err != nil {
+			return err
+		}
+	}
+	for _, t := range postureCheckTypes() {
+		if err := seed(w, PostureCheckTypes, t); err != nil {
+			return err
+		}
+	}
+	if err := seed(w, AuthPolicies, defaultAuthPolicy()); err != nil {
+		return err
+	}
+	for _, t := range schema.BuiltIn() {
+		doc, err := json.Marshal(t.Schema, json.Deterministic(true))
+		if err != nil {
+			return err
+		}
+		if err := seed(w, ConfigTypes, &ConfigType{Meta: kind.Meta{ID: t.ID}, Name: t.Name, Schema: doc}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func seed[T any](w kind.Writer, k *kind.Kind[T], rec *T) error {
+	if _, there := k.Get(w, any(rec).(kind.Record).Base().ID); there {
+		return nil
+	}
+	return k.Create(w, rec)
+}
+
+// defaultAuthPolicy allows every method and asks for no further factor.
+func defaultAuthPolicy() *AuthPolicy {
+	return &AuthPolicy{
+		Meta: kind.Meta{ID: DefaultAuthPolicy},
+		Name: "Default",
+		Primary: AuthPrimary{
+			Cert:   AuthCert{Allowed: true, AllowExpiredCerts: true},
+			UPDB:   AuthUPDB{Allowed: true, MinPasswordLength: MinPassword},
+			ExtJWT: AuthExtJWT{Allowed: true, AllowedSigners: []string{}},
+		},
+	}
+}

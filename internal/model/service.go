@@ -1,0 +1,55 @@
+package model
+
+import (
+	"slices"
+
+	"netkeep/internal/fault"
+	"netkeep/internal/kind"
+)
+
+// Service is something that identities dial or host through the network.
+type Service struct {
+	kind.Meta
+
+	Name               string   `json:"name" kind:"required,unique,range=1..256"`
+	EncryptionRequired bool     `json:"encryptionRequired" kind:"required=create,fixed"`
+	TerminatorStrategy string   `json:"terminatorStrategy" kind:"default=smartrouting"`
+	RoleAttributes     []string `json:"roleAttributes" kind:"attributes"`
+	Configs            []string `json:"configs" kind:"ref=config:clear"`
+}
+
+// Services is the kind.
+var Services = kind.Define(kind.Spec[Service]{
+	Name:  "service",
+	Path:  "services",
+	Doc:   "Create a service: something that identities dial or host through the network.",
+	Links: []string{"configs", "service-edge-router-policies", "service-policies", "terminators"},
+})
+
+// strategies are the ways in which a terminator is picked.
+var strategies = []string{"smartrouting", "weighted", "random", "sticky"}
+
+// Check refuses an unknown strategy and two configs of one type.
+func (s *Service) Check(r kind.Reader, _ *Service) error {
+	if !slices.Contains(strategies, s.TerminatorStrategy) {
+		return fault.On(fault.CodeNotFound, "terminatorStrategy", "must be smartrouting, weighted, random or sticky", s.TerminatorStrategy)
+	}
+	return oneConfigPerType(r, s.Configs)
+}
+
+// oneConfigPerType refuses two configs of a type: a client could not tell
+// which to use.
+func oneConfigPerType(r kind.Reader, ids []string) error {
+	seen := map[string]string{}
+	for _, id := range ids {
+		c, ok := Configs.Get(r, id)
+		if !ok {
+			continue // the ref rule refuses it
+		}
+		if other, taken := seen[c.ConfigTypeID]; taken {
+			return fault.Invalid("configs", "must hold one config of a type; two are of the same", []string{other, id})
+		}
+		seen[c.ConfigTypeID] = id
+	}
+	return nil
+}
