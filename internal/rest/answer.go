@@ -1,0 +1,94 @@
+package rest
+
+import (
+	"net/http"
+
+	"netkeep/internal/kind"
+)
+
+// answer is what a handler may return besides a plain struct.
+type answer interface {
+	describe(o *operation)
+	send(c *Call) error
+}
+
+// Empty answers with an empty object.
+type Empty struct{}
+
+func (Empty) describe(o *operation) { o.data = kind.Schema{"type": "object"} }
+
+func (Empty) send(c *Call) error {
+	return c.send(o200(c), func(dst []byte) []byte { return append(dst, "{}"...) })
+}
+
+// o200 is the status that the operation declared for success.
+func o200(c *Call) int { return c.op.status }
+
+// Created answers 201 with the id and address of a new record.
+type Created struct {
+	Path string // collection
+	ID   string
+}
+
+func (Created) describe(o *operation) {
+	o.status = http.StatusCreated
+	o.data = kind.RefTo("createLocation")
+}
+
+func (a Created) send(c *Call) error { return Located(a).send(c) }
+
+// Located answers with the id and address of a record.
+type Located struct {
+	Path string
+	ID   string
+}
+
+func (Located) describe(o *operation) { o.data = kind.RefTo("createLocation") }
+
+func (a Located) send(c *Call) error {
+	return c.send(o200(c), func(dst []byte) []byte {
+		dst = append(dst, `{"id":`...)
+		dst = kind.AppendText(dst, a.ID)
+		dst = append(dst, `,"_links":{"self":{"href":`...)
+		dst = kind.AppendText(dst, "./"+a.Path+"/"+a.ID)
+		return append(dst, `}}}`...)
+	})
+}
+
+// Ref is a link object to a record, for answers that are structs.
+type Ref struct {
+	Links  refLinks `json:"_links"`
+	Entity string   `json:"entity"`
+	ID     string   `json:"id"`
+	Name   string   `json:"name"`
+}
+
+type refLinks struct {
+	Self refLink `json:"self"`
+}
+
+type refLink struct {
+	Href string `json:"href"`
+}
+
+// RefOf returns the link object of a record.
+func RefOf(c *Call, d *kind.Def, id string) Ref {
+	ref := Ref{Entity: d.Path, ID: id, Links: refLinks{refLink{"./" + d.Path + "/" + id}}}
+	if rec, ok := c.Snap.Lookup(d, id); ok {
+		ref.Name = d.Label(rec)
+	}
+	return ref
+}
+
+// File answers with a body of its own, without an envelope.
+type File struct {
+	Type string
+	Body []byte
+}
+
+func (File) describe(*operation) {}
+
+func (f File) send(c *Call) error {
+	c.write(http.StatusOK, f.Type, f.Body)
+	return nil
+}

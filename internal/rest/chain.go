@@ -1,0 +1,91 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"netkeep/internal/fault"
+	"netkeep/internal/state"
+)
+
+// ServeHTTP takes a request through the chain: request id, recovery, body
+// cap, deadline, caller, permission, handler. path is below the API's root.
+func (a *API) Serve(w http.ResponseWriter, r *http.Request, path string) {
+	start := time.Now()
+	c := &Call{Request: r, State: a.State, ID: state.NewID(), w: w, status: http.StatusOK}
+	c.Log = a.Log.With("request", c.ID)
+	name := "unknown"
+	defer func() {
+		if p := recover(); p != nil {
+			a.recovered(c, p)
+		}
+		a.Log.Info("request", "request", c.ID, "api", a.Name, "operation", name, "by", c.By(),
+			"status", c.status, "took", time.Since(start))
+	}()
+	cors(w.Header(), r)
+	if r.Method == http.MethodOptions {
+		c.write(http.StatusOK, "application/json", nil)
+		return
+	}
+	ops, params := a.routes.find(path)
+	op := ops[methodOf(r)]
+	switch {
+	case ops == nil:
+		c.fail(fault.New(fault.CodeNotFound, "there is nothing at this path"))
+		return
+	case op == nil:
+		c.fail(fault.New(fault.CodeMethod, fmt.Sprintf("this path does not answer %s", r.Method)))
+		return
+	}
+	name, c.op, c.params = op.Name, op, params
+	ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
+	defer cancel()
+	c.Request = r.WithContext(ctx)
+	c.Request.Body = http.MaxBytesReader(w, r.Body, op.MaxBody)
+	if err := a.call(c); err != nil {
+		c.fail(err)
+	}
+}
+
+// call runs the operation for a caller that may use it.
+func (a *API) call(c *Call) error {
+	if c.Request.ContentLength > c.op.MaxBody {
+		return fault.New(fault.CodeBodyTooLarge, fmt.Sprintf("the body is larger than %d bytes", c.op.MaxBody))
+	}
+	c.Snap = a.State.Snapshot()
+	caller, err := a.Gate(c)
+	if err != nil && c.op.Auth != Anonymous {
+		return err
+	}
+	c.Caller = caller
+	if c.op.Auth != Anonymous && (caller == nil || caller.Access() < c.op.Auth) {
+		return fault.New(fault.CodeUnauthorized, "")
+	}
+	return c.op.handle(c)
+}
+
+// recovered answers for a handler that panicked.
+func (a *API) recovered(c *Call, p any) {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p)
+	}
+	c.Log.Error("handler panicked", "panic", p, "stack", string(debug.Stack()))
+	c.fail(fault.New(fault.CodeUnhandled, ""))
+}
+
+// cors lets pages of any origin call the API. The session travels in a header
+// that only the page itself can set, and browser credentials are not allowed,
+// so an origin gains nothing that it was not given.
+func cors(h http.Header, r *http.Request) {
+	if r.Header.Get("Origin") == "" {
+		return
+	}
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
+	h.Set("Access-Control-Allow-Headers", "content-type, accept, authorization, net-session, zt-session, mfa-validation-code")
+	h.Set("Access-Control-Expose-Headers", "net-session, zt-session, expires-at, expiration-seconds")
+}
