@@ -1,0 +1,110 @@
+package authn
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"golang.org/x/crypto/argon2"
+)
+
+// cost is how much work a password hash takes.
+type cost struct {
+	memory  uint32 // KiB
+	time    uint32
+	threads uint8
+}
+
+// hashCost is what new hashes take: the floor that OWASP gives for Argon2id.
+var hashCost = cost{memory: 19 * 1024, time: 2, threads: 1}
+
+const (
+	saltLen = 16
+	keyLen  = 32
+)
+
+// Hasher hashes passwords. It lets only a few run at a time, so that a flood
+// of them leaves memory and processors to everybody else.
+type Hasher struct {
+	turns chan struct{}
+	dummy string // a hash of nothing that anyone knows
+}
+
+// NewHasher returns a hasher that uses at most half of the processors.
+func NewHasher() *Hasher {
+	h := &Hasher{turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+	h.dummy = encodeHash(hashCost, random(saltLen), random(keyLen))
+	return h
+}
+
+// Hash returns the stored form of a password: parameters, salt and key.
+func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
+	salt := random(saltLen)
+	key, err := h.derive(ctx, hashCost, password, salt)
+	if err != nil {
+		return "", err
+	}
+	return encodeHash(hashCost, salt, key), nil
+}
+
+// Verify reports whether the password is the hashed one. An empty hash takes
+// as long as any other and never matches.
+func (h *Hasher) Verify(ctx context.Context, hash, password string) (bool, error) {
+	unknown := hash == ""
+	if unknown {
+		hash = h.dummy
+	}
+	c, salt, want, err := decodeHash(hash)
+	if err != nil {
+		return false, err
+	}
+	got, err := h.derive(ctx, c, password, salt)
+	if err != nil {
+		return false, err
+	}
+	return subtle.ConstantTimeCompare(got, want) == 1 && !unknown, nil
+}
+
+func (h *Hasher) derive(ctx context.Context, c cost, password string, salt []byte) ([]byte, error) {
+	select {
+	case h.turns <- struct{}{}:
+		defer func() { <-h.turns }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting to hash a password: %w", ctx.Err())
+	}
+	return argon2.IDKey([]byte(password), salt, c.time, c.memory, c.threads, keyLen), nil
+}
+
+func encodeHash(c cost, salt, key []byte) string {
+	b64 := base64.RawStdEncoding.EncodeToString
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, c.memory, c.time, c.threads, b64(salt), b64(key))
+}
+
+var errHash = errors.New("authn: a stored password hash is malformed")
+
+func decodeHash(s string) (c cost, salt, key []byte, err error) {
+	parts := strings.Split(s, "$")
+	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return c, nil, nil, errHash
+	}
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &c.memory, &c.time, &c.threads); err != nil {
+		return c, nil, nil, errHash
+	}
+	salt, err1 := base64.RawStdEncoding.DecodeString(parts[4])
+	key, err2 := base64.RawStdEncoding.DecodeString(parts[5])
+	if err := errors.Join(err1, err2); err != nil || len(key) != keyLen || c.time == 0 || c.threads == 0 {
+		return c, nil, nil, errHash
+	}
+	return c, salt, key, nil
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return b
+}
