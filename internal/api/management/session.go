@@ -1,0 +1,55 @@
+package management
+
+import (
+	"net/http"
+
+	"netkeep/internal/api"
+	"netkeep/internal/fault"
+	"netkeep/internal/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/rest"
+)
+
+// mountSessions offers the sessions of everyone. Their tokens are shown to
+// their owners only.
+func mountSessions(a *rest.API, s *api.Service) {
+	rest.Resource{
+		Kind: model.APISessions.Def, Noun: "apiSession", Auth: rest.Admin, Verbs: rest.Lists | rest.Gets,
+		Derived: []rest.Derived{
+			constant("token", text, `""`),
+			constant("authQueries", kind.ListOf(anyMap), "[]"),
+			{Name: "cachedLastActivityAt", Schema: moment, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+				return kind.AppendTime(dst, s.Sessions.LastActivity(rec.(*model.APISession)))
+			}},
+		},
+	}.Mount(a)
+	rest.Handle(a, rest.Op{
+		Method: http.MethodDelete, Path: "/api-sessions/{id}", Name: "deleteApiSession", Tag: "api-sessions",
+		Doc: "End an API session and all that came with it.", Auth: rest.Admin,
+	}, func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+		return rest.Empty{}, s.Sessions.End(c.Context(), c.By(), c.Param("id"))
+	})
+	rest.Resource{
+		Kind: model.Sessions.Def, Noun: "session", Auth: rest.Admin, Verbs: rest.Lists | rest.Gets | rest.Deletes,
+		Derived: []rest.Derived{
+			constant("token", text, `""`),
+			constant("edgeRouters", kind.ListOf(anyMap), "[]"),
+			constant("servicePolicies", kind.ListOf(anyMap), "[]"),
+		},
+	}.Mount(a)
+	rest.Handle(a, rest.Op{
+		Method: http.MethodGet, Path: "/sessions/{id}/route-path", Name: "detailSessionRoutePath", Tag: "sessions",
+		Doc: "Get the routers that a session's traffic takes.", Auth: rest.Admin,
+	}, func(c *rest.Call, _ rest.None) (routePathOut, error) {
+		if _, ok := model.Sessions.Get(c.Snap, c.Param("id")); !ok {
+			return routePathOut{}, fault.NotFound("session", c.Param("id"))
+		}
+		return routePathOut{}, nil
+	})
+}
+
+// routePathOut is the routers that a session's traffic takes; none without a
+// circuit.
+type routePathOut struct {
+	RoutePath []string `json:"routePath"`
+}
