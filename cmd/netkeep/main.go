@@ -1,0 +1,17 @@
+// Netkeep is the control plane of a private, zero-trust overlay network.
+package main
+
+import (
+	"context"
+	"os"
+
+	"netkeep/internal/cli"
+)
+
+func main() {
+	info, err := os.Stderr.Stat()
+	os.Exit(cli.Main(context.Background(), cli.Env{
+		Args: os.Args[1:], Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr,
+		Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
+	}))
+}

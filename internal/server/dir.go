@@ -1,0 +1,41 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// dir is the data directory, held by this process alone.
+type dir struct {
+	path string
+	lock *os.File
+}
+
+// openDir makes the directory if it is not there, and keeps other controllers
+// out of it until it is closed. The lock goes with the process, however that
+// ends.
+func openDir(path string) (*dir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return &dir{path, f}, nil
+	}
+	_ = f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fmt.Errorf("data directory %s is in use by another netkeep; stop that one or give this one --data of its own", path)
+	}
+	return nil, fmt.Errorf("lock data directory %s: %w", path, err)
+}
+
+func (d *dir) sub(name string) string { return filepath.Join(d.path, name) }
+
+func (d *dir) close() error { return d.lock.Close() }
