@@ -1,0 +1,34 @@
+# Two commands do everything: `make run` and `make test`. Both need Go and
+# make, and nothing else.
+
+GO    ?= go
+TOOL  := $(GO) tool -modfile=tools/go.mod
+DATA  ?= data
+
+.PHONY: build run test check lint golden bench clean
+
+build: ## leave the binary at bin/netkeep
+	$(GO) build -trimpath -o bin/netkeep ./cmd/netkeep
+
+run: build ## run a controller on 127.0.0.1:1280 with its data in ./data
+	./bin/netkeep run --data $(DATA)
+
+test: lint ## everything that a change must pass
+	$(GO) test -race -shuffle=on -timeout 9m ./...
+
+lint:
+	@unformatted=$$(gofmt -l cmd internal test); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
+	$(GO) mod tidy -diff
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+	$(TOOL) nilness ./...
+	$(TOOL) deadcode -test ./...
+
+golden: ## rewrite the checked-in goldens after a wanted change
+	$(GO) test ./internal/model ./internal/kind ./test/api -update
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+clean:
+	rm -rf bin
