@@ -149,7 +149,7 @@ func (r *relay) cut() {
 // TestFollowThroughCuts loses the connection again and again. No batch may be
 // missing or come twice.
 func TestFollowThroughCuts(t *testing.T) {
-	m := startTest(t, testLogger(t), listening)
+	m := startTest(t, silent, listening)
 	writer := m.handle("", func() error { return nil })
 	defer writer.Close()
 	r := newRelay(t, m.address())

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -132,13 +133,9 @@ func followLarge(t *testing.T, o Opener) {
 	j := newJournal(t, s)
 	for n := range 4 {
 		var ops []store.Op
-		size := min(l.Bytes, 6<<20)/100 - 100
+		size := min(l.Bytes, 2<<20)/100 - 100
 		for i := range 100 {
-			value := make([]byte, size)
-			for b := range value {
-				value[b] = byte(n + i + b)
-			}
-			ops = append(ops, store.Op{Key: fmt.Sprintf("k/%d", i), Value: value})
+			ops = append(ops, set(fmt.Sprintf("k/%d", i), strings.Repeat(string(rune('A'+(n+i)%50)), size)))
 		}
 		if n%2 == 0 {
 			j.commit(ops...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -274,31 +275,50 @@ func invalid(t *testing.T, o Opener) {
 	j.check(s)
 }
 
+// fullBatch has ops that together weigh bytes.
+func fullBatch(ops, bytes int) []store.Op {
+	out := make([]store.Op, ops)
+	for i := range out {
+		key := fmt.Sprintf("k/%08d", i)
+		share := bytes/(ops-i) - len(key)
+		out[i] = store.Op{Key: key, Value: make([]byte, share), Prev: store.Any}
+		bytes -= len(key) + share
+	}
+	return out
+}
+
 func limits(t *testing.T, o Opener) {
 	s := open(t, o)
 	l := s.Limits()
 	if l.Ops < 100 || l.Bytes < 1<<20+1<<10 {
 		t.Fatalf("limits are %+v, want 100 ops and a record of 1 MiB at least", l)
 	}
-	batch := func(ops, bytes int) []store.Op {
-		out := make([]store.Op, ops)
-		for i := range out {
-			out[i] = set(fmt.Sprintf("k/%08d", i), "")
-		}
-		rest := bytes - ops*len(out[0].Key)
-		for i := range out {
-			n := rest / (len(out) - i)
-			out[i].Value = make([]byte, n)
-			rest -= n
-		}
-		return out
-	}
 	j := newJournal(t, s)
-	j.commit(batch(l.Ops, l.Bytes)...)
-	j.put(expecting(store.Any, batch(1, l.Bytes)[0]))
+	j.commit(fullBatch(min(l.Ops, 500), min(l.Bytes, 2<<20))...)
+	j.put(expecting(store.Any, store.Op{Key: "k/large", Value: make([]byte, 1<<20)}))
+
+	// A batch that just fits gets as far as its guards. To write it would
+	// take long in some engines.
+	full := fullBatch(l.Ops, l.Bytes)
+	deletes := slices.Clone(full)
+	for i := range deletes {
+		deletes[i].Value = nil
+	}
+	failing := slices.Clone(full)
+	failing[len(failing)-1].Prev = 1 << 40
+	for what, write := range map[string]func() (store.Rev, error){
+		"Commit":            func() (store.Rev, error) { return s.Commit(j.ctx, 1<<40, store.Head{}, full) },
+		"Commit of deletes": func() (store.Rev, error) { return s.Commit(j.ctx, 1<<40, store.Head{}, deletes) },
+		"Put":               func() (store.Rev, error) { return s.Put(j.ctx, failing) },
+	} {
+		if _, err := write(); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("%s that just fits: %v, want a conflict", what, err)
+		}
+	}
+
 	for name, ops := range map[string][]store.Op{
-		"ops":   batch(l.Ops+1, l.Bytes),
-		"bytes": batch(1, l.Bytes+1),
+		"ops":   fullBatch(l.Ops+1, l.Bytes),
+		"bytes": fullBatch(1, l.Bytes+1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			write(t, s, ops, func(t *testing.T, err error) {
@@ -308,11 +328,6 @@ func limits(t *testing.T, o Opener) {
 			})
 		})
 	}
-	var deletes []store.Op
-	for _, op := range j.batches[0].Ops {
-		deletes = append(deletes, del(op.Key))
-	}
-	j.commit(deletes...)
 	j.check(s)
 }
 
