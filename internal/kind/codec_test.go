@@ -159,6 +159,30 @@ func TestCloneIsDeep(t *testing.T) {
 	})
 }
 
+// TestCloneOfLists shows the same for what the elements of a list hold.
+func TestCloneOfLists(t *testing.T) {
+	type shelf struct {
+		kind.Meta
+		Rows []struct {
+			Items []string   `json:"items"`
+			Since *time.Time `json:"since"`
+		} `json:"rows"`
+	}
+	d := define[shelf]()
+	s := d.New()
+	if err := d.Apply(kind.Create, s, read(t, `{"rows":[{"items":["a"],"since":"2020-01-01T00:00:00Z"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := d.Encode(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scramble(reflect.ValueOf(d.Clone(s)).Elem())
+	if after, err := d.Encode(s); err != nil || string(after) != string(before) {
+		t.Errorf("before %s\nafter  %s, %v", before, after, err)
+	}
+}
+
 // scramble overwrites what v holds, in place where there is a place.
 func scramble(v reflect.Value) {
 	switch v.Kind() {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"netkeep/internal/fault"
 	"netkeep/internal/kind"
 )
 
@@ -110,6 +111,23 @@ func TestAppendTime(t *testing.T) {
 	}
 }
 
+// TestOneOrder shows that maps are read and shown in one order.
+func TestOneOrder(t *testing.T) {
+	const tags, prices = `{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1}`, `{"a":-1,"b":-1,"c":-1,"d":-1,"e":-1,"f":-1,"g":-1}`
+	for range 20 {
+		refused(t, kind.Create, bodyWith(kind.Create, `"tags":`+tags), fault.CodeInvalid, "tags.a")
+		refused(t, kind.Create, bodyWith(kind.Create, `"prices":`+prices), fault.CodeInvalid, "prices.a")
+		w := &widget{Meta: kind.Meta{Tags: kind.Tags{}}, Prices: map[string]int64{}}
+		for _, key := range strings.Split("gfedcba", "") {
+			w.Tags[key], w.Prices[key] = 1, -1
+		}
+		answer := string(appendAll(nil, columns, world{}, w))
+		if !strings.Contains(answer, `"tags":`+tags) || !strings.Contains(answer, `"prices":`+prices) {
+			t.Fatalf("got %s", answer)
+		}
+	}
+}
+
 func TestAppendAny(t *testing.T) {
 	for want, v := range map[string]any{
 		`null`: nil, `"a"`: "a", `true`: true, `1`: 1, `{"a":[1,"x"],"b":null}`: map[string]any{"b": nil, "a": []any{1, "x"}},
@@ -178,12 +196,21 @@ func TestOutput(t *testing.T) {
 		At     *time.Time `json:"at"`
 		Gone   *time.Time `json:"gone" kind:"omit"`
 		Number int        `json:"number" kind:"out=n"`
+		Empty  []string   `json:"empty" kind:"omit"`
+		Null   []string   `json:"null" kind:"nullable"`
 	}
 	out := kind.NewOutput[answer]()
-	if got, want := string(out.Append(nil, &answer{Code: "hush", Number: 3})), `{"list":[],"map":{},"at":null,"n":3}`; got != want {
+	// An empty list is as good as none.
+	for _, list := range [][]string{nil, {}} {
+		const want = `{"list":[],"map":{},"at":null,"n":0,"null":null}`
+		if got := string(out.Append(nil, &answer{List: list, Empty: list, Null: list})); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if got, want := string(out.Append(nil, &answer{Code: "hush", Number: 3})), `{"list":[],"map":{},"at":null,"n":3,"null":null}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	want := []any{"at", "list", "map", "n"}
+	want := []any{"at", "list", "map", "n", "null"}
 	s := parse(t, kind.AppendAny(nil, out.Schema())).(map[string]any)
 	if diff := cmp.Diff(want, s["required"]); diff != "" {
 		t.Error(diff)
