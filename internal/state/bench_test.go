@@ -135,7 +135,7 @@ func BenchmarkEditAttribute(b *testing.B) {
 			id := newDevice(i % n).ID
 			err := s.Update(b.Context(), "bench", func(tx *state.Tx) error {
 				return devices.Edit(tx, id, func(d *device) error {
-					d.Attributes[0] = fmt.Sprintf("branch-%d", i%97)
+					d.Attributes[0] = fmt.Sprintf("branch-%d", (i+1)%97)
 					return nil
 				})
 			})

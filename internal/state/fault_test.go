@@ -197,10 +197,14 @@ func TestFeedResumes(t *testing.T) {
 		p := newPair(t)
 		before := p.broken.Snapshot()
 		gate := p.faults.BlockNext(storetest.Load)
+		must(t, increment(t, p.broken)) // nor does its own write coming back
+		must(t, lengthen(t, p.broken))
+		synctest.Wait()
+		must(t, p.memory.Compact(t.Context(), p.broken.Snapshot().Rev)) // from before, it could not
 		p.faults.EndNext(storetest.ErrInjected)
 		must(t, increment(t, p.sound))
 		settle()
-		p.counts(t, 1, 0)
+		p.counts(t, 2, 1)
 		select {
 		case <-gate.Reached():
 			t.Error("everything was loaded again")
@@ -210,6 +214,56 @@ func TestFeedResumes(t *testing.T) {
 		if p.broken.Snapshot() == before {
 			t.Error("nothing was applied")
 		}
+	})
+}
+
+// poisoned is a store whose feed cannot get past something until all is
+// loaded again.
+type poisoned struct {
+	store.Store
+	loads atomic.Int32
+}
+
+func (p *poisoned) Load(ctx context.Context, fn func(store.Record) error) (store.Mark, error) {
+	p.loads.Add(1)
+	return p.Store.Load(ctx, fn)
+}
+
+func (p *poisoned) Follow(ctx context.Context, rev store.Rev, fn func(store.Batch) error) error {
+	if p.loads.Load() < 2 {
+		return storetest.ErrInjected
+	}
+	return p.Store.Follow(ctx, rev, fn)
+}
+
+func TestFeedPoisoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemory()
+		s := open(t, &poisoned{Store: memory.Another()}, state.Options{})
+		writer := open(t, memory, state.Options{})
+		create(t, writer, places.Def, &place{Meta: kind.Meta{ID: "hall"}})
+		settle()
+		sameAsStore(t, memory, s)
+	})
+}
+
+// What the feed shows after a load, of the time before, is old news.
+func TestFeedBehindLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		first, second := p.faults.HoldNext(), p.faults.HoldNext()
+		must(t, lengthen(t, p.sound))
+		must(t, lengthen(t, p.sound))
+		must(t, increment(t, p.sound))
+		must(t, increment(t, p.broken)) // loads, since the feed says nothing
+		first.Open()
+		<-second.Reached()
+		synctest.Wait()
+		if v, _ := visits.Get(p.broken.Snapshot(), "v"); v.Token != ".." {
+			t.Errorf("the token is %q again", v.Token)
+		}
+		second.Open()
+		p.counts(t, 2, 2)
 	})
 }
 

@@ -11,22 +11,22 @@ import (
 
 // load replaces memory by what the store holds now.
 func (s *State) load(ctx context.Context) error {
-	// A draft that owns all its tables writes in place: nothing is shared yet.
-	w := newDraft(newSnapshot(s.set))
-	for i := range w.owned {
-		w.owned[i] = true
-	}
+	next := newSnapshot(s.set) // nothing of it is shared yet: it is written in place
 	mark, err := s.store.Load(ctx, func(rec store.Record) error {
-		s.applyRecord(w, rec)
+		if d, id, ok := s.split(rec.Key); ok {
+			if r := s.read(d, id, rec); r != nil {
+				next.table(d).put(nil, r)
+			}
+		}
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("load the store: %w", err)
 	}
-	w.Rev, w.head, w.Time = mark.Rev, mark.Head, mark.Time
+	next.Rev, next.head, next.Time = mark.Rev, mark.Head, mark.Time
 	s.fed, s.retry = mark.Rev, nil
 	clear(s.ahead)
-	s.current.Store(w.Snapshot)
+	s.current.Store(next)
 	if s.loaded != nil {
 		s.loaded <- s.fed
 		s.loaded = nil
@@ -35,8 +35,7 @@ func (s *State) load(ctx context.Context) error {
 }
 
 // applyRecord puts a record as the store has it into the draft; a nil value
-// deletes. A record this controller cannot read is left out: it may belong to
-// a newer version, and the integrity scan reports it.
+// deletes.
 func (s *State) applyRecord(w draft, rec store.Record) {
 	d, id, ok := s.split(rec.Key)
 	if !ok {
@@ -46,32 +45,35 @@ func (s *State) applyRecord(w draft, rec store.Record) {
 	if old != nil && s.opt.Frozen {
 		old.checkFrozen(d)
 	}
+	var r *row
 	if rec.Value != nil {
-		r, err := s.decode(d, id, rec)
-		if err == nil {
-			w.writable(d).put(r)
-			return
-		}
-		s.opt.Logger.Error("a stored record cannot be read", "key", rec.Key, "error", err)
+		r = s.read(d, id, rec)
 	}
-	if old != nil {
+	switch {
+	case r != nil:
+		w.writable(d).put(old, r)
+	case old != nil:
 		w.writable(d).delete(old)
 	}
 }
 
-func (s *State) decode(d *kind.Def, id string, rec store.Record) (*row, error) {
+// read makes a row of a stored record. One that this controller cannot read is
+// left out: it may belong to a newer version, and the integrity scan reports
+// it.
+func (s *State) read(d *kind.Def, id string, rec store.Record) *row {
 	v, err := d.Decode(rec.Value)
-	if err != nil {
-		return nil, err
+	if err == nil && v.Base().ID != id {
+		err = fmt.Errorf("it holds id %q", v.Base().ID)
 	}
-	if v.Base().ID != id {
-		return nil, fmt.Errorf("record holds id %q", v.Base().ID)
+	if err != nil {
+		s.opt.Logger.Error("a stored record cannot be read", "key", rec.Key, "error", err)
+		return nil
 	}
 	r := &row{id: id, rec: v, rev: rec.Rev}
 	if s.opt.Frozen {
 		r.sum = digest(d, v)
 	}
-	return r, nil
+	return r
 }
 
 // split tells what a key of the store means. Kinds of a newer version are

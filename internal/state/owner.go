@@ -63,11 +63,13 @@ func (s *State) write(ctx context.Context, lane kind.Lane, reqs []*request) {
 		err := s.commit(ctx, lane, g)
 		switch {
 		case errors.Is(err, store.ErrConflict) && lost < maxRetries:
-			if err = s.catchUp(ctx, lane, g); err == nil {
+			behind := s.catchUp(ctx, lane, g)
+			if behind == nil {
 				lost++
 				reqs = append(g.requests(), rest...) // again, on fresh data
 				continue
 			}
+			err = errors.Join(err, behind)
 		case errors.Is(err, store.ErrTooLarge) && len(g.answers) > 1:
 			most = 1 // the store takes less than it says: find out who is too large
 			reqs = append(g.requests(), rest...)
@@ -91,7 +93,7 @@ func outcome(err error) error {
 		return nil
 	case errors.Is(err, store.ErrTooLarge):
 		return errTooLarge
-	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrClosed):
+	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrInvalid):
 		return &fault.Error{Code: fault.CodeUnavailable, Reason: "the write could not be stored; try again", Cause: err}
 	}
 	return &fault.Error{Code: fault.CodeUnavailable, Reason: "it is not known whether the write was stored; look before trying again", Cause: err}

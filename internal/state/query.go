@@ -13,7 +13,9 @@ import (
 func (s *Snapshot) Query(d *kind.Def, q *filter.Query[kind.Record], p filter.Page) ([]kind.Record, int64) {
 	t := s.table(d)
 	if choice, ok := t.plan(q.Needs()); ok {
-		return q.Select(filter.Rows[kind.Record]{Seq: t.lookUp(choice)}, p)
+		// What an index has under one key is in the order of ids.
+		ordered := len(choice) == 1 && len(choice[0].Values) == 1 && len(q.Sort()) == 0
+		return q.Select(filter.Rows[kind.Record]{Seq: t.lookUp(choice), Ordered: ordered}, p)
 	}
 	seq, ordered := t.scan(q.Sort())
 	return q.Select(filter.Rows[kind.Record]{Seq: seq, Ordered: ordered}, p)
@@ -57,19 +59,33 @@ const byID = "id"
 
 // lookUp yields the records that satisfy one of the terms, each once.
 func (t *table) lookUp(choice terms) iter.Seq[kind.Record] {
+	if len(choice) == 1 {
+		return t.satisfying(choice[0])
+	}
 	return func(yield func(kind.Record) bool) {
-		seen := map[string]bool{}
+		seen := map[kind.Record]bool{}
 		for _, term := range choice {
-			for _, v := range term.Values {
-				for rec := range t.equal(term.Symbol.Index, v.String()) {
-					id := rec.Base().ID
-					if seen[id] {
-						continue
-					}
-					seen[id] = true
-					if !yield(rec) {
-						return
-					}
+			for rec := range t.satisfying(term) {
+				if seen[rec] {
+					continue
+				}
+				seen[rec] = true
+				if !yield(rec) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// satisfying yields the records that satisfy a term. Indexed fields that
+// queries can name have one value, so there is none twice.
+func (t *table) satisfying(term filter.Term[kind.Record]) iter.Seq[kind.Record] {
+	return func(yield func(kind.Record) bool) {
+		for _, v := range term.Values {
+			for rec := range t.equal(term.Symbol.Index, v.String()) {
+				if !yield(rec) {
+					return
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -33,9 +34,9 @@ type table struct {
 
 	// Only for kinds with role attributes:
 	byOrd cow.Tree[*row]
-	bits  *cow.Bits // attribute to ordinals
-	free  *cow.Bits // under everyone, ordinals given back by deletes
-	next  uint32    // ordinals from here on were never used
+	bits  *cow.Bits        // attribute to ordinals
+	free  cow.Tree[uint32] // ordinals given back by deletes
+	next  uint32           // ordinals from here on were never used
 }
 
 func newTable(d *kind.Def) *table {
@@ -50,7 +51,7 @@ func newTable(d *kind.Def) *table {
 	}
 	if d.Attributes != nil {
 		t.byOrd = cow.NewTree(func(a, b *row) bool { return a.ord < b.ord })
-		t.bits, t.free = cow.NewBits(), cow.NewBits()
+		t.bits, t.free = cow.NewBits(), cow.NewTree(cmp.Less[uint32])
 	}
 	return t
 }
@@ -84,9 +85,9 @@ func (t *table) rev(id string) store.Rev {
 	return 0
 }
 
-// put adds or replaces the row with r's id. It sets r's ordinal.
-func (t *table) put(r *row) {
-	old := t.get(r.id)
+// put adds r in the place of old, the row with its id, nil if there is none. It
+// sets r's ordinal.
+func (t *table) put(old, r *row) {
 	if t.bits != nil {
 		t.number(old, r)
 		t.tag(old, r)
@@ -106,7 +107,7 @@ func (t *table) delete(old *row) {
 		t.tag(old, nil)
 		t.bits.Remove(everyone, old.ord)
 		t.byOrd.Delete(old)
-		t.free.Add(everyone, old.ord)
+		t.free.Set(old.ord)
 	}
 	t.rows.Delete(old)
 }
@@ -140,21 +141,22 @@ const everyone = ""
 
 // number gives r the ordinal of the row it replaces, or the lowest free one.
 func (t *table) number(old, r *row) {
-	free := t.free.Get(everyone)
-	switch {
-	case old != nil:
+	if old != nil {
 		r.ord = old.ord
-	case free != nil:
-		r.ord = free.Minimum()
-		t.free.Remove(everyone, r.ord)
-	default:
-		r.ord = t.next
-		t.next++
-	}
-	if old == nil {
+	} else {
+		r.ord = t.takeOrdinal()
 		t.bits.Add(everyone, r.ord)
 	}
 	t.byOrd.Set(r)
+}
+
+func (t *table) takeOrdinal() uint32 {
+	if ord, ok := t.free.Min(); ok {
+		t.free.Delete(ord)
+		return ord
+	}
+	t.next++
+	return t.next - 1
 }
 
 // tag moves an ordinal from the bitmaps of old's attributes to those of r's.

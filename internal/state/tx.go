@@ -8,7 +8,6 @@ import (
 
 	"netkeep/internal/fault"
 	"netkeep/internal/kind"
-	"netkeep/internal/store"
 )
 
 // Tx is one write in progress: a private copy of the state that sees its own
@@ -189,29 +188,34 @@ func (tx *Tx) put(d *kind.Def, rec kind.Record) error {
 	if err != nil {
 		return err
 	}
-	t, id := tx.table(d), rec.Base().ID
-	r := &row{id: id, rec: rec, rev: tx.replaced(t, id)}
+	r := &row{id: rec.Base().ID, rec: rec}
 	if tx.freeze {
 		r.sum = maphash.Bytes(frozenSeed, value)
 	}
-	tx.note(change{def: d, id: id, prev: r.rev, row: r, value: value})
-	t.put(r)
+	t := tx.table(d)
+	old := tx.replaced(t, r.id)
+	if old != nil {
+		r.rev = old.rev
+	}
+	t.put(old, r)
+	tx.note(change{def: d, id: r.id, prev: r.rev, row: r, value: value})
 	return nil
 }
 
 func (tx *Tx) remove(d *kind.Def, id string) {
 	t := tx.table(d)
-	tx.note(change{def: d, id: id, prev: tx.replaced(t, id)})
-	t.delete(t.get(id))
+	old := tx.replaced(t, id)
+	t.delete(old)
+	tx.note(change{def: d, id: id, prev: old.rev})
 }
 
-// replaced returns the stored revision of the record that a write replaces, 0
-// if there is none.
-func (tx *Tx) replaced(t *table, id string) store.Rev {
-	if r := t.get(id); r != nil && tx.freeze {
+// replaced returns the row that a write takes the place of, if there is one.
+func (tx *Tx) replaced(t *table, id string) *row {
+	r := t.get(id)
+	if r != nil && tx.freeze {
 		r.checkFrozen(t.def)
 	}
-	return t.rev(id)
+	return r
 }
 
 // table returns this Tx's own copy of a table.

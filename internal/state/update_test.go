@@ -103,18 +103,27 @@ func TestRefusalWaits(t *testing.T) {
 	})
 }
 
-// Create and delete of a record in one commit is nothing to the store.
+// Create and delete of a record in one commit is nothing to the store, and a
+// record that is deleted and created again is one change.
 func TestComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := storetest.NewMemory()
 		faults := storetest.NewFaulty(memory)
 		s := open(t, faults, state.Options{})
-		remove := func() error { return s.Delete(t.Context(), "tester", places.Def, "1") }
+		create(t, s, places.Def, &place{Meta: kind.Meta{ID: "old"}}, &place{Meta: kind.Meta{ID: "older"}})
+		remove := func(id string) func() error {
+			return func() error { return s.Delete(t.Context(), "tester", places.Def, id) }
+		}
 		gate, results := queue(t, s, faults,
 			func() error { return createPlace(s, t.Context(), "1", "ann") },
-			remove,
+			remove("1"),
 			func() error { return createPlace(s, t.Context(), "1", "bob") },
-			remove,
+			remove("1"),
+			remove("old"),
+			func() error { return createPlace(s, t.Context(), "old", "bob") },
+			remove("old"),
+			remove("older"),
+			func() error { return createPlace(s, t.Context(), "older", "cid") },
 		)
 		gate.Open()
 		for _, r := range results {
@@ -128,9 +137,30 @@ func TestComesAndGoes(t *testing.T) {
 			return places.Delete(tx, rec.ID)
 		}))
 		sameAsStore(t, memory, s)
-		if got := ids(s.Snapshot().All(places.Def)); len(got) != 1 {
-			t.Errorf("places are %q, want the first alone", got)
+		if got := ids(s.Snapshot().All(places.Def)); !slices.Equal(got, []string{"first", "older"}) {
+			t.Errorf("places are %q, want first and older", got)
 		}
+	})
+}
+
+// The same for sessions, whose every record is guarded.
+func TestSessionComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemory()
+		s := open(t, memory, state.Options{})
+		createVisit(t, s, &visit{Meta: kind.Meta{ID: "v"}})
+		runs := 0
+		must(t, s.UpdateSessions(t.Context(), "tester", func(tx *state.Tx) error {
+			runs++
+			if err := visits.Delete(tx, "v"); err != nil {
+				return err
+			}
+			return visits.Create(tx, &visit{Meta: kind.Meta{ID: "v"}, Token: "again"})
+		}))
+		if runs != 1 {
+			t.Errorf("it took %d runs", runs)
+		}
+		sameAsStore(t, memory, s)
 	})
 }
 

@@ -203,6 +203,9 @@ func (w world) verifyAttributes(t tester, snap *state.Snapshot) {
 		if at := ids(snap.At(d, set)); !slices.Equal(slices.Sorted(slices.Values(at)), wanted) {
 			t.Fatalf("at the ordinals of attribute %q are %q, want %q", a, at, wanted)
 		}
+		if within := ids(snap.Within(d, set)); !slices.Equal(within, wanted) {
+			t.Fatalf("within attribute %q are %q, want %q", a, within, wanted)
+		}
 	}
 	delete(want, "")
 	delete(want, "nothing")

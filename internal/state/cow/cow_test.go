@@ -43,6 +43,9 @@ func TestTree(t *testing.T) {
 		if got, ok := v.it.Get(pair{key: pivot}); ok != found || ok && got != want[at] {
 			t.Fatalf("at %d is %v, %t", pivot, got, ok)
 		}
+		if got, ok := v.it.Min(); ok != (len(want) > 0) || ok && got != want[0] {
+			t.Fatalf("the first is %v, %t", got, ok)
+		}
 		slices.Reverse(want)
 		if got := slices.Collect(v.it.Backward()); !slices.Equal(got, want) {
 			t.Fatalf("backward are %v, want %v", got, want)
@@ -111,27 +114,36 @@ func TestBits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := bits{cow.NewBits(), map[string]map[uint32]bool{"": {}, "red": {}, "blue": {}}}
 		var old []bits
-		t.Repeat(map[string]func(*rapid.T){
-			"add": func(t *rapid.T) {
-				k, ord := someKey.Draw(t, "key"), someOrd.Draw(t, "ordinal")
-				now.it.Add(k, ord)
-				now.want[k][ord] = true
-			},
-			"remove": func(t *rapid.T) {
-				k, ord := someKey.Draw(t, "key"), someOrd.Draw(t, "ordinal")
+		copied := func() {
+			old = append(old, now)
+			want := map[string]map[uint32]bool{}
+			for k, set := range now.want {
+				want[k] = maps.Clone(set)
+			}
+			now = bits{now.it.Copy(), want}
+		}
+		change := func(t *rapid.T) {
+			k, ord := someKey.Draw(t, "key"), someOrd.Draw(t, "ordinal")
+			if rapid.IntRange(0, 2).Draw(t, "remove") == 0 {
 				now.it.Remove(k, ord)
 				delete(now.want[k], ord)
-			},
-			"copy": func(*rapid.T) {
-				old = append(old, now)
-				want := map[string]map[uint32]bool{}
-				for k, set := range now.want {
-					want[k] = maps.Clone(set)
+			} else {
+				now.it.Add(k, ord)
+				now.want[k][ord] = true
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"change": change,
+			"copy":   func(*rapid.T) { copied() },
+			"change and copy": func(t *rapid.T) { // unseen, so that changes gather
+				for range 30 {
+					change(t)
+					copied()
 				}
-				now = bits{now.it.Copy(), want}
 			},
-			"": func(t *rapid.T) { check(t, now) },
+			"look": func(t *rapid.T) { check(t, now) },
 		})
+		check(t, now)
 		for _, v := range old {
 			check(t, v)
 		}
@@ -166,6 +178,15 @@ func TestReadWhileCopied(t *testing.T) {
 		c.Set(pair{i, 0})
 		c.Delete(pair{key: (i * 7) % n})
 		b.Remove("all", uint32(i))
+		if i%100 == 0 { // two at a time want to see a change
+			for range 2 {
+				wg.Go(func() {
+					if got := b.Get("all").GetCardinality(); got != n-1 {
+						t.Errorf("a reader sees %d after a change, want %d", got, n-1)
+					}
+				})
+			}
+		}
 	}
 	wg.Wait()
 }

@@ -36,6 +36,9 @@ func (t Tree[T]) Delete(item T) { t.tree.Delete(item) }
 // Get returns the item equal to this one.
 func (t Tree[T]) Get(item T) (T, bool) { return t.tree.Get(item) }
 
+// Min returns the first item, if there is one.
+func (t Tree[T]) Min() (T, bool) { return t.tree.Min() }
+
 // Len is the number of items.
 func (t Tree[T]) Len() int { return t.tree.Len() }
 
