@@ -54,6 +54,7 @@ func Advise(snap *state.Snapshot, identityID, serviceID string, online func(rout
 		IdentityRouters: int(ofIdentity.GetCardinality()),
 		ServiceRouters:  int(ofService.GetCardinality()),
 		Common:          []CommonRouter{},
+		Missing:         []string{},
 	}
 	common := ofIdentity.Clone()
 	common.And(ofService)
@@ -63,11 +64,10 @@ func Advise(snap *state.Snapshot, identityID, serviceID string, online func(rout
 }
 
 func (a *Advice) addRouters(snap *state.Snapshot, common *cow.Bitmap, online func(string) bool) {
-	for rec := range snap.At(model.EdgeRouters.Def, common) {
+	for rec := range snap.Within(model.EdgeRouters.Def, common) {
 		router := rec.(*model.EdgeRouter)
 		a.Common = append(a.Common, CommonRouter{router, online(router.ID)})
 	}
-	slices.SortFunc(a.Common, byID)
 }
 
 func (a *Advice) findMissing() {

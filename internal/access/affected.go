@@ -18,7 +18,8 @@ import (
 // changed must hold every record that differs between the snapshots, and after
 // must have grown out of before: a fresh load numbers records anew.
 func Affected(before, after *state.Snapshot, changed []state.Ref) *cow.Bitmap {
-	var identities union
+	all := everyone(after, model.Identities.Def)
+	identities := union{all: all}
 	for _, c := range changed {
 		switch c.Def {
 		case model.Identities.Def:
@@ -28,16 +29,19 @@ func Affected(before, after *state.Snapshot, changed []state.Ref) *cow.Bitmap {
 		}
 	}
 	for _, snap := range []*state.Snapshot{before, after} {
-		t := touched{snap: snap}
+		t := touched{snap: snap, identities: union{all: snap.Tagged(model.Identities.Def, "")}}
 		for _, c := range changed {
 			t.add(c, before, after)
 		}
 		identities.add(t.affected())
 	}
+	if identities.full() {
+		return all
+	}
 	// Ordinals of deleted identities are nobody's. If somebody new has one, it
 	// is among the changed identities.
 	left := identities.set().Clone()
-	left.And(everyone(after, model.Identities.Def))
+	left.And(all)
 	return left
 }
 
@@ -63,21 +67,21 @@ func addIdentity(identities *union, before, after *state.Snapshot, id string) {
 func addPolicy(identities *union, before, after *state.Snapshot, id string) {
 	old, had := model.ServicePolicies.Get(before, id)
 	next, has := model.ServicePolicies.Get(after, id)
-	was, is := new(cow.Bitmap), new(cow.Bitmap)
+	var was, is union
 	if had {
-		was = beneficiaries(before, old)
+		addBeneficiaries(&was, before, old)
 	}
 	if has {
-		is = beneficiaries(after, next)
+		addBeneficiaries(&is, after, next)
 	}
 	if !had || !has || !givesSame(old, next) {
-		identities.add(was)
-		identities.add(is)
+		identities.add(was.bits)
+		identities.add(is.bits)
 		return
 	}
 	if !slices.Equal(old.IdentityRoles, next.IdentityRoles) {
-		moved := was.Clone()
-		moved.Xor(is)
+		moved := was.set().Clone()
+		moved.Xor(is.set())
 		identities.add(moved)
 	}
 }
@@ -89,12 +93,11 @@ func givesSame(a, b *model.ServicePolicy) bool {
 		slices.Equal(a.ServiceRoles, b.ServiceRoles) && slices.Equal(a.PostureCheckRoles, b.PostureCheckRoles)
 }
 
-// beneficiaries returns the identities to which a policy gives any service.
-func beneficiaries(snap *state.Snapshot, policy kind.Record) *cow.Bitmap {
-	if ServicePolicyServices.Members(snap, policy).IsEmpty() {
-		return new(cow.Bitmap)
+// addBeneficiaries adds the identities to which a policy gives any service.
+func addBeneficiaries(identities *union, snap *state.Snapshot, policy kind.Record) {
+	if !ServicePolicyServices.Members(snap, policy).IsEmpty() {
+		ServicePolicyIdentities.add(identities, snap, policy)
 	}
-	return ServicePolicyIdentities.Members(snap, policy)
 }
 
 // touched is what a change means within one snapshot, on its way through
@@ -167,18 +170,28 @@ func (t *touched) affected() *cow.Bitmap {
 // have few attributes among them.
 func (t *touched) follow(l *List, set *cow.Bitmap, done map[string]bool) {
 	asked := map[string]bool{}
-	for member := range t.snap.At(l.members, set) {
+	for member := range t.snap.Within(l.members, set) {
 		for _, key := range keysOf(l.members, member) {
+			if t.identities.full() {
+				return
+			}
 			if asked[key] {
 				continue
 			}
 			asked[key] = true
 			for policy := range t.snap.Select(l.policies, l.field, key) {
-				if id := policy.Base().ID; !done[id] && l.Members(t.snap, policy).Intersects(set) {
+				if id := policy.Base().ID; !done[id] && l.hits(t.snap, policy, key, set) {
 					done[id] = true
-					t.identities.add(beneficiaries(t.snap, policy))
+					addBeneficiaries(&t.identities, t.snap, policy)
 				}
 			}
 		}
 	}
+}
+
+// hits reports whether the policy's list, which holds a role that one in the
+// set has, selects any of them. Only AllOf can ask for more than that role.
+func (l *List) hits(snap *state.Snapshot, policy kind.Record, role string, set *cow.Bitmap) bool {
+	_, semantic := l.read(policy)
+	return role == all || role[0] == '@' || semantic == model.AnyOf || l.Members(snap, policy).Intersects(set)
 }

@@ -22,15 +22,16 @@ type Grants struct {
 // services without a policy; that is ServicesWithAdmin.
 func Services(snap *state.Snapshot, identityID string) Grants {
 	var g Grants
-	var dial, bind union
+	all := snap.Tagged(model.Services.Def, "")
+	dial, bind := union{all: all}, union{all: all}
 	if identity, ok := snap.Lookup(model.Identities.Def, identityID); ok {
 		for rec := range ServicePolicyIdentities.Policies(snap, identity) {
 			p := rec.(*model.ServicePolicy)
 			g.Policies = append(g.Policies, p)
 			if p.Type == model.Dial {
-				dial.add(ServicePolicyServices.Members(snap, p))
+				ServicePolicyServices.add(&dial, snap, p)
 			} else {
-				bind.add(ServicePolicyServices.Members(snap, p))
+				ServicePolicyServices.add(&bind, snap, p)
 			}
 		}
 	}

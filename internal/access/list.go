@@ -45,8 +45,15 @@ func newList[P any](policies *kind.Kind[P], field string, members *kind.Def, rea
 
 // Members returns the records that the policy's list selects.
 func (l *List) Members(snap *state.Snapshot, policy kind.Record) *cow.Bitmap {
+	var u union
+	l.add(&u, snap, policy)
+	return u.set()
+}
+
+// add adds the records that the policy's list selects.
+func (l *List) add(u *union, snap *state.Snapshot, policy kind.Record) {
 	roles, semantic := l.read(policy)
-	return Matching(snap, l.members, roles, semantic)
+	u.matching(snap, l.members, roles, semantic)
 }
 
 // Policies yields the policies whose list selects the member, each once.
@@ -112,10 +119,10 @@ func (k keys) match(roles []string, semantic string) bool {
 // across returns the members of one list that share a policy with a member of
 // another.
 func across(snap *state.Snapshot, from, to *List, id string) *cow.Bitmap {
-	var u union
+	u := union{all: snap.Tagged(to.members, "")}
 	if member, ok := snap.Lookup(from.members, id); ok {
 		for policy := range from.Policies(snap, member) {
-			u.add(to.Members(snap, policy))
+			to.add(&u, snap, policy)
 		}
 	}
 	return u.set()

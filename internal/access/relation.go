@@ -2,6 +2,7 @@ package access
 
 import (
 	"iter"
+	"slices"
 
 	"netkeep/internal/kind"
 	"netkeep/internal/model"
@@ -54,8 +55,7 @@ var Relations = []Relation{
 	{model.Services.Def, model.Configs.Path, model.Configs.Def, "listServiceConfig", configsOfService},
 }
 
-// Set is the records that a relation found. It refers to the snapshot and
-// copies nothing.
+// Set is the records that a relation found. It refers to the snapshot's own.
 type Set struct {
 	snap *state.Snapshot
 	def  *kind.Def
@@ -63,10 +63,10 @@ type Set struct {
 	seq  iter.Seq[kind.Record] // and for others
 }
 
-// Records yields the records, each once and in no particular order.
+// Records yields the records, each once, by id.
 func (s Set) Records() iter.Seq[kind.Record] {
 	if s.bits != nil {
-		return s.snap.At(s.def, s.bits)
+		return s.snap.Within(s.def, s.bits)
 	}
 	return s.seq
 }
@@ -97,11 +97,11 @@ func members(l *List, name string) Relation {
 // policies leads from a record to the policies whose list selects it.
 func policies(l *List, name string) Relation {
 	return Relation{l.members, l.policies.Path, l.policies, name, func(snap *state.Snapshot, id string) Set {
-		member, ok := snap.Lookup(l.members, id)
-		if !ok {
-			return Set{seq: func(func(kind.Record) bool) {}}
+		var found []kind.Record
+		if member, ok := snap.Lookup(l.members, id); ok {
+			found = slices.SortedFunc(l.Policies(snap, member), byID)
 		}
-		return Set{seq: l.Policies(snap, member)}
+		return Set{seq: slices.Values(found)}
 	}}
 }
 
@@ -120,15 +120,13 @@ func referrers(to *kind.Def, field string, from *kind.Def, name string) Relation
 }
 
 func configsOfService(snap *state.Snapshot, id string) Set {
-	return Set{seq: func(yield func(kind.Record) bool) {
-		service, ok := model.Services.Get(snap, id)
-		if !ok {
-			return
-		}
-		for _, id := range service.Configs {
-			if config, ok := snap.Lookup(model.Configs.Def, id); ok && !yield(config) {
-				return
+	var found []kind.Record
+	if service, ok := model.Services.Get(snap, id); ok {
+		for _, id := range slices.Sorted(slices.Values(service.Configs)) {
+			if config, ok := snap.Lookup(model.Configs.Def, id); ok {
+				found = append(found, config)
 			}
 		}
-	}}
+	}
+	return Set{seq: slices.Values(found)}
 }

@@ -28,10 +28,9 @@ const all = "#all"
 // have all (AllOf) or any (AnyOf) of the listed attributes. An empty list
 // selects nobody.
 func Matching(snap *state.Snapshot, pop *kind.Def, roles []string, semantic string) *cow.Bitmap {
-	if slices.Contains(roles, all) {
-		return everyone(snap, pop)
-	}
-	return selected(snap, pop, roles, semantic)
+	var u union
+	u.matching(snap, pop, roles, semantic)
+	return u.set()
 }
 
 // Filter returns the members of a population that the roleFilter parameters of
@@ -55,18 +54,26 @@ func Filter(snap *state.Snapshot, pop *kind.Def, roles []string, semantic string
 	if len(roles) == 0 {
 		return everyone(snap, pop), nil
 	}
-	return selected(snap, pop, roles, semantic), nil
+	var u union
+	u.selected(snap, pop, roles, semantic)
+	return u.set(), nil
 }
 
 func everyone(snap *state.Snapshot, pop *kind.Def) *cow.Bitmap {
-	var u union
-	u.add(snap.Tagged(pop, ""))
-	return u.set()
+	return Matching(snap, pop, []string{all}, "")
 }
 
-// selected is Matching for a list in which #all has no special meaning.
-func selected(snap *state.Snapshot, pop *kind.Def, roles []string, semantic string) *cow.Bitmap {
-	var u union
+// matching adds what Matching returns.
+func (u *union) matching(snap *state.Snapshot, pop *kind.Def, roles []string, semantic string) {
+	if slices.Contains(roles, all) {
+		u.add(snap.Tagged(pop, ""))
+	} else {
+		u.selected(snap, pop, roles, semantic)
+	}
+}
+
+// selected adds what a list selects in which #all has no special meaning.
+func (u *union) selected(snap *state.Snapshot, pop *kind.Def, roles []string, semantic string) {
 	if semantic == model.AnyOf {
 		for _, role := range roles {
 			if a, ok := strings.CutPrefix(role, "#"); ok {
@@ -85,7 +92,6 @@ func selected(snap *state.Snapshot, pop *kind.Def, roles []string, semantic stri
 			u.addOne(ord)
 		}
 	}
-	return u.set()
 }
 
 // haveAll returns those who have every attribute of the list, nil if it names
@@ -131,14 +137,18 @@ func tagged(snap *state.Snapshot, pop *kind.Def, attribute string) *cow.Bitmap {
 type union struct {
 	bits  *cow.Bitmap
 	owned bool
+	all   *cow.Bitmap // if known, a bitmap to which nothing can be added
 }
+
+// full reports whether there is nothing left to add.
+func (u *union) full() bool { return u.bits != nil && u.bits == u.all }
 
 // add joins a bitmap, which may be nil.
 func (u *union) add(b *cow.Bitmap) {
 	switch {
-	case b == nil || b == u.bits:
-	case u.bits == nil:
-		u.bits = b
+	case b == nil || b == u.bits || u.full():
+	case u.bits == nil || b == u.all:
+		u.bits, u.owned = b, false
 	default:
 		u.own()
 		u.bits.Or(b)

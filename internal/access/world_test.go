@@ -18,7 +18,15 @@ import (
 	"netkeep/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
+
+// tests closes what benchmarks share before leaks are looked for.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	defer closeNetworks()
+	return t.M.Run()
+}
 
 // cleaner is what *testing.T, *testing.B and *rapid.T have in common here.
 type cleaner interface {
@@ -105,21 +113,22 @@ func put[T any](tx *state.Tx, k *kind.Kind[T], id string, change func(*T)) error
 }
 
 // Ids of the records that may exist, by kind. There are few, so that they come
-// and go and come again.
+// and go and come again. Credentials are called after their methods: an
+// identity may have one of each.
 var pool = map[*kind.Def][]string{
-	model.Identities.Def:                ids("i", 6),
-	model.Services.Def:                  ids("s", 5),
+	model.Identities.Def:                ids("i", 5),
+	model.Services.Def:                  ids("s", 4),
 	model.EdgeRouters.Def:               ids("r", 4),
 	model.PostureChecks.Def:             ids("k", 3),
 	model.ConfigTypes.Def:               ids("t", 2),
 	model.Configs.Def:                   ids("c", 4),
 	model.ServiceConfigs.Def:            overrides(),
-	model.ServicePolicies.Def:           ids("sp", 5),
+	model.ServicePolicies.Def:           ids("sp", 4),
 	model.EdgeRouterPolicies.Def:        ids("ep", 3),
 	model.ServiceEdgeRouterPolicies.Def: ids("fp", 3),
 	model.Terminators.Def:               ids("x", 3),
-	model.Authenticators.Def:            ids("a", 3),
-	model.Enrollments.Def:               ids("e", 3),
+	model.Authenticators.Def:            {model.MethodUPDB, model.MethodCert},
+	model.Enrollments.Def:               {model.MethodOTT, model.MethodOTTCA, model.MethodUPDB},
 }
 
 func ids(prefix string, n int) []string {
@@ -140,13 +149,21 @@ func overrides() []string {
 	return list
 }
 
-// pooled is the keys of pool in a fixed order; the first come more often.
-var pooled = []*kind.Def{
-	model.Identities.Def, model.Services.Def, model.ServicePolicies.Def, model.ServicePolicies.Def,
-	model.Identities.Def, model.Services.Def, model.EdgeRouters.Def, model.PostureChecks.Def,
-	model.EdgeRouterPolicies.Def, model.ServiceEdgeRouterPolicies.Def, model.ConfigTypes.Def, model.Configs.Def,
-	model.ServiceConfigs.Def, model.Terminators.Def, model.Authenticators.Def, model.Enrollments.Def,
+// layers is the kinds in an order in which they can be created.
+var layers = []*kind.Def{
+	model.ConfigTypes.Def, model.Configs.Def, model.Services.Def, model.Identities.Def, model.ServiceConfigs.Def,
+	model.EdgeRouters.Def, model.PostureChecks.Def, model.ServicePolicies.Def, model.EdgeRouterPolicies.Def,
+	model.ServiceEdgeRouterPolicies.Def, model.Terminators.Def, model.Authenticators.Def, model.Enrollments.Def,
 }
+
+// often names kinds as often as it pays to change them.
+var often = func() []string {
+	names := []string{"identity", "service", "service-policy", "service-policy", "service-policy"}
+	for _, d := range layers {
+		names = append(names, d.Name)
+	}
+	return names
+}()
 
 var (
 	attribute = rapid.SampledFrom([]string{"a", "b", "c", "all"})
@@ -184,12 +201,42 @@ func has(r kind.Reader, d *kind.Def, id string) bool {
 	return ok
 }
 
+// drawWorld draws most of what there may be.
+func drawWorld(t *rapid.T) func(*state.Tx) error {
+	var all []func(*state.Tx) error
+	for _, d := range layers {
+		for _, id := range pool[d] {
+			if rapid.IntRange(0, 3).Draw(t, "leave out") != 0 {
+				all = append(all, drawRecord(t, d, id))
+			}
+		}
+	}
+	return together(all)
+}
+
 // drawWrite draws a few changes that make one batch.
 func drawWrite(t *rapid.T) func(*state.Tx) error {
 	var all []func(*state.Tx) error
 	for range rapid.IntRange(1, 3).Draw(t, "changes") {
-		all = append(all, drawChange(t))
+		d := model.All.Named(rapid.SampledFrom(often).Draw(t, "kind"))
+		id := some(d).Draw(t, "id")
+		if action := rapid.IntRange(0, 9).Draw(t, "action"); action < 3 {
+			all = append(all, func(tx *state.Tx) error {
+				if !has(tx, d, id) {
+					return nil
+				}
+				return tx.Delete(d, id)
+			})
+			if action > 0 {
+				continue
+			}
+		}
+		all = append(all, drawRecord(t, d, id))
 	}
+	return together(all)
+}
+
+func together(all []func(*state.Tx) error) func(*state.Tx) error {
 	return func(tx *state.Tx) error {
 		for _, change := range all {
 			if err := change(tx); err != nil {
@@ -200,17 +247,8 @@ func drawWrite(t *rapid.T) func(*state.Tx) error {
 	}
 }
 
-func drawChange(t *rapid.T) func(*state.Tx) error {
-	d := rapid.SampledFrom(pooled).Draw(t, "kind")
-	id := some(d).Draw(t, "id")
-	if rapid.IntRange(0, 4).Draw(t, "delete") == 0 {
-		return func(tx *state.Tx) error {
-			if !has(tx, d, id) {
-				return nil
-			}
-			return tx.Delete(d, id)
-		}
-	}
+// drawRecord draws a new record, or another form of one that exists.
+func drawRecord(t *rapid.T, d *kind.Def, id string) func(*state.Tx) error {
 	switch d {
 	case model.ServicePolicies.Def, model.EdgeRouterPolicies.Def, model.ServiceEdgeRouterPolicies.Def:
 		return drawPolicy(t, d, id)
@@ -330,11 +368,11 @@ func drawOther(t *rapid.T, d *kind.Def, id string) func(*state.Tx) error {
 			})
 		case d == model.Authenticators.Def && hasIdentity:
 			return put(tx, model.Authenticators, id, func(a *model.Authenticator) {
-				a.IdentityID, a.Method, a.Username = identity, model.MethodUPDB, id+text
+				a.IdentityID, a.Method, a.Username = identity, id, id+text
 			})
 		case d == model.Enrollments.Def && hasIdentity:
 			return put(tx, model.Enrollments, id, func(e *model.Enrollment) {
-				e.IdentityID, e.Method, e.Token = identity, model.MethodOTT, id+text
+				e.IdentityID, e.Method, e.Token = identity, id, id+text
 			})
 		}
 		return nil
