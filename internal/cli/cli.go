@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +37,8 @@ func Main(ctx context.Context, env Env) int {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(env), versionCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(env.Stderr, "netkeep:", err)
+		// One line, whatever the error is made of.
+		fmt.Fprintln(env.Stderr, "netkeep:", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return 1
 	}
 	return 0

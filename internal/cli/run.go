@@ -8,6 +8,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -58,6 +61,9 @@ func runCommand(env Env) *cobra.Command {
 func run(ctx context.Context, env Env, cfg config.Config) error {
 	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	// A limit on the size of files is then an error of the write, like a full
+	// disk, and not the end of the process.
+	signal.Ignore(syscall.SIGXFSZ)
 	log := newLogger(env, cfg)
 	srv, err := server.Start(ctx, cfg, log)
 	if err != nil {
@@ -105,19 +111,38 @@ func newLogger(env Env, cfg config.Config) *slog.Logger {
 // welcome says where the controller is and how to log in, in lines that work
 // as they are printed.
 func welcome(w io.Writer, srv *server.Server, cfg config.Config) {
-	ca := filepath.Join(cfg.Data, "pki", "root.crt")
 	base := "https://" + srv.Address()
+	curl := "curl --cacert " + quote(filepath.Join(cfg.Data, "pki", "root.crt"))
 	fmt.Fprintf(w, "netkeep is ready at %s\n\n", base)
-	fmt.Fprintf(w, "  Look at it:\n    curl --cacert %s %s%s/version\n\n", ca, base, api.ManagementRoot)
+	fmt.Fprintf(w, "  Look at it:\n    %s %s\n\n", curl, quote(base+api.ManagementRoot+"/version"))
 	admin, fresh := srv.NewAdmin()
-	if !fresh {
-		fmt.Fprintf(w, "  Log in as %s:\n    curl --cacert %s -H 'content-type: application/json' \\\n"+
-			"      -d '{\"username\":\"%s\",\"password\":\"'\"$NETKEEP_ADMIN_PASSWORD\"'\"}' \\\n"+
-			"      '%s%s/authenticate?method=password'\n\n", cfg.Admin.Username, ca, cfg.Admin.Username, base, api.ManagementRoot)
-		return
+	if fresh {
+		fmt.Fprintf(w, "  The first admin is %s with the password %s\n  It is shown this once and stored nowhere.\n\n  Log in:\n",
+			admin.Username, admin.Password)
+	} else {
+		fmt.Fprintf(w, "  Log in as %s:\n", cfg.Admin.Username)
 	}
-	fmt.Fprintf(w, "  The first admin is %s with the password %s\n  It is shown this once and stored nowhere.\n\n", admin.Username, admin.Password)
-	fmt.Fprintf(w, "  Log in:\n    curl --cacert %s -H 'content-type: application/json' \\\n"+
-		"      -d '{\"username\":\"%s\",\"password\":\"%s\"}' \\\n"+
-		"      '%s%s/authenticate?method=password'\n\n", ca, admin.Username, admin.Password, base, api.ManagementRoot)
+	fmt.Fprintf(w, "    %s -H 'content-type: application/json' \\\n      -d %s \\\n      %s\n\n",
+		curl, credentials(cfg.Admin.Username, admin.Password), quote(base+api.ManagementRoot+"/authenticate?method=password"))
+}
+
+// credentials is a login's body as one word of a shell. Where the password is
+// not known the shell takes it from the environment.
+func credentials(username, password string) string {
+	body, after := `{"username":`+strconv.Quote(username)+`,"password":"`, `"}`
+	if password != "" {
+		return quote(body + password + after)
+	}
+	return quote(body) + `"$NETKEEP_ADMIN_PASSWORD"` + quote(after)
+}
+
+// plain are words that a shell takes as they are.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,-]+$`)
+
+// quote writes a text as one word of a shell.
+func quote(s string) string {
+	if plain.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -180,9 +181,39 @@ func (c *Config) readFile(name string) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return nil
 	}
+	if bad := c.badDuration(name); bad != nil {
+		return fmt.Errorf("config file %s: %w", name, bad)
+	}
 	// The first line says where and what; the rest is a drawing of it.
 	first, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
 	return fmt.Errorf("config file %s: %s", name, first)
+}
+
+// badDuration finds a duration in the file that is none: the decoder does not
+// say where it is.
+func (c *Config) badDuration(name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil
+	}
+	for s := range c.Settings() {
+		if _, ok := s.value.Interface().(time.Duration); !ok {
+			continue
+		}
+		path, err := yaml.PathString("$." + s.Key)
+		if err != nil {
+			continue
+		}
+		node, err := path.ReadNode(bytes.NewReader(text))
+		if err != nil {
+			continue
+		}
+		at := node.GetToken()
+		if err := s.Set(at.Value); err != nil {
+			return fmt.Errorf("[%d:%d] %w", at.Position.Line, at.Position.Column, err)
+		}
+	}
+	return nil
 }
 
 // Check says what is wrong with the settings as a whole, and reads the

@@ -27,6 +27,7 @@ import (
 	"netkeep/internal/rest"
 	"netkeep/internal/state"
 	"netkeep/internal/store"
+	"netkeep/internal/store/etcdstore"
 )
 
 // The times that a request may take.
@@ -134,6 +135,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	sessions := &authn.Sessions{State: s.state, Key: key, Timeout: s.cfg.Session.Timeout, Now: time.Now, Log: s.log}
 	s.jobs.Go(func() { sessions.Sweep(run, 5*time.Second) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
+	s.jobs.Go(func() { s.watchStore(run, time.Second) })
 	handler, err := NewHandler(s.state, &api.Service{
 		Sessions: sessions, Passwords: &authn.Passwords{Hasher: hasher, Now: time.Now},
 		Address: s.Address(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
@@ -150,7 +152,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	tlsListener := tls.NewListener(s.listener, s.served.TLSConfig())
 	s.jobs.Go(func() {
 		if err := s.http.Serve(tlsListener); !errors.Is(err, http.ErrServerClosed) {
-			s.failed <- fmt.Errorf("serve: %w", err)
+			s.fail(fmt.Errorf("serve: %w", err))
 		}
 	})
 	return nil
@@ -196,6 +198,33 @@ func (s *Server) renewCertificate(ctx context.Context, every time.Duration) {
 				s.log.Error("renewing the server certificate failed", "error", err)
 			}
 		}
+	}
+}
+
+// watchStore notices when the store in this process cannot go on, for want of
+// disk space say. Reads would still be answered from memory, so somebody must
+// say that nothing is stored any more.
+func (s *Server) watchStore(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, _, err := s.store.Get(ctx, "-"); errors.Is(err, etcdstore.ErrFailed) {
+				s.fail(fmt.Errorf("the store stopped: %w", err))
+				return
+			}
+		}
+	}
+}
+
+// fail reports why the server stopped by itself; the first reason counts.
+func (s *Server) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
 	}
 }
 

@@ -1,0 +1,188 @@
+package api_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"netkeep/test/servertest"
+)
+
+// resource is what the tests of every resource need to know about one.
+type resource struct {
+	path string
+	// least is a body with nothing that can be left out, and more is what can
+	// be added to it, none of it with its default.
+	least, more func(t *testing.T, c *servertest.Client) M
+	required    []string // in create bodies
+	fixed       []string // may be in create bodies only
+	shown       M        // answers name these members differently
+	defaults    M        // what is in answers for those left out
+	links       []string
+}
+
+// resources are all that can be created, changed and deleted.
+func resources() []resource {
+	return []resource{authPolicies(), identities(), configTypes(), configs(), services()}
+}
+
+func authPolicies() resource {
+	return resource{
+		path:     "auth-policies",
+		least:    func(*testing.T, *servertest.Client) M { return policyBody() },
+		more:     func(*testing.T, *servertest.Client) M { return M{"tags": M{"a": "b", "c": nil, "d": true}} },
+		required: []string{"name", "primary", "secondary"},
+		defaults: M{"tags": M{}},
+	}
+}
+
+func identities() resource {
+	return resource{
+		path: "identities",
+		least: func(*testing.T, *servertest.Client) M {
+			return M{"name": servertest.Unique("identity"), "type": "Device", "isAdmin": false}
+		},
+		more: func(t *testing.T, c *servertest.Client) M {
+			service := create(t, c, "services", nil)
+			return M{
+				"authPolicyId":              create(t, c, "auth-policies", nil),
+				"externalId":                servertest.Unique("external"),
+				"roleAttributes":            []any{"blue", "green"},
+				"appData":                   M{"deep": M{"list": []any{1.0, "two", nil, M{}}}},
+				"defaultHostingCost":        65535.0,
+				"defaultHostingPrecedence":  "required",
+				"serviceHostingCosts":       M{service: 7.0},
+				"serviceHostingPrecedences": M{service: "failed"},
+				"tags":                      M{"place": "cellar"},
+			}
+		},
+		required: []string{"name", "type", "isAdmin"},
+		shown:    M{"type": "typeId"},
+		defaults: M{
+			"authPolicyId": "default", "externalId": nil, "roleAttributes": []any{}, "appData": M{},
+			"defaultHostingCost": 0.0, "defaultHostingPrecedence": "default",
+			"serviceHostingCosts": M{}, "serviceHostingPrecedences": M{}, "tags": M{},
+		},
+		links: []string{
+			"auth-policies", "authenticators", "edge-router-policies", "edge-routers", "enrollments",
+			"failed-service-requests", "posture-data", "service-configs", "service-policies", "services",
+		},
+	}
+}
+
+func configTypes() resource {
+	return resource{
+		path:  "config-types",
+		least: func(*testing.T, *servertest.Client) M { return M{"name": servertest.Unique("type")} },
+		more: func(*testing.T, *servertest.Client) M {
+			return M{"schema": M{"type": "object", "properties": M{"port": M{"type": "integer"}}}, "tags": M{"x": false}}
+		},
+		required: []string{"name"},
+		defaults: M{"schema": M{}, "tags": M{}},
+	}
+}
+
+func configs() resource {
+	return resource{
+		path: "configs",
+		least: func(t *testing.T, c *servertest.Client) M {
+			return M{
+				"name": servertest.Unique("config"), "configTypeId": create(t, c, "config-types", nil),
+				"data": M{"host": "example.org", "ports": []any{1.0, 2.5}},
+			}
+		},
+		more:     func(*testing.T, *servertest.Client) M { return M{"tags": M{"x": "y"}} },
+		required: []string{"name", "configTypeId", "data"},
+		fixed:    []string{"configTypeId"},
+		defaults: M{"tags": M{}},
+	}
+}
+
+func services() resource {
+	return resource{
+		path: "services",
+		least: func(*testing.T, *servertest.Client) M {
+			return M{"name": servertest.Unique("service"), "encryptionRequired": true}
+		},
+		more: func(t *testing.T, c *servertest.Client) M {
+			return M{
+				"terminatorStrategy": "weighted", "roleAttributes": []any{"db"},
+				"configs": []any{create(t, c, "configs", nil)}, "tags": M{"x": "y"},
+			}
+		},
+		required: []string{"name", "encryptionRequired"},
+		fixed:    []string{"encryptionRequired"},
+		defaults: M{"terminatorStrategy": "smartrouting", "roleAttributes": []any{}, "configs": []any{}, "tags": M{}},
+		links:    []string{"configs", "service-edge-router-policies", "service-policies", "terminators"},
+	}
+}
+
+func policyBody() M {
+	return M{
+		"name": servertest.Unique("policy"),
+		"primary": M{
+			"cert": M{"allowed": true, "allowExpiredCerts": false},
+			"updb": M{
+				"allowed": true, "minPasswordLength": 8.0, "requireSpecialChar": true, "requireNumberChar": false,
+				"requireMixedCase": true, "maxAttempts": 3.0, "lockoutDurationMinutes": 4.0,
+			},
+			"extJwt": M{"allowed": false, "allowedSigners": []any{}},
+		},
+		"secondary": M{"requireTotp": false, "requireExtJwtSigner": nil},
+	}
+}
+
+// resourceAt returns the resource with a path.
+func resourceAt(path string) resource {
+	all := resources()
+	return all[slices.IndexFunc(all, func(r resource) bool { return r.path == path })]
+}
+
+// create adds a record with the least body and what is given, and returns its
+// id.
+func create(t *testing.T, c *servertest.Client, path string, more M) string {
+	t.Helper()
+	body := resourceAt(path).least(t, c)
+	maps.Copy(body, more)
+	return c.Post(path, body).Want(201).ID()
+}
+
+// forEach runs a test for every resource.
+func forEach(t *testing.T, test func(t *testing.T, c *servertest.Client, r resource)) {
+	c := shared.Admin(t)
+	for _, r := range resources() {
+		t.Run(r.path, func(t *testing.T) { test(t, c.For(t), r) })
+	}
+}
+
+// without returns a copy of a body that lacks a member.
+func without(body M, name string) M {
+	body = maps.Clone(body)
+	delete(body, name)
+	return body
+}
+
+// joined returns one body with the members of several.
+func joined(bodies ...M) M {
+	all := M{}
+	for _, b := range bodies {
+		maps.Copy(all, b)
+	}
+	return all
+}
+
+// compare reports members of an answer that are not as wanted.
+func (r resource) compare(t *testing.T, got, want M) {
+	t.Helper()
+	for name, value := range want {
+		if other, ok := r.shown[name].(string); ok {
+			name = other
+		}
+		shown, there := got[name]
+		if diff := cmp.Diff(value, shown); diff != "" || !there {
+			t.Errorf("%s differs (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package api_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"netkeep/internal/config"
+	"netkeep/test/servertest"
+)
+
+func TestTLSVersions(t *testing.T) {
+	for _, test := range []struct {
+		version uint16
+		allowed bool
+	}{
+		{tls.VersionTLS10, false}, {tls.VersionTLS11, false}, {tls.VersionTLS12, true}, {tls.VersionTLS13, true},
+	} {
+		cfg := shared.TLS()
+		cfg.MinVersion, cfg.MaxVersion = test.version, test.version
+		conn, err := tls.Dial("tcp", shared.Address(), cfg)
+		if (err == nil) != test.allowed {
+			t.Errorf("%s: %v", tls.VersionName(test.version), err)
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+}
+
+// TestTLSWeakCiphers offers only what has no forward secrecy.
+func TestTLSWeakCiphers(t *testing.T) {
+	cfg := shared.TLS()
+	cfg.MaxVersion = tls.VersionTLS12
+	cfg.CipherSuites = []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}
+	if conn, err := tls.Dial("tcp", shared.Address(), cfg); err == nil {
+		t.Errorf("the server took %s", tls.CipherSuiteName(conn.ConnectionState().CipherSuite))
+		_ = conn.Close()
+	}
+}
+
+func TestTLSNames(t *testing.T) {
+	_, port, err := net.SplitHostPort(shared.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, good := range map[string]bool{"127.0.0.1": true, "localhost": true, "::1": true, "example.org": false, "127.0.0.2": false} {
+		cfg := shared.TLS()
+		cfg.ServerName = host
+		conn, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", port), cfg)
+		if (err == nil) != good {
+			t.Errorf("%s: %v", host, err)
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+	if conn, err := tls.Dial("tcp", shared.Address(), &tls.Config{RootCAs: x509.NewCertPool()}); err == nil {
+		t.Error("a client that trusts nobody trusts the server")
+		_ = conn.Close()
+	}
+}
+
+func TestHTTPVersions(t *testing.T) {
+	for _, proto := range []string{"h2", "http/1.1"} {
+		cfg := shared.TLS()
+		cfg.NextProtos = []string{proto}
+		conn, err := tls.Dial("tcp", shared.Address(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.ConnectionState().NegotiatedProtocol; got != proto {
+			t.Errorf("offered %s, got %q", proto, got)
+		}
+		_ = conn.Close()
+	}
+	for _, h2 := range []bool{true, false} {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: shared.TLS(), ForceAttemptHTTP2: h2}}
+		resp, err := client.Get(shared.URL + "/version")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		client.CloseIdleConnections()
+		if want := map[bool]int{true: 2, false: 1}[h2]; resp.ProtoMajor != want || resp.StatusCode != 200 {
+			t.Errorf("HTTP/%d answered %d, want HTTP/%d", resp.ProtoMajor, resp.StatusCode, want)
+		}
+	}
+}
+
+// writePair writes a self-signed certificate and returns what it is.
+func writePair(t *testing.T, certFile, keyFile string) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "operator"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		BasicConstraintsValid: true, IsCA: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER},
+	} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert
+}
+
+// presented returns the certificate that the server shows to a new client.
+func presented(t *testing.T, s *servertest.Server, trusted *x509.Certificate) *x509.Certificate {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pool.AddCert(trusted)
+	conn, err := tls.Dial("tcp", s.Address(), &tls.Config{RootCAs: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0]
+}
+
+// TestCertificateReload changes the operator's certificate under a running
+// server.
+func TestCertificateReload(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	first := writePair(t, certFile, keyFile)
+	s := servertest.Start(t, func(c *config.Config) { c.TLS.Cert, c.TLS.Key = certFile, keyFile })
+	if got := presented(t, s, first); !got.Equal(first) {
+		t.Errorf("the server shows %s", got.SerialNumber)
+	}
+	second := writePair(t, certFile, keyFile)
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := presented(t, s, second); !got.Equal(second) {
+		t.Errorf("after the reload the server shows %s", got.SerialNumber)
+	}
+	if err := os.WriteFile(keyFile, []byte("broken"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(); err == nil {
+		t.Error("a broken key was taken")
+	}
+	if got := presented(t, s, second); !got.Equal(second) {
+		t.Errorf("after a broken reload the server shows %s", got.SerialNumber)
+	}
+}

@@ -1,0 +1,201 @@
+package program_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// waitTime bounds everything that a test waits for. It is long because the
+// machine may be busy.
+const waitTime = 60 * time.Second
+
+const password = "a password for tests"
+
+// process is a running program.
+type process struct {
+	t              *testing.T
+	cmd            *exec.Cmd
+	stdout, stderr output
+	started        time.Time
+	ended          chan struct{}
+}
+
+// output keeps what a process prints and tells when there is more.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{} // closed at the next write
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.more != nil {
+		close(o.more)
+		o.more = nil
+	}
+	return o.text.Write(p)
+}
+
+// look returns everything so far, and what to wait on for more.
+func (o *output) look() (string, <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.more == nil {
+		o.more = make(chan struct{})
+	}
+	return o.text.String(), o.more
+}
+
+func (o *output) String() string {
+	text, _ := o.look()
+	return text
+}
+
+// settings is how a process is started.
+type settings struct {
+	args []string
+	env  []string // only these; the test's own environment is kept away
+}
+
+// launch starts the program. It ends with the test at the latest.
+func launch(t *testing.T, s settings) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(binary, s.args...), started: time.Now(), ended: make(chan struct{})}
+	p.cmd.Env = append([]string{"HOME=" + os.TempDir()}, s.env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // how it ended is in ProcessState
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		if t.Failed() {
+			t.Logf("%v printed:\n%s\nand logged:\n%s", p.cmd.Args, p.stdout.String(), tail(p.stderr.String(), 4000))
+		}
+	})
+	return p
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }
+
+// controller starts a controller on a free port, with a password unless env
+// gives another, and returns when it is ready.
+func controller(t *testing.T, data string, more ...string) *process {
+	t.Helper()
+	p := launch(t, settings{
+		args: append([]string{"run", "--data", data, "--listen", "127.0.0.1:0"}, more...),
+		env:  []string{"NETKEEP_ADMIN_PASSWORD=" + password},
+	})
+	p.ready()
+	return p
+}
+
+// ready waits until the controller says so and returns where it is.
+func (p *process) ready() (url string) {
+	p.t.Helper()
+	timeout := time.NewTimer(waitTime)
+	defer timeout.Stop()
+	for {
+		text, more := p.stdout.look()
+		if _, rest, ok := strings.Cut(text, "netkeep is ready at "); ok && strings.HasSuffix(text, "method=password'\n\n") {
+			url, _, _ = strings.Cut(rest, "\n")
+			return url
+		}
+		select {
+		case <-more:
+		case <-p.ended:
+			p.t.Fatalf("the controller ended: %v\n%s", p.cmd.ProcessState, p.stderr.String())
+		case <-timeout.C:
+			p.t.Fatalf("the controller was not ready within %s", waitTime)
+		}
+	}
+}
+
+// wait returns the exit code of a process that ends by itself.
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(waitTime):
+		p.t.Fatalf("%v did not end within %s", p.cmd.Args, waitTime)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// signal sends a signal to the process.
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatal(err)
+	}
+}
+
+// stop ends a controller in the orderly way.
+func (p *process) stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(); code != 0 {
+		p.t.Fatalf("the controller ended with %d after SIGTERM:\n%s", code, p.stderr.String())
+	}
+}
+
+// fails checks that the program refused to work in the way it should: one
+// line, which holds every text given, nothing else, and exit code 1.
+func (p *process) fails(texts ...string) {
+	p.t.Helper()
+	if code := p.wait(); code != 1 {
+		p.t.Errorf("exit code %d, want 1", code)
+	}
+	if got := p.stdout.String(); got != "" {
+		p.t.Errorf("it printed %q", got)
+	}
+	p.complains(p.stderr.String(), texts...)
+}
+
+// complains checks that the text is one line of complaint.
+func (p *process) complains(text string, about ...string) {
+	p.t.Helper()
+	line, rest, ended := strings.Cut(text, "\n")
+	if !strings.HasPrefix(line, "netkeep: ") || !ended || rest != "" {
+		p.t.Errorf("want one line of complaint, got:\n%s", text)
+	}
+	for _, want := range about {
+		if !strings.Contains(line, want) {
+			p.t.Errorf("the line lacks %q: %s", want, line)
+		}
+	}
+}
+
+// complaints returns the lines of a log that are not log entries.
+func complaints(log string) string {
+	var lines strings.Builder
+	for line := range strings.Lines(log) {
+		if !strings.HasPrefix(line, `{"time":`) {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
+}
+
+// write puts a text into a file of a new directory.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

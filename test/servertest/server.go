@@ -1,0 +1,131 @@
+// Package servertest runs a whole controller inside a test: real TLS on a
+// loopback port, a store in a temporary directory, a known admin. It owns the
+// client with which tests call it, and that client checks every answer against
+// the specification that the controller serves, so that each test proves the
+// specification too. Nothing outside of tests may import it.
+package servertest
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"netkeep/internal/config"
+	"netkeep/internal/server"
+)
+
+// The first admin of every server.
+const (
+	Username = "admin"
+	Password = "a password for tests"
+)
+
+// stopTime is how long a server may take to stop.
+const stopTime = 20 * time.Second
+
+// Server is a running controller.
+type Server struct {
+	*server.Server
+	Config config.Config
+	URL    string // https, host and port
+
+	roots *x509.CertPool
+	http  *http.Client
+	specs specs
+	log   *journal
+
+	login sync.Once
+	token string // the admin's
+}
+
+// Start runs a controller for one test and stops it at the test's end. It is
+// an error of the test if the controller logged one.
+func Start(t testing.TB, change ...func(*config.Config)) *Server {
+	t.Helper()
+	s, err := Open(t.TempDir(), change...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.follow(t)
+	return s
+}
+
+// Open runs a controller with its data below dir, for tests that share one.
+func Open(dir string, change ...func(*config.Config)) (*Server, error) {
+	cfg := config.Default()
+	cfg.Data = filepath.Join(dir, "data")
+	cfg.Listen = "127.0.0.1:0"
+	cfg.Admin.Username, cfg.Admin.Password = Username, Password
+	for _, f := range change {
+		f(&cfg)
+	}
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	s := &Server{Config: cfg, log: &journal{}}
+	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	var err error
+	if s.Server, err = server.Start(ctx, cfg, log); err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	s.URL = "https://" + s.Address()
+	if err := s.connect(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// connect prepares a client that trusts the controller and knows what it says
+// of its APIs.
+func (s *Server) connect() error {
+	s.roots = x509.NewCertPool()
+	s.http = &http.Client{
+		Transport: &http.Transport{TLSClientConfig: s.TLS(), ForceAttemptHTTP2: true},
+		Timeout:   30 * time.Second,
+	}
+	ca, err := os.ReadFile(filepath.Join(s.Config.Data, "pki", "root.crt"))
+	if err != nil {
+		return err
+	}
+	if !s.roots.AppendCertsFromPEM(ca) {
+		return errors.New("the root certificate cannot be read")
+	}
+	// A certificate of the operator's own is not from our CA; tests of it
+	// connect themselves.
+	if s.Config.TLS.Cert != "" {
+		return nil
+	}
+	s.specs, err = loadSpecs(s.http, s.URL)
+	return err
+}
+
+// TLS returns a client's configuration that trusts the controller's CA.
+func (s *Server) TLS() *tls.Config { return &tls.Config{RootCAs: s.roots} }
+
+// Close stops the controller. What it logged as an error is returned as one.
+func (s *Server) Close() error {
+	s.http.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	err := s.Stop(ctx)
+	for _, line := range s.log.errors() {
+		err = errors.Join(err, fmt.Errorf("the controller logged: %s", line))
+	}
+	return err
+}

@@ -1,0 +1,60 @@
+package servertest
+
+import (
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"netkeep/internal/authn"
+	"netkeep/internal/model"
+	"netkeep/internal/state"
+)
+
+// User is somebody who can log in.
+type User struct{ ID, Username, Password string }
+
+// AddUser adds an identity with a password, straight to the model.
+func (s *Server) AddUser(t testing.TB, admin bool) User {
+	t.Helper()
+	u := User{Username: Unique("user"), Password: rand.Text()}
+	hash, err := authn.NewHasher().Hash(t.Context(), u.Password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.State().Update(t.Context(), "test", func(tx *state.Tx) error {
+		identity := &model.Identity{
+			Name: u.Username, Type: "User", IsAdmin: admin,
+			AuthPolicyID: model.DefaultAuthPolicy, DefaultHostingPrecedence: "default",
+		}
+		if err := model.Identities.Create(tx, identity); err != nil {
+			return err
+		}
+		u.ID = identity.ID
+		return model.Authenticators.Create(tx, &model.Authenticator{
+			IdentityID: u.ID, Method: model.MethodUPDB, Username: u.Username, PasswordHash: hash,
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// Unique returns a name that nothing else has.
+func Unique(prefix string) string { return prefix + "-" + rand.Text()[:12] }
+
+// Eventually fails the test unless what it waits for happens in time.
+func Eventually(t testing.TB, within time.Duration, what string, happened func() bool) {
+	t.Helper()
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !happened() {
+		select {
+		case <-tick.C:
+		case <-timeout.C:
+			t.Fatalf("%s did not happen within %s", what, within)
+		}
+	}
+}
