@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"netkeep/test/servertest"
+)
+
+// arguments are those that lead to a controller.
+func arguments(s *servertest.Server, command string, more ...string) []string {
+	return append([]string{
+		command, "--url", s.URL, "--ca", filepath.Join(s.Config.Data, "pki", "root.crt"),
+		"--username", servertest.Username, "--password", servertest.Password,
+	}, more...)
+}
+
+// served are the scenarios whose operations the controller has.
+var served = []string{
+	"version", "login", "get-identity", "list-identities-equality", "list-identities-contains",
+	"identity-services", "attribute", "policy-none", "policy-all",
+}
+
+func TestFillAndRun(t *testing.T) {
+	s := servertest.Start(t)
+	for args, want := range map[string]string{
+		"--scenario get-identity --rounds 1":    "fill the controller first",
+		"--scenario version --password mistake": "log in as admin",
+	} {
+		err := dispatch(t.Context(), arguments(s, "run", strings.Fields(args)...), t.Output(), t.Output())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s gives %v, want %s", args, err, want)
+		}
+	}
+	size := []string{
+		"--identities", "100", "--services", "30", "--edge-routers", "5", "--policies", "20", "--configs", "4", "--clients", "4",
+	}
+	fill := func() string {
+		var out bytes.Buffer
+		if err := dispatch(t.Context(), arguments(s, "fill", size...), &out, t.Output()); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	if out := fill(); !strings.Contains(out, "created   100  already there     0") {
+		t.Errorf("the identities were not created:\n%s", out)
+	}
+	before := summary(t, s)
+	if out := fill(); !strings.Contains(out, "created     0  already there   100") {
+		t.Errorf("the identities were not found again:\n%s", out)
+	}
+	for _, more := range [][]string{nil, {"--http2"}} {
+		t.Run(fmt.Sprint(more), func(t *testing.T) { runServed(t, s, more) })
+	}
+	runVisitors(t, s)
+	if after := summary(t, s); after != before {
+		t.Errorf("something was left behind:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// summary is what the controller holds, without sessions.
+func summary(t *testing.T, s *servertest.Server) string {
+	data := s.Admin(t).Get("summary").Want(200).Data()
+	delete(data, "apiSessions")
+	text, err := json.Marshal(data, json.Deterministic(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// runVisitors runs every scenario with an identity of its own, for what it
+// leaves behind.
+func runVisitors(t *testing.T, s *servertest.Server) {
+	var out bytes.Buffer
+	args := arguments(s, "run", "--scenario", "client-services,client-services-500,service-updates,session-create-delete", "--rounds", "2")
+	if err := dispatch(t.Context(), args, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "transport") || strings.Contains(out.String(), "401:") {
+		t.Errorf("a visitor cannot call the controller:\n%s", &out)
+	}
+}
+
+// runServed runs every scenario for some rounds and expects no errors.
+func runServed(t *testing.T, s *servertest.Server, more []string) {
+	more = append(more, "--scenario", strings.Join(served, ","), "--rounds", "5", "--clients", "2", "--json")
+	if runtime.GOOS == "linux" {
+		more = append(more, "--server-pid", strconv.Itoa(os.Getpid()))
+	}
+	var out bytes.Buffer
+	if err := dispatch(t.Context(), arguments(s, "run", more...), &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != len(served) {
+		t.Fatalf("%d scenarios give %d lines:\n%s", len(served), len(lines), &out)
+	}
+	for i, line := range lines {
+		var res result
+		if err := json.Unmarshal([]byte(line), &res); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		want := 5 * max(len(res.Steps), 1)
+		if res.Scenario != served[i] || res.Requests != want || len(res.Errors) > 0 || res.Max <= 0 || res.Max < res.P50 {
+			t.Errorf("scenario %s: want %d requests and no errors: %s", served[i], want, line)
+		}
+		if runtime.GOOS == "linux" && (res.Server == nil || res.Server.RSSMegabytes <= 0) {
+			t.Errorf("scenario %s does not say what the server used: %s", served[i], line)
+		}
+	}
+}
+
+func TestBaseline(t *testing.T) {
+	for _, args := range [][]string{nil, {"--http2"}} {
+		var out bytes.Buffer
+		args = append([]string{"baseline", "--json", "--rounds", "20", "--clients", "2"}, args...)
+		if err := dispatch(t.Context(), args, &out, t.Output()); err != nil {
+			t.Fatal(err)
+		}
+		var res result
+		if err := json.Unmarshal(out.Bytes(), &res); err != nil {
+			t.Fatal(err)
+		}
+		if res.Requests != 20 || len(res.Errors) > 0 || res.P50 <= 0 {
+			t.Errorf("%v: want 20 requests without errors: %s", args, &out)
+		}
+	}
+}
