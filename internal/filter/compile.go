@@ -5,6 +5,8 @@ import "netkeep/internal/fault"
 // Query is a compiled text. It does not change, and any number of goroutines
 // may use it at once.
 type Query[R any] struct {
+	source source
+	tree   *Tree
 	schema *Schema[R]
 	where  verdict[R]
 	orders []Order[R]
@@ -24,7 +26,7 @@ func Compile[R any](schema *Schema[R], text string) (*Query[R], error) {
 }
 
 func compileTree[R any](schema *Schema[R], s source, tree *Tree) (*Query[R], error) {
-	q := &Query[R]{schema: schema, where: always[R](true), skip: tree.skip, limit: tree.limit}
+	q := &Query[R]{source: s, tree: tree, schema: schema, where: always[R](true), skip: tree.skip, limit: tree.limit}
 	c := compiler[R]{source: s, schema: schema}
 	var err error
 	if tree.where != nil {
@@ -40,6 +42,23 @@ func compileTree[R any](schema *Schema[R], s source, tree *Tree) (*Query[R], err
 
 // Match reports whether the query selects the row.
 func (q *Query[R]) Match(row R) bool { return q.where.test(row) }
+
+// Only returns the query's predicate on the values of one scalar, if it looks
+// at nothing else: whoever walks an index of that field can judge the keys and
+// leave the rows alone.
+func (q *Query[R]) Only(symbol *Symbol[R]) (test func(Value) bool, ok bool) {
+	if q.tree.where == nil || symbol.One == nil {
+		return nil, false
+	}
+	alone := &Schema[Value]{symbols: map[string]*Symbol[Value]{
+		symbol.Name: {Name: symbol.Name, Type: symbol.Type, One: func(v Value) Value { return v }},
+	}}
+	where, err := compiler[Value]{source: q.source, schema: alone}.predicate(q.tree.where)
+	if err != nil {
+		return nil, false // it names another field
+	}
+	return where.test, true
+}
 
 // All reports whether the query is known to select every row.
 func (q *Query[R]) All() bool { return q.where.known && q.where.outcome }

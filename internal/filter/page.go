@@ -47,8 +47,9 @@ func (q *Query[R]) Page(limit, offset *int64) Page {
 // Rows are the candidates for a page and what is known about them.
 type Rows[R any] struct {
 	Seq     iter.Seq[R]
-	Matched bool // all of them match the query
-	Ordered bool // they come in the query's order
+	Matched bool  // all of them match the query
+	Ordered bool  // they come in the query's order
+	Count   int64 // how many there are; 0 if nobody knows
 }
 
 // Select returns a page of the rows that match the query, in its order, and
@@ -62,7 +63,11 @@ func (q *Query[R]) Select(rows Rows[R], p Page) (selected []R, total int64) {
 	selected = []R{}
 	best := heap[R]{compare: q.Compare, size: end}
 	all := rows.Matched || q.All()
+	counted := all && rows.Ordered && rows.Count > 0
 	for row := range rows.Seq {
+		if counted && total >= end {
+			break // the rest would only be counted
+		}
 		if !all && !q.Match(row) {
 			continue
 		}
@@ -73,6 +78,9 @@ func (q *Query[R]) Select(rows Rows[R], p Page) (selected []R, total int64) {
 		case total > p.Offset && total <= end:
 			selected = append(selected, row)
 		}
+	}
+	if counted {
+		total = rows.Count
 	}
 	if rows.Ordered {
 		return selected, total

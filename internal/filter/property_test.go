@@ -136,6 +136,8 @@ func TestSelectAgainstSort(t *testing.T) {
 			"matched": {Seq: slices.Values(matched), Matched: true},
 			"ordered": {Seq: slices.Values(ordered), Ordered: true},
 			"both":    {Seq: slices.Values(ordered), Matched: true, Ordered: true},
+			"counted": {Seq: slices.Values(ordered), Matched: true, Ordered: true, Count: int64(len(ordered))},
+			"unsure":  {Seq: slices.Values(rows), Count: int64(len(rows))},
 		} {
 			got, total := q.Select(given, page)
 			if got == nil || total != int64(len(matched)) || !slices.Equal(ids(got), ids(want)) {

@@ -89,7 +89,37 @@ func (c *Call) body(optional bool) (kind.Body, error) {
 	if typ, _, _ := mime.ParseMediaType(c.Request.Header.Get("Content-Type")); typ != "application/json" {
 		return kind.Body{}, fault.On(fault.CodeContentType, "Content-Type", "must be application/json", typ)
 	}
+	if tooDeep(data) {
+		return kind.Body{}, fault.New(fault.CodeBody, "the body is nested more than "+strconv.Itoa(maxDepth)+" deep")
+	}
 	return kind.ReadBody(data)
+}
+
+// maxDepth is how deeply a body may be nested. What it holds is nested again
+// in the answers that show it, and one record must not make a list too deep
+// for a client to read.
+const maxDepth = 128
+
+// tooDeep looks at brackets only: whether they are in order is for the parser
+// to say.
+func tooDeep(data []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 // read takes the whole body, which the cap of the operation bounds.

@@ -133,7 +133,7 @@ func (m mount) list(c *Call) error {
 			return err
 		}
 		if among != nil {
-			recs, total := q.Select(filter.Rows[kind.Record]{Seq: among}, page)
+			recs, total := q.Select(filter.Rows[kind.Record]{Seq: among, Ordered: len(q.Sort()) == 0}, page)
 			return m.view.page(c, page, recs, total)
 		}
 	}

@@ -107,11 +107,10 @@ func Show[In any](a *API, op Op, v *View, fn func(c *Call, in In) (kind.Record, 
 	}})
 }
 
-// Records are some records of a kind.
+// Records are some records of a kind, by id.
 type Records = iter.Seq[kind.Record]
 
-// ShowList adds an operation that answers with a page of records. They may
-// come in any order; nil is none.
+// ShowList adds an operation that answers with a page of records; nil is none.
 func ShowList(a *API, op Op, v *View, find func(c *Call) (Records, error)) {
 	op.Query = slices.Concat(listParams, op.Query)
 	a.add(&operation{Op: op, status: http.StatusOK, list: true, data: kind.ListOf(v.schema), handle: func(c *Call) error {
@@ -126,7 +125,7 @@ func ShowList(a *API, op Op, v *View, find func(c *Call) (Records, error)) {
 		if seq == nil {
 			seq = func(func(kind.Record) bool) {}
 		}
-		recs, total := q.Select(filter.Rows[kind.Record]{Seq: seq}, page)
+		recs, total := q.Select(filter.Rows[kind.Record]{Seq: seq, Ordered: len(q.Sort()) == 0}, page)
 		return v.page(c, page, recs, total)
 	}})
 }

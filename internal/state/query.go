@@ -17,8 +17,11 @@ func (s *Snapshot) Query(d *kind.Def, q *filter.Query[kind.Record], p filter.Pag
 		ordered := len(choice) == 1 && len(choice[0].Values) == 1 && len(q.Sort()) == 0
 		return q.Select(filter.Rows[kind.Record]{Seq: t.lookUp(choice), Ordered: ordered}, p)
 	}
-	seq, ordered := t.scan(q.Sort())
-	return q.Select(filter.Rows[kind.Record]{Seq: seq, Ordered: ordered}, p)
+	rows := t.scan(q)
+	if !rows.Matched {
+		rows.Count = int64(t.rows.Len())
+	}
+	return q.Select(rows, p)
 }
 
 // terms are equalities of which every record that a query selects satisfies
@@ -103,39 +106,48 @@ func (t *table) equal(index, key string) iter.Seq[kind.Record] {
 	}
 }
 
-// scan yields every record, in the order asked for if an index has it.
-func (t *table) scan(orders []filter.Order[kind.Record]) (seq iter.Seq[kind.Record], ordered bool) {
+// scan yields the records that a query has to look at, in the order asked for
+// if an index has it.
+func (t *table) scan(q *filter.Query[kind.Record]) filter.Rows[kind.Record] {
+	orders := q.Sort()
 	if len(orders) == 0 {
-		return t.all(), true
+		return filter.Rows[kind.Record]{Seq: t.all(), Ordered: true}
 	}
 	first := orders[0] // the others decide nothing if it differs everywhere
 	switch {
 	case first.Symbol.Index == "":
-		return t.all(), false
+		return filter.Rows[kind.Record]{Seq: t.all()}
 	case first.Symbol.Index != byID:
-		return t.scanIndex(t.slot(first.Symbol.Index), first.Desc)
+		return t.scanIndex(q, first)
 	case first.Desc:
-		return records(t.rows.Backward()), true
+		return filter.Rows[kind.Record]{Seq: records(t.rows.Backward()), Ordered: true}
 	}
-	return t.all(), true
+	return filter.Rows[kind.Record]{Seq: t.all(), Ordered: true}
 }
 
-// scanIndex yields every record in the order of an index, if it holds all of
-// them under keys of their own.
-func (t *table) scanIndex(i int, desc bool) (seq iter.Seq[kind.Record], ordered bool) {
+// scanIndex yields the records in the order of an index, if it holds all of
+// them under keys of their own. A query about nothing but the indexed field is
+// judged by the keys: records in that order lie anywhere in memory, and most
+// of the time of a scan would go into fetching them.
+func (t *table) scanIndex(q *filter.Query[kind.Record], order filter.Order[kind.Record]) filter.Rows[kind.Record] {
+	i := t.slot(order.Symbol.Index)
 	tree := t.indexes[i]
 	if !t.def.Indexes[i].Unique || tree.Len() != t.rows.Len() {
-		return t.all(), false
+		return filter.Rows[kind.Record]{Seq: t.all()}
 	}
 	entries := tree.All()
-	if desc {
+	if order.Desc {
 		entries = tree.Backward()
 	}
-	return func(yield func(kind.Record) bool) {
+	test, judged := q.Only(order.Symbol)
+	return filter.Rows[kind.Record]{Ordered: true, Matched: judged, Seq: func(yield func(kind.Record) bool) {
 		for e := range entries {
+			if judged && !test(filter.StringValue(e.key)) {
+				continue
+			}
 			if !yield(e.row.rec) {
 				return
 			}
 		}
-	}, true
+	}}
 }

@@ -56,6 +56,6 @@ func narrowByRoles(d *kind.Def) func(c *rest.Call) (rest.Records, error) {
 		if err != nil {
 			return nil, err
 		}
-		return c.Snap.At(d, set), nil
+		return c.Snap.Within(d, set), nil
 	}
 }
