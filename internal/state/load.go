@@ -4,22 +4,44 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"netkeep/internal/kind"
 	"netkeep/internal/store"
 )
 
-// load replaces memory by what the store holds now.
+// load replaces memory by what the store holds now. While the store reads on,
+// other goroutines decode what has arrived, and one files it in order.
 func (s *State) load(ctx context.Context) error {
 	next := newSnapshot(s.set) // nothing of it is shared yet: it is written in place
+	pages := make(chan *page, pagesAhead)
+	var filing sync.WaitGroup
+	filing.Go(func() {
+		for p := range pages {
+			for _, l := range p.decoded() {
+				next.table(l.def).put(nil, l.row)
+			}
+		}
+	})
+	p := &page{}
+	send := func() {
+		p.done = make(chan []loaded, 1)
+		go p.decode(s)
+		pages <- p
+		p = &page{}
+	}
 	mark, err := s.store.Load(ctx, func(rec store.Record) error {
 		if d, id, ok := s.split(rec.Key); ok {
-			if r := s.read(d, id, rec); r != nil {
-				next.table(d).put(nil, r)
+			p.add(d, id, rec)
+			if len(p.records) == pageSize {
+				send()
 			}
 		}
 		return nil
 	})
+	send()
+	close(pages)
+	filing.Wait()
 	if err != nil {
 		return fmt.Errorf("load the store: %w", err)
 	}
@@ -33,6 +55,42 @@ func (s *State) load(ctx context.Context) error {
 	}
 	return nil
 }
+
+const (
+	pageSize   = 512 // records that are decoded together
+	pagesAhead = 4   // pages that wait to be filed
+)
+
+// page is some records on their way into memory.
+type page struct {
+	defs    []*kind.Def
+	ids     []string
+	records []store.Record
+	done    chan []loaded
+}
+
+// loaded is a record that was read.
+type loaded struct {
+	def *kind.Def
+	row *row
+}
+
+func (p *page) add(d *kind.Def, id string, rec store.Record) {
+	p.defs, p.ids, p.records = append(p.defs, d), append(p.ids, id), append(p.records, rec)
+}
+
+func (p *page) decode(s *State) {
+	rows := make([]loaded, 0, len(p.records))
+	for i, rec := range p.records {
+		if r := s.read(p.defs[i], p.ids[i], rec); r != nil {
+			rows = append(rows, loaded{p.defs[i], r})
+		}
+	}
+	p.done <- rows
+}
+
+// decoded waits for the page's rows.
+func (p *page) decoded() []loaded { return <-p.done }
 
 // applyRecord puts a record as the store has it into the draft; a nil value
 // deletes.
