@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"netkeep/internal/kind"
@@ -107,6 +108,7 @@ type None struct{}
 func Handle[In, Out any](a *API, op Op, fn func(c *Call, in In) (Out, error)) {
 	read, body := inputOf[In](op.BodyOptional)
 	write, o := outputOf[Out]()
+	op.Query = slices.Concat(o.Query, op.Query) // those of the answer's kind first
 	o.Op, o.body = op, body
 	o.handle = func(c *Call) error {
 		in, err := read(c)

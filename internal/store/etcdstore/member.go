@@ -98,6 +98,12 @@ func startMember(ctx context.Context, o Options, tune func(*embed.Config)) (*mem
 
 	started := make(chan error, 1)
 	go func() {
+		// etcd panics on files that are beyond reading.
+		defer func() {
+			if p := recover(); p != nil {
+				started <- fmt.Errorf("the data cannot be read: %v", p)
+			}
+		}()
 		// Not sent if the goroutine is ended by a failure.
 		e, err := embed.StartEtcd(cfg)
 		m.etcd = e
