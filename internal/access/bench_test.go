@@ -53,71 +53,82 @@ func closeNetworks() {
 	})
 }
 
-// fill writes records straight into a store.
-func fill(b *testing.B, mem store.Store, identities int) {
-	random := rand.New(rand.NewPCG(1, 2))
-	pick := func(prefix string, n, of int) []string {
-		var list []string
-		for range n {
-			list = append(list, fmt.Sprintf("%s%d", prefix, random.IntN(of)))
-		}
-		return list
-	}
-	var ops []store.Op
-	add := func(d *kind.Def, rec kind.Record) {
-		value, err := d.Encode(rec)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ops = append(ops, store.Op{Key: d.Name + "/" + rec.Base().ID, Value: value})
-	}
-	meta := func(prefix string, i int) kind.Meta { return kind.Meta{ID: fmt.Sprintf("%s%06d", prefix, i)} }
+// filler collects records to be written straight into a store.
+type filler struct {
+	b      *testing.B
+	random *rand.Rand
+	ops    []store.Op
+}
 
-	add(model.IdentityTypes.Def, &model.IdentityType{Meta: kind.Meta{ID: "User"}, Name: "User"})
-	add(model.AuthPolicies.Def, &model.AuthPolicy{Meta: kind.Meta{ID: model.DefaultAuthPolicy}, Name: "Default"})
+func (f *filler) add(d *kind.Def, rec kind.Record) {
+	value, err := d.Encode(rec)
+	if err != nil {
+		f.b.Fatal(err)
+	}
+	f.ops = append(f.ops, store.Op{Key: d.Name + "/" + rec.Base().ID, Value: value})
+}
+
+// pick returns n texts of so many that start with the prefix.
+func (f *filler) pick(prefix string, n, of int) []string {
+	var list []string
+	for range n {
+		list = append(list, fmt.Sprintf("%s%d", prefix, f.random.IntN(of)))
+	}
+	return list
+}
+
+func numbered(prefix string, i int) kind.Meta { return kind.Meta{ID: fmt.Sprintf("%s%06d", prefix, i)} }
+
+func fill(b *testing.B, mem store.Store, identities int) {
+	f := &filler{b: b, random: rand.New(rand.NewPCG(1, 2))}
+	f.add(model.IdentityTypes.Def, &model.IdentityType{Meta: kind.Meta{ID: "User"}, Name: "User"})
+	f.add(model.AuthPolicies.Def, &model.AuthPolicy{Meta: kind.Meta{ID: model.DefaultAuthPolicy}, Name: "Default"})
 	for i := range identities {
-		m := meta("i", i)
-		add(model.Identities.Def, &model.Identity{
-			Meta: m, Name: m.ID, Type: "User", AuthPolicyID: model.DefaultAuthPolicy, RoleAttributes: pick("a", 3, 300),
+		m := numbered("i", i)
+		f.add(model.Identities.Def, &model.Identity{
+			Meta: m, Name: m.ID, Type: "User", AuthPolicyID: model.DefaultAuthPolicy, RoleAttributes: f.pick("a", 3, 300),
 		})
 	}
-	add(model.ConfigTypes.Def, &model.ConfigType{Meta: kind.Meta{ID: "type"}, Name: "type"})
-	add(model.Configs.Def, &model.Config{Meta: kind.Meta{ID: "shared"}, Name: "shared", ConfigTypeID: "type", Data: jsontext.Value("{}")})
+	f.add(model.ConfigTypes.Def, &model.ConfigType{Meta: kind.Meta{ID: "type"}, Name: "type"})
+	f.add(model.Configs.Def, &model.Config{Meta: kind.Meta{ID: "shared"}, Name: "shared", ConfigTypeID: "type", Data: jsontext.Value("{}")})
 	for i := range manyServices {
-		m := meta("s", i)
-		add(model.Services.Def, &model.Service{
-			Meta: m, Name: m.ID, TerminatorStrategy: "smartrouting", RoleAttributes: pick("a", 2, 100), Configs: []string{"shared"},
+		m := numbered("s", i)
+		f.add(model.Services.Def, &model.Service{
+			Meta: m, Name: m.ID, TerminatorStrategy: "smartrouting", RoleAttributes: f.pick("a", 2, 100), Configs: []string{"shared"},
 		})
 	}
 	for i := range manyRouters {
-		m := meta("r", i)
-		add(model.EdgeRouters.Def, &model.EdgeRouter{Meta: m, Name: m.ID, RoleAttributes: pick("a", 2, 20)})
+		m := numbered("r", i)
+		f.add(model.EdgeRouters.Def, &model.EdgeRouter{Meta: m, Name: m.ID, RoleAttributes: f.pick("a", 2, 20)})
 	}
 	for i := range manyPolicies {
-		m := meta("p", i)
-		semantic := []string{model.AllOf, model.AnyOf}[i%2]
-		people, things, routers := pick("#a", 1+i%3, 300), pick("#a", 1+i%3, 100), pick("#a", 1+i%3, 20)
-		switch i % 10 {
-		case 8:
-			add(model.EdgeRouterPolicies.Def, &model.EdgeRouterPolicy{
-				Meta: m, Name: m.ID, Semantic: semantic, IdentityRoles: people, EdgeRouterRoles: routers,
-			})
-		case 9:
-			add(model.ServiceEdgeRouterPolicies.Def, &model.ServiceEdgeRouterPolicy{
-				Meta: m, Name: m.ID, Semantic: semantic, ServiceRoles: things, EdgeRouterRoles: routers,
-			})
-		default:
-			add(model.ServicePolicies.Def, &model.ServicePolicy{
-				Meta: m, Name: m.ID, Semantic: semantic, Type: model.Dial, IdentityRoles: people, ServiceRoles: things,
-			})
-		}
+		f.addPolicy(i)
 	}
-	add(model.ServicePolicies.Def, &model.ServicePolicy{
+	f.add(model.ServicePolicies.Def, &model.ServicePolicy{
 		Meta: kind.Meta{ID: "everything"}, Name: "everything", Semantic: model.AnyOf, Type: model.Bind,
 		IdentityRoles: []string{"#all"}, ServiceRoles: []string{"#all"},
 	})
-	if _, err := mem.Commit(context.Background(), 0, store.Head{}, ops); err != nil {
+	if _, err := mem.Commit(context.Background(), 0, store.Head{}, f.ops); err != nil {
 		b.Fatal(err)
+	}
+}
+
+func (f *filler) addPolicy(i int) {
+	m, semantic := numbered("p", i), []string{model.AllOf, model.AnyOf}[i%2]
+	people, things, routers := f.pick("#a", 1+i%3, 300), f.pick("#a", 1+i%3, 100), f.pick("#a", 1+i%3, 20)
+	switch i % 10 {
+	case 8:
+		f.add(model.EdgeRouterPolicies.Def, &model.EdgeRouterPolicy{
+			Meta: m, Name: m.ID, Semantic: semantic, IdentityRoles: people, EdgeRouterRoles: routers,
+		})
+	case 9:
+		f.add(model.ServiceEdgeRouterPolicies.Def, &model.ServiceEdgeRouterPolicy{
+			Meta: m, Name: m.ID, Semantic: semantic, ServiceRoles: things, EdgeRouterRoles: routers,
+		})
+	default:
+		f.add(model.ServicePolicies.Def, &model.ServicePolicy{
+			Meta: m, Name: m.ID, Semantic: semantic, Type: model.Dial, IdentityRoles: people, ServiceRoles: things,
+		})
 	}
 }
 

@@ -187,3 +187,37 @@ func TestLastChangeConcurrently(t *testing.T) {
 		t.Errorf("the time is %v, before that of the last batch", got)
 	}
 }
+
+// TestLastChangeOfAdmins checks what moves the time of an admin, who sees all
+// services without a policy.
+func TestLastChangeOfAdmins(t *testing.T) {
+	w := newWorld(t)
+	s := script{T: t, world: w}
+	var last access.LastChange
+	for _, line := range []string{"admin root", "identity ann", "config-type intercept", "config address intercept 1"} {
+		s.line(line)
+	}
+	last.Reset(w.st.Snapshot().Time)
+	tests := []struct {
+		change string
+		moves  bool
+	}{
+		{"service crm + address", true},
+		{"config address intercept 2", true},
+		{"config-type intercept renamed", true},
+		{"service-policy staff Dial AnyOf @ann : @crm", false},
+		{"edge-router paris", false},
+		{"identity ann sales", false},
+		{"admin root", false},
+		{"admin root ops", true},
+		{"delete service crm", true},
+	}
+	for _, test := range tests {
+		before := last.Of(w.st.Snapshot(), "root")
+		s.line(test.change)
+		apply(&last, s.last)
+		if moved := last.Of(w.st.Snapshot(), "root").After(before); moved != test.moves {
+			t.Errorf("%s: the time moves: %v, want %v", test.change, moved, test.moves)
+		}
+	}
+}

@@ -88,3 +88,30 @@ func TestShared(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyAttribute has records that no body can make: an empty attribute is
+// nobody's.
+func TestEmptyAttribute(t *testing.T) {
+	w := newWorld(t)
+	w.identity("ann", "")
+	s, err := w.write(func(tx *state.Tx) error {
+		err := put(tx, model.Services, "crm", func(s *model.Service) { s.Name, s.TerminatorStrategy = "crm", "smartrouting" })
+		if err != nil {
+			return err
+		}
+		return put(tx, model.ServicePolicies, "odd", func(p *model.ServicePolicy) {
+			p.Name, p.Type, p.Semantic = "odd", model.Dial, model.AnyOf
+			p.IdentityRoles, p.ServiceRoles = []string{"#"}, []string{"#all"}
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if access.MayDial(s.after, "ann", "crm") {
+		t.Error("ann may dial crm")
+	}
+	odd, _ := s.after.Lookup(model.ServicePolicies.Def, "odd")
+	if got := access.ServicePolicyIdentities.Members(s.after, odd); !got.IsEmpty() {
+		t.Errorf("the policy selects %v", got)
+	}
+}

@@ -187,9 +187,23 @@ func TestDeleteCycles(t *testing.T) {
 	must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error {
 		return people.Edit(tx, "p", func(p *person) error { p.Boss = "p"; return nil })
 	}))
-	must(t, s.Delete(t.Context(), "tester", items.Def, "b"))
-	must(t, s.Delete(t.Context(), "tester", items.Def, "self"))
-	must(t, s.Delete(t.Context(), "tester", people.Def, "p"))
+	create(t, s, rules.Def, &rule{Meta: kind.Meta{ID: "r"}})
+	create(t, s, items.Def, &item{Meta: kind.Meta{ID: "lawful"}, Law: "r"})
+	must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+		return rules.Edit(tx, "r", func(r *rule) error { r.Item = "lawful"; return nil })
+	}))
+	create(t, s, items.Def, &item{Meta: kind.Meta{ID: "i"}}, &item{Meta: kind.Meta{ID: "j"}})
+	create(t, s, crates.Def, &crate{Meta: kind.Meta{ID: "1"}, Item: "i", Only: true},
+		&crate{Meta: kind.Meta{ID: "2"}, Item: "j", Only: true})
+	for _, end := range []state.Ref{
+		{Def: items.Def, ID: "b"}, {Def: items.Def, ID: "self"}, {Def: people.Def, ID: "p"},
+		{Def: rules.Def, ID: "r"},                             // its item goes with it, so that may hold it
+		{Def: items.Def, ID: "i"}, {Def: crates.Def, ID: "2"}, // each takes the other along
+	} {
+		if err := s.Delete(t.Context(), "tester", end.Def, end.ID); err != nil {
+			t.Errorf("delete %s %s: %v", end.Def.Name, end.ID, err)
+		}
+	}
 	newWorld().verify(t, s.Snapshot())
 }
 

@@ -35,6 +35,7 @@ type item struct {
 	Keepers []string       `json:"keepers" kind:"ref=person:clear"`
 	Whole   string         `json:"whole" kind:"ref=item:cascade"`
 	Weights map[string]int `json:"weights" kind:"ref=place:clear"`
+	Law     string         `json:"law" kind:"ref=rule:cascade"`
 }
 
 type rule struct {
@@ -51,10 +52,11 @@ type visit struct {
 }
 
 // crate is an item's box. Its labels do not refer to it: its hook takes them
-// along.
+// along, and the item too if it has no other place.
 type crate struct {
 	kind.Meta
 	Item   string   `json:"item" kind:"ref=item:cascade"`
+	Only   bool     `json:"only"`
 	Labels []string `json:"labels"`
 }
 
@@ -68,6 +70,9 @@ func (c *crate) Deleted(w kind.Writer) error {
 		if err := labels.Delete(w, id); err != nil {
 			return err
 		}
+	}
+	if c.Only {
+		return items.Delete(w, c.Item)
 	}
 	return nil
 }
@@ -131,6 +136,8 @@ var fields = []field{
 	{def: items.Def, name: "weights", target: places.Def, rule: kind.Clear,
 		keys: func(r kind.Record) []string { return slices.Sorted(maps.Keys(r.(*item).Weights)) },
 		drop: func(r kind.Record, id string) { delete(r.(*item).Weights, id) }},
+	{def: items.Def, name: "law", target: rules.Def, rule: kind.Cascade,
+		keys: func(r kind.Record) []string { return text(r.(*item).Law) }},
 
 	{def: rules.Def, name: "who", target: people.Def, rule: kind.Clear, roles: true,
 		keys: func(r kind.Record) []string { return r.(*rule).Who },

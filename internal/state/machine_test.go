@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -22,12 +23,24 @@ type op struct {
 }
 
 var (
+	// Most writes should succeed, so references are rare and names many.
 	someID    = rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
-	maybeID   = rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e"})
-	someName  = rapid.SampledFrom([]string{"", "ann", "bob", "cid", "dan"})
+	maybeID   = rapid.SampledFrom([]string{"", "", "", "", "", "a", "b", "c"})
+	someName  = rapid.SampledFrom([]string{"", "", "", "ann", "bob", "cid", "dan", "eve"})
 	someTrait = rapid.SampledFrom([]string{"red", "blue", "tall"})
 	someRole  = rapid.SampledFrom([]string{"#red", "#all", "@a", "@b", "@c"})
 )
+
+// drawIDs draws a few ids or, as often, none.
+func drawIDs(t *rapid.T, label string) []string {
+	ids := []string{}
+	for range 2 {
+		if id := maybeID.Draw(t, label); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
 
 // drawRecord draws a record of any kind but for its id.
 func drawRecord(t *rapid.T, d *kind.Def) kind.Record {
@@ -40,10 +53,14 @@ func drawRecord(t *rapid.T, d *kind.Def) kind.Record {
 			Boss: maybeID.Draw(t, "boss"), Traits: rapid.SliceOfN(someTrait, 0, 3).Draw(t, "traits"),
 		}
 	case items.Def:
-		return &item{
-			Owner: maybeID.Draw(t, "owner"), Keepers: rapid.SliceOfN(someID, 0, 2).Draw(t, "keepers"), Whole: maybeID.Draw(t, "whole"),
-			Weights: rapid.MapOfN(someID, rapid.IntRange(1, 3), 0, 2).Draw(t, "weights"),
+		i := &item{
+			Owner: maybeID.Draw(t, "owner"), Keepers: drawIDs(t, "keepers"), Whole: maybeID.Draw(t, "whole"),
+			Weights: map[string]int{}, Law: maybeID.Draw(t, "law"),
 		}
+		for _, id := range drawIDs(t, "weights") {
+			i.Weights[id]++
+		}
+		return i
 	case rules.Def:
 		return &rule{Who: rapid.SliceOfN(someRole, 0, 3).Draw(t, "who"), Item: maybeID.Draw(t, "item")}
 	case visits.Def:
@@ -291,6 +308,7 @@ func TestMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(inBubble{t}, func(rt *rapid.T) {
 			memory := storetest.NewMemory()
+			defer pass()
 			m := &machine{t: t, store: storetest.NewFaulty(memory), world: newWorld()}
 			m.open(rt)
 			defer func() { m.st.Close() }()
@@ -315,3 +333,7 @@ func TestMachine(t *testing.T) {
 // inBubble hides that a testing.T is one: rapid would ask for its deadline,
 // which a bubble's clock has no part in.
 type inBubble struct{ testing.TB }
+
+// pass lets some time pass in the bubble, or rapid would never tire of
+// shrinking a failure.
+func pass() { <-time.After(100 * time.Millisecond) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -326,30 +327,23 @@ func TestCancelled(t *testing.T) {
 
 // Who leaves while the closure runs gets its variables back first.
 func TestCancelledWhileRunning(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, storetest.NewMemory(), state.Options{})
-		ctx, cancel := context.WithCancel(t.Context())
-		running, finish := make(chan struct{}), make(chan struct{})
-		ended, result := false, make(chan error, 1)
-		go func() {
-			err := s.Update(ctx, "tester", func(*state.Tx) error {
-				close(running)
-				<-finish
-				ended = true
-				return nil
-			})
-			if !ended {
-				t.Error("Update returned before its closure")
-			}
-			result <- err
-		}()
-		<-running
+	s := open(t, storetest.NewMemory(), state.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := false
+	err := s.Update(ctx, "tester", func(*state.Tx) error {
 		cancel()
-		close(finish)
-		if err := <-result; err != nil && !errors.Is(err, context.Canceled) {
-			t.Error(err)
+		for range 10_000 {
+			runtime.Gosched() // time enough to return
 		}
+		ended = true
+		return nil
 	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if !ended {
+		t.Error("Update returned before its closure")
+	}
 }
 
 func TestQueueIsBounded(t *testing.T) {
@@ -410,6 +404,32 @@ func TestClose(t *testing.T) {
 		if got := ids(s.Snapshot().All(places.Def)); len(got) != 1 {
 			t.Errorf("places are %q, want the first alone", got)
 		}
+	})
+}
+
+// A group that needs several commits is not finished once Close is called.
+func TestCloseWithinGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemoryWithin(store.Limits{Ops: 1, Bytes: 1 << 20})
+		faults := storetest.NewFaulty(memory)
+		s := open(t, faults, state.Options{})
+		gate, results := queue(t, s, faults,
+			func() error { return createPlace(s, t.Context(), "1", "") },
+			func() error { return createPlace(s, t.Context(), "2", "") },
+			func() error { return createPlace(s, t.Context(), "3", "") },
+		)
+		next := faults.BlockNext(storetest.Commit)
+		gate.Open()
+		<-next.Reached()
+		closed := make(chan struct{})
+		go func() { s.Close(); close(closed) }()
+		synctest.Wait()
+		next.Open()
+		<-closed
+		must(t, <-results[0])
+		must(t, <-results[1])
+		unavailable(t, <-results[2])
+		unavailable(t, <-results[3])
 	})
 }
 
