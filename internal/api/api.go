@@ -32,11 +32,15 @@ const (
 type Service struct {
 	Sessions  *authn.Sessions
 	Passwords *authn.Passwords
+	Certs     *authn.Certificates
+	Tokens    *authn.Tokens
+	Factors   *authn.Factors
 	// Address is the host and port under which clients reach the controller.
 	Address string
 	Specs   *Specs
 	Started time.Time
 	Issuer  *enroll.Issuer
+	Desk    *enroll.Desk
 	// Bundle is the certificates of our own authority.
 	Bundle []*x509.Certificate
 }
@@ -56,6 +60,9 @@ func Mount(a *rest.API, s *Service) {
 	mountInfo(a, s)
 	mountSpecs(a, s)
 	mountSession(a, s)
+	mountCurrentIdentity(a, s)
+	mountMFA(a, s)
+	mountExtend(a, s)
 }
 
 // Caller is the caller of a request that asked for a session.
@@ -87,13 +94,16 @@ func (c caller) Access() rest.Access {
 // none.
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
+// IsToken reports whether a text has the shape of a token.
+func IsToken(s string) bool { return uuid.MatchString(s) }
+
 // Gate recognises callers by their session token.
 func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 	token, ok := c.Session()
 	if !ok || !uuid.MatchString(token) {
 		return nil, fault.New(fault.CodeUnauthorized, "the request carries no session token; authenticate and send it as net-session")
 	}
-	who, err := s.Sessions.Verify(c.Snap, token)
+	who, err := s.Sessions.Verify(c.Context(), c.Snap, authn.Credentials{Token: token, Bearer: bearer(c.Request)})
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +116,20 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 func (s *Service) tellExpiry(h http.Header, who *authn.Caller) {
 	h.Set("expires-at", who.Expires().UTC().String())
 	h.Set("expiration-seconds", fmt.Sprint(int64(s.Sessions.Timeout/time.Second)))
+}
+
+// bearer returns the JWT of a request; none if there is more than one. The
+// contract calls the header by two names.
+func bearer(r *http.Request) string {
+	values := slices.Concat(r.Header.Values("Authorization"), r.Header.Values("Authentication"))
+	if len(values) != 1 {
+		return ""
+	}
+	token, ok := strings.CutPrefix(values[0], "Bearer ")
+	if !ok {
+		return ""
+	}
+	return token
 }
 
 // remoteIP is where a request came from, without the port.

@@ -24,11 +24,11 @@ type authenticateIn struct {
 func mountSession(a *rest.API, s *Service) {
 	view := a.View("currentApiSession", model.APISessions.Def, s.sessionColumns()...)
 	rest.Show(a, rest.Op{
-		Method: http.MethodPost, Path: "/authenticate", Name: "authenticate", Tag: "authentication",
+		Method: http.MethodPost, Path: "/authenticate", Name: "authenticate", Tag: "authenticate",
 		Doc: "Authenticate and get an API session.", Auth: rest.Anonymous, MaxBody: 64 << 10, BodyOptional: true,
 		Query: []rest.Param{{
 			Name: "method", Doc: "How the identity is shown.", Need: true,
-			Schema: kind.Schema{"type": "string", "enum": []string{"password"}},
+			Schema: kind.Schema{"type": "string", "enum": []string{"password", "cert", "ext-jwt"}},
 		}},
 	}, view, s.authenticate)
 	rest.Show(a, rest.Op{
@@ -46,21 +46,13 @@ func mountSession(a *rest.API, s *Service) {
 // authenticate checks the credential that the method names and opens a
 // session.
 func (s *Service) authenticate(c *rest.Call, in authenticateIn) (kind.Record, error) {
-	if method := c.Request.URL.Query().Get("method"); method != "password" {
-		return nil, fault.Invalid("method", "must be password", method)
-	}
-	switch {
-	case in.Username == "":
-		return nil, fault.Invalid("username", "is required", nil)
-	case in.Password == "":
-		return nil, fault.Invalid("password", "is required", nil)
-	}
-	proof, err := s.Passwords.Check(c.Context(), c.Snap, in.Username, in.Password)
+	proof, err := s.prove(c, in)
 	if err != nil {
 		return nil, err
 	}
 	who, err := s.Sessions.Open(c.Context(), proof, authn.Request{
-		ConfigTypes: in.ConfigTypes, EnvInfo: in.EnvInfo, SDKInfo: in.SDKInfo, IPAddress: remoteIP(c.Request),
+		ConfigTypes: in.ConfigTypes, EnvInfo: in.EnvInfo, SDKInfo: in.SDKInfo,
+		IPAddress: remoteIP(c.Request), Bearer: bearer(c.Request),
 	})
 	if err != nil {
 		return nil, err
@@ -72,6 +64,26 @@ func (s *Service) authenticate(c *rest.Call, in authenticateIn) (kind.Record, er
 	return who.Session(), nil
 }
 
+// prove checks the primary credential.
+func (s *Service) prove(c *rest.Call, in authenticateIn) (authn.Proof, error) {
+	switch method := c.Request.URL.Query().Get("method"); method {
+	case "password":
+		switch {
+		case in.Username == "":
+			return authn.Proof{}, fault.Invalid("username", "is required", nil)
+		case in.Password == "":
+			return authn.Proof{}, fault.Invalid("password", "is required", nil)
+		}
+		return s.Passwords.Check(c.Context(), c.Snap, in.Username, in.Password)
+	case "cert":
+		return s.Certs.Check(c.Snap, c.Request.TLS.PeerCertificates)
+	case "ext-jwt":
+		return s.Tokens.Check(c.Context(), c.Snap, bearer(c.Request))
+	default:
+		return authn.Proof{}, fault.Invalid("method", "must be password, cert or ext-jwt", method)
+	}
+}
+
 // sessionColumns are what a caller sees of its own session beyond the record.
 func (s *Service) sessionColumns() []rest.Derived {
 	text := kind.Schema{"type": "string"}
@@ -80,8 +92,8 @@ func (s *Service) sessionColumns() []rest.Derived {
 		{Name: "token", Schema: text, Append: func(dst []byte, c *rest.Call, _ kind.Record) []byte {
 			return kind.AppendText(dst, Caller(c).Token())
 		}},
-		{Name: "authQueries", Schema: kind.ListOf(kind.Schema{"type": "object"}), Append: func(dst []byte, _ *rest.Call, _ kind.Record) []byte {
-			return append(dst, "[]"...)
+		{Name: "authQueries", Schema: kind.ListOf(queryOutput.Schema()), Append: func(dst []byte, c *rest.Call, _ kind.Record) []byte {
+			return appendQueries(dst, Caller(c).Queries())
 		}},
 		{Name: "cachedLastActivityAt", Schema: moment, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
 			return kind.AppendTime(dst, s.Sessions.LastActivity(rec.(*model.APISession)))
@@ -93,4 +105,17 @@ func (s *Service) sessionColumns() []rest.Derived {
 			return strconv.AppendInt(dst, int64(s.Sessions.Timeout/time.Second), 10)
 		}},
 	}
+}
+
+var queryOutput = kind.NewOutput[authn.Query]()
+
+func appendQueries(dst []byte, queries []authn.Query) []byte {
+	dst = append(dst, '[')
+	for i := range queries {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = queryOutput.Append(dst, &queries[i])
+	}
+	return append(dst, ']')
 }

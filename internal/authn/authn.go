@@ -19,14 +19,39 @@ import (
 
 // Proof is an identity that has shown a primary credential.
 type Proof struct {
-	identity      string
+	identity      *model.Identity
+	policy        *model.AuthPolicy
 	authenticator string
+	ca            string // that vouched for it, where there is no authenticator
+}
+
+// What a session names instead of an authenticator, where there is none.
+const (
+	internalAuthenticator = "internal"
+	signerPrefix          = "extJwtId:"
+)
+
+// prove returns the proof of an identity that may authenticate at all. What
+// its policy says of the method is the caller's to check.
+func prove(r kind.Reader, identityID, authenticator string, now time.Time) (Proof, error) {
+	identity, ok := model.Identities.Get(r, identityID)
+	if !ok || identity.Disabled(now) {
+		return Proof{}, errDenied
+	}
+	policy, ok := model.AuthPolicies.Get(r, identity.AuthPolicyID)
+	if !ok {
+		return Proof{}, errDenied
+	}
+	return Proof{identity: identity, policy: policy, authenticator: authenticator}, nil
 }
 
 // Passwords checks user names and passwords.
 type Passwords struct {
-	Hasher *Hasher
-	Now    func() time.Time
+	Hasher   *Hasher
+	Sessions *Sessions
+	Now      func() time.Time
+
+	failures failures
 }
 
 // errDenied is the one answer to every credential that is not good enough, so
@@ -41,22 +66,51 @@ func (p *Passwords) Check(ctx context.Context, r kind.Reader, username, password
 	if known {
 		hash = a.PasswordHash
 	}
-	ok, err := p.Hasher.Verify(ctx, hash, password)
+	right, err := p.Hasher.Verify(ctx, hash, password)
 	if err != nil {
 		return Proof{}, err
 	}
-	if !ok {
+	if !known {
 		return Proof{}, errDenied
 	}
-	identity, ok := model.Identities.Get(r, a.IdentityID)
-	if !ok || identity.Disabled(p.Now()) {
+	// As it is now: while this one waited for its turn to be hashed, others
+	// may have failed and got the identity locked.
+	proof, err := prove(p.Sessions.State.Snapshot(), a.IdentityID, a.ID, p.Now())
+	if err != nil {
+		return Proof{}, err
+	}
+	rules := proof.policy.Primary.UPDB
+	if !rules.Allowed {
+		return Proof{}, errDenied // nor does it count: nothing was there to guess
+	}
+	good, err := p.judge(ctx, a, rules, right)
+	if err != nil {
+		return Proof{}, err
+	}
+	if !good {
 		return Proof{}, errDenied
 	}
-	policy, ok := model.AuthPolicies.Get(r, identity.AuthPolicyID)
-	if !ok || !policy.Primary.UPDB.Allowed {
-		return Proof{}, errDenied
+	if p.Hasher.Outdated(hash) {
+		p.upgrade(ctx, a.ID, hash, password)
 	}
-	return Proof{identity: identity.ID, authenticator: a.ID}, nil
+	return proof, nil
+}
+
+// upgrade stores the password at today's strength. That it may fail is no
+// reason to refuse the login.
+func (p *Passwords) upgrade(ctx context.Context, id, old, password string) {
+	hash, err := p.Hasher.Hash(ctx, password)
+	if err != nil {
+		return
+	}
+	_ = p.Sessions.State.Update(ctx, "system", func(tx *state.Tx) error {
+		return model.Authenticators.Edit(tx, id, func(a *model.Authenticator) error {
+			if a.PasswordHash == old {
+				a.PasswordHash = hash
+			}
+			return nil
+		})
+	})
 }
 
 // Set returns the hash of a new password for an identity, if its policy

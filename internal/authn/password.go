@@ -70,6 +70,12 @@ func (h *Hasher) Verify(ctx context.Context, hash, password string) (bool, error
 	return subtle.ConstantTimeCompare(got, want) == 1 && !unknown, nil
 }
 
+// Outdated reports whether a hash takes less work than new ones do.
+func (h *Hasher) Outdated(hash string) bool {
+	c, _, _, err := decodeHash(hash)
+	return err == nil && (c.memory < hashCost.memory || c.time < hashCost.time || c.threads < hashCost.threads)
+}
+
 func (h *Hasher) derive(ctx context.Context, c cost, password string, salt []byte) ([]byte, error) {
 	select {
 	case h.turns <- struct{}{}:
@@ -87,9 +93,17 @@ func encodeHash(c cost, salt, key []byte) string {
 
 var errHash = errors.New("authn: a stored password hash is malformed")
 
+// The most that a stored hash may ask for, so that a damaged one cannot take
+// all memory.
+const (
+	maxMemory = 1 << 20 // KiB
+	maxTime   = 100
+)
+
+// decodeHash reads what encodeHash wrote, and nothing else.
 func decodeHash(s string) (c cost, salt, key []byte, err error) {
 	parts := strings.Split(s, "$")
-	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+	if len(parts) != 6 {
 		return c, nil, nil, errHash
 	}
 	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &c.memory, &c.time, &c.threads); err != nil {
@@ -97,7 +111,9 @@ func decodeHash(s string) (c cost, salt, key []byte, err error) {
 	}
 	salt, err1 := base64.RawStdEncoding.DecodeString(parts[4])
 	key, err2 := base64.RawStdEncoding.DecodeString(parts[5])
-	if err := errors.Join(err1, err2); err != nil || len(key) != keyLen || c.time == 0 || c.threads == 0 {
+	switch {
+	case err1 != nil, err2 != nil, len(key) != keyLen, encodeHash(c, salt, key) != s,
+		c.time == 0, c.time > maxTime, c.memory > maxMemory, c.threads == 0:
 		return c, nil, nil, errHash
 	}
 	return c, salt, key, nil

@@ -2,18 +2,25 @@ package authn
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"golang.org/x/crypto/argon2"
 
 	"netkeep/internal/fault"
 	"netkeep/internal/model"
+	"netkeep/internal/state"
 )
 
 func TestHash(t *testing.T) {
 	h := NewHasher()
-	for _, password := range []string{"secret", "", strings.Repeat("é", 100), "nul\x00byte"} {
+	for _, password := range []string{"", strings.Repeat("é", 100), "nul\x00byte"} {
 		hash, err := h.Hash(t.Context(), password)
 		if err != nil {
 			t.Fatal(err)
@@ -21,7 +28,7 @@ func TestHash(t *testing.T) {
 		if password != "" && strings.Contains(hash, password) {
 			t.Errorf("the hash %s holds the password", hash)
 		}
-		for tried, want := range map[string]bool{password: true, password + "x": false, "other": false} {
+		for tried, want := range map[string]bool{password: true, password + "x": false} {
 			if got, err := h.Verify(t.Context(), hash, tried); got != want || err != nil {
 				t.Errorf("%q against the hash of %q: %v, %v", tried, password, got, err)
 			}
@@ -56,11 +63,25 @@ func TestVerifyMalformed(t *testing.T) {
 		return strings.Join(changed, "$")
 	}
 	for _, bad := range []string{
-		"secret", "$", good + "$", with(1, "argon2i"), with(2, "v=1"), with(3, "m=,t=,p="), with(3, "m=8,t=0,p=1"),
-		with(3, "m=8,t=1,p=0"), with(4, "!"), with(5, "!"), with(5, "AAAA"),
+		"secret", "$", good + "$", "x" + good, with(1, "argon2i"), with(2, "v=1"), with(3, "m=,t=,p="), with(3, "m=8,t=0,p=1"),
+		with(3, "m=8,t=1,p=0"), with(3, "m=8,t=1,p=256"), with(3, "m=4294967295,t=1,p=1"), with(3, "m=8,t=4294967295,p=1"),
+		with(3, "m=8,t=1,p=1 "), with(3, "m=8,t=1,p=1x"), with(3, "m=08,t=1,p=1"), with(4, "!"), with(5, "!"), with(5, "AAAA"),
+		with(5, parts[5]+"\n"),
 	} {
 		if ok, err := h.Verify(t.Context(), bad, "secret"); ok || !errors.Is(err, errHash) {
 			t.Errorf("%q: %v, %v", bad, ok, err)
+		}
+	}
+}
+
+// takeTurns makes a hasher busy and returns what frees it.
+func takeTurns(h *Hasher) (free func()) {
+	for range cap(h.turns) {
+		h.turns <- struct{}{}
+	}
+	return func() {
+		for range cap(h.turns) {
+			<-h.turns
 		}
 	}
 }
@@ -69,9 +90,7 @@ func TestVerifyMalformed(t *testing.T) {
 func TestHasherWaitsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHasher()
-		for range cap(h.turns) {
-			h.turns <- struct{}{}
-		}
+		takeTurns(h)
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error)
 		go func() {
@@ -91,6 +110,169 @@ func TestHasherWaitsItsTurn(t *testing.T) {
 	})
 }
 
+// TestZiti4420 floods the controller with passwords: only a few are hashed at
+// a time, on one thread each, and whoever brings something else is served
+// while they wait.
+func TestZiti4420(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		h := w.passwords.Hasher
+		if most := max(1, runtime.GOMAXPROCS(0)/2); cap(h.turns) > most {
+			t.Errorf("%d passwords are hashed at a time, want at most %d", cap(h.turns), most)
+		}
+		if hashCost.threads != 1 {
+			t.Errorf("a password takes %d threads", hashCost.threads)
+		}
+		certs, leaf := w.certified(t)
+		session := w.open(t)
+		takeTurns(h)
+		ctx, leave := context.WithCancel(t.Context())
+		var flood sync.WaitGroup
+		for i := range 1000 {
+			flood.Go(func() {
+				name := []string{adminName, "nobody"}[i%2]
+				if _, err := w.passwords.Check(ctx, w.State.Snapshot(), name, "wrong one"); !errors.Is(err, context.Canceled) {
+					t.Errorf("it did not wait for its turn: %v", err)
+				}
+			})
+		}
+		synctest.Wait() // all of the flood waits
+		if _, err := certs.Check(w.State.Snapshot(), []*x509.Certificate{leaf}); err != nil {
+			t.Errorf("a certificate during the flood: %v", err)
+		}
+		if !w.works(t, session.Token()) {
+			t.Error("a session does not work during the flood")
+		}
+		w.open(t)
+		leave()
+		flood.Wait()
+	})
+}
+
+// BenchmarkCertificateLogin shows what a flood of passwords costs others.
+func BenchmarkCertificateLogin(b *testing.B) {
+	w := newWorld(b)
+	certs, leaf := w.certified(b)
+	for _, flooders := range []int{0, 64} {
+		b.Run(map[int]string{0: "quiet", 64: "flood"}[flooders], func(b *testing.B) {
+			ctx, cancel := context.WithCancel(b.Context())
+			var flood sync.WaitGroup
+			for range flooders {
+				flood.Go(func() {
+					for ctx.Err() == nil {
+						_, _ = w.passwords.Check(ctx, w.State.Snapshot(), "nobody", "wrong one")
+					}
+				})
+			}
+			for b.Loop() {
+				proof, err := certs.Check(w.State.Snapshot(), []*x509.Certificate{leaf})
+				if err == nil {
+					_, err = w.Open(b.Context(), proof, Request{})
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			cancel()
+			flood.Wait()
+		})
+	}
+}
+
+// TestUnknownNamesTakeAsLong compares the work that a login makes for a name
+// that exists and one that does not, by the memory that hashing fills: time
+// would depend on who else is busy.
+func TestUnknownNamesTakeAsLong(t *testing.T) {
+	w := newWorld(t)
+	work := func(name string) float64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := w.login(t, name, "wrong one"); !fault.Is(err, fault.CodeAuth) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	known, unknown := work(adminName), work("nobody")
+	if known < float64(hashCost.memory)*1024 || unknown < float64(hashCost.memory)*1024 {
+		t.Errorf("a known name takes %.0f bytes of work and an unknown one %.0f: one is not hashed", known, unknown)
+	}
+	if ratio := known / unknown; ratio < 0.8 || ratio > 1.25 {
+		t.Errorf("a known name takes %.2f times the work of an unknown one", ratio)
+	}
+	c, salt, _, err := decodeHash(w.passwords.Hasher.dummy)
+	if err != nil || c != hashCost || len(salt) != saltLen {
+		t.Errorf("what stands for nobody is hashed with %+v and %d bytes of salt, %v", c, len(salt), err)
+	}
+}
+
+// TestUpgrade logs in with a hash of an earlier strength.
+func TestUpgrade(t *testing.T) {
+	w := newWorld(t)
+	weak := cost{memory: 3072, time: 1, threads: 4}
+	salt := random(saltLen)
+	old := encodeHash(weak, salt, argon2.IDKey([]byte(adminPassword), salt, weak.time, weak.memory, weak.threads, keyLen))
+	id := w.proof.authenticator
+	stored := func() string {
+		a, _ := model.Authenticators.Get(w.State.Snapshot(), id)
+		return a.PasswordHash
+	}
+	update(t, w.State, func(tx *state.Tx) error {
+		return model.Authenticators.Edit(tx, id, func(a *model.Authenticator) error {
+			a.PasswordHash = old
+			return nil
+		})
+	})
+	if _, err := w.login(t, adminName, "wrong one"); !fault.Is(err, fault.CodeAuth) {
+		t.Errorf("a wrong password: %v", err)
+	}
+	if stored() != old {
+		t.Error("a wrong password changed the hash")
+	}
+	if _, err := w.login(t, adminName, adminPassword); err != nil {
+		t.Fatal(err)
+	}
+	fresh := stored()
+	if fresh == old || w.passwords.Hasher.Outdated(fresh) {
+		t.Errorf("the hash is still %s", fresh)
+	}
+	if _, err := w.login(t, adminName, adminPassword); err != nil {
+		t.Errorf("the upgraded hash does not work: %v", err)
+	}
+	if stored() != fresh {
+		t.Error("a hash of today's strength was made again")
+	}
+	// A change of the password that came first stays.
+	w.passwords.upgrade(t.Context(), id, old, adminPassword)
+	if stored() != fresh {
+		t.Error("an upgrade replaced a newer password")
+	}
+}
+
+func TestSetAppliesTheRules(t *testing.T) {
+	w := newWorld(t)
+	update(t, w.State, func(tx *state.Tx) error {
+		return model.AuthPolicies.Edit(tx, model.DefaultAuthPolicy, func(p *model.AuthPolicy) error {
+			p.Primary.UPDB.RequireNumberChar = true
+			return nil
+		})
+	})
+	id := w.proof.identity.ID
+	if _, err := w.passwords.Set(t.Context(), w.State.Snapshot(), id, "no digit"); !fault.Is(err, fault.CodeInvalid) {
+		t.Errorf("error %v", err)
+	}
+	hash, err := w.passwords.Set(t.Context(), w.State.Snapshot(), id, "1 digit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := w.passwords.Hasher.Verify(t.Context(), hash, "1 digit"); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	if _, err := w.passwords.Set(t.Context(), w.State.Snapshot(), "nobody", "1 digit"); !fault.Is(err, fault.CodeNotFound) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestFirstAdmin(t *testing.T) {
 	w := newWorld(t)
 	// A second one changes nothing.
@@ -108,4 +290,32 @@ func TestFirstAdmin(t *testing.T) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
+}
+
+// TestSlowLogin checks that a login that waited for its turn is judged by how
+// things are then.
+func TestSlowLogin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		visitor := w.add(t, "visitor")
+		w.vouched(t, visitor)
+		free := takeTurns(w.passwords.Hasher)
+		result := make(chan error)
+		go func() {
+			_, err := w.login(t, "visitor", adminPassword)
+			result <- err
+		}()
+		synctest.Wait()
+		update(t, w.State, func(tx *state.Tx) error {
+			return model.Identities.Edit(tx, visitor.ID, func(i *model.Identity) error {
+				now := time.Now()
+				i.DisabledAt = &now
+				return nil
+			})
+		})
+		free()
+		if err := <-result; !fault.Is(err, fault.CodeAuth) {
+			t.Errorf("an identity that was disabled meanwhile: %v", err)
+		}
+	})
 }

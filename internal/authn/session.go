@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type Caller struct {
 	identity *model.Identity
 	token    string
 	expires  time.Time
+	queries  []Query
 }
 
 // Session returns the caller's API session.
@@ -38,8 +40,11 @@ func (c *Caller) Token() string { return c.token }
 // Expires is when the session ends if the caller does nothing more.
 func (c *Caller) Expires() time.Time { return c.expires }
 
+// Queries are the factors that are still to be shown.
+func (c *Caller) Queries() []Query { return c.queries }
+
 // Complete reports whether every factor has been shown.
-func (c *Caller) Complete() bool { return !c.session.IsMFARequired || c.session.IsMFAComplete }
+func (c *Caller) Complete() bool { return len(c.queries) == 0 }
 
 // Sessions opens API sessions and recognises their tokens.
 //
@@ -48,6 +53,7 @@ func (c *Caller) Complete() bool { return !c.session.IsMFARequired || c.session.
 // to find it by.
 type Sessions struct {
 	State   *state.State
+	Tokens  *Tokens
 	Key     []byte
 	Timeout time.Duration
 	Now     func() time.Time
@@ -62,41 +68,63 @@ type Request struct {
 	EnvInfo     *model.EnvInfo
 	SDKInfo     *model.SDKInfo
 	IPAddress   string
+	Bearer      string // a JWT that came with the request
+}
+
+// Credentials is what a request shows of its sender.
+type Credentials struct {
+	Token  string
+	Bearer string
 }
 
 // Open starts a session for somebody who has shown who they are.
 func (s *Sessions) Open(ctx context.Context, p Proof, req Request) (*Caller, error) {
-	if err := s.remember(ctx, p, req); err != nil {
+	if p.identity == nil {
+		return nil, errDenied
+	}
+	err := s.remember(ctx, p, req)
+	var session *model.APISession
+	if err == nil {
+		session, err = s.create(ctx, p, req)
+	}
+	if fault.Is(err, fault.CodeNotFound) {
+		return nil, errDenied // the identity was deleted meanwhile
+	}
+	if err != nil {
 		return nil, err
 	}
-	var session *model.APISession
-	err := s.State.UpdateSessions(ctx, "identity:"+p.identity, func(tx *state.Tx) error {
+	return s.Verify(ctx, s.State.Snapshot(), Credentials{Token: s.Token(session.ID), Bearer: req.Bearer})
+}
+
+// create stores a session, unless the identity was shut out since it showed
+// its credential.
+func (s *Sessions) create(ctx context.Context, p Proof, req Request) (session *model.APISession, err error) {
+	err = s.State.UpdateSessions(ctx, "identity:"+p.identity.ID, func(tx *state.Tx) error {
+		if _, err := prove(tx, p.identity.ID, p.authenticator, s.Now()); err != nil {
+			return err
+		}
+		mfa, has := model.MFAOf(tx, p.identity.ID)
 		session = &model.APISession{
-			IdentityID: p.identity, AuthenticatorID: p.authenticator, IPAddress: req.IPAddress,
+			IdentityID: p.identity.ID, AuthenticatorID: p.authenticator, CAID: p.ca, IPAddress: req.IPAddress,
 			ConfigTypes: ResolveConfigTypes(tx, req.ConfigTypes), LastActivityAt: tx.Now(),
+			IsMFARequired: has && mfa.IsVerified,
 		}
 		session.ID = tx.NewSessionID()
 		session.TokenHash = digest(s.Token(session.ID))
 		return model.APISessions.Create(tx, session)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s.Verify(s.State.Snapshot(), s.Token(session.ID))
+	return session, err
 }
 
 // remember keeps what the client said of itself on its identity.
 func (s *Sessions) remember(ctx context.Context, p Proof, req Request) error {
-	i, ok := model.Identities.Get(s.State.Snapshot(), p.identity)
-	if !ok {
-		return errDenied
-	}
+	i := p.identity
 	same := (req.EnvInfo == nil || *req.EnvInfo == i.EnvInfo) && (req.SDKInfo == nil || *req.SDKInfo == i.SDKInfo)
 	if same {
 		return nil
 	}
-	return s.State.Update(ctx, "identity:"+p.identity, func(tx *state.Tx) error {
-		return model.Identities.Edit(tx, p.identity, func(i *model.Identity) error {
+	return s.State.Update(ctx, "identity:"+i.ID, func(tx *state.Tx) error {
+		return model.Identities.Edit(tx, i.ID, func(i *model.Identity) error {
 			if req.EnvInfo != nil {
 				i.EnvInfo = *req.EnvInfo
 			}
@@ -144,24 +172,54 @@ func digest(token string) string {
 var errNoSession = fault.New(fault.CodeUnauthorized, "there is no live session with this token; authenticate again")
 
 // Verify returns who a token belongs to, and counts as activity.
-func (s *Sessions) Verify(r kind.Reader, token string) (*Caller, error) {
-	session, ok := model.APISessions.Find(r, "tokenHash", digest(token))
+func (s *Sessions) Verify(ctx context.Context, r kind.Reader, shown Credentials) (*Caller, error) {
+	session, ok := model.APISessions.Find(r, "tokenHash", digest(shown.Token))
 	if !ok {
 		return nil, errNoSession
 	}
-	identity, ok := model.Identities.Get(r, session.IdentityID)
 	now := s.Now()
-	if !ok || identity.Disabled(now) || now.After(s.LastActivity(session).Add(s.Timeout)) {
+	if !s.alive(r, session, now) {
+		return nil, errNoSession
+	}
+	proof, err := prove(r, session.IdentityID, session.AuthenticatorID, now)
+	if err != nil {
 		return nil, errNoSession
 	}
 	s.touch(session.ID, now)
-	return &Caller{session: session, identity: identity, token: token, expires: now.Add(s.Timeout)}, nil
+	return &Caller{
+		session: session, identity: proof.identity, token: shown.Token, expires: now.Add(s.Timeout),
+		queries: s.outstanding(ctx, r, proof, session, shown.Bearer),
+	}, nil
 }
 
-// LastActivity is when the session was last used.
+// alive reports whether a session was used lately and what it was opened with
+// is still there.
+func (s *Sessions) alive(r kind.Reader, session *model.APISession, now time.Time) bool {
+	return !now.After(s.LastActivity(session).Add(s.Timeout)) && founded(r, session)
+}
+
+// founded reports whether what a session was opened with is still there: its
+// authenticator, or the CA or signer that vouched for the identity.
+func founded(r kind.Reader, session *model.APISession) (there bool) {
+	if signer, ok := strings.CutPrefix(session.AuthenticatorID, signerPrefix); ok {
+		_, there = model.ExtJWTSigners.Get(r, signer)
+		return there
+	}
+	if session.AuthenticatorID == internalAuthenticator {
+		_, there = model.CAs.Get(r, session.CAID)
+		return there
+	}
+	_, there = model.Authenticators.Get(r, session.AuthenticatorID)
+	return there
+}
+
+// LastActivity is when the session was last used. Another controller may have
+// written down a later time than we know of.
 func (s *Sessions) LastActivity(session *model.APISession) time.Time {
 	if v, ok := s.active.Load(session.ID); ok {
-		return time.UnixMilli(v.(*atomic.Int64).Load()).UTC()
+		if at := time.UnixMilli(v.(*atomic.Int64).Load()).UTC(); at.After(session.LastActivityAt) {
+			return at
+		}
 	}
 	return session.LastActivityAt
 }
@@ -176,8 +234,11 @@ func (s *Sessions) touch(id string, now time.Time) {
 
 // End removes a session.
 func (s *Sessions) End(ctx context.Context, by, id string) error {
-	defer s.active.Delete(id)
-	return s.State.Delete(ctx, by, model.APISessions.Def, id)
+	err := s.State.Delete(ctx, by, model.APISessions.Def, id)
+	if err == nil {
+		s.active.Delete(id)
+	}
+	return err
 }
 
 // EndAll removes the sessions that an index files under key.
@@ -211,16 +272,26 @@ func (s *Sessions) Sweep(ctx context.Context, every time.Duration) {
 	}
 }
 
+// unwritten is how long another controller may keep what it knows of a
+// session's use to itself.
+const unwritten = 2 * time.Minute
+
 func (s *Sessions) sweep(ctx context.Context) error {
 	snap, now := s.State.Snapshot(), s.Now()
 	for session := range model.APISessions.All(snap) {
 		_, known := model.Identities.Get(snap, session.IdentityID)
-		if known && !now.After(s.LastActivity(session).Add(s.Timeout)) {
+		if known && s.alive(snap, session, now.Add(-unwritten)) {
 			continue
 		}
 		if err := s.End(ctx, "system", session.ID); err != nil && !fault.Is(err, fault.CodeNotFound) {
 			return err
 		}
 	}
+	s.active.Range(func(id, _ any) bool {
+		if _, still := model.APISessions.Get(snap, id.(string)); !still {
+			s.active.Delete(id) // ended elsewhere, or used while it was being ended
+		}
+		return true
+	})
 	return nil
 }

@@ -49,6 +49,20 @@ type Config struct {
 		Timeout time.Duration `yaml:"timeout" doc:"How long an API session lives without a request."`
 	} `yaml:"session"`
 
+	Lifetimes struct {
+		Identity  time.Duration `yaml:"identity" doc:"How long certificates of identities are good for."`
+		Router    time.Duration `yaml:"router" doc:"How long certificates of routers are good for."`
+		Ephemeral time.Duration `yaml:"ephemeral" doc:"How long certificates of API sessions are good for."`
+	} `yaml:"lifetimes"`
+
+	Egress struct {
+		Strict bool `yaml:"strict" doc:"Refuse to fetch keys of issuers from private and loopback addresses."`
+	} `yaml:"egress"`
+
+	Metrics struct {
+		Listen string `yaml:"listen" doc:"Host and port to serve Prometheus metrics on, in plain HTTP; none if empty."`
+	} `yaml:"metrics"`
+
 	Log struct {
 		Level  string `yaml:"level" doc:"Least severe lines to log: debug, info, warn or error."`
 		Format string `yaml:"format" doc:"text or json; text on a terminal and json otherwise if empty."`
@@ -63,6 +77,9 @@ func Default() Config {
 	c.Admin.Username = "admin"
 	c.Keys.Algorithm = "P-256"
 	c.Session.Timeout = 30 * time.Minute
+	c.Lifetimes.Identity = 365 * 24 * time.Hour
+	c.Lifetimes.Router = 365 * 24 * time.Hour
+	c.Lifetimes.Ephemeral = 12 * time.Hour
 	c.Log.Level = "info"
 	return c
 }

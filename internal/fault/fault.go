@@ -46,6 +46,24 @@ const (
 	CodeEnrollment    Code = "ENROLLMENT_EXISTS"
 	CodeMethodTaken   Code = "MAX_AUTHENTICATOR_METHODS_REACHED"
 	CodeAuthenticator Code = "CAN_NOT_UPDATE_AUTHENTICATOR"
+
+	CodeEnrollToken   Code = "INVALID_ENROLLMENT_TOKEN"
+	CodeEnrollMethod  Code = "INVALID_ENROLL_METHOD"
+	CodeEnrollExpired Code = "ENROLLMENT_EXPIRED"
+	CodeEnrollCA      Code = "ENROLLMENT_CA_NOT_VALID"
+	CodeEnrollNoCA    Code = "ENROLLMENT_NO_VALID_CAS"
+	CodeMissingCSR    Code = "MISSING_OR_INVALID_CSR"
+	CodeCertInUse     Code = "CERT_IN_USE"
+	CodeUsername      Code = "USERNAME_TAKEN"
+	CodeCertClaim     Code = "MISSING_CERT_CLAIM"
+	CodeClientCert    Code = "INVALID_CLIENT_CERT"
+	CodeCAVerified    Code = "CA_ALREADY_VERIFIED"
+	CodeCommonName    Code = "INVALID_COMMON_NAME"
+	CodeCAProof       Code = "CERTIFICATE_FAILED_VALIDATION"
+
+	CodeMFAExists  Code = "MFA_EXISTS"
+	CodeMFAMissing Code = "MFA_NOT_ENROLLED"
+	CodeMFACode    Code = "MFA_INVALID_TOKEN"
 )
 
 // Error is a failure with what a caller needs to mend it. Value holds the

@@ -14,6 +14,7 @@ var All = kind.NewSet(
 	IdentityTypes.Def,
 	Identities.Def,
 	Authenticators.Def,
+	MFAs.Def,
 	Enrollments.Def,
 	ConfigTypes.Def,
 	Configs.Def,
@@ -28,5 +29,6 @@ var All = kind.NewSet(
 	EdgeRouterPolicies.Def,
 	ServiceEdgeRouterPolicies.Def,
 	APISessions.Def,
+	SessionCertificates.Def,
 	Sessions.Def,
 )

@@ -23,13 +23,18 @@ const (
 type Authenticator struct {
 	kind.Meta
 
-	IdentityID   string `json:"identityId" kind:"required=create,fixed,ref=identity:cascade,as=identity,alias=identity"`
-	Method       string `json:"method" kind:"required=create,fixed,enum=updb|cert"`
-	Username     string `json:"username" kind:"unique,omit,range=4..100,when=method:updb,alias=updbUsername"`
-	PasswordHash string `json:"passwordHash" kind:"server,secret,when=method:updb"`
-	CertPEM      string `json:"certPem" kind:"server,omit,when=method:cert"`
-	Fingerprint  string `json:"fingerprint" kind:"server,unique,omit,when=method:cert,alias=certFingerprint"`
-	CAID         string `json:"caId" kind:"server,hidden,nofilter,ref=ca:cascade"`
+	IdentityID   string    `json:"identityId" kind:"required=create,fixed,ref=identity:cascade,as=identity,alias=identity"`
+	Method       string    `json:"method" kind:"required=create,fixed,enum=updb|cert"`
+	Username     string    `json:"username" kind:"unique,omit,range=4..100,when=method:updb,alias=updbUsername"`
+	PasswordHash string    `json:"passwordHash" kind:"server,secret,when=method:updb"`
+	CertPEM      string    `json:"certPem" kind:"server,omit,when=method:cert"`
+	Fingerprint  string    `json:"fingerprint" kind:"server,unique,omit,when=method:cert,alias=certFingerprint"`
+	NotAfter     time.Time `json:"notAfter" kind:"server,hidden,nofilter"`
+	CAID         string    `json:"caId" kind:"server,hidden,nofilter,ref=ca:cascade"`
+
+	// A certificate that was issued in place of the present one, which stays
+	// until its holder shows to have received it.
+	PendingCertPEM string `json:"pendingCertPem" kind:"server,hidden,nofilter"`
 }
 
 // Authenticators is the kind.
@@ -59,6 +64,7 @@ type APISession struct {
 
 	IdentityID      string    `json:"identityId" kind:"server,ref=identity:cascade,as=identity,alias=identity"`
 	AuthenticatorID string    `json:"authenticatorId" kind:"server,index,alias=authenticator"`
+	CAID            string    `json:"caId" kind:"server,hidden,nofilter"`
 	TokenHash       string    `json:"tokenHash" kind:"server,secret,unique"`
 	ConfigTypes     []string  `json:"configTypes" kind:"server"`
 	IPAddress       string    `json:"ipAddress" kind:"server"`
@@ -66,6 +72,27 @@ type APISession struct {
 	IsMFAComplete   bool      `json:"isMfaComplete" kind:"server"`
 	LastActivityAt  time.Time `json:"lastActivityAt" kind:"server"`
 }
+
+// SessionCertificate is a certificate that an API session asked for. It ends
+// with the session.
+type SessionCertificate struct {
+	kind.Meta
+
+	APISessionID string    `json:"apiSessionId" kind:"server,hidden,ref=api-session:cascade,alias=apiSession"`
+	Subject      string    `json:"subject" kind:"server"`
+	Fingerprint  string    `json:"fingerprint" kind:"server,unique"`
+	Certificate  string    `json:"certificate" kind:"server,nofilter"`
+	ValidFrom    time.Time `json:"validFrom" kind:"server"`
+	ValidTo      time.Time `json:"validTo" kind:"server"`
+}
+
+// SessionCertificates is the kind.
+var SessionCertificates = kind.Define(kind.Spec[SessionCertificate]{
+	Name: "api-session-certificate",
+	Path: "current-api-session/certificates",
+	Doc:  "Certificates that API sessions asked for.",
+	Lane: kind.Session,
+})
 
 // APISessions is the kind.
 var APISessions = kind.Define(kind.Spec[APISession]{

@@ -88,6 +88,13 @@ type File struct {
 
 func (File) describe(*operation) {}
 
+// Envelope returns the usual JSON answer as a File, for operations that answer
+// in several types.
+func Envelope[T any](data *T) File {
+	body := kind.NewOutput[T]().Append([]byte(`{"data":`), data)
+	return File{Type: "application/json", Body: append(body, `,"meta":{}}`...)}
+}
+
 func (f File) send(c *Call) error {
 	c.write(http.StatusOK, f.Type, f.Body)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -64,14 +65,11 @@ func (c *Call) Param(name string) string {
 // Session returns the session token that the request carries. Two header
 // names are accepted; a request that gives both must mean one thing.
 func (c *Call) Session() (token string, ok bool) {
-	ours, alias := c.Request.Header.Values("net-session"), c.Request.Header.Values("zt-session")
-	for _, v := range append(ours, alias...) {
-		if token != "" && v != token {
-			return "", false
-		}
-		token = v
+	values := slices.Concat(c.Request.Header.Values("net-session"), c.Request.Header.Values("zt-session"))
+	if len(values) == 0 || len(slices.Compact(values)) != 1 {
+		return "", false
 	}
-	return token, token != ""
+	return values[0], values[0] != ""
 }
 
 // body reads the request's JSON object.

@@ -60,10 +60,14 @@ func (o *operation) spec() kind.Schema {
 		s["parameters"] = params
 	}
 	if o.body != nil {
-		s["requestBody"] = kind.Schema{
-			"required": !o.BodyOptional,
-			"content":  kind.Schema{"application/json": kind.Schema{"schema": o.body}},
+		content := kind.Schema{}
+		for _, t := range o.Consumes {
+			content[t] = kind.Schema{"schema": o.body}
 		}
+		if len(content) == 0 {
+			content["application/json"] = kind.Schema{"schema": o.body}
+		}
+		s["requestBody"] = kind.Schema{"required": !o.BodyOptional, "content": content}
 	}
 	return s
 }

@@ -7,6 +7,7 @@ package rest
 import (
 	"fmt"
 	"log/slog"
+	"mime"
 	"net/http"
 	"slices"
 	"time"
@@ -58,6 +59,10 @@ type Op struct {
 	BodyOptional bool
 	// Types are the content types of an answer without an envelope.
 	Types []string
+	// Status of success, if not the one that the answer has by nature.
+	Status int
+	// Consumes are the content types of a Raw body; JSON if empty.
+	Consumes []string
 }
 
 // DefaultBody is how large a request body may be unless an operation says
@@ -137,6 +142,9 @@ func (a *API) add(o *operation) {
 	if o.MaxBody == 0 {
 		o.MaxBody = DefaultBody
 	}
+	if o.Status != 0 {
+		o.status = o.Status
+	}
 	a.ops = append(a.ops, o)
 	a.routes.add(o)
 }
@@ -155,8 +163,8 @@ func inputOf[In any](optional bool) (func(*Call) (In, error), kind.Schema) {
 	if _, none := any(*new(In)).(None); none {
 		return func(*Call) (in In, err error) { return in, nil }, nil
 	}
-	if batch, ok := any(new(In)).(listReader); ok {
-		return func(c *Call) (in In, err error) { return in, any(&in).(listReader).readList(c, optional) }, batch.listSchema()
+	if own, ok := any(new(In)).(bodyReader); ok {
+		return func(c *Call) (in In, err error) { return in, any(&in).(bodyReader).readBody(c, optional) }, own.bodySchema()
 	}
 	input := kind.NewInput[In]()
 	read := func(c *Call) (in In, err error) {
@@ -172,15 +180,30 @@ func inputOf[In any](optional bool) (func(*Call) (In, error), kind.Schema) {
 // Batch is the input of an operation whose body is a list of objects.
 type Batch[T any] struct{ Items []T }
 
-// listReader is a Batch of any type.
-type listReader interface {
-	readList(c *Call, optional bool) error
-	listSchema() kind.Schema
+// bodyReader is an input that reads the body itself.
+type bodyReader interface {
+	readBody(c *Call, optional bool) error
+	bodySchema() kind.Schema
 }
 
-func (b *Batch[T]) listSchema() kind.Schema { return kind.ListOf(kind.NewInput[T]().BodySchema()) }
+// Raw is the input of an operation whose body is a text: PEM, mostly. It may
+// be left out.
+type Raw struct {
+	Type string // without parameters
+	Data []byte
+}
 
-func (b *Batch[T]) readList(c *Call, optional bool) error {
+func (*Raw) bodySchema() kind.Schema { return kind.Schema{"type": "string"} }
+
+func (r *Raw) readBody(c *Call, _ bool) (err error) {
+	r.Type, _, _ = mime.ParseMediaType(c.Request.Header.Get("Content-Type"))
+	r.Data, err = c.read()
+	return err
+}
+
+func (b *Batch[T]) bodySchema() kind.Schema { return kind.ListOf(kind.NewInput[T]().BodySchema()) }
+
+func (b *Batch[T]) readBody(c *Call, optional bool) error {
 	data, err := c.read()
 	if err != nil || len(data) == 0 && optional {
 		return err
@@ -211,6 +234,6 @@ func outputOf[Out any]() (func(*Call, Out) error, *operation) {
 	output := kind.NewOutput[Out]()
 	o.data = output.Schema()
 	return func(c *Call, out Out) error {
-		return c.send(http.StatusOK, func(dst []byte) []byte { return output.Append(dst, &out) })
+		return c.send(c.op.status, func(dst []byte) []byte { return output.Append(dst, &out) })
 	}, o
 }

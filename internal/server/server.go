@@ -21,6 +21,7 @@ import (
 	"netkeep/internal/authn"
 	"netkeep/internal/build"
 	"netkeep/internal/config"
+	"netkeep/internal/egress"
 	"netkeep/internal/enroll"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
@@ -50,6 +51,7 @@ type Server struct {
 	keys     *pki.Keystore
 	served   *pki.Served
 	listener net.Listener
+	metrics  net.Addr
 	http     *http.Server
 
 	admin  authn.FirstAdmin
@@ -132,12 +134,24 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	}
 	run, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	sessions := &authn.Sessions{State: s.state, Key: key, Timeout: s.cfg.Session.Timeout, Now: time.Now, Log: s.log}
+	if err := s.serveMetrics(); err != nil {
+		return err
+	}
+	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, time.Now, s.log)
+	sessions := &authn.Sessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Now: time.Now, Log: s.log}
+	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	s.jobs.Go(func() { sessions.Sweep(run, 5*time.Second) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
+	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
 	handler, err := NewHandler(s.state, &api.Service{
-		Sessions: sessions, Passwords: &authn.Passwords{Hasher: hasher, Now: time.Now},
+		Sessions: sessions, Passwords: passwords,
+		Desk: &enroll.Desk{
+			State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle(), Passwords: passwords, Now: time.Now,
+			Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes),
+		},
+		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle(), Now: time.Now}, Tokens: tokens,
+		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Key: s.servedKey},
 	}, s.log)

@@ -400,9 +400,11 @@ func TestStoreGoesBack(t *testing.T) {
 		memory := storetest.NewMemory()
 		writer := open(t, memory, state.Options{})
 		create(t, writer, places.Def, &place{Meta: kind.Meta{ID: "hall"}})
+		createVisit(t, writer, &visit{Meta: kind.Meta{ID: "v"}})
 		backup := backupOf(t, memory)
-		must(t, increment(t, writer))
-		must(t, increment(t, writer))
+		for range 10 {
+			must(t, increment(t, writer))
+		}
 
 		s := &swapped{Store: memory}
 		s.now.Store(memory)
@@ -410,8 +412,10 @@ func TestStoreGoesBack(t *testing.T) {
 		st := open(t, faults, state.Options{})
 		s.now.Store(backup)
 		faults.EndNext(storetest.ErrInjected)
-		must(t, increment(t, writer))
+		must(t, lengthen(t, st)) // its last write, and now it never was
 		settle()
+		sameAsStore(t, backup, st)
+		must(t, lengthen(t, open(t, backup, state.Options{}))) // at an earlier revision than that
 		sameAsStore(t, backup, st)
 	})
 }

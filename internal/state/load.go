@@ -100,9 +100,6 @@ func (s *State) applyRecord(w draft, rec store.Record) {
 		return
 	}
 	old := w.Snapshot.table(d).get(id)
-	if old != nil && s.opt.Frozen {
-		old.checkFrozen(d)
-	}
 	var r *row
 	if rec.Value != nil {
 		r = s.read(d, id, rec)

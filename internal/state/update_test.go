@@ -512,3 +512,28 @@ func TestSessionIDsSort(t *testing.T) {
 		t.Errorf("%q do not sort", made)
 	}
 }
+
+// Ordinals stay dense, and those of the dead lead nowhere.
+func TestOrdinals(t *testing.T) {
+	s := open(t, storetest.NewMemory(), state.Options{})
+	for i := range 10 {
+		create(t, s, people.Def, &person{Meta: kind.Meta{ID: fmt.Sprint(i)}, Traits: []string{"red"}})
+	}
+	before := s.Snapshot()
+	all := before.Tagged(people.Def, "")
+	for i := range 100 {
+		id := fmt.Sprint(i % 10)
+		ord, _ := s.Snapshot().Ordinal(people.Def, id)
+		must(t, s.Delete(t.Context(), "tester", people.Def, id))
+		if got := ids(s.Snapshot().At(people.Def, all)); len(got) != 9 || slices.Contains(got, id) {
+			t.Fatalf("after %s is gone, %q are there", id, got)
+		}
+		create(t, s, people.Def, &person{Meta: kind.Meta{ID: id}})
+		if got, _ := s.Snapshot().Ordinal(people.Def, id); got != ord {
+			t.Fatalf("the ordinal of %s is %d, and %d is free", id, got, ord)
+		}
+	}
+	if got := before.Tagged(people.Def, "red").GetCardinality(); got != 10 {
+		t.Errorf("in the old snapshot %d are red, want 10", got)
+	}
+}

@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"bytes"
+	"crypto/tls"
 	"maps"
 	"net/http"
 	"strings"
@@ -27,12 +28,13 @@ type Client struct {
 
 	t      testing.TB
 	server *Server
+	http   *http.Client
 }
 
 // Nobody returns a client without a session.
 func (s *Server) Nobody(t testing.TB) *Client {
 	s.follow(t)
-	return &Client{Header: http.Header{}, t: t, server: s}
+	return &Client{Header: http.Header{}, t: t, server: s, http: s.http}
 }
 
 // Admin returns a client that is logged in as the first admin. All share one
@@ -59,6 +61,17 @@ func (c *Client) With(name string, values ...string) *Client {
 	other := *c
 	other.Header = maps.Clone(c.Header)
 	other.Header[http.CanonicalHeaderKey(name)] = values
+	return &other
+}
+
+// Presenting returns a client that shows a certificate chain, whatever the
+// controller says it accepts.
+func (c *Client) Presenting(cert *tls.Certificate) *Client {
+	other := *c
+	config := c.server.TLS()
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
+	other.http = newHTTP(config)
+	c.t.Cleanup(other.http.CloseIdleConnections)
 	return &other
 }
 
@@ -122,11 +135,14 @@ func (c *Client) Do(method, path string, body any) *Answer {
 	}
 	maps.Copy(req.Header, c.Header)
 	a := &Answer{t: c.t, what: method + " " + path}
-	if err := a.receive(c.server.http, req); err != nil {
+	if err := a.receive(c.http, req); err != nil {
 		c.t.Errorf("%s: %v", a.what, err)
 		return a
 	}
 	c.judge(req, data, a)
+	if c.server.Watch != nil {
+		c.server.Watch(req, data, a)
+	}
 	return a
 }
 

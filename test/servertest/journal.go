@@ -71,7 +71,14 @@ func (s *Server) follow(t testing.TB) {
 	})
 }
 
+// Log returns every line that the controller has logged.
+func (s *Server) Log() []string {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return slices.Clone(s.log.lines)
+}
+
 // Logged reports whether a line of the log holds the text.
 func (s *Server) Logged(text string) bool {
-	return slices.ContainsFunc(s.log.since(0), func(line string) bool { return strings.Contains(line, text) })
+	return slices.ContainsFunc(s.Log(), func(line string) bool { return strings.Contains(line, text) })
 }

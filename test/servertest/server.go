@@ -37,6 +37,9 @@ type Server struct {
 	*server.Server
 	Config config.Config
 	URL    string // https, host and port
+	// Watch sees every request that a Client sends, with its body and answer,
+	// if it is set. Several may call it at a time.
+	Watch func(req *http.Request, body []byte, a *Answer)
 
 	roots *x509.CertPool
 	http  *http.Client
@@ -95,10 +98,7 @@ func Open(dir string, change ...func(*config.Config)) (*Server, error) {
 // of its APIs.
 func (s *Server) connect() error {
 	s.roots = x509.NewCertPool()
-	s.http = &http.Client{
-		Transport: &http.Transport{TLSClientConfig: s.TLS(), ForceAttemptHTTP2: true},
-		Timeout:   30 * time.Second,
-	}
+	s.http = newHTTP(s.TLS())
 	ca, err := os.ReadFile(filepath.Join(s.Config.Data, "pki", "root.crt"))
 	if err != nil {
 		return err
@@ -113,6 +113,13 @@ func (s *Server) connect() error {
 	}
 	s.specs, err = loadSpecs(s.http, s.URL)
 	return err
+}
+
+func newHTTP(config *tls.Config) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true},
+		Timeout:   30 * time.Second,
+	}
 }
 
 // TLS returns a client's configuration that trusts the controller's CA.

@@ -21,6 +21,8 @@ type protocol struct {
 // Mount adds the operations.
 func Mount(a *rest.API, s *api.Service) {
 	api.Mount(a, s)
+	mountEnroll(a, s)
+	mountCertificates(a, s)
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/protocols", Name: "listProtocols", Tag: "informational",
 		Doc: "List the protocols that the controller listens on.", Auth: rest.Anonymous,

@@ -95,13 +95,16 @@ func useCertificate(r kind.Reader, s *api.Service, auth *model.Authenticator, te
 	if err != nil {
 		return fault.On(fault.CodePEM, "certPem", "must be exactly one PEM certificate", nil)
 	}
+	if certs[0].IsCA {
+		return fault.Invalid("certPem", "must not be the certificate of a CA", certs[0].Subject.String())
+	}
 	anchors, owners := authn.Anchors(r, s.Bundle)
 	leaf, err := pki.NewRoots(anchors).VerifyLeaf([]*x509.Certificate{certs[0]}, pki.VerifyOptions{Now: s.Sessions.Now()})
 	if err != nil {
 		return fault.Invalid("certPem", "must be issued by the controller or by a verified CA", certs[0].Subject.String())
 	}
 	auth.CertPEM = string(pki.EncodeCertificates(certs[0]))
-	auth.Fingerprint = pki.Fingerprint(certs[0])
+	auth.Fingerprint, auth.NotAfter = pki.Fingerprint(certs[0]), certs[0].NotAfter
 	chain := leaf.Chain()
 	auth.CAID = owners[pki.Fingerprint(chain[len(chain)-1])]
 	return nil
@@ -117,25 +120,5 @@ func changePassword(c *rest.Call, s *api.Service, in authenticatorPatch) error {
 	if auth.Method != model.MethodUPDB {
 		return fault.New(fault.CodeAuthenticator, "only a user name and password can be changed, and this is a certificate")
 	}
-	hash := ""
-	if in.Password != "" {
-		var err error
-		if hash, err = s.Passwords.Set(c.Context(), c.Snap, auth.IdentityID, in.Password); err != nil {
-			return err
-		}
-	}
-	return c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
-		return model.Authenticators.Edit(tx, id, func(a *model.Authenticator) error {
-			if in.Username != "" {
-				a.Username = in.Username
-			}
-			if hash != "" {
-				a.PasswordHash = hash
-			}
-			if in.Tags != nil {
-				a.Tags = in.Tags
-			}
-			return nil
-		})
-	})
+	return s.ChangePassword(c, auth, in.Username, in.Password, in.Tags)
 }

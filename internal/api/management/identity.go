@@ -32,6 +32,10 @@ func mountIdentities(a *rest.API, s *api.Service) {
 		})
 	rest.Handle(a, op(http.MethodGet, "/policy-advice/{serviceId}", "getIdentityPolicyAdvice",
 		"Say whether an identity can use a service, and what is missing."), advise)
+	rest.Handle(a, op(http.MethodDelete, "/mfa", "removeIdentityMfa", "Take an identity's second factor away."),
+		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+			return rest.Empty{}, s.Factors.Drop(c.Context(), c.By(), c.Param("id"))
+		})
 	mountServiceConfigs(a)
 	mountPosture(a)
 	mountTraces(a, s)

@@ -2,6 +2,7 @@ package management
 
 import (
 	"netkeep/internal/access"
+	"netkeep/internal/api"
 	"netkeep/internal/filter"
 	"netkeep/internal/kind"
 	"netkeep/internal/model"
@@ -41,8 +42,8 @@ func serviceJoins(r kind.Reader) []filter.Symbol[kind.Record] {
 
 // roleParams narrow a list to the records that a role list selects.
 var roleParams = []rest.Param{
-	{Name: "roleFilter", Doc: "Roles (#attribute or @id) of which entries must have all, or any.", Schema: kind.ListOf(text)},
-	{Name: "roleSemantic", Doc: "AllOf, which is the default, or AnyOf.", Schema: text},
+	{Name: "roleFilter", Doc: "Roles (#attribute or @id) of which entries must have all, or any.", Schema: kind.ListOf(api.Text)},
+	{Name: "roleSemantic", Doc: "AllOf, which is the default, or AnyOf.", Schema: api.Text},
 }
 
 func narrowByRoles(d *kind.Def) func(c *rest.Call) (rest.Records, error) {

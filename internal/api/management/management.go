@@ -33,6 +33,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountIdentities(a, s)
 	mountAuthenticators(a, s)
 	mountEnrollments(a, s)
+	mountReenroll(a, s)
 	mountSessions(a, s)
 	mountRoleAttributes(a)
 	mountSummary(a)
@@ -51,7 +52,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.EdgeRouters.Def, Noun: "edgeRouter", Verbs: rest.CRUD, Derived: edgeRouterColumns, Prepare: prepareEdgeRouter(s)},
 		{Kind: model.Enrollments.Def, Noun: "enrollment", Verbs: readOnly | rest.Deletes},
 		{Kind: model.ExtJWTSigners.Def, Noun: "externalJwtSigner", Verbs: rest.CRUD},
-		{Kind: model.Identities.Def, Noun: "identity", Plural: "identities", Verbs: rest.CRUD, Derived: identityColumns(s), Prepare: prepareIdentity(s), Inputs: identityInputs},
+		{Kind: model.Identities.Def, Noun: "identity", Plural: "identities", Verbs: rest.CRUD, Derived: api.IdentityColumns(s), Prepare: prepareIdentity(s), Inputs: identityInputs},
 		{Kind: model.IdentityTypes.Def, Noun: "identityType", Verbs: readOnly},
 		{Kind: model.PostureCheckTypes.Def, Noun: "postureCheckType", Verbs: readOnly},
 		{Kind: model.PostureChecks.Def, Noun: "postureCheck", Verbs: rest.CRUD, Derived: postureCheckColumns},

@@ -16,9 +16,9 @@ func mountSessions(a *rest.API, s *api.Service) {
 	rest.Resource{
 		Kind: model.APISessions.Def, Noun: "apiSession", Auth: rest.Admin, Verbs: rest.Lists | rest.Gets,
 		Derived: []rest.Derived{
-			constant("token", text, `""`),
-			constant("authQueries", kind.ListOf(anyMap), "[]"),
-			{Name: "cachedLastActivityAt", Schema: moment, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+			api.Constant("token", api.Text, `""`),
+			api.Constant("authQueries", kind.ListOf(api.AnyMap), "[]"),
+			{Name: "cachedLastActivityAt", Schema: api.Moment, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
 				return kind.AppendTime(dst, s.Sessions.LastActivity(rec.(*model.APISession)))
 			}},
 		},
@@ -32,9 +32,9 @@ func mountSessions(a *rest.API, s *api.Service) {
 	rest.Resource{
 		Kind: model.Sessions.Def, Noun: "session", Auth: rest.Admin, Verbs: rest.Lists | rest.Gets | rest.Deletes,
 		Derived: []rest.Derived{
-			constant("token", text, `""`),
-			constant("edgeRouters", kind.ListOf(anyMap), "[]"),
-			constant("servicePolicies", kind.ListOf(anyMap), "[]"),
+			api.Constant("token", api.Text, `""`),
+			api.Constant("edgeRouters", kind.ListOf(api.AnyMap), "[]"),
+			api.Constant("servicePolicies", kind.ListOf(api.AnyMap), "[]"),
 		},
 	}.Mount(a)
 	rest.Handle(a, rest.Op{

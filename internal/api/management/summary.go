@@ -44,6 +44,7 @@ func mountSummary(a *rest.API) {
 	}, func(c *rest.Call, _ rest.None) (summaryOut, error) {
 		n := c.Snap.Len
 		return summaryOut{
+			MFAs: n(model.MFAs.Def), APISessionCertificates: n(model.SessionCertificates.Def),
 			APISessions: n(model.APISessions.Def), AuthPolicies: n(model.AuthPolicies.Def),
 			Authenticators: n(model.Authenticators.Def), CAs: n(model.CAs.Def), Configs: n(model.Configs.Def),
 			ConfigTypes: n(model.ConfigTypes.Def), EdgeRouterPolicies: n(model.EdgeRouterPolicies.Def),
