@@ -410,6 +410,7 @@ func TestStoreGoesBack(t *testing.T) {
 		s.now.Store(memory)
 		faults := storetest.NewFaulty(s)
 		st := open(t, faults, state.Options{})
+		synctest.Wait()
 		s.now.Store(backup)
 		faults.EndNext(storetest.ErrInjected)
 		must(t, lengthen(t, st)) // its last write, and now it never was

@@ -4,8 +4,6 @@ package api_test
 
 import (
 	"flag"
-	"fmt"
-	"os"
 	"testing"
 
 	"netkeep/test/servertest"
@@ -19,24 +17,4 @@ var shared *servertest.Server
 
 type M = servertest.M
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	dir, err := os.MkdirTemp("", "netkeep-api")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if shared, err = servertest.Open(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := shared.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	return m.Run()
-}
+func TestMain(m *testing.M) { servertest.Main(m, &shared) }

@@ -15,12 +15,10 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"math/big"
 	"net/http"
 	"net/url"
-	"os"
 	"testing"
 	"time"
 
@@ -31,27 +29,7 @@ type M = servertest.M
 
 var shared *servertest.Server
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	dir, err := os.MkdirTemp("", "netkeep-enroll")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if shared, err = servertest.Open(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := shared.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	return m.Run()
-}
+func TestMain(m *testing.M) { servertest.Main(m, &shared) }
 
 // holder is a client, perhaps with a certificate and a session.
 type holder struct {

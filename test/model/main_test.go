@@ -9,9 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"math/big"
-	"os"
 	"testing"
 	"time"
 
@@ -22,27 +20,7 @@ type M = servertest.M
 
 var shared *servertest.Server
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	dir, err := os.MkdirTemp("", "netkeep-model")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if shared, err = servertest.Open(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := shared.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	return m.Run()
-}
+func TestMain(m *testing.M) { servertest.Main(m, &shared) }
 
 // samples are the least bodies that create one of each kind, given what they
 // refer to.
