@@ -33,7 +33,7 @@ func (f *failures) add(id string) int {
 func (f *failures) forgive(id string, most int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if most > 0 && f.tally[id] >= most {
+	if f.tally[id] >= most {
 		return false
 	}
 	delete(f.tally, id)

@@ -276,11 +276,16 @@ func TestSetAppliesTheRules(t *testing.T) {
 func TestFirstAdmin(t *testing.T) {
 	w := newWorld(t)
 	// A second one changes nothing.
-	if err := CreateAdmin(t.Context(), w.State, NewHasher(), FirstAdmin{Username: "other", Password: "another"}); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"first", "other"} {
+		if err := CreateAdmin(t.Context(), w.State, NewHasher(), FirstAdmin{Username: name, Password: "secret of " + name}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	snap := w.State.Snapshot()
-	if _, ok := model.Authenticators.Find(snap, "username", "other"); ok {
+	proof, err := w.login(t, "first", "secret of first")
+	if err != nil || !proof.identity.Admin() || !proof.identity.IsDefaultAdmin {
+		t.Errorf("the first admin is %v, %v", proof.identity, err)
+	}
+	if _, ok := model.Authenticators.Find(w.State.Snapshot(), "username", "other"); ok {
 		t.Error("there is a second admin")
 	}
 	for _, bad := range []FirstAdmin{

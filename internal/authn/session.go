@@ -96,8 +96,8 @@ func (s *Sessions) Open(ctx context.Context, p Proof, req Request) (*Caller, err
 	return s.Verify(ctx, s.State.Snapshot(), Credentials{Token: s.Token(session.ID), Bearer: req.Bearer})
 }
 
-// create stores a session, unless the identity was shut out since it showed
-// its credential.
+// create stores a session, unless the identity was shut out or lost its
+// credential since it showed it.
 func (s *Sessions) create(ctx context.Context, p Proof, req Request) (session *model.APISession, err error) {
 	err = s.State.UpdateSessions(ctx, "identity:"+p.identity.ID, func(tx *state.Tx) error {
 		if _, err := prove(tx, p.identity.ID, p.authenticator, s.Now()); err != nil {
@@ -108,6 +108,9 @@ func (s *Sessions) create(ctx context.Context, p Proof, req Request) (session *m
 			IdentityID: p.identity.ID, AuthenticatorID: p.authenticator, CAID: p.ca, IPAddress: req.IPAddress,
 			ConfigTypes: ResolveConfigTypes(tx, req.ConfigTypes), LastActivityAt: tx.Now(),
 			IsMFARequired: has && mfa.IsVerified,
+		}
+		if !founded(tx, session) {
+			return errDenied
 		}
 		session.ID = tx.NewSessionID()
 		session.TokenHash = digest(s.Token(session.ID))

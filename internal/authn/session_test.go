@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,14 +17,14 @@ import (
 	"netkeep/internal/store/storetest"
 )
 
-// world is a network with its first admin and what authenticates on it.
+// world is a network with an identity and what authenticates on it.
 type world struct {
 	*Sessions
 	passwords *Passwords
-	proof     Proof // of the admin
+	proof     Proof // of the first identity
 }
 
-// The first admin of every world.
+// The first identity of every world.
 const (
 	adminName     = "admin"
 	adminPassword = "secret"
@@ -33,14 +34,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := newController(t, storetest.NewMemory())
 	update(t, w.State, func(tx *state.Tx) error { return model.Seed(tx) })
-	if err := CreateAdmin(t.Context(), w.State, w.passwords.Hasher, FirstAdmin{Username: adminName, Password: adminPassword}); err != nil {
-		t.Fatal(err)
-	}
-	proof, err := w.login(t, adminName, adminPassword)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.proof = proof
+	w.proof = w.vouched(t, w.add(t, adminName))
 	return w
 }
 
@@ -87,6 +81,31 @@ func (w *world) add(t testing.TB, name string) *model.Identity {
 		return model.Identities.Create(tx, i)
 	})
 	return i
+}
+
+// passwordHash is the hash of the password that everybody has: hashing takes
+// its time.
+var passwordHash = sync.OnceValues(func() (string, error) { return NewHasher().Hash(context.Background(), adminPassword) })
+
+// vouched gives an identity the password and returns the proof of it.
+func (w *world) vouched(t testing.TB, i *model.Identity) Proof {
+	t.Helper()
+	hash, err := passwordHash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &model.Authenticator{IdentityID: i.ID, Method: model.MethodUPDB, Username: i.Name, PasswordHash: hash}
+	update(t, w.State, func(tx *state.Tx) error {
+		fresh := *a
+		err := model.Authenticators.Create(tx, &fresh)
+		a.ID = fresh.ID
+		return err
+	})
+	proof, err := prove(w.State.Snapshot(), i.ID, a.ID, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return proof
 }
 
 func (w *world) login(t testing.TB, username, password string) (Proof, error) {
@@ -249,25 +268,6 @@ func TestSweepRemovesSessionsOfNobody(t *testing.T) {
 	})
 }
 
-// vouched returns the proof of an identity that has a password.
-func (w *world) vouched(t testing.TB, i *model.Identity) Proof {
-	t.Helper()
-	hash, err := w.passwords.Hasher.Hash(t.Context(), adminPassword)
-	if err != nil {
-		t.Fatal(err)
-	}
-	update(t, w.State, func(tx *state.Tx) error {
-		return model.Authenticators.Create(tx, &model.Authenticator{
-			IdentityID: i.ID, Method: model.MethodUPDB, Username: i.Name, PasswordHash: hash,
-		})
-	})
-	proof, err := w.login(t, i.Name, adminPassword)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return proof
-}
-
 // TestSeveralControllers uses a session on one controller only: the other must
 // neither end it nor think that it ended.
 func TestSeveralControllers(t *testing.T) {
@@ -405,6 +405,10 @@ func TestOpenRefusesTheShutOut(t *testing.T) {
 			})
 		},
 		"deleted": func(t *testing.T, w *world, i *model.Identity) { remove(t, w.State, model.Identities.Def, i.ID) },
+		"without authenticator": func(t *testing.T, w *world, i *model.Identity) {
+			a, _ := model.Authenticators.Find(w.State.Snapshot(), "identityId", i.ID)
+			remove(t, w.State, model.Authenticators.Def, a.ID)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

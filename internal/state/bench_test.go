@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -89,6 +91,7 @@ func filled(b *testing.B, n int) *only {
 		add(o, devices.Def, newDevice(i))
 	}
 	add(o, places.Def, &place{Meta: kind.Meta{ID: "default"}})
+	slices.SortFunc(o.records, func(a, b store.Record) int { return strings.Compare(a.Key, b.Key) })
 	return o
 }
 

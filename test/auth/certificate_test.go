@@ -213,17 +213,17 @@ func TestClaimNotFound(t *testing.T) {
 func TestCertificatesToRegister(t *testing.T) {
 	root := newRoot(t)
 	ca := register(t, root, nil)
-	register2 := func(c certificate) *servertest.Answer {
+	give := func(c certificate) *servertest.Answer {
 		return shared.Admin(t).Post("authenticators", M{"identityId": add(t, nil), "method": "cert", "certPem": c.text()})
 	}
-	register2(root.issue(t)).Want(201)
-	register2(newRoot(t).issue(t)).Fails(400, "COULD_NOT_VALIDATE", "certPem")
-	register2(root).Fails(400, "COULD_NOT_VALIDATE", "certPem")
-	register2(root.issue(t, authority)).Fails(400, "COULD_NOT_VALIDATE", "certPem")
+	give(root.issue(t)).Want(201)
+	give(newRoot(t).issue(t)).Fails(400, "COULD_NOT_VALIDATE", "certPem")
+	give(root).Fails(400, "COULD_NOT_VALIDATE", "certPem")
+	give(root.issue(t, authority)).Fails(400, "COULD_NOT_VALIDATE", "certPem")
 	leaf := root.issue(t)
-	register2(leaf).Want(201)
-	register2(leaf).Fails(400, "COULD_NOT_VALIDATE", "fingerprint")
+	give(leaf).Want(201)
+	give(leaf).Fails(400, "COULD_NOT_VALIDATE", "fingerprint")
 	unverified := root.issue(t)
 	shared.Admin(t).Delete("cas/" + ca).Want(200)
-	register2(unverified).Fails(400, "COULD_NOT_VALIDATE", "certPem")
+	give(unverified).Fails(400, "COULD_NOT_VALIDATE", "certPem")
 }

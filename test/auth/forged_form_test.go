@@ -23,17 +23,10 @@ func bearing(name string, values ...string) attempt {
 	}}
 }
 
-// forgedForms are a good token that was taken apart, or not sent as it should.
-func forgedForms(t *testing.T) []attempt {
+// forgedBearers are a good token that is not sent as it should be.
+func forgedBearers(t *testing.T) []attempt {
 	i, good := target(t, "ES256")
 	text := i.token(t, good)
-	parts := strings.Split(text, ".")
-	foreign := strings.Split(i.token(t, M{"sub": "somebody"}), ".")
-	padded := func(part string) string { return part + strings.Repeat("=", (4-len(part)%4)%4) }
-	standard := strings.NewReplacer("-", "+", "_", "/")
-	flipped := []byte(text)
-	flipped[len(parts[0])+5] ^= 1
-	big := i.token(t, M{"sub": good["sub"], "padding": strings.Repeat("x", 20<<10)})
 	return []attempt{
 		bearing("no header"),
 		bearing("empty header", ""),
@@ -61,6 +54,21 @@ func forgedForms(t *testing.T) []attempt {
 		{"in a cookie", func(t *testing.T) *servertest.Answer {
 			return shared.Nobody(t).With("Cookie", "Authorization=Bearer "+text).Post(byJWT, M{})
 		}},
+	}
+}
+
+// forgedForms are a good token that was taken apart.
+func forgedForms(t *testing.T) []attempt {
+	i, good := target(t, "ES256")
+	text := i.token(t, good)
+	parts := strings.Split(text, ".")
+	foreign := strings.Split(i.token(t, M{"sub": "somebody"}), ".")
+	padded := func(part string) string { return part + strings.Repeat("=", (4-len(part)%4)%4) }
+	standard := strings.NewReplacer("-", "+", "_", "/")
+	flipped := []byte(text)
+	flipped[len(parts[0])+5] ^= 1
+	big := i.token(t, M{"sub": good["sub"], "padding": strings.Repeat("x", 20<<10)})
+	return []attempt{
 		token("one segment", parts[0]),
 		token("two segments", parts[0]+"."+parts[1]),
 		token("four segments", text+".x"),

@@ -36,6 +36,7 @@ func TestForged(t *testing.T) {
 		"algorithm":   forgedAlgorithms,
 		"header":      forgedHeaders,
 		"claims":      forgedClaims,
+		"bearer":      forgedBearers,
 		"form":        forgedForms,
 		"signer":      forgedSigners,
 		"code":        forgedCodes,

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -117,9 +116,6 @@ func (l *ledger) leaks(s *servertest.Server) (found []string) {
 		}
 		once[a.text] = true
 	}
-	println("SIZES", len(l.secrets), log.Len(), answers.Len())
-	start := time.Now()
-	defer func() { println("TOOK", time.Since(start).String()) }()
 	for secret, what := range l.secrets {
 		for place, text := range map[string]string{"the log": log.String(), "an answer": answers.String()} {
 			if at := find(text, secret); at >= 0 {
