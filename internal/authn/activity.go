@@ -38,7 +38,11 @@ func (s *Sessions) flush(ctx context.Context) {
 	}
 	for len(stale) > 0 {
 		n := min(flushBatch, len(stale))
-		if err := s.writeActivity(ctx, stale[:n]); err != nil {
+		err := s.writeActivity(ctx, stale[:n])
+		if ctx.Err() != nil {
+			return // stopping, and there is a last time for that
+		}
+		if err != nil {
 			s.Log.Error("writing down the activity of sessions failed", "error", err)
 			return
 		}
