@@ -1,0 +1,46 @@
+// Package posture owns what devices report of themselves and whether that
+// passes posture checks. Reports live in memory only and are lost on restart;
+// a check without a report fails. Who has which policies is for the caller to
+// say: it must not import access, authn, rest or api.
+package posture
+
+import (
+	"time"
+
+	"netkeep/internal/model"
+)
+
+// The types of posture checks, and of reports. Reports of programs are of
+// typeProcess for both kinds of checks on programs; typeEndpoint is a report
+// that no check is called after, and nobody reports typeMFA.
+const (
+	typeOS       = "OS"
+	typeDomain   = "DOMAIN"
+	typeMAC      = "MAC"
+	typeProcess  = "PROCESS"
+	typeMulti    = "PROCESS_MULTI"
+	typeMFA      = "MFA"
+	typeEndpoint = "ENDPOINT_STATE"
+)
+
+// Session is what checks look at of an API session.
+type Session struct {
+	ID          string
+	MFAPassedAt *time.Time // when a code was last shown; nil for never
+	SDK         model.SDKInfo
+}
+
+// Outcome is what came of the responses of a device.
+type Outcome struct {
+	// Changed says that checks may come out differently now. A report of what
+	// was known already changes nothing.
+	Changed  bool
+	Woken    bool
+	Unlocked bool
+}
+
+// Prompts reports whether what the device reported makes a check ask for a new
+// code.
+func (o Outcome) Prompts(c *model.PostureCheck) bool {
+	return c.TypeID == typeMFA && (o.Woken && c.PromptOnWake || o.Unlocked && c.PromptOnUnlock)
+}
