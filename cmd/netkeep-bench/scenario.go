@@ -30,8 +30,8 @@ var scenarios = []scenario{
 	{name: "attribute", doc: "add and remove an attribute of an identity", steps: []string{"add", "remove"}, prepare: attribute},
 	{name: "policy-none", doc: "create, patch and delete a service policy that matches nothing", steps: policySteps, prepare: policy("#bench-nobody")},
 	{name: "policy-all", doc: "create, patch and delete a service policy that matches everything", steps: policySteps, prepare: policy("#all")},
-	{name: "client-services", doc: "list services as a client that sees all, 10 a page", prepare: clientServices("")},
-	{name: "client-services-500", doc: "list services as a client that sees all, 500 a page", prepare: clientServices("?limit=500")},
+	{name: "client-services", doc: "list services as a client that sees ten", prepare: clientServices(ten, "")},
+	{name: "client-services-500", doc: "list 500 services as a client that sees about a thousand", prepare: clientServices(thousand, "?limit=500")},
 	{name: "service-updates", doc: "ask as a client when its services last changed", prepare: serviceUpdates},
 	{name: "session-create-delete", doc: "create and delete a session as a client", steps: []string{"create", "delete"}, prepare: sessions},
 }
@@ -86,7 +86,7 @@ func listContains(_ *bench, l *load) error {
 }
 
 func identityServices(s *bench, l *load) error {
-	id, err := s.addVisitor()
+	id, err := s.addVisitor([]string{"#all"})
 	l.round = func(w *worker) { w.send(0, get(managementRoot+"/identities/"+id+"/services?limit=500")) }
 	return err
 }

@@ -6,16 +6,16 @@ import (
 	"net/http"
 )
 
-// addVisitor makes an identity that may dial every service, until the
-// scenario ends.
-func (s *bench) addVisitor() (id string, err error) {
+// addVisitor makes an identity that may dial the services with these roles,
+// until the scenario ends.
+func (s *bench) addVisitor(services []string) (id string, err error) {
 	name := "bench-visitor-" + s.id
 	id, err = s.add("identities", identityBody{Name: name, Type: "User"})
 	if err != nil {
 		return "", err
 	}
 	_, err = s.add("service-policies", servicePolicyBody{
-		Name: name, Type: "Dial", Semantic: "AnyOf", IdentityRoles: []string{"@" + id}, ServiceRoles: []string{"#all"},
+		Name: name, Type: "Dial", Semantic: "AnyOf", IdentityRoles: []string{"@" + id}, ServiceRoles: services,
 	})
 	return id, err
 }
@@ -42,9 +42,12 @@ type passwordBody struct {
 }
 
 // visit logs a visitor in to the Client API and returns its session token.
-func (s *bench) visit() (token string, err error) {
-	id, err := s.addVisitor()
+func (s *bench) visit(services []string) (token string, err error) {
+	id, err := s.addVisitor(services)
 	if err != nil {
+		return "", err
+	}
+	if err := s.addRouter(id); err != nil {
 		return "", err
 	}
 	who := credentials{"bench-visitor-" + s.id, rand.Text()}
@@ -61,16 +64,56 @@ func (s *bench) visit() (token string, err error) {
 	return visitor.token, err
 }
 
-func clientServices(query string) func(*bench, *load) error {
-	return func(s *bench, l *load) (err error) {
-		l.token, err = s.visit()
+// addRouter lets a visitor use every service through one edge router.
+func (s *bench) addRouter(visitor string) error {
+	name := "bench-visitor-" + s.id
+	router, err := s.add("edge-routers", routerBody{Name: name, RoleAttributes: []string{}})
+	if err != nil {
+		return err
+	}
+	_, err1 := s.add("edge-router-policies", routerPolicyBody{
+		Name: name, Semantic: "AnyOf", EdgeRouterRoles: []string{"@" + router}, IdentityRoles: []string{"@" + visitor},
+	})
+	_, err2 := s.add("service-edge-router-policies", serviceRouterPolicyBody{
+		Name: name, Semantic: "AnyOf", EdgeRouterRoles: []string{"@" + router}, ServiceRoles: []string{"#all"},
+	})
+	return errors.Join(err1, err2)
+}
+
+// The services that visitors see: ten by their ids, or about a thousand of ten
+// thousand by their attributes.
+func ten(s *bench) ([]string, error) {
+	services, err := s.sample("services", servicePrefix)
+	var roles []string
+	for _, one := range services[:min(10, len(services))] {
+		roles = append(roles, "@"+one.ID)
+	}
+	return roles, err
+}
+
+func thousand(*bench) ([]string, error) {
+	return []string{"#bench-s000", "#bench-s001", "#bench-s002", "#bench-s003", "#bench-s004", "#bench-s005"}, nil
+}
+
+// clientServices lists the services of a visitor.
+func clientServices(see func(*bench) ([]string, error), query string) func(*bench, *load) error {
+	return func(s *bench, l *load) error {
+		roles, err := see(s)
+		if err != nil {
+			return err
+		}
+		l.token, err = s.visit(roles)
 		l.round = func(w *worker) { w.send(0, get(clientRoot+"/services"+query)) }
 		return err
 	}
 }
 
-func serviceUpdates(s *bench, l *load) (err error) {
-	l.token, err = s.visit()
+func serviceUpdates(s *bench, l *load) error {
+	roles, err := ten(s)
+	if err != nil {
+		return err
+	}
+	l.token, err = s.visit(roles)
 	l.round = func(w *worker) { w.send(0, get(clientRoot+"/current-api-session/service-updates")) }
 	return err
 }
@@ -81,15 +124,19 @@ type sessionBody struct {
 	Type      string `json:"type"`
 }
 
+// sessions has each client take services of its own: two that ask for one at a
+// time get the same session.
 func sessions(s *bench, l *load) error {
-	services, err1 := s.sample("services", servicePrefix)
-	token, err2 := s.visit()
-	l.token = token
+	services, err := s.sample("services", servicePrefix)
+	if err != nil {
+		return err
+	}
+	l.token, err = s.visit([]string{"#all"})
 	l.round = func(w *worker) {
-		body := sessionBody{services[w.IntN(len(services))].ID, "Dial"}
-		if id, ok := w.create(0, clientRoot+"/sessions", body); ok {
+		one := services[(w.done*len(s.clients)+w.number)%len(services)]
+		if id, ok := w.create(0, clientRoot+"/sessions", sessionBody{one.ID, "Dial"}); ok {
 			w.send(1, request{method: http.MethodDelete, path: clientRoot + "/sessions/" + id})
 		}
 	}
-	return errors.Join(err1, err2)
+	return err
 }

@@ -18,6 +18,9 @@ import (
 // changed must hold every record that differs between the snapshots, and after
 // must have grown out of before: a fresh load numbers records anew.
 func Affected(before, after *state.Snapshot, changed []state.Ref) *cow.Bitmap {
+	if !slices.ContainsFunc(changed, seenByClients) {
+		return new(cow.Bitmap)
+	}
 	all := everyone(after, model.Identities.Def)
 	identities := union{all: all}
 	for _, c := range changed {
@@ -43,6 +46,17 @@ func Affected(before, after *state.Snapshot, changed []state.Ref) *cow.Bitmap {
 	left := identities.set().Clone()
 	left.And(all)
 	return left
+}
+
+// seenByClients reports whether a record of this kind has a part in what any
+// identity sees.
+func seenByClients(c state.Ref) bool {
+	switch c.Def {
+	case model.Identities.Def, model.ServicePolicies.Def, model.Services.Def, model.PostureChecks.Def,
+		model.Configs.Def, model.ConfigTypes.Def, model.ServiceConfigs.Def:
+		return true
+	}
+	return false
 }
 
 // addIdentity adds a changed identity if the change can mean something to it.
@@ -127,7 +141,7 @@ func (t *touched) add(c state.Ref, before, after *state.Snapshot) {
 		}
 	case model.ServiceConfigs.Def:
 		if override, ok := model.ServiceConfigs.Get(t.snap, c.ID); ok {
-			t.mark(&t.identities, model.Identities.Def, override.IdentityID)
+			t.override(override)
 		}
 	}
 }
@@ -147,7 +161,16 @@ func (t *touched) config(id string) {
 		t.mark(&t.services, model.Services.Def, service.ID)
 	}
 	for override := range model.ServiceConfigs.Select(t.snap, "configId", id) {
-		t.mark(&t.identities, model.Identities.Def, override.IdentityID)
+		t.override(override)
+	}
+}
+
+// override marks the identity that gets a config in place of another, if it
+// sees the service at all.
+func (t *touched) override(o *model.ServiceConfig) {
+	identity, ok := model.Identities.Get(t.snap, o.IdentityID)
+	if ok && (identity.Admin() || MayDial(t.snap, identity.ID, o.ServiceID) || MayBind(t.snap, identity.ID, o.ServiceID)) {
+		t.mark(&t.identities, model.Identities.Def, identity.ID)
 	}
 }
 

@@ -136,3 +136,15 @@ func CommonRouters(snap *state.Snapshot, identityID, serviceID string) *cow.Bitm
 }
 
 func byID[R kind.Record](a, b R) int { return strings.Compare(a.Base().ID, b.Base().ID) }
+
+// Checks returns the posture checks of a service policy, by id.
+func Checks(snap *state.Snapshot, p *model.ServicePolicy) []*model.PostureCheck {
+	if len(p.PostureCheckRoles) == 0 {
+		return nil
+	}
+	var checks []*model.PostureCheck
+	for rec := range snap.Within(model.PostureChecks.Def, ServicePolicyChecks.Members(snap, p)) {
+		checks = append(checks, rec.(*model.PostureCheck))
+	}
+	return checks
+}

@@ -12,52 +12,62 @@ import (
 
 // LastChange remembers when what an identity sees last changed. Clients ask
 // for that time again and again and reload when it is another one, so it moves
-// whenever there is something to reload and stays put otherwise. Times are the
-// batches' own, so that all controllers answer alike; they are whole
-// milliseconds, as answers show no more, and two changes never share one.
+// whenever there is something to reload and stays put otherwise. It is the time
+// of a commit, no two of which share one, so that all controllers answer
+// alike.
 //
 // The zero value is ready and has everyone at the beginning of time. All
 // methods may be called at any time, but calls of Apply one after the other.
 type LastChange struct {
 	mu     sync.RWMutex
-	at     []int64 // by ordinal of the identity
-	start  int64   // for everyone
-	admins int64   // for admins, who see services without a policy
-	latest int64   // the last time that was given to anyone
+	of     []lastChange // by ordinal of the identity
+	start  int64        // for everyone
+	admins int64        // for admins, who see services without a policy
 }
 
-// Reset says that nothing is known of what came before, as after a load. The
-// time of the snapshot is a good one: it costs each client one reload at most,
-// and none if it has seen that snapshot.
-func (l *LastChange) Reset(now time.Time) {
+// lastChange is what is known of one identity.
+type lastChange struct {
+	commit  int64 // the time of the last that concerned it, in microseconds
+	touches int64 // since the load
+}
+
+// touch is how far a change that has no commit moves the time: as little as
+// clients that count in milliseconds can see.
+const touch = int64(time.Millisecond / time.Microsecond)
+
+// Reset says that nothing is known of what came before, as after a load. It
+// takes the time of the loaded snapshot: that costs each client one reload at
+// most, and none if it has seen that snapshot.
+func (l *LastChange) Reset(loaded time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.at = nil
-	l.start = l.tick(now)
+	l.of, l.admins, l.start = nil, 0, loaded.UnixMicro()
 }
 
-// Apply takes note of a batch, under the conditions of Affected. The snapshot
-// should be public by then: who sees the new time must not find the old
-// services.
-func (l *LastChange) Apply(before, after *state.Snapshot, changed []state.Ref) {
+// Apply takes note of a commit, under the conditions of Affected, and returns
+// whom it concerns. The snapshot should be public by then: who sees the new
+// time must not find the old services.
+func (l *LastChange) Apply(before, after *state.Snapshot, changed []state.Ref) *cow.Bitmap {
 	identities := Affected(before, after, changed)
 	forAdmins := slices.ContainsFunc(changed, seenByAdmins)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(before, after, changed)
-	if identities.IsEmpty() && !forAdmins {
-		return
-	}
-	now := l.tick(after.Time)
-	l.stamp(identities, now)
+	now := after.Time.UnixMicro()
+	l.grow(identities)
+	identities.Iterate(func(ord uint32) bool {
+		l.of[ord].commit = now
+		return true
+	})
 	if forAdmins {
 		l.admins = now
 	}
+	return identities
 }
 
 // Touch takes note of a change that is not in the model but concerns one
 // identity, such as what it says of its device.
-func (l *LastChange) Touch(snap *state.Snapshot, identityID string, now time.Time) {
+func (l *LastChange) Touch(snap *state.Snapshot, identityID string) {
 	ord, ok := snap.Ordinal(model.Identities.Def, identityID)
 	if !ok {
 		return
@@ -66,7 +76,8 @@ func (l *LastChange) Touch(snap *state.Snapshot, identityID string, now time.Tim
 	one.addOne(ord)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stamp(one.set(), l.tick(now))
+	l.grow(one.set())
+	l.of[ord].touches++
 }
 
 // Of returns when what the identity sees last changed.
@@ -76,25 +87,19 @@ func (l *LastChange) Of(snap *state.Snapshot, identityID string) time.Time {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	last := l.start
-	if ok && int(ord) < len(l.at) {
-		last = max(last, l.at[ord])
-	}
 	if ok && identity.Admin() {
 		last = max(last, l.admins)
 	}
-	return time.UnixMilli(last).UTC()
+	if ok && int(ord) < len(l.of) {
+		last = max(last, l.of[ord].commit) + l.of[ord].touches*touch
+	}
+	return time.UnixMicro(last).UTC()
 }
 
 // seenByAdmins reports whether a record of this kind is part of what admins
 // see whatever the policies.
 func seenByAdmins(c state.Ref) bool {
 	return c.Def == model.Services.Def || c.Def == model.Configs.Def || c.Def == model.ConfigTypes.Def
-}
-
-// tick returns the time, or the next that nobody has yet.
-func (l *LastChange) tick(now time.Time) int64 {
-	l.latest = max(now.UnixMilli(), l.latest+1)
-	return l.latest
 }
 
 // forget wipes the times of identities that are gone: another may get the
@@ -106,21 +111,18 @@ func (l *LastChange) forget(before, after *state.Snapshot, changed []state.Ref) 
 		}
 		ord, had := before.Ordinal(c.Def, c.ID)
 		now, has := after.Ordinal(c.Def, c.ID)
-		if had && !(has && now == ord) && int(ord) < len(l.at) {
-			l.at[ord] = 0
+		if had && !(has && now == ord) && int(ord) < len(l.of) {
+			l.of[ord] = lastChange{}
 		}
 	}
 }
 
-func (l *LastChange) stamp(identities *cow.Bitmap, at int64) {
+// grow makes room for all of the identities.
+func (l *LastChange) grow(identities *cow.Bitmap) {
 	if identities.IsEmpty() {
 		return
 	}
-	if missing := int(identities.Maximum()) + 1 - len(l.at); missing > 0 {
-		l.at = append(l.at, make([]int64, missing)...)
+	if missing := int(identities.Maximum()) + 1 - len(l.of); missing > 0 {
+		l.of = append(l.of, make([]lastChange, missing)...)
 	}
-	identities.Iterate(func(ord uint32) bool {
-		l.at[ord] = at
-		return true
-	})
 }

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"netkeep/internal/authn"
+	"netkeep/internal/edge"
 	"netkeep/internal/enroll"
 	"netkeep/internal/fault"
 	"netkeep/internal/rest"
+	"netkeep/internal/session"
 )
 
 // Version is the version of both APIs.
@@ -41,6 +43,11 @@ type Service struct {
 	Started time.Time
 	Issuer  *enroll.Issuer
 	Desk    *enroll.Desk
+	// Access is the sessions to dial and host that clients get, and what is
+	// known of their devices.
+	Access *session.Sessions
+	// Routers is the connections of routers.
+	Routers edge.Routers
 	// Bundle is the certificates of our own authority.
 	Bundle []*x509.Certificate
 }

@@ -40,7 +40,7 @@ func IdentityColumns(s *Service) []rest.Derived {
 			_, has := model.APISessions.Find(c.Snap, "identityId", i.ID)
 			return has
 		}),
-		Constant("hasEdgeRouterConnection", Boolean, "false"),
+		Flag("hasEdgeRouterConnection", func(_ *rest.Call, i *model.Identity) bool { return s.Routers.Carries(i.ID) }),
 		Flag("isMfaEnabled", func(c *rest.Call, i *model.Identity) bool {
 			m, has := model.MFAOf(c.Snap, i.ID)
 			return has && m.IsVerified

@@ -85,7 +85,8 @@ func (f *Factors) Show(ctx context.Context, who *Caller, code string) error {
 func (f *Factors) complete(ctx context.Context, who *Caller, required bool) error {
 	return f.State.UpdateSessions(ctx, by(who), func(tx *state.Tx) error {
 		return model.APISessions.Edit(tx, who.session.ID, func(s *model.APISession) error {
-			s.IsMFAComplete = true
+			now := tx.Now()
+			s.IsMFAComplete, s.MFAPassedAt = true, &now
 			s.IsMFARequired = s.IsMFARequired || required
 			return nil
 		})

@@ -109,6 +109,9 @@ func (s *Sessions) create(ctx context.Context, p Proof, req Request) (session *m
 			ConfigTypes: ResolveConfigTypes(tx, req.ConfigTypes), LastActivityAt: tx.Now(),
 			IsMFARequired: has && mfa.IsVerified,
 		}
+		if req.SDKInfo != nil {
+			session.SDKInfo = *req.SDKInfo
+		}
 		if !founded(tx, session) {
 			return errDenied
 		}
@@ -157,12 +160,19 @@ func ResolveConfigTypes(r kind.Reader, asked []string) []string {
 	return ids
 }
 
-// Token returns the token of a session: a keyed digest of its id in the shape
-// of a random UUID.
-func (s *Sessions) Token(id string) string {
-	mac := hmac.New(sha256.New, s.Key)
+// Token returns the token of a session.
+func (s *Sessions) Token(id string) string { return KeyedToken(s.Key, id) }
+
+// KeyedToken returns the token that goes with an id: a keyed digest in the
+// shape of a random UUID. Who knows ids but not the key cannot make it up.
+func KeyedToken(key []byte, id string) string {
+	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id))
-	b := mac.Sum(nil)[:16]
+	return UUID([16]byte(mac.Sum(nil)))
+}
+
+// UUID writes sixteen bytes, random or as good as that, as a random UUID.
+func UUID(b [16]byte) string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -19,6 +19,7 @@ import (
 
 	"netkeep/internal/api"
 	"netkeep/internal/config"
+	"netkeep/internal/edge"
 	"netkeep/internal/server"
 )
 
@@ -72,7 +73,7 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 	log := newLogger(env, cfg)
 	// A start makes much that stays and little garbage: collect less often.
 	usual := debug.SetGCPercent(startGCPercent)
-	srv, err := server.Start(ctx, cfg, log)
+	srv, err := server.Start(ctx, cfg, edge.None{}, log)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"netkeep/internal/authn"
 	"netkeep/internal/model"
 )
 
@@ -83,6 +84,5 @@ func methodFor(pub crypto.PublicKey) (jwt.SigningMethod, error) {
 func newToken() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	return authn.UUID(b)
 }

@@ -64,6 +64,9 @@ const (
 	CodeMFAExists  Code = "MFA_EXISTS"
 	CodeMFAMissing Code = "MFA_NOT_ENROLLED"
 	CodeMFACode    Code = "MFA_INVALID_TOKEN"
+
+	CodeNoRouters Code = "NO_EDGE_ROUTERS_AVAILABLE"
+	CodePosture   Code = "INVALID_POSTURE"
 )
 
 // Error is a failure with what a caller needs to mend it. Value holds the

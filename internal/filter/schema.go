@@ -90,6 +90,19 @@ func (s *Schema[R]) With(more ...Symbol[R]) *Schema[R] {
 	return c
 }
 
+// Among returns a copy that knows the symbols of these names alone, as far as
+// there are any.
+func (s *Schema[R]) Among(names ...string) *Schema[R] {
+	c := &Schema[R]{symbols: map[string]*Symbol[R]{}}
+	for _, name := range names {
+		if symbol, ok := s.symbols[name]; ok {
+			c.symbols[name] = symbol
+		}
+	}
+	c.seal()
+	return c
+}
+
 func (s *Schema[R]) add(symbol Symbol[R]) {
 	var complete bool
 	switch {
@@ -127,8 +140,9 @@ func (s *Schema[R]) Lookup(name string) (*Symbol[R], bool) {
 	return symbol, ok
 }
 
-// Names returns the listed names in order.
-func (s *Schema[R]) Names() []string { return slices.Clone(s.names) }
+// Names returns the listed names in order. They are the schema's own: never
+// write to them.
+func (s *Schema[R]) Names() []string { return s.names }
 
 // resolve finds what a text means by a name: a symbol, or a map and a key.
 func (s *Schema[R]) resolve(src source, n name) (symbol *Symbol[R], key string, err error) {

@@ -53,3 +53,26 @@ func oneConfigPerType(r kind.Reader, ids []string) error {
 	}
 	return nil
 }
+
+// ServiceConfig gives one identity another config of a type for a service.
+type ServiceConfig struct {
+	kind.Meta
+
+	IdentityID   string `json:"identityId" kind:"server,ref=identity:cascade"`
+	ServiceID    string `json:"serviceId" kind:"server,ref=service:cascade,as=service"`
+	ConfigID     string `json:"configId" kind:"server,ref=config:cascade,as=config"`
+	ConfigTypeID string `json:"configTypeId" kind:"server"`
+}
+
+// ServiceConfigs is the kind.
+var ServiceConfigs = kind.Define(kind.Spec[ServiceConfig]{
+	Name: "service-config",
+	Path: "service-configs",
+	Doc:  "Configs that single identities get for a service instead of its own.",
+})
+
+// ServiceConfigID is the id of the override of an identity for a service and
+// config type: there is at most one.
+func ServiceConfigID(identityID, serviceID, configTypeID string) string {
+	return identityID + "." + serviceID + "." + configTypeID
+}

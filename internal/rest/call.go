@@ -26,6 +26,8 @@ type Call struct {
 	Caller Caller // nil for nobody
 	Log    *slog.Logger
 	ID     string // of the request, also in the log and in errors
+	// Memo is for what the handlers of an API compute once a request.
+	Memo any
 
 	w      http.ResponseWriter
 	op     *operation

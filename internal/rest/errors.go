@@ -57,6 +57,8 @@ var statuses = map[fault.Code]int{
 	fault.CodeMFAMissing:    http.StatusConflict,
 	fault.CodeMFACode:       http.StatusBadRequest,
 	fault.CodeAuthenticator: http.StatusConflict,
+	fault.CodeNoRouters:     http.StatusBadRequest,
+	fault.CodePosture:       http.StatusConflict,
 }
 
 // messages say in a sentence what a code means, where the reason does not.

@@ -39,9 +39,9 @@ type Resource struct {
 
 	// Path is where the resource is; the kind's path if empty.
 	Path string
-	// Lists may be narrowed by further query parameters: Narrow returns the
-	// records that remain, or nil for all.
-	Narrow func(c *Call) (Records, error)
+	// Lists may be narrowed to what a caller may see or further query
+	// parameters select: Narrow returns the records that remain.
+	Narrow func(c *Call) (Set, error)
 	Query  []Param
 	// Joins are filter symbols that look at other records.
 	Joins func(r kind.Reader) []filter.Symbol[kind.Record]
@@ -132,8 +132,8 @@ func (m mount) list(c *Call) error {
 		if err != nil {
 			return err
 		}
-		if among != nil {
-			recs, total := q.Select(filter.Rows[kind.Record]{Seq: among, Ordered: len(q.Sort()) == 0}, page)
+		if among.Records != nil {
+			recs, total := q.Select(filter.Rows[kind.Record]{Seq: among.Records, Ordered: len(q.Sort()) == 0, Count: among.Len}, page)
 			return m.view.page(c, page, recs, total)
 		}
 	}

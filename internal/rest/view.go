@@ -7,6 +7,7 @@ import (
 
 	"netkeep/internal/filter"
 	"netkeep/internal/kind"
+	"netkeep/internal/state/cow"
 )
 
 // Derived is a member of an answer that is computed when it is asked for.
@@ -22,6 +23,7 @@ type Derived struct {
 // View is how answers show records of a kind.
 type View struct {
 	kind    *kind.Def
+	symbols *filter.Schema[kind.Record]
 	columns []Derived
 	schema  kind.Schema // a reference to the one in the specification
 }
@@ -30,29 +32,48 @@ type View struct {
 // member takes the place of a field with its name. The specification calls it
 // by noun, as in "identityDetail".
 func (a *API) View(noun string, d *kind.Def, derived ...Derived) *View {
-	v := &View{kind: d}
+	v := &View{kind: d, symbols: d.Symbols, columns: a.columns(d, derived)}
+	v.schema = a.schema(noun+"Detail", v.describe())
+	return v
+}
+
+// PartialView is a View of these members alone. Filters cannot name others
+// either: they would tell what is not shown.
+func (a *API) PartialView(noun string, d *kind.Def, members []string, derived ...Derived) *View {
+	v := &View{kind: d, symbols: d.Symbols.Among(members...)}
+	for _, col := range a.columns(d, derived) {
+		if slices.Contains(members, col.Name) {
+			v.columns = append(v.columns, col)
+		}
+	}
+	v.schema = a.schema(noun+"Detail", v.describe())
+	return v
+}
+
+// columns are a kind's own fields, what is derived, and links.
+func (a *API) columns(d *kind.Def, derived []Derived) []Derived {
 	taken := map[string]bool{}
 	for _, x := range derived {
 		taken[x.Name] = true
 	}
+	var columns []Derived
 	for _, col := range a.State.Set().Columns(d) {
 		if taken[col.Name] {
 			continue
 		}
-		v.columns = append(v.columns, Derived{
+		columns = append(columns, Derived{
 			Name: col.Name, Schema: col.Schema, Optional: col.Optional,
 			Append: func(dst []byte, c *Call, rec kind.Record) []byte { return col.Append(dst, c.Snap, rec) },
 		})
 	}
-	v.columns = append(v.columns, derived...)
+	columns = append(columns, derived...)
 	if !taken["_links"] {
-		v.columns = append(v.columns, Derived{
+		columns = append(columns, Derived{
 			Name: "_links", Schema: kind.RefTo("links"),
 			Append: func(dst []byte, _ *Call, rec kind.Record) []byte { return appendLinks(dst, d, rec.Base().ID) },
 		})
 	}
-	v.schema = a.schema(noun+"Detail", v.describe())
-	return v
+	return columns
 }
 
 // Append adds the JSON of a record.
@@ -110,11 +131,22 @@ func Show[In any](a *API, op Op, v *View, fn func(c *Call, in In) (kind.Record, 
 // Records are some records of a kind, by id.
 type Records = iter.Seq[kind.Record]
 
+// Set is some records of a kind, by id. The zero value stands for all of them.
+type Set struct {
+	Records Records
+	Len     int64 // 0 if nobody knows
+}
+
+// SetOf returns the records that have the ordinals of a bitmap.
+func SetOf(c *Call, d *kind.Def, bits *cow.Bitmap) Set {
+	return Set{c.Snap.Within(d, bits), int64(bits.GetCardinality())}
+}
+
 // ShowList adds an operation that answers with a page of records; nil is none.
 func ShowList(a *API, op Op, v *View, find func(c *Call) (Records, error)) {
 	op.Query = slices.Concat(listParams, op.Query)
 	a.add(&operation{Op: op, status: http.StatusOK, list: true, data: kind.ListOf(v.schema), handle: func(c *Call) error {
-		q, page, err := Query(c, v.kind.Symbols)
+		q, page, err := Query(c, v.symbols)
 		if err != nil {
 			return err
 		}
@@ -137,7 +169,7 @@ func (v *View) detail(c *Call, rec kind.Record) error {
 // page answers with a page of records.
 func (v *View) page(c *Call, page filter.Page, recs []kind.Record, total int64) error {
 	return List{
-		Page: page, Total: total, Fields: v.kind.Symbols.Names(), Len: len(recs),
+		Page: page, Total: total, Fields: v.symbols.Names(), Len: len(recs),
 		Append: func(dst []byte, i int) []byte { return v.Append(dst, c, recs[i]) },
 	}.send(c)
 }

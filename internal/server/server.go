@@ -15,17 +15,21 @@ import (
 	"sync"
 	"time"
 
+	"netkeep/internal/access"
 	"netkeep/internal/api"
 	"netkeep/internal/api/client"
 	"netkeep/internal/api/management"
 	"netkeep/internal/authn"
 	"netkeep/internal/build"
 	"netkeep/internal/config"
+	"netkeep/internal/edge"
 	"netkeep/internal/egress"
 	"netkeep/internal/enroll"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
+	"netkeep/internal/posture"
 	"netkeep/internal/rest"
+	"netkeep/internal/session"
 	"netkeep/internal/state"
 	"netkeep/internal/store"
 	"netkeep/internal/store/etcdstore"
@@ -50,6 +54,9 @@ type Server struct {
 	state    *state.State
 	keys     *pki.Keystore
 	served   *pki.Served
+	routers  edge.Routers
+	access   *session.Sessions
+	changes  access.LastChange
 	listener net.Listener
 	metrics  net.Addr
 	http     *http.Server
@@ -63,8 +70,8 @@ type Server struct {
 
 // Start opens everything and begins to serve. When it returns nil the
 // controller answers requests.
-func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server, err error) {
-	s := &Server{cfg: cfg, log: log, failed: make(chan error, 1)}
+func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *slog.Logger) (_ *Server, err error) {
+	s := &Server{cfg: cfg, log: log, routers: routers, failed: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			_ = s.close()
@@ -92,7 +99,10 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server,
 		return nil, err
 	}
 	s.onClose(s.store.Close)
-	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log}); err != nil {
+	s.access = &session.Sessions{
+		Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &s.changes, Now: time.Now, Log: log,
+	}
+	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Applied: s.applied}); err != nil {
 		return nil, err
 	}
 	s.onClose(func() error { s.state.Close(); return nil })
@@ -101,6 +111,18 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server,
 		return nil, err
 	}
 	return s, s.serve(hasher)
+}
+
+// applied passes every change of memory on to those who must know at once.
+func (s *Server) applied(before, after *state.Snapshot, changed []state.Ref) {
+	if before == nil {
+		s.changes.Reset(after.Time)
+		s.access.Applied(nil, after, nil, nil)
+		return
+	}
+	affected := s.changes.Apply(before, after, changed)
+	s.access.Applied(before, after, changed, affected)
+	edge.DropLost(s.routers, before, after, changed)
 }
 
 // openKeys opens the keystore and picks the certificate to serve.
@@ -132,6 +154,10 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	if err != nil {
 		return err
 	}
+	if s.access.Key, err = s.keys.MACKey("session tokens"); err != nil {
+		return err
+	}
+	s.access.State = s.state
 	run, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	if err := s.serveMetrics(); err != nil {
@@ -141,6 +167,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	sessions := &authn.Sessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Now: time.Now, Log: s.log}
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	s.jobs.Go(func() { sessions.Sweep(run, 5*time.Second) })
+	s.jobs.Go(func() { s.access.Enforce(run) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
 	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
@@ -154,6 +181,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Key: s.servedKey},
+		Access: s.access, Routers: s.routers,
 	}, s.log)
 	if err != nil {
 		return err

@@ -110,9 +110,13 @@ func (s *State) apply(b store.Batch) error {
 		return errBroken
 	}
 	w := newDraft(cur)
+	var changed []Ref
 	for _, op := range b.Ops {
-		if !s.repeats(op.Key, b.Rev) {
-			s.applyRecord(w, store.Record{Key: op.Key, Value: op.Value, Rev: b.Rev})
+		if s.repeats(op.Key, b.Rev) {
+			continue
+		}
+		if ref, ok := s.applyRecord(w, store.Record{Key: op.Key, Value: op.Value, Rev: b.Rev}); ok {
+			changed = append(changed, ref)
 		}
 	}
 	w.Rev = max(w.Rev, b.Rev)
@@ -120,7 +124,7 @@ func (s *State) apply(b store.Batch) error {
 		w.head, w.Time = b.Rev, b.Head.Time
 	}
 	s.fed = b.Rev
-	s.current.Store(w.Snapshot)
+	s.publish(w.Snapshot, changed)
 	return nil
 }
 

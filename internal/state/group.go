@@ -33,9 +33,9 @@ var errTooLarge = fault.New(fault.CodeTooLarge, "the change is larger than one c
 // commit is full. One that fails leaves no trace. rest is what did not fit.
 func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, rest []*request) {
 	base := s.Snapshot()
-	now := s.opt.Now().UTC().Truncate(time.Millisecond)
-	if now.Before(base.Time) {
-		now = base.Time
+	now := s.opt.Now().UTC().Truncate(time.Microsecond)
+	if !now.After(base.Time) {
+		now = base.Time.Add(time.Microsecond) // each commit has a time of its own
 	}
 	g = &group{changes: newChanges(), base: base, draft: base, now: now}
 	limits := s.store.Limits()
@@ -43,7 +43,7 @@ func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, re
 		if len(g.answers) == most {
 			return g, reqs[i:]
 		}
-		tx := newTx(g.draft, s.set, lane, now, s.opt.Frozen)
+		tx := newTx(g.draft, s.set, lane, now.Truncate(time.Millisecond), s.opt.Frozen)
 		err := req.run(tx)
 		if err == nil && !tx.fits(limits) {
 			err = errTooLarge
@@ -115,7 +115,9 @@ func (s *State) commit(ctx context.Context, lane kind.Lane, g *group) error {
 		return err
 	}
 	next.Rev = rev
+	changed := make([]Ref, 0, g.count)
 	for c := range g.effective() {
+		changed = append(changed, Ref{c.def, c.id})
 		if c.row != nil {
 			c.row.rev = rev
 		}
@@ -123,6 +125,6 @@ func (s *State) commit(ctx context.Context, lane kind.Lane, g *group) error {
 			s.ahead[c.key()] = rev
 		}
 	}
-	s.current.Store(next)
+	s.publish(next, changed)
 	return nil
 }

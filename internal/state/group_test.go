@@ -57,8 +57,8 @@ func TestGroupCommit(t *testing.T) {
 			if len(sizes) == 2 && b.Head.Author != "user0,user1,user2" {
 				t.Errorf("the author is %q", b.Head.Author)
 			}
-			if !b.Head.Time.Equal(time.Now().Truncate(time.Millisecond)) {
-				t.Errorf("the time is %v, want %v", b.Head.Time, time.Now())
+			if want := time.Now().Add(time.Duration(len(sizes)-1) * time.Microsecond); !b.Head.Time.Equal(want) {
+				t.Errorf("the time is %v, want %v", b.Head.Time, want)
 			}
 			if len(sizes) == 3 {
 				return errEnough

@@ -49,6 +49,7 @@ func (s *State) load(ctx context.Context) error {
 	s.fed, s.retry = mark.Rev, nil
 	clear(s.ahead)
 	s.current.Store(next)
+	s.opt.Applied(nil, next, nil)
 	if s.loaded != nil {
 		s.loaded <- s.fed
 		s.loaded = nil
@@ -93,11 +94,11 @@ func (p *page) decode(s *State) {
 func (p *page) decoded() []loaded { return <-p.done }
 
 // applyRecord puts a record as the store has it into the draft; a nil value
-// deletes.
-func (s *State) applyRecord(w draft, rec store.Record) {
+// deletes. It reports which record that may have changed.
+func (s *State) applyRecord(w draft, rec store.Record) (Ref, bool) {
 	d, id, ok := s.split(rec.Key)
 	if !ok {
-		return
+		return Ref{}, false
 	}
 	old := w.Snapshot.table(d).get(id)
 	var r *row
@@ -110,6 +111,7 @@ func (s *State) applyRecord(w draft, rec store.Record) {
 	case old != nil:
 		w.writable(d).delete(old)
 	}
+	return Ref{d, id}, true
 }
 
 // read makes a row of a stored record. One that this controller cannot read is

@@ -25,6 +25,12 @@ import (
 type Options struct {
 	Logger *slog.Logger
 	Now    func() time.Time
+	// Applied is told of every change of memory, in order: what it was, what
+	// it is, and every record that differs. before is nil after a load, when
+	// anything may differ. The snapshot is public by then, and whoever wrote
+	// has yet to be answered. It must be quick and must not write: it runs on
+	// the goroutine that all writes wait for.
+	Applied func(before, after *Snapshot, changed []Ref)
 	// Frozen makes every write check that nobody wrote to shared records. It
 	// costs an encoding per record and is for tests.
 	Frozen bool
@@ -69,6 +75,9 @@ func Open(ctx context.Context, st store.Store, set *kind.Set, opt Options) (*Sta
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
+	if opt.Applied == nil {
+		opt.Applied = func(_, _ *Snapshot, _ []Ref) {}
+	}
 	s := &State{
 		set: set, store: st, opt: opt,
 		feed: make(chan delivery, feedAhead), stopped: make(chan struct{}),
@@ -97,6 +106,12 @@ func (s *State) Close() {
 
 // Snapshot returns everything as it is now.
 func (s *State) Snapshot() *Snapshot { return s.current.Load() }
+
+// publish makes a snapshot the current one.
+func (s *State) publish(next *Snapshot, changed []Ref) {
+	before := s.current.Swap(next)
+	s.opt.Applied(before, next, changed)
+}
 
 // Set returns the kinds.
 func (s *State) Set() *kind.Set { return s.set }

@@ -254,20 +254,23 @@ func TestCloseWhileBehind(t *testing.T) {
 	})
 }
 
-// The clock of commits does not go back, whatever the machine's does.
+// The clock of commits goes on with each of them, whatever the machine's does.
 func TestTime(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 6_789_000, time.FixedZone("", 3600))
 	s := open(t, storetest.NewMemory(), state.Options{Now: func() time.Time { return now }})
 	var got []time.Time
+	var before time.Time
 	for _, shift := range []time.Duration{0, -time.Hour, 2 * time.Hour} {
 		now = now.Add(shift)
 		must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error {
 			got = append(got, tx.Now())
 			return places.Create(tx, &place{})
 		}))
-		if !s.Snapshot().Time.Equal(got[len(got)-1]) {
-			t.Errorf("the snapshot's time is %v, the write's %v", s.Snapshot().Time, got[len(got)-1])
+		at := s.Snapshot().Time
+		if !at.Truncate(time.Millisecond).Equal(got[len(got)-1]) || !at.After(before) {
+			t.Errorf("the snapshot's time is %v, the write's %v, the time before %v", at, got[len(got)-1], before)
 		}
+		before = at
 	}
 	first := time.Date(2030, 1, 2, 2, 4, 5, 6_000_000, time.UTC)
 	if want := []time.Time{first, first, first.Add(time.Hour)}; !slices.Equal(got, want) {
@@ -338,5 +341,56 @@ func TestOrdinals(t *testing.T) {
 	}
 	if got := before.Tagged(people.Def, "red").GetCardinality(); got != 10 {
 		t.Errorf("in the old snapshot %d are red, want 10", got)
+	}
+}
+
+// Whoever writes is answered after everyone who must know has been told, with
+// what was and what is; what another controller writes is told alike.
+func TestApplied(t *testing.T) {
+	type told struct {
+		before, after *state.Snapshot
+		changed       []state.Ref
+	}
+	memory := storetest.NewMemory()
+	var mu sync.Mutex
+	var here, there []told
+	note := func(list *[]told) state.Options {
+		return state.Options{Applied: func(before, after *state.Snapshot, changed []state.Ref) {
+			mu.Lock()
+			defer mu.Unlock()
+			*list = append(*list, told{before, after, changed})
+		}}
+	}
+	a, b := open(t, memory, note(&here)), open(t, memory, note(&there))
+	rec := &place{Name: "x"}
+	must(t, a.Update(t.Context(), "tester", func(tx *state.Tx) error { return places.Create(tx, rec) }))
+	mu.Lock()
+	last := here[len(here)-1]
+	if here[0].before != nil || here[0].changed != nil {
+		t.Errorf("a load is told as %+v", here[0])
+	}
+	mu.Unlock()
+	want := []state.Ref{{Def: places.Def, ID: rec.ID}}
+	if _, had := last.before.Lookup(places.Def, rec.ID); had || last.after != a.Snapshot() || !slices.Equal(last.changed, want) {
+		t.Errorf("a create is told as %+v", last)
+	}
+	second := &place{Name: "y"}
+	must(t, b.Update(t.Context(), "tester", func(tx *state.Tx) error {
+		fresh := *second
+		err := places.Create(tx, &fresh)
+		second.ID = fresh.ID
+		return err
+	}))
+	mu.Lock()
+	defer mu.Unlock()
+	if len(there) != 3 {
+		t.Fatalf("the other controller is told %d times, want a load, the first create and its own", len(there))
+	}
+	for i, id := range []string{rec.ID, second.ID} {
+		step := there[i+1]
+		_, has := step.after.Lookup(places.Def, id)
+		if !has || step.before != there[i].after || !slices.Equal(step.changed, []state.Ref{{Def: places.Def, ID: id}}) {
+			t.Errorf("step %d is told as %+v", i, step)
+		}
 	}
 }

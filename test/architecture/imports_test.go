@@ -32,20 +32,25 @@ var allowed = map[string][]string{
 	"model":           {"fault", "kind", "pki", "schema"},
 	"state":           {"fault", "filter", "kind", "state/cow", "store"},
 	"access":          {"fault", "kind", "model", "state", "state/cow"},
+	"edge":            {"model", "state"},
+	"posture":         {"fault", "kind", "model"},
+	"session":         {"access", "authn", "fault", "kind", "model", "posture", "state", "state/cow"},
 	"authn":           {"fault", "kind", "mfa", "model", "pki", "state"},
-	"rest":            {"fault", "filter", "kind", "state"},
+	"rest":            {"fault", "filter", "kind", "state", "state/cow"},
 	"metrics":         {"kind", "model", "pki"},
 	"enroll":          {"authn", "fault", "kind", "model", "pki", "state"},
-	"api":             {"authn", "build", "enroll", "fault", "filter", "kind", "mfa", "model", "pki", "rest", "state"},
-	"api/client":      {"api", "authn", "fault", "filter", "kind", "model", "pki", "rest", "state"},
+	"api": {
+		"access", "authn", "build", "edge", "enroll", "fault", "filter", "kind", "mfa", "model", "pki", "posture", "rest", "session", "state", "state/cow",
+	},
+	"api/client": {"access", "api", "authn", "fault", "filter", "kind", "model", "pki", "posture", "rest", "session", "state"},
 	"api/management": {
-		"access", "api", "authn", "enroll", "fault", "filter", "kind", "model", "pki", "rest", "state",
+		"access", "api", "authn", "enroll", "fault", "filter", "kind", "model", "pki", "posture", "rest", "state",
 	},
 	"server": {
-		"api", "api/client", "api/management", "authn", "build", "config", "egress", "enroll", "kind", "metrics", "model", "pki", "rest", "state",
+		"access", "edge", "posture", "session", "api", "api/client", "api/management", "authn", "build", "config", "egress", "enroll", "kind", "metrics", "model", "pki", "rest", "state",
 		"store", "store/etcdstore",
 	},
-	"cli": {"api", "build", "config", "server"},
+	"cli": {"api", "build", "config", "edge", "server"},
 }
 
 // banned are calls that hide time or the network from tests and from the rules

@@ -37,6 +37,8 @@ type Server struct {
 	*server.Server
 	Config config.Config
 	URL    string // https, host and port
+	// Routers is the connections of routers; none at first.
+	Routers *Routers
 	// Watch sees every request that a Client sends, with its body and answer,
 	// if it is set. Several may call it at a time.
 	Watch func(req *http.Request, body []byte, a *Answer)
@@ -79,12 +81,12 @@ func Open(dir string, change ...func(*config.Config)) (*Server, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: cfg, log: &journal{}}
+	s := &Server{Config: cfg, Routers: new(Routers), log: &journal{}}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	var err error
-	if s.Server, err = server.Start(ctx, cfg, log); err != nil {
+	if s.Server, err = server.Start(ctx, cfg, s.Routers, log); err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
 	s.URL = "https://" + s.Address()

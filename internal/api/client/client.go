@@ -23,6 +23,12 @@ func Mount(a *rest.API, s *api.Service) {
 	api.Mount(a, s)
 	mountEnroll(a, s)
 	mountCertificates(a, s)
+	mountServices(a, s)
+	mountSessions(a, s)
+	mountUpdates(a, s)
+	mountPosture(a, s)
+	mountRouters(a, s)
+	mountSigners(a)
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/protocols", Name: "listProtocols", Tag: "informational",
 		Doc: "List the protocols that the controller listens on.", Auth: rest.Anonymous,

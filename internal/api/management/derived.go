@@ -20,18 +20,20 @@ var postureCheckColumns = []rest.Derived{api.Constant("version", api.Integer, "1
 var terminatorColumns = []rest.Derived{api.Constant("dynamicCost", api.Integer, "0")}
 
 // edgeRouterColumns are what answers show of an edge router beyond its record.
-var edgeRouterColumns = append([]rest.Derived{
-	api.Constant("hostname", api.Text, `""`),
-	api.Constant("isOnline", api.Boolean, "false"),
-	api.Constant("syncStatus", api.Text, `"SYNC_UNKNOWN"`),
-	api.Constant("supportedProtocols", api.AnyMap, "{}"),
-	api.Constant("versionInfo", api.AnyMap, `{"arch":"","buildDate":"","os":"","revision":"","version":""}`),
-}, enrollmentColumns("edgeRouterId", func(rec kind.Record) bool { return rec.(*model.EdgeRouter).IsVerified })...)
+func edgeRouterColumns(s *api.Service) []rest.Derived {
+	return append(api.RouterColumns(s),
+		enrollmentColumns("edgeRouterId", func(rec kind.Record) bool { return rec.(*model.EdgeRouter).IsVerified })...)
+}
 
 // routerColumns are what answers show of a router beyond its record.
-var routerColumns = append([]rest.Derived{
-	api.Constant("isOnline", api.Boolean, "false"),
-}, enrollmentColumns("transitRouterId", func(rec kind.Record) bool { return rec.(*model.Router).IsVerified })...)
+func routerColumns(s *api.Service) []rest.Derived {
+	online := api.Flag("isOnline", func(_ *rest.Call, r *model.Router) bool {
+		_, online := s.Routers.Connected(r.ID)
+		return online
+	})
+	return append([]rest.Derived{online},
+		enrollmentColumns("transitRouterId", func(rec kind.Record) bool { return rec.(*model.Router).IsVerified })...)
+}
 
 // enrollmentColumns show the outstanding enrollment of a router until it is
 // verified.
@@ -57,34 +59,6 @@ func enrollmentColumns(index string, verified func(kind.Record) bool) []rest.Der
 		column("enrollmentCreatedAt", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.CreatedAt) }),
 		column("enrollmentExpiresAt", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.ExpiresAt) }),
 	}
-}
-
-// serviceColumns are what answers show of a service beyond its record, to an
-// admin: all permissions, and the configs of the types that the session asked
-// for.
-var serviceColumns = []rest.Derived{
-	api.Constant("permissions", kind.ListOf(api.Text), `["Bind","Dial"]`),
-	{Name: "config", Schema: api.AnyMap, Append: appendServiceConfig},
-	api.Constant("postureQueries", kind.ListOf(api.AnyMap), "[]"),
-}
-
-// appendServiceConfig adds the data of the service's configs by the name of
-// their type.
-func appendServiceConfig(dst []byte, c *rest.Call, rec kind.Record) []byte {
-	wanted := api.ConfigTypes(c)
-	dst = append(dst, '{')
-	for _, id := range rec.(*model.Service).Configs {
-		config, ok := model.Configs.Get(c.Snap, id)
-		if !ok || !wanted(config.ConfigTypeID) {
-			continue
-		}
-		typ, ok := model.ConfigTypes.Get(c.Snap, config.ConfigTypeID)
-		if !ok {
-			continue
-		}
-		dst = kind.AppendMember(dst, typ.Name, func(dst []byte) []byte { return append(dst, config.Data...) })
-	}
-	return append(dst, '}')
 }
 
 // caColumns link to what can be done with a CA.

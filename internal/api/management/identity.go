@@ -31,13 +31,14 @@ func mountIdentities(a *rest.API, s *api.Service) {
 			return rest.Empty{}, editIdentity(c, func(_ *state.Tx, i *model.Identity) { i.DisabledAt, i.DisabledUntil = nil, nil })
 		})
 	rest.Handle(a, op(http.MethodGet, "/policy-advice/{serviceId}", "getIdentityPolicyAdvice",
-		"Say whether an identity can use a service, and what is missing."), advise)
+		"Say whether an identity can use a service, and what is missing."),
+		func(c *rest.Call, _ rest.None) (adviceOut, error) { return advise(c, s) })
 	rest.Handle(a, op(http.MethodDelete, "/mfa", "removeIdentityMfa", "Take an identity's second factor away."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 			return rest.Empty{}, s.Factors.Drop(c.Context(), c.By(), c.Param("id"))
 		})
 	mountServiceConfigs(a)
-	mountPosture(a)
+	mountPosture(a, s)
 	mountTraces(a, s)
 }
 
@@ -86,9 +87,13 @@ type routerRef struct {
 	IsOnline bool `json:"isOnline"`
 }
 
-func advise(c *rest.Call, _ rest.None) (adviceOut, error) {
+func advise(c *rest.Call, s *api.Service) (adviceOut, error) {
 	identity, service := c.Param("id"), c.Param("serviceId")
-	advice, err := access.Advise(c.Snap, identity, service, func(string) bool { return false })
+	online := func(routerID string) bool {
+		_, online := s.Routers.Connected(routerID)
+		return online
+	}
+	advice, err := access.Advise(c.Snap, identity, service, online)
 	if err != nil {
 		return adviceOut{}, err
 	}

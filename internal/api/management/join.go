@@ -1,7 +1,6 @@
 package management
 
 import (
-	"netkeep/internal/access"
 	"netkeep/internal/api"
 	"netkeep/internal/filter"
 	"netkeep/internal/kind"
@@ -26,37 +25,39 @@ func terminatorJoins(r kind.Reader) []filter.Symbol[kind.Record] {
 	}
 }
 
-// serviceJoins let filters look into the configs of a service.
-func serviceJoins(r kind.Reader) []filter.Symbol[kind.Record] {
-	configs, _ := model.Services.Symbols.Lookup("configs")
-	symbol := *configs
-	symbol.Sub = filter.Through(model.Configs.Symbols, func(rec kind.Record, yield func(kind.Record) bool) {
-		for _, id := range rec.(*model.Service).Configs {
-			if c, ok := r.Lookup(model.Configs.Def, id); ok && !yield(c) {
-				return
-			}
+// narrowByRoles narrows lists of a kind with role attributes.
+func narrowByRoles(d *kind.Def) func(c *rest.Call) (rest.Set, error) {
+	return func(c *rest.Call) (rest.Set, error) {
+		set, err := api.ByRoles(c, d)
+		if err != nil || set == nil {
+			return rest.Set{}, err
 		}
-	})
-	return []filter.Symbol[kind.Record]{symbol}
+		return rest.SetOf(c, d, set), nil
+	}
 }
 
-// roleParams narrow a list to the records that a role list selects.
-var roleParams = []rest.Param{
-	{Name: "roleFilter", Doc: "Roles (#attribute or @id) of which entries must have all, or any.", Schema: kind.ListOf(api.Text)},
-	{Name: "roleSemantic", Doc: "AllOf, which is the default, or AnyOf.", Schema: api.Text},
-}
+// asIdentityParam shows services as somebody else sees them.
+var asIdentityParam = rest.Param{Name: "asIdentity", Doc: "List what this identity, by id or name, may use, as it sees it.", Schema: api.Text}
 
-func narrowByRoles(d *kind.Def) func(c *rest.Call) (rest.Records, error) {
-	return func(c *rest.Call) (rest.Records, error) {
-		params := c.Request.URL.Query()
-		roles, semantic := params["roleFilter"], params.Get("roleSemantic")
-		if len(roles) == 0 && semantic == "" {
-			return nil, nil
-		}
-		set, err := access.Filter(c.Snap, d, roles, semantic)
+// narrowServices also narrows the list of services to what an identity sees.
+func narrowServices(s *api.Service) func(c *rest.Call) (rest.Set, error) {
+	return func(c *rest.Call) (rest.Set, error) {
+		roles, err := api.ByRoles(c, model.Services.Def)
 		if err != nil {
-			return nil, err
+			return rest.Set{}, err
 		}
-		return c.Snap.Within(d, set), nil
+		view, err := api.AsIdentity(s, c)
+		switch {
+		case err != nil || view == nil && roles == nil:
+			return rest.Set{}, err
+		case view == nil:
+			return rest.SetOf(c, model.Services.Def, roles), nil
+		}
+		set := view.Services()
+		if roles != nil {
+			set = set.Clone()
+			set.And(roles)
+		}
+		return rest.SetOf(c, model.Services.Def, set), nil
 	}
 }

@@ -19,8 +19,11 @@ func Mount(a *rest.API, s *api.Service) {
 	views := map[*kind.Def]*rest.View{}
 	for _, r := range resources(s) {
 		r.Auth = rest.Admin
-		if r.Kind.Attributes != nil && r.Verbs&rest.Lists != 0 {
-			r.Narrow, r.Query = narrowByRoles(r.Kind), roleParams
+		if r.Kind.Attributes != nil {
+			r.Query = append(r.Query, api.RoleParams...)
+			if r.Narrow == nil {
+				r.Narrow = narrowByRoles(r.Kind)
+			}
 		}
 		views[r.Kind] = r.Mount(a)
 	}
@@ -49,17 +52,17 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.ConfigTypes.Def, Noun: "configType", Verbs: rest.CRUD},
 		{Kind: model.Configs.Def, Noun: "config", Verbs: rest.CRUD},
 		{Kind: model.EdgeRouterPolicies.Def, Noun: "edgeRouterPolicy", Plural: "edgeRouterPolicies", Verbs: rest.CRUD, Derived: systemColumn},
-		{Kind: model.EdgeRouters.Def, Noun: "edgeRouter", Verbs: rest.CRUD, Derived: edgeRouterColumns, Prepare: prepareEdgeRouter(s)},
+		{Kind: model.EdgeRouters.Def, Noun: "edgeRouter", Verbs: rest.CRUD, Derived: edgeRouterColumns(s), Prepare: prepareEdgeRouter(s)},
 		{Kind: model.Enrollments.Def, Noun: "enrollment", Verbs: readOnly | rest.Deletes},
 		{Kind: model.ExtJWTSigners.Def, Noun: "externalJwtSigner", Verbs: rest.CRUD},
 		{Kind: model.Identities.Def, Noun: "identity", Plural: "identities", Verbs: rest.CRUD, Derived: api.IdentityColumns(s), Prepare: prepareIdentity(s), Inputs: identityInputs},
 		{Kind: model.IdentityTypes.Def, Noun: "identityType", Verbs: readOnly},
 		{Kind: model.PostureCheckTypes.Def, Noun: "postureCheckType", Verbs: readOnly},
 		{Kind: model.PostureChecks.Def, Noun: "postureCheck", Verbs: rest.CRUD, Derived: postureCheckColumns},
-		{Kind: model.Routers.Def, Noun: "router", Verbs: rest.CRUD, Derived: routerColumns, Prepare: prepareRouter(s), Refuse: refuseEdge},
+		{Kind: model.Routers.Def, Noun: "router", Verbs: rest.CRUD, Derived: routerColumns(s), Prepare: prepareRouter(s), Refuse: refuseEdge},
 		{Kind: model.ServiceEdgeRouterPolicies.Def, Noun: "serviceEdgeRouterPolicy", Plural: "serviceEdgeRouterPolicies", Verbs: rest.CRUD},
 		{Kind: model.ServicePolicies.Def, Noun: "servicePolicy", Plural: "servicePolicies", Verbs: rest.CRUD},
-		{Kind: model.Services.Def, Noun: "service", Verbs: rest.CRUD, Derived: serviceColumns, Joins: serviceJoins},
+		{Kind: model.Services.Def, Noun: "service", Verbs: rest.CRUD, Derived: api.ServiceColumns(s), Joins: api.ServiceJoins, Narrow: narrowServices(s), Query: []rest.Param{asIdentityParam}},
 		{Kind: model.Terminators.Def, Noun: "terminator", Verbs: rest.CRUD, Derived: terminatorColumns, Joins: terminatorJoins},
 	}
 }

@@ -31,11 +31,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 	})
 	rest.Resource{
 		Kind: model.Sessions.Def, Noun: "session", Auth: rest.Admin, Verbs: rest.Lists | rest.Gets | rest.Deletes,
-		Derived: []rest.Derived{
-			api.Constant("token", api.Text, `""`),
-			api.Constant("edgeRouters", kind.ListOf(api.AnyMap), "[]"),
-			api.Constant("servicePolicies", kind.ListOf(api.AnyMap), "[]"),
-		},
+		Derived: append(api.SessionColumns(s), api.PoliciesColumn()),
 	}.Mount(a)
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/sessions/{id}/route-path", Name: "detailSessionRoutePath", Tag: "sessions",

@@ -1,0 +1,59 @@
+package servertest
+
+import (
+	"sync"
+
+	"netkeep/internal/edge"
+)
+
+// Routers is the connections of routers that a test says there are. The zero
+// value has none.
+type Routers struct {
+	mu      sync.Mutex
+	on      map[string]edge.Router
+	carried map[string]bool
+}
+
+var _ edge.Routers = (*Routers)(nil)
+
+// Connect has a router connect.
+func (r *Routers) Connect(id string, router edge.Router) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.on == nil {
+		r.on = map[string]edge.Router{}
+	}
+	r.on[id] = router
+}
+
+// Carry has a router name an identity as connected to it.
+func (r *Routers) Carry(identityID string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.carried == nil {
+		r.carried = map[string]bool{}
+	}
+	r.carried[identityID] = true
+}
+
+// Connected returns what Connect was told.
+func (r *Routers) Connected(id string) (edge.Router, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	router, ok := r.on[id]
+	return router, ok
+}
+
+// Carries reports whether Carry was called.
+func (r *Routers) Carries(identityID string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.carried[identityID]
+}
+
+// Drop ends a connection.
+func (r *Routers) Drop(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.on, id)
+}
