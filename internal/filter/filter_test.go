@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"netkeep/internal/fault"
+	"netkeep/internal/spell"
 )
 
 func mustCompile(t testing.TB, text string) *Query[*item] {
@@ -386,7 +387,7 @@ func TestNearNames(t *testing.T) {
 		"prots": "parts ports", "role": "roles", "is": "", "xyzzy": "", "lable": "", "identity": "",
 		strings.Repeat("name", 1000): "",
 	} {
-		if got := strings.Join(itemSchema.near(misspelt), " "); got != want {
+		if got := strings.Join(spell.Near(misspelt, itemSchema.names), " "); got != want {
 			t.Errorf("%.20s: got %q, want %q", misspelt, got, want)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"netkeep/internal/spell"
 )
 
 // Symbol is a field of rows of type R that queries may name.
@@ -160,53 +162,10 @@ func (s *Schema[R]) resolve(src source, n name) (symbol *Symbol[R], key string, 
 			return symbol, n.text[i+1:], nil
 		}
 	}
-	near := s.near(n.text)
+	near := spell.Near(n.text, s.names)
 	if len(near) == 0 {
 		return nil, "", src.errorAt(n.at, "unknown field %s", excerpt(n.text))
 	}
 	return nil, "", src.errorAt(n.at, "unknown field %s, perhaps %s is meant",
 		excerpt(n.text), strings.Join(near, " or "))
-}
-
-// near returns up to three listed names that a misspelt name may stand for,
-// the likeliest first.
-func (s *Schema[R]) near(misspelt string) []string {
-	const most = 3
-	var found []string
-	for distance := range maxDistance + 1 {
-		for _, name := range s.names {
-			if len(found) < most && editDistance(misspelt, name) == distance {
-				found = append(found, name)
-			}
-		}
-	}
-	return found
-}
-
-// maxDistance is how many slips of the pen still look like the same name.
-const maxDistance = 2
-
-// editDistance counts the insertions, deletions and replacements between two
-// names, ignoring case. Names that cannot be near count as far at once.
-func editDistance(a, b string) int {
-	if d := len(a) - len(b); d > maxDistance || d < -maxDistance || min(len(a), len(b)) <= maxDistance {
-		return maxDistance + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if lowerASCII(a[i]) != lowerASCII(b[j]) {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
