@@ -11,7 +11,7 @@ import (
 func main() {
 	info, err := os.Stderr.Stat()
 	os.Exit(cli.Main(context.Background(), cli.Env{
-		Args: os.Args[1:], Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr,
+		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
 		Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
 	}))
 }

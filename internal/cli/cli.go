@@ -15,10 +15,10 @@ import (
 
 // Env is what a command takes from the process that runs it.
 type Env struct {
-	Args   []string
-	Getenv func(string) string
-	Stdout io.Writer
-	Stderr io.Writer
+	Args    []string
+	Environ []string // as "name=value"
+	Stdout  io.Writer
+	Stderr  io.Writer
 	// Terminal says whether people read Stderr.
 	Terminal bool
 }
@@ -35,7 +35,7 @@ func Main(ctx context.Context, env Env) int {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(runCommand(env), versionCommand())
+	root.AddCommand(runCommand(env), configCommand(env), versionCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		// One line, whatever the error is made of.
 		fmt.Fprintln(env.Stderr, "netkeep:", strings.ReplaceAll(err.Error(), "\n", "; "))

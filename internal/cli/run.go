@@ -31,29 +31,16 @@ const drainTime = 15 * time.Second
 const startGCPercent = 400
 
 func runCommand(env Env) *cobra.Command {
-	var file string
-	cfg := config.Default()
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a controller in the foreground until it is told to stop.",
 		Args:  cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&file, "config", "", "YAML file with settings")
-	flags := map[string]*string{}
-	for s := range cfg.Settings() {
-		shown := s.Get()
-		flags[s.Flag] = cmd.Flags().String(s.Flag, shown, s.Doc)
-	}
+	load := settings(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := cfg.Load(file, env.Getenv); err != nil {
+		cfg, _, err := load()
+		if err != nil {
 			return err
-		}
-		for s := range cfg.Settings() {
-			if cmd.Flags().Changed(s.Flag) {
-				if err := s.Set(*flags[s.Flag]); err != nil {
-					return err
-				}
-			}
 		}
 		if err := cfg.Check(); err != nil {
 			return err

@@ -1,267 +1,156 @@
 // Package config is the controller's settings: one YAML file, environment
-// variables over it, flags over those. Each setting is a field of Config; its
-// key, variable and flag follow from the field. It imports nothing of ours.
+// variables over it, flags over those. Each setting is a field of Config, and
+// everything about it follows from the field and its tags: key, variable,
+// flag, default, what values are right, and its entry in the reference. Of
+// ours it imports spell only.
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
-	"reflect"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
-
-	"github.com/goccy/go-yaml"
 )
 
-// Config is every setting.
+// Config is every setting. Default returns one that can be used.
+//
+// The words of a tag: default is the value of a setting that nobody gave;
+// range bounds numbers, durations and sizes; enum lists the only right values;
+// form says what kind of text it is; eg is a right value where the default is
+// empty; secret keeps the value out of everything that is shown. A text may be
+// empty if its default is.
 type Config struct {
-	Data      string `yaml:"data" doc:"Directory that holds everything the controller keeps."`
-	Listen    string `yaml:"listen" doc:"Host and port to serve HTTPS on."`
-	Advertise string `yaml:"advertise" doc:"Host and port under which clients reach the controller; the listen address if empty."`
+	Data      string `yaml:"data" default:"data" form:"directory" doc:"Directory that holds everything the controller keeps."`
+	Listen    string `yaml:"listen" default:"127.0.0.1:1280" form:"address" doc:"Host and port to serve HTTPS on."`
+	Advertise string `yaml:"advertise" form:"place" eg:"controller.example.org:1280" doc:"Host and port under which clients reach the controller, which its certificate is made out to; the listen address if empty."`
+
+	Management struct {
+		Listen    string `yaml:"listen" form:"address" eg:"127.0.0.1:1290" doc:"Host and port to serve the Management API on, which listen then does not serve; listen serves both APIs if empty."`
+		Advertise string `yaml:"advertise" form:"place" eg:"admin.example.org:1290" doc:"Host and port under which admins reach management.listen; that address if empty, with the host of advertise if it is all of the machine's addresses."`
+	} `yaml:"management"`
 
 	Admin struct {
-		Username     string `yaml:"username" doc:"User name of the first admin."`
-		Password     string `yaml:"password" doc:"Password of the first admin; one is made and printed if empty." secret:"true"`
-		PasswordFile string `yaml:"passwordFile" doc:"File with the password of the first admin."`
+		Username     string `yaml:"username" default:"admin" doc:"User name of the first admin; read at the first start only."`
+		Password     string `yaml:"password" eg:"correct-horse-battery-staple" doc:"Password of the first admin, read at the first start only; one is made and printed if there is none." secret:"true"`
+		PasswordFile string `yaml:"passwordFile" form:"file" eg:"/run/secrets/admin" doc:"File with the password of the first admin; not read if admin.password is given."`
 	} `yaml:"admin"`
 
 	TLS struct {
-		Cert string `yaml:"cert" doc:"PEM file with the certificate chain to serve, instead of one of our own."`
-		Key  string `yaml:"key" doc:"PEM file with the key of tls.cert."`
+		Cert string `yaml:"cert" form:"file" eg:"/etc/netkeep/server.crt" doc:"PEM file with the certificate chain to serve, instead of one of our own."`
+		Key  string `yaml:"key" form:"file" eg:"/etc/netkeep/server.key" doc:"PEM file with the key of tls.cert."`
 	} `yaml:"tls"`
 
 	Keys struct {
-		Algorithm string `yaml:"algorithm" doc:"Algorithm of new keys: P-256, P-384, RSA-2048, RSA-3072, RSA-4096 or Ed25519."`
+		Algorithm string `yaml:"algorithm" default:"P-256" enum:"P-256|P-384|RSA-2048|RSA-3072|RSA-4096|Ed25519" doc:"Algorithm of keys that are yet to be made."`
 	} `yaml:"keys"`
 
 	Store struct {
-		Endpoints []string `yaml:"endpoints" doc:"Addresses of an etcd cluster; one runs inside the controller if empty."`
-		Prefix    string   `yaml:"prefix" doc:"Prefix of this network's keys in that cluster."`
+		Endpoints []string `yaml:"endpoints" eg:"https://etcd-1.example.org:2379,https://etcd-2.example.org:2379" doc:"Addresses of an etcd cluster; a store runs inside the controller if empty."`
+		Prefix    string   `yaml:"prefix" eg:"netkeep/" doc:"Prefix of this network's keys in that cluster."`
 	} `yaml:"store"`
 
 	Session struct {
-		Timeout time.Duration `yaml:"timeout" doc:"How long an API session lives without a request."`
+		Timeout time.Duration `yaml:"timeout" default:"30m" range:"1m.." doc:"How long an API session lives without a request."`
 	} `yaml:"session"`
 
 	Lifetimes struct {
-		Identity  time.Duration `yaml:"identity" doc:"How long certificates of identities are good for."`
-		Router    time.Duration `yaml:"router" doc:"How long certificates of routers are good for."`
-		Ephemeral time.Duration `yaml:"ephemeral" doc:"How long certificates of API sessions are good for."`
+		Identity  time.Duration `yaml:"identity" default:"8760h" range:"1m.." doc:"How long certificates of identities are good for."`
+		Router    time.Duration `yaml:"router" default:"8760h" range:"1m.." doc:"How long certificates of routers are good for."`
+		Ephemeral time.Duration `yaml:"ephemeral" default:"12h" range:"1m.." doc:"How long certificates of API sessions are good for."`
 	} `yaml:"lifetimes"`
 
+	Timeouts Timeouts `yaml:"timeouts"`
+	Limits   Limits   `yaml:"limits"`
+
 	Egress struct {
-		Strict bool `yaml:"strict" doc:"Refuse to fetch keys of issuers from private and loopback addresses."`
+		Strict bool `yaml:"strict" default:"false" doc:"Refuse to fetch keys of issuers from private and loopback addresses."`
 	} `yaml:"egress"`
 
 	Metrics struct {
-		Listen string `yaml:"listen" doc:"Host and port to serve Prometheus metrics on, in plain HTTP; none if empty."`
+		Listen string `yaml:"listen" form:"address" eg:"127.0.0.1:9100" doc:"Host and port to serve Prometheus metrics on, in plain HTTP; none if empty."`
 	} `yaml:"metrics"`
 
 	Log struct {
-		Level  string `yaml:"level" doc:"Least severe lines to log: debug, info, warn or error."`
-		Format string `yaml:"format" doc:"text or json; text on a terminal and json otherwise if empty."`
+		Level  string `yaml:"level" default:"info" enum:"debug|info|warn|error" doc:"Least severe lines to log."`
+		Format string `yaml:"format" enum:"text|json" doc:"Form of the log; text on a terminal and json otherwise if empty."`
 	} `yaml:"log"`
+}
+
+// Timeouts is how long each part of serving a request may take.
+type Timeouts struct {
+	Request time.Duration `yaml:"request" default:"10s" range:"100ms..1h" doc:"How long the work on one request may take; shorter than timeouts.write."`
+	Header  time.Duration `yaml:"header" default:"5s" range:"100ms..1h" doc:"How long a client may take to send the header of a request; at most timeouts.read."`
+	Read    time.Duration `yaml:"read" default:"20s" range:"100ms..1h" doc:"How long a client may take to send a whole request."`
+	Write   time.Duration `yaml:"write" default:"30s" range:"100ms..1h" doc:"How long an answer may take from the end of the request's header to its last byte."`
+	Idle    time.Duration `yaml:"idle" default:"2m" range:"100ms..24h" doc:"How long a connection is kept open without a request."`
+}
+
+// Limits is how much clients may ask for.
+type Limits struct {
+	Connections int  `yaml:"connections" default:"10000" range:"1..1000000" doc:"How many connections may be open at a time."`
+	Body        Size `yaml:"body" default:"1MiB" range:"64KiB..8MiB" doc:"How large the body of a request may be, where an operation has no smaller limit of its own."`
+	Headers     Size `yaml:"headers" default:"64KiB" range:"4KiB..1MiB" doc:"How large the header of a request may be."`
+	Logins      int  `yaml:"logins" default:"120" range:"0..1000000" doc:"How many times a minute one address may try to authenticate; 0 for any number."`
+	Enrollments int  `yaml:"enrollments" default:"60" range:"0..1000000" doc:"How many times a minute one address may try to enroll; 0 for any number."`
 }
 
 // Default returns the settings of a controller that was told nothing.
 func Default() Config {
 	var c Config
-	c.Data = "data"
-	c.Listen = "127.0.0.1:1280"
-	c.Admin.Username = "admin"
-	c.Keys.Algorithm = "P-256"
-	c.Session.Timeout = 30 * time.Minute
-	c.Lifetimes.Identity = 365 * 24 * time.Hour
-	c.Lifetimes.Router = 365 * 24 * time.Hour
-	c.Lifetimes.Ephemeral = 12 * time.Hour
-	c.Log.Level = "info"
+	for s := range c.Settings() {
+		if err := s.parse(s.Default); err != nil {
+			panic(fmt.Sprintf("config: default: %v", err))
+		}
+	}
 	return c
 }
 
-// Setting is one field of a Config.
-type Setting struct {
-	Key    string // in the file: "admin.passwordFile"
-	Env    string // NETKEEP_ADMIN_PASSWORD_FILE
-	Flag   string // admin-password-file
-	Doc    string
-	Secret bool
-	value  reflect.Value
-}
-
-// Settings yields the settings of c.
-func (c *Config) Settings() iter.Seq[Setting] {
-	return func(yield func(Setting) bool) { walk(reflect.ValueOf(c).Elem(), "", yield) }
-}
-
-func walk(v reflect.Value, prefix string, yield func(Setting) bool) bool {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		key := prefix + f.Tag.Get("yaml")
-		if f.Type.Kind() == reflect.Struct {
-			if !walk(v.Field(i), key+".", yield) {
-				return false
-			}
-			continue
-		}
-		words := split(key)
-		s := Setting{
-			Key: key, Doc: f.Tag.Get("doc"), Secret: f.Tag.Get("secret") == "true", value: v.Field(i),
-			Env: "NETKEEP_" + strings.ToUpper(strings.Join(words, "_")), Flag: strings.Join(words, "-"),
-		}
-		if !yield(s) {
-			return false
-		}
-	}
-	return true
-}
-
-// split takes a key apart into lower-case words.
-func split(key string) []string {
-	var b strings.Builder
-	for _, r := range key {
-		switch {
-		case r == '.':
-			b.WriteByte(' ')
-		case unicode.IsUpper(r):
-			b.WriteByte(' ')
-			b.WriteRune(unicode.ToLower(r))
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return strings.Fields(b.String())
-}
-
-// Set gives the setting the value that a text means.
-func (s Setting) Set(text string) error {
-	switch p := s.value.Addr().Interface().(type) {
-	case *string:
-		*p = text
-	case *[]string:
-		*p = strings.Split(text, ",")
-	case *time.Duration:
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return fmt.Errorf("%s must be a duration such as 30m, not %q", s.Key, text)
-		}
-		*p = d
-	case *bool:
-		b, err := strconv.ParseBool(text)
-		if err != nil {
-			return fmt.Errorf("%s must be true or false, not %q", s.Key, text)
-		}
-		*p = b
-	default:
-		panic(fmt.Sprintf("config: %s has a type without a text form", s.Key))
-	}
-	return nil
-}
-
-// Get returns the setting as a text.
-func (s Setting) Get() string {
-	if list, ok := s.value.Interface().([]string); ok {
-		return strings.Join(list, ",")
-	}
-	return fmt.Sprint(s.value.Interface())
-}
-
-// Load reads the file, if one is named, and the environment over it.
-func (c *Config) Load(file string, getenv func(string) string) error {
-	if file != "" {
-		if err := c.readFile(file); err != nil {
-			return err
-		}
-	}
-	for s := range c.Settings() {
-		if text := getenv(s.Env); text != "" {
-			if err := s.Set(text); err != nil {
-				return fmt.Errorf("environment variable %s: %w", s.Env, err)
-			}
-		}
-	}
-	return nil
-}
-
-func (c *Config) readFile(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("config file: %w", err)
-	}
-	defer f.Close()
-	err = yaml.NewDecoder(f, yaml.DisallowUnknownField(), yaml.Strict()).Decode(c)
-	if err == nil || errors.Is(err, io.EOF) {
-		return nil
-	}
-	if bad := c.badDuration(name); bad != nil {
-		return fmt.Errorf("config file %s: %w", name, bad)
-	}
-	// The first line says where and what; the rest is a drawing of it.
-	first, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
-	return fmt.Errorf("config file %s: %s", name, first)
-}
-
-// badDuration finds a duration in the file that is none: the decoder does not
-// say where it is.
-func (c *Config) badDuration(name string) error {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil
-	}
-	for s := range c.Settings() {
-		if _, ok := s.value.Interface().(time.Duration); !ok {
-			continue
-		}
-		path, err := yaml.PathString("$." + s.Key)
-		if err != nil {
-			continue
-		}
-		node, err := path.ReadNode(bytes.NewReader(text))
-		if err != nil {
-			continue
-		}
-		at := node.GetToken()
-		if err := s.Set(at.Value); err != nil {
-			return fmt.Errorf("[%d:%d] %w", at.Position.Line, at.Position.Column, err)
-		}
-	}
-	return nil
-}
-
-// Check says what is wrong with the settings as a whole, and reads the
-// password file.
+// Check says everything that is wrong with the settings, each and together,
+// and reads the password file.
 func (c *Config) Check() error {
-	if c.Data == "" {
-		return errors.New("data must name a directory")
+	var errs []error
+	for s := range c.Settings() {
+		errs = append(errs, s.check())
 	}
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
-		return errors.New("tls.cert and tls.key must be given together")
+		errs = append(errs, errors.New("tls.cert and tls.key must be given together"))
 	}
-	if c.Session.Timeout < time.Minute {
-		return fmt.Errorf("session.timeout must be at least 1m, not %s", c.Session.Timeout)
+	if c.Management.Advertise != "" && c.Management.Listen == "" {
+		errs = append(errs, errors.New("management.advertise needs management.listen, such as 127.0.0.1:1290"))
 	}
-	switch c.Log.Level {
-	case "debug", "info", "warn", "error":
-	default:
-		return fmt.Errorf("log.level must be debug, info, warn or error, not %q", c.Log.Level)
+	if t := c.Timeouts; t.Request >= t.Write {
+		errs = append(errs, fmt.Errorf("timeouts.request must be shorter than timeouts.write, which is %s, not %s", duration(t.Write), duration(t.Request)))
 	}
-	switch c.Log.Format {
-	case "", "text", "json":
-	default:
-		return fmt.Errorf("log.format must be text or json, not %q", c.Log.Format)
+	if t := c.Timeouts; t.Header > t.Read {
+		errs = append(errs, fmt.Errorf("timeouts.header must be at most timeouts.read, which is %s, not %s", duration(t.Read), duration(t.Header)))
 	}
+	return errors.Join(append(errs, c.readPassword())...)
+}
+
+// maxPassword is how much of a password file is read: more than any password
+// may be long.
+const maxPassword = 4 << 10
+
+func (c *Config) readPassword() error {
 	if c.Admin.PasswordFile == "" || c.Admin.Password != "" {
 		return nil
 	}
-	text, err := os.ReadFile(c.Admin.PasswordFile)
+	f, err := os.Open(c.Admin.PasswordFile)
 	if err != nil {
 		return fmt.Errorf("admin.passwordFile: %w", err)
 	}
-	c.Admin.Password = strings.TrimRight(string(text), "\r\n")
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxPassword+1))
+	if err != nil {
+		return fmt.Errorf("admin.passwordFile: %w", err)
+	}
+	if len(text) > maxPassword {
+		return fmt.Errorf("admin.passwordFile: %s is too large to hold a password", c.Admin.PasswordFile)
+	}
+	if c.Admin.Password = strings.TrimRight(string(text), "\r\n"); c.Admin.Password == "" {
+		return fmt.Errorf("admin.passwordFile: %s is empty", c.Admin.PasswordFile)
+	}
 	return nil
 }

@@ -1,0 +1,293 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Setting is one field of a Config.
+type Setting struct {
+	Key     string // in the file: "admin.passwordFile"
+	Env     string // NETKEEP_ADMIN_PASSWORD_FILE
+	Flag    string // admin-password-file
+	Doc     string
+	Default string
+	Secret  bool
+
+	value reflect.Value
+	tag   reflect.StructTag
+}
+
+// Settings yields the settings of c in the order of its fields.
+func (c *Config) Settings() iter.Seq[Setting] {
+	return func(yield func(Setting) bool) { walk(reflect.ValueOf(c).Elem(), "", yield) }
+}
+
+func walk(v reflect.Value, prefix string, yield func(Setting) bool) bool {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		key := prefix + f.Tag.Get("yaml")
+		if f.Type.Kind() == reflect.Struct {
+			if !walk(v.Field(i), key+".", yield) {
+				return false
+			}
+			continue
+		}
+		words := split(key)
+		s := Setting{
+			Key: key, Env: envPrefix + strings.ToUpper(strings.Join(words, "_")), Flag: strings.Join(words, "-"),
+			Doc: f.Tag.Get("doc"), Default: f.Tag.Get("default"), Secret: f.Tag.Get("secret") == "true",
+			value: v.Field(i), tag: f.Tag,
+		}
+		if !yield(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// split takes a key apart into lower-case words.
+func split(key string) []string {
+	var b strings.Builder
+	for _, r := range key {
+		switch {
+		case r == '.':
+			b.WriteByte(' ')
+		case unicode.IsUpper(r):
+			b.WriteByte(' ')
+			b.WriteRune(unicode.ToLower(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return strings.Fields(b.String())
+}
+
+// Set gives the setting the value that a text means. One that is not right
+// leaves it as it was.
+func (s Setting) Set(text string) error {
+	before := reflect.New(s.value.Type()).Elem()
+	before.Set(s.value)
+	err := s.parse(text)
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		s.value.Set(before)
+	}
+	return err
+}
+
+// parse sets the value without a look at what the tags say of it.
+func (s Setting) parse(text string) error {
+	switch p := s.value.Addr().Interface().(type) {
+	case *string:
+		*p = text
+	case *[]string:
+		*p = nil
+		if text != "" {
+			*p = strings.Split(text, ",")
+		}
+	case *bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return s.wrong(text)
+		}
+		*p = b
+	default:
+		n, err := s.number(text)
+		if err != nil {
+			return s.wrong(text)
+		}
+		s.value.SetInt(n)
+	}
+	return nil
+}
+
+// number reads a text as the value of a setting that counts something.
+func (s Setting) number(text string) (int64, error) {
+	switch s.value.Interface().(type) {
+	case time.Duration:
+		d, err := time.ParseDuration(text)
+		return int64(d), err
+	case Size:
+		size, err := parseSize(text)
+		return int64(size), err
+	case int:
+		n, err := strconv.Atoi(text)
+		return int64(n), err
+	}
+	panic(fmt.Sprintf("config: %s has a type without a text form", s.Key))
+}
+
+// check says what is wrong with the value.
+func (s Setting) check() error {
+	if s.right() {
+		return nil
+	}
+	return s.wrong(s.Get())
+}
+
+func (s Setting) right() bool {
+	switch v := s.value.Interface().(type) {
+	case string:
+		if v == "" {
+			return s.Default == ""
+		}
+		if enum := s.tag.Get("enum"); enum != "" {
+			return slices.Contains(strings.Split(enum, "|"), v)
+		}
+		return forms[s.tag.Get("form")].right(v)
+	case []string:
+		return !slices.ContainsFunc(v, func(item string) bool { return item == "" || strings.ContainsAny(item, ", ") })
+	case bool:
+		return true
+	}
+	low, high := s.bounds()
+	n := s.value.Int()
+	return (low == "" || n >= s.bound(low)) && (high == "" || n <= s.bound(high))
+}
+
+// bounds are the ends of the setting's range, empty where it has none.
+func (s Setting) bounds() (low, high string) {
+	low, high, _ = strings.Cut(s.tag.Get("range"), "..")
+	return low, high
+}
+
+func (s Setting) bound(text string) int64 {
+	n, err := s.number(text)
+	if err != nil {
+		panic(fmt.Sprintf("config: range of %s: %v", s.Key, err))
+	}
+	return n
+}
+
+// form is a kind of text.
+type form struct {
+	noun  string
+	right func(string) bool
+}
+
+func anything(string) bool { return true }
+
+var forms = map[string]form{
+	"":          {"a text", anything},
+	"file":      {"the path of a file", anything},
+	"directory": {"the path of a directory", anything},
+	"address":   {"a host and port", func(s string) bool { _, _, err := splitAddress(s); return err == nil }},
+	"place": {"a host and port", func(s string) bool {
+		host, port, err := splitAddress(s)
+		return err == nil && host != "" && port != 0
+	}},
+}
+
+func splitAddress(s string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", 0, err
+	}
+	if strings.ContainsAny(host, " \t\r\n/") {
+		return "", 0, errors.New("no host")
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	return host, int(n), err
+}
+
+// Kind says what values are right: "a duration from 1s to 1h".
+func (s Setting) Kind() string {
+	switch s.value.Interface().(type) {
+	case string:
+		if enum := s.tag.Get("enum"); enum != "" {
+			all := strings.Split(enum, "|")
+			last := len(all) - 1
+			return strings.Join(all[:last], ", ") + " or " + all[last]
+		}
+		return forms[s.tag.Get("form")].noun
+	case []string:
+		return "a list of texts"
+	case bool:
+		return "true or false"
+	case time.Duration:
+		return "a duration" + s.within()
+	case Size:
+		return "a size" + s.within()
+	}
+	return "a number" + s.within()
+}
+
+func (s Setting) within() string {
+	low, high := s.bounds()
+	switch {
+	case low != "" && high != "":
+		return " from " + low + " to " + high
+	case low != "":
+		return " of at least " + low
+	}
+	return ""
+}
+
+// Example is a value that is right.
+func (s Setting) Example() string {
+	if eg := s.tag.Get("eg"); eg != "" {
+		return eg
+	}
+	if s.Default != "" {
+		return s.Default
+	}
+	first, _, _ := strings.Cut(s.tag.Get("enum"), "|")
+	return first
+}
+
+// wrong is the error of a text that is not right. It does not repeat secrets.
+func (s Setting) wrong(text string) error {
+	if s.Secret {
+		return fmt.Errorf("%s must be %s, such as %s", s.Key, s.Kind(), s.Example())
+	}
+	return s.not(strconv.Quote(excerpt(text)))
+}
+
+// not is the error of something that the setting cannot be.
+func (s Setting) not(what string) error {
+	return fmt.Errorf("%s must be %s, such as %s, not %s", s.Key, s.Kind(), s.Example(), what)
+}
+
+// excerpt is as much of a text as an error should repeat.
+func excerpt(text string) string {
+	const most = 60
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// Get returns the setting as a text that Set understands.
+func (s Setting) Get() string {
+	switch v := s.value.Interface().(type) {
+	case []string:
+		return strings.Join(v, ",")
+	case time.Duration:
+		return duration(v)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// duration writes a duration as people do, without parts that are nought.
+func duration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
