@@ -39,10 +39,12 @@ type Service struct {
 	Factors   *authn.Factors
 	// Address is the host and port under which clients reach the controller.
 	Address string
-	Specs   *Specs
-	Started time.Time
-	Issuer  *enroll.Issuer
-	Desk    *enroll.Desk
+	// ManagementAddress is the one under which admins do.
+	ManagementAddress string
+	Specs             *Specs
+	Started           time.Time
+	Issuer            *enroll.Issuer
+	Desk              *enroll.Desk
 	// Access is the sessions to dial and host that clients get, and what is
 	// known of their devices.
 	Access *session.Sessions

@@ -35,12 +35,13 @@ type apiPlace struct {
 
 func mountInfo(a *rest.API, s *Service) {
 	info := build.Read()
-	place := func(root string) apiVersion {
-		return apiVersion{apiPlace{Path: root, APIBaseURLs: []string{"https://" + s.Address + root}, Version: Version}}
+	place := func(address, root string) apiVersion {
+		return apiVersion{apiPlace{Path: root, APIBaseURLs: []string{"https://" + address + root}, Version: Version}}
 	}
+	client := place(s.Address, ClientRoot)
 	out := versionOut{
 		Version: info.Version, Revision: info.Revision, BuildDate: info.Date, RuntimeVersion: info.Runtime,
-		APIVersions: apiVersions{Edge: place(ClientRoot), Client: place(ClientRoot), Management: place(ManagementRoot)},
+		APIVersions: apiVersions{Edge: client, Client: client, Management: place(s.ManagementAddress, ManagementRoot)},
 	}
 	version := func(*rest.Call, rest.None) (versionOut, error) { return out, nil }
 	rest.Handle(a, rest.Op{

@@ -107,9 +107,9 @@ func newLogger(env Env, cfg config.Config) *slog.Logger {
 // welcome says where the controller is and how to log in, in lines that work
 // as they are printed.
 func welcome(w io.Writer, srv *server.Server, cfg config.Config) {
-	base := "https://" + srv.Address()
+	base := "https://" + srv.ManagementAddress()
 	curl := "curl --cacert " + quote(filepath.Join(cfg.Data, "pki", "root.crt"))
-	fmt.Fprintf(w, "netkeep is ready at %s\n\n", base)
+	fmt.Fprintf(w, "netkeep is ready at https://%s\n\n", srv.Address())
 	fmt.Fprintf(w, "  Look at it:\n    %s %s\n\n", curl, quote(base+api.ManagementRoot+"/version"))
 	admin, fresh := srv.NewAdmin()
 	if fresh {

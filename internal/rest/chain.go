@@ -12,9 +12,17 @@ import (
 	"netkeep/internal/state"
 )
 
-// ServeHTTP takes a request through the chain: request id, recovery, body
+// Serve takes a request through the chain: request id, recovery, body
 // cap, deadline, caller, permission, handler. path is below the API's root.
 func (a *API) Serve(w http.ResponseWriter, r *http.Request, path string) {
+	ops, params := a.routes.find(path)
+	a.serve(w, r, ops, params)
+}
+
+// Missing answers a request for a path that is not of this API.
+func (a *API) Missing(w http.ResponseWriter, r *http.Request) { a.serve(w, r, nil, nil) }
+
+func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*operation, params []string) {
 	start := time.Now()
 	c := &Call{Request: r, State: a.State, ID: state.NewID(), w: w, status: http.StatusOK}
 	c.Log = a.Log.With("request", c.ID)
@@ -31,7 +39,6 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request, path string) {
 		c.write(http.StatusOK, "application/json", nil)
 		return
 	}
-	ops, params := a.routes.find(path)
 	op := ops[methodOf(r)]
 	switch {
 	case ops == nil:

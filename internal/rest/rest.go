@@ -53,7 +53,7 @@ type Op struct {
 	Doc    string
 	Auth   Access
 	Query  []Param
-	// MaxBody is the largest body in bytes; DefaultBody if 0.
+	// MaxBody is the largest body in bytes; that of the API if 0.
 	MaxBody int64
 	// BodyOptional lets a request leave the body out.
 	BodyOptional bool
@@ -64,10 +64,6 @@ type Op struct {
 	// Consumes are the content types of a Raw body; JSON if empty.
 	Consumes []string
 }
-
-// DefaultBody is how large a request body may be unless an operation says
-// otherwise.
-const DefaultBody = 1 << 20
 
 // Param is a query parameter in the specification.
 type Param struct {
@@ -89,6 +85,8 @@ type API struct {
 	Log   *slog.Logger
 	// Timeout bounds the work on one request.
 	Timeout time.Duration
+	// MaxBody is the largest body in bytes of operations that do not say.
+	MaxBody int64
 
 	ops     []*operation
 	routes  node
@@ -140,7 +138,7 @@ func (a *API) add(o *operation) {
 		panic(fmt.Sprintf("rest: %s %s does not say what type its answer has", o.Method, o.Path))
 	}
 	if o.MaxBody == 0 {
-		o.MaxBody = DefaultBody
+		o.MaxBody = a.MaxBody
 	}
 	if o.Status != 0 {
 		o.status = o.Status

@@ -26,7 +26,7 @@ func (s *Server) serveMetrics() error {
 	mux.Handle("GET /metrics", metrics.Handler(metrics.Source{
 		Snapshot: func() kind.Reader { return s.state.Snapshot() }, Inventory: s.keys.Inventory, Now: time.Now,
 	}))
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeader}
+	srv := s.newHTTP(mux)
 	s.jobs.Go(func() {
 		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("serving metrics failed", "error", err)

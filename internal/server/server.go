@@ -6,7 +6,6 @@ package server
 import (
 	"context"
 	"crypto"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,16 +34,6 @@ import (
 	"netkeep/internal/store/etcdstore"
 )
 
-// The times that a request may take.
-const (
-	requestTimeout = 10 * time.Second
-	headerTimeout  = 5 * time.Second
-	readTimeout    = 20 * time.Second
-	writeTimeout   = 30 * time.Second
-	idleTimeout    = 2 * time.Minute
-	maxHeader      = 64 << 10
-)
-
 // Server is a running controller.
 type Server struct {
 	cfg      config.Config
@@ -58,8 +47,11 @@ type Server struct {
 	access   *session.Sessions
 	changes  access.LastChange
 	listener net.Listener
-	metrics  net.Addr
-	http     *http.Server
+	// management is the listener of the Management API; nil if it has none of
+	// its own.
+	management net.Listener
+	metrics    net.Addr
+	http       []*http.Server
 
 	admin  authn.FirstAdmin
 	closed []func() error // what to close, last opened last
@@ -77,17 +69,11 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 			_ = s.close()
 		}
 	}()
-	// The port first: a taken one is the commonest mistake, and a controller
+	// The ports first: a taken one is the commonest mistake, and a controller
 	// that cannot serve should not touch anything.
-	if s.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w; is another controller running? choose another address with --listen", cfg.Listen, unwrapOp(err))
+	if err = s.listen(); err != nil {
+		return nil, err
 	}
-	s.onClose(func() error {
-		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil
-	})
 	if s.dir, err = openDir(cfg.Data); err != nil {
 		return nil, err
 	}
@@ -127,15 +113,9 @@ func (s *Server) applied(before, after *state.Snapshot, changed []state.Ref) {
 
 // openKeys opens the keystore and picks the certificate to serve.
 func (s *Server) openKeys() (err error) {
-	host, _, err := net.SplitHostPort(s.Address())
-	if err != nil {
-		return fmt.Errorf("advertise address %s: %w", s.Address(), err)
-	}
 	opt := pki.Options{Now: time.Now, Algorithm: pki.Algorithm(s.cfg.Keys.Algorithm)}
-	if ip := net.ParseIP(host); ip != nil {
-		opt.IPs = []net.IP{ip}
-	} else {
-		opt.DNSNames = []string{host}
+	if opt.DNSNames, opt.IPs, err = s.names(); err != nil {
+		return err
 	}
 	if s.keys, err = pki.Open(s.dir.sub("pki"), opt); err != nil {
 		return err
@@ -171,7 +151,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
 	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
-	handler, err := NewHandler(s.state, &api.Service{
+	handler, err := s.newRouter(&api.Service{
 		Sessions: sessions, Passwords: passwords,
 		Desk: &enroll.Desk{
 			State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle(), Passwords: passwords, Now: time.Now,
@@ -179,37 +159,27 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		},
 		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle(), Now: time.Now}, Tokens: tokens,
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
-		Address: s.Address(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
+		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Key: s.servedKey},
 		Access: s.access, Routers: s.routers,
-	}, s.log)
+	})
 	if err != nil {
 		return err
 	}
-	s.http = &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-	tlsListener := tls.NewListener(s.listener, s.served.TLSConfig())
-	s.jobs.Go(func() {
-		if err := s.http.Serve(tlsListener); !errors.Is(err, http.ErrServerClosed) {
-			s.fail(fmt.Errorf("serve: %w", err))
-		}
-	})
+	s.answer(handler)
 	return nil
 }
 
 // servedKey is the key of the certificate that is served now.
 func (s *Server) servedKey() crypto.Signer { return s.served.Current().PrivateKey.(crypto.Signer) }
 
-// NewHandler builds both APIs over a state.
-func NewHandler(st *state.State, svc *api.Service, log *slog.Logger) (http.Handler, error) {
+// newRouter builds both APIs over the state.
+func (s *Server) newRouter(svc *api.Service) (*router, error) {
 	svc.Specs = &api.Specs{}
 	newAPI := func(name, title, root string) *rest.API {
 		return &rest.API{
 			Name: name, Title: title, Version: api.Version, Root: root,
-			State: st, Gate: svc.Gate, Log: log, Timeout: requestTimeout,
+			State: s.state, Gate: svc.Gate, Log: s.log, Timeout: s.cfg.Timeouts.Request, MaxBody: int64(s.cfg.Limits.Body),
 		}
 	}
 	h := &router{
@@ -270,14 +240,6 @@ func (s *Server) fail(err error) {
 	}
 }
 
-// Address is where clients reach the controller.
-func (s *Server) Address() string {
-	if s.cfg.Advertise != "" {
-		return s.cfg.Advertise
-	}
-	return s.listener.Addr().String()
-}
-
 // Keys returns the keystore.
 func (s *Server) Keys() *pki.Keystore { return s.keys }
 
@@ -296,11 +258,7 @@ func (s *Server) Reload() error { return s.served.Reload() }
 
 // Stop lets running requests finish, then closes everything.
 func (s *Server) Stop(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("waiting for requests to finish: %w", err), s.http.Close())
-	}
-	return errors.Join(err, s.close())
+	return errors.Join(s.drain(ctx), s.close())
 }
 
 func (s *Server) onClose(f func() error) { s.closed = append(s.closed, f) }

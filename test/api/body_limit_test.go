@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"netkeep/internal/api"
-	"netkeep/internal/rest"
 	"netkeep/test/servertest"
 )
 
@@ -82,7 +81,8 @@ func TestEndlessBody(t *testing.T) {
 // TestBodyCap sends bodies of the largest size and one byte more.
 func TestBodyCap(t *testing.T) {
 	c := shared.Admin(t)
-	for _, test := range []struct{ size, status int }{{rest.DefaultBody, 201}, {rest.DefaultBody + 1, 413}} {
+	largest := int(shared.Config.Limits.Body)
+	for _, test := range []struct{ size, status int }{{largest, 201}, {largest + 1, 413}} {
 		head := fmt.Sprintf(`{"name":%q,"type":"User","isAdmin":false,"appData":{"x":"`, servertest.Unique("identity"))
 		body := head + strings.Repeat("x", test.size-len(head)-3) + `"}}`
 		c.Post("identities", servertest.Raw(body)).Want(test.status)

@@ -21,11 +21,12 @@ type specs map[string]*openapi3.T
 // serve the same, and reading one takes long.
 var parsed sync.Map // text to *openapi3.T
 
-// loadSpecs fetches and checks both documents.
+// loadSpecs fetches and checks both documents. The Client API has both, and is
+// where the other may not be.
 func loadSpecs(client *http.Client, url string) (specs, error) {
 	loaded := specs{}
 	for root, id := range map[string]string{api.ClientRoot: "edge-client", api.ManagementRoot: "edge-management"} {
-		text, err := fetchSpec(client, url+root+"/specs/"+id+"/spec")
+		text, err := fetchSpec(client, url+api.ClientRoot+"/specs/"+id+"/spec")
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// listen opens the addresses of the APIs.
+func (s *Server) listen() (err error) {
+	if s.listener, err = s.open(s.cfg.Listen, "--listen"); err != nil || s.cfg.Management.Listen == "" {
+		return err
+	}
+	s.management, err = s.open(s.cfg.Management.Listen, "--management-listen")
+	return err
+}
+
+func (s *Server) open(address, flag string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; is another controller running? choose another address with %s", address, unwrapOp(err), flag)
+	}
+	s.onClose(func() error {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	return l, nil
+}
+
+// Address is where clients reach the controller.
+func (s *Server) Address() string {
+	if s.cfg.Advertise != "" {
+		return s.cfg.Advertise
+	}
+	return s.listener.Addr().String()
+}
+
+// ManagementAddress is where admins reach the Management API.
+func (s *Server) ManagementAddress() string {
+	if s.management == nil {
+		return s.Address()
+	}
+	if s.cfg.Management.Advertise != "" {
+		return s.cfg.Management.Advertise
+	}
+	at := s.management.Addr().(*net.TCPAddr)
+	// All addresses of the machine are none that a client could dial.
+	if host, _, err := net.SplitHostPort(s.cfg.Advertise); err == nil && at.IP.IsUnspecified() {
+		return net.JoinHostPort(host, fmt.Sprint(at.Port))
+	}
+	return at.String()
+}
+
+// names are the hosts that the server certificate must be made out to.
+func (s *Server) names() (dns []string, ips []net.IP, err error) {
+	for _, address := range []string{s.Address(), s.ManagementAddress()} {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, nil, fmt.Errorf("advertise address %s: %w", address, err)
+		}
+		if ip := net.ParseIP(host); ip != nil {
+			ips = append(ips, ip)
+		} else {
+			dns = append(dns, host)
+		}
+	}
+	return dns, ips, nil
+}
+
+// answer starts to serve the APIs: on one listener, or each on its own.
+func (s *Server) answer(h *router) {
+	if s.management == nil {
+		s.answerOn(s.listener, h)
+		return
+	}
+	s.answerOn(s.listener, h.clientOnly())
+	s.answerOn(s.management, h.managementOnly())
+}
+
+func (s *Server) answerOn(l net.Listener, h http.Handler) {
+	srv := s.newHTTP(h)
+	s.http = append(s.http, srv)
+	tlsListener := tls.NewListener(l, s.served.TLSConfig())
+	s.jobs.Go(func() {
+		if err := srv.Serve(tlsListener); !errors.Is(err, http.ErrServerClosed) {
+			s.fail(fmt.Errorf("serve: %w", err))
+		}
+	})
+}
+
+// newHTTP returns an HTTP server that is as patient as the settings say.
+func (s *Server) newHTTP(h http.Handler) *http.Server {
+	t := s.cfg.Timeouts
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: t.Header, ReadTimeout: t.Read, WriteTimeout: t.Write, IdleTimeout: t.Idle,
+		MaxHeaderBytes: int(s.cfg.Limits.Headers),
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// drain takes no more requests on any listener and lets the running ones
+// finish. It ends those that do not before ctx does.
+func (s *Server) drain(ctx context.Context) error {
+	errs := make([]error, len(s.http))
+	var all sync.WaitGroup
+	for i, srv := range s.http {
+		all.Go(func() {
+			if err := srv.Shutdown(ctx); err != nil {
+				errs[i] = errors.Join(fmt.Errorf("waiting for requests to finish: %w", err), srv.Close())
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
