@@ -10,13 +10,22 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"netkeep/internal/spell"
 )
 
-// maxFile is how large a file may be.
-const maxFile = 64 << 10
+const (
+	// maxFile is how large a file may be.
+	maxFile = 64 << 10
+	// maxDepth is how many lists and keys may stand inside one another in one
+	// line. Settings need two; the parser's work grows with the square.
+	maxDepth = 8
+	// maxMistakes is how many mistakes of a file are told.
+	maxMistakes = 10
+)
 
 // readFile takes settings from a file and notes in from where they stood.
 func (c *Config) readFile(name string, from Origins) error {
@@ -45,12 +54,9 @@ func (c *Config) readText(name string, text []byte, from Origins) error {
 		r.names = append(r.names, s.Key)
 		r.settings[s.Key] = s
 	}
-	docs, err := parse(text)
-	switch e, ok := errors.AsType[yaml.Error](err); {
-	case ok && e.GetToken() != nil:
-		r.fail(e.GetToken().Position.Line, "is no YAML: %s", e.GetMessage())
-	case err != nil:
-		return fmt.Errorf("config file %s: is no YAML: %w", name, err)
+	docs, err := r.parse(string(text))
+	if err != nil {
+		return err
 	}
 	for i, doc := range docs {
 		if i > 0 {
@@ -60,16 +66,6 @@ func (c *Config) readText(name string, text []byte, from Origins) error {
 		r.section("", doc.Body, lineOf(doc.Body))
 	}
 	return errors.Join(r.errs...)
-}
-
-// parse returns the documents of a text that are not empty. Duplicate keys
-// are let through: we know better what to say of them.
-func parse(text []byte) ([]*ast.DocumentNode, error) {
-	f, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(f.Docs, func(doc *ast.DocumentNode) bool { return doc.Body == nil }), nil
 }
 
 // reader takes the settings out of a document.
@@ -83,7 +79,56 @@ type reader struct {
 }
 
 func (r *reader) fail(line int, format string, args ...any) {
-	r.errs = append(r.errs, fmt.Errorf("config file %s:%d: %w", r.file, line, fmt.Errorf(format, args...)))
+	switch n := len(r.errs); {
+	case n < maxMistakes:
+		r.errs = append(r.errs, r.mistake(line, format, args...))
+	case n == maxMistakes:
+		r.errs = append(r.errs, fmt.Errorf("config file %s: has more mistakes", r.file))
+	}
+}
+
+func (r *reader) mistake(line int, format string, args ...any) error {
+	return fmt.Errorf("config file %s:%d: %w", r.file, line, fmt.Errorf(format, args...))
+}
+
+// parse returns the documents of a text that are not empty. Duplicate keys
+// are let through: we know better what to say of them.
+func (r *reader) parse(text string) ([]*ast.DocumentNode, error) {
+	tokens := lexer.Tokenize(text)
+	if line := tooDeep(tokens); line > 0 {
+		return nil, r.mistake(line, "has values more than %d deep", maxDepth)
+	}
+	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
+		return nil, r.mistake(e.GetToken().Position.Line, "is no YAML: %s", e.GetMessage())
+	}
+	if err != nil {
+		return nil, r.mistake(1, "is no YAML: %w", err)
+	}
+	return slices.DeleteFunc(f.Docs, func(doc *ast.DocumentNode) bool { return doc.Body == nil }), nil
+}
+
+// tooDeep returns the line in which lists and keys stand too deep inside one
+// another, or 0. The depth of lines is bounded by their indentation.
+func tooDeep(tokens token.Tokens) int {
+	brackets, entries, line := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			entries, line = 0, t.Position.Line
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			brackets++
+		case token.SequenceEndType, token.MappingEndType:
+			brackets--
+		case token.SequenceEntryType, token.MappingKeyType:
+			entries++
+		}
+		if brackets > maxDepth || entries > maxDepth {
+			return line
+		}
+	}
+	return 0
 }
 
 // section reads the keys below a section; the whole file is the one without a
@@ -113,6 +158,9 @@ func (r *reader) below(section string) string {
 
 // pair reads one key with its value.
 func (r *reader) pair(section string, pair *ast.MappingValueNode) {
+	if len(r.errs) > maxMistakes {
+		return
+	}
 	line, name := lineOf(pair.Key), textOf(pair.Key)
 	if section != "" {
 		name = section + "." + name
