@@ -25,6 +25,7 @@ import (
 	"netkeep/internal/edge"
 	"netkeep/internal/egress"
 	"netkeep/internal/enroll"
+	"netkeep/internal/limit"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
 	"netkeep/internal/posture"
@@ -43,6 +44,16 @@ const (
 	writeTimeout   = 30 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeader      = 64 << 10
+)
+
+// How much there may be of everything at a time.
+const (
+	maxBodies   = 16 << 20 // bytes of request bodies
+	maxRequests = 1000
+	// What one connection may have going on, and how much of what it sends
+	// waits until it is wanted.
+	maxStreams    = 100
+	receiveBuffer = 64 << 10
 )
 
 // Server is a running controller.
@@ -206,10 +217,12 @@ func (s *Server) servedKey() crypto.Signer { return s.served.Current().PrivateKe
 // NewHandler builds both APIs over a state.
 func NewHandler(st *state.State, svc *api.Service, log *slog.Logger) (http.Handler, error) {
 	svc.Specs = &api.Specs{}
+	bodies, requests := &limit.Memory{Bytes: maxBodies}, &limit.Slots{Max: maxRequests}
 	newAPI := func(name, title, root string) *rest.API {
 		return &rest.API{
 			Name: name, Title: title, Version: api.Version, Root: root,
 			State: st, Gate: svc.Gate, Log: log, Timeout: requestTimeout,
+			Bodies: bodies, Requests: requests, Admit: svc.Admit,
 		}
 	}
 	h := &router{
