@@ -18,8 +18,8 @@ import (
 // changed must hold every record that differs between the snapshots, and after
 // must have grown out of before: a fresh load numbers records anew.
 func Affected(before, after *state.Snapshot, changed []state.Ref) *cow.Bitmap {
-	if !slices.ContainsFunc(changed, seenByClients) {
-		return new(cow.Bitmap)
+	if !slices.ContainsFunc(changed, concernsOthers) {
+		return affectedAlone(before, after, changed)
 	}
 	all := everyone(after, model.Identities.Def)
 	identities := union{all: all}
@@ -48,15 +48,27 @@ func Affected(before, after *state.Snapshot, changed []state.Ref) *cow.Bitmap {
 	return left
 }
 
-// seenByClients reports whether a record of this kind has a part in what any
-// identity sees.
-func seenByClients(c state.Ref) bool {
+// concernsOthers reports whether a record of this kind has a part in what
+// identities see, other than as one of them.
+func concernsOthers(c state.Ref) bool {
 	switch c.Def {
-	case model.Identities.Def, model.ServicePolicies.Def, model.Services.Def, model.PostureChecks.Def,
+	case model.ServicePolicies.Def, model.Services.Def, model.PostureChecks.Def,
 		model.Configs.Def, model.ConfigTypes.Def, model.ServiceConfigs.Def:
 		return true
 	}
 	return false
+}
+
+// affectedAlone is Affected where nothing but identities changed: no set of
+// everyone is needed, which in a large network is large.
+func affectedAlone(before, after *state.Snapshot, changed []state.Ref) *cow.Bitmap {
+	var identities union
+	for _, c := range changed {
+		if c.Def == model.Identities.Def {
+			addIdentity(&identities, before, after, c.ID)
+		}
+	}
+	return identities.set()
 }
 
 // addIdentity adds a changed identity if the change can mean something to it.

@@ -21,7 +21,7 @@ import (
 type LastChange struct {
 	mu     sync.RWMutex
 	of     []lastChange // by ordinal of the identity
-	start  int64        // for everyone
+	all    int64        // for everyone
 	admins int64        // for admins, who see services without a policy
 }
 
@@ -41,7 +41,7 @@ const touch = int64(time.Millisecond / time.Microsecond)
 func (l *LastChange) Reset(loaded time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.of, l.admins, l.start = nil, 0, loaded.UnixMicro()
+	l.of, l.admins, l.all = nil, 0, loaded.UnixMicro()
 }
 
 // Apply takes note of a commit, under the conditions of Affected, and returns
@@ -54,11 +54,12 @@ func (l *LastChange) Apply(before, after *state.Snapshot, changed []state.Ref) *
 	defer l.mu.Unlock()
 	l.forget(before, after, changed)
 	now := after.Time.UnixMicro()
-	l.grow(identities)
-	identities.Iterate(func(ord uint32) bool {
-		l.of[ord].commit = now
-		return true
-	})
+	// A change for everyone should not cost more than one for nobody.
+	if int(identities.GetCardinality()) == after.Len(model.Identities.Def) {
+		l.all = now
+	} else {
+		l.stamp(identities, now)
+	}
 	if forAdmins {
 		l.admins = now
 	}
@@ -86,7 +87,7 @@ func (l *LastChange) Of(snap *state.Snapshot, identityID string) time.Time {
 	ord, _ := snap.Ordinal(model.Identities.Def, identityID)
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	last := l.start
+	last := l.all
 	if ok && identity.Admin() {
 		last = max(last, l.admins)
 	}
@@ -115,6 +116,14 @@ func (l *LastChange) forget(before, after *state.Snapshot, changed []state.Ref) 
 			l.of[ord] = lastChange{}
 		}
 	}
+}
+
+func (l *LastChange) stamp(identities *cow.Bitmap, now int64) {
+	l.grow(identities)
+	identities.Iterate(func(ord uint32) bool {
+		l.of[ord].commit = now
+		return true
+	})
 }
 
 // grow makes room for all of the identities.

@@ -90,6 +90,7 @@ func TestLastChangeStaysAndMoves(t *testing.T) {
 func TestLastChangeOfReusedOrdinal(t *testing.T) {
 	w := newWorld(t)
 	var last access.LastChange
+	w.identity("zoe") // or else ann would be everyone
 	start := w.st.Snapshot().Time
 	last.Reset(start)
 	apply(&last, w.identity("ann"))

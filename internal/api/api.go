@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"netkeep/internal/edge"
 	"netkeep/internal/enroll"
 	"netkeep/internal/fault"
+	"netkeep/internal/limit"
 	"netkeep/internal/rest"
 	"netkeep/internal/session"
 )
@@ -48,6 +50,8 @@ type Service struct {
 	// Access is the sessions to dial and host that clients get, and what is
 	// known of their devices.
 	Access *session.Sessions
+	// Logins and Enrollments are how often an address may try.
+	Logins, Enrollments limit.Rate
 	// Routers is the connections of routers.
 	Routers edge.Routers
 	// Bundle is the certificates of our own authority.
@@ -118,6 +122,19 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 	}
 	s.tellExpiry(c.Header(), who)
 	return caller{who}, nil
+}
+
+// Admit returns how long a client must wait before it may try to log in or to
+// enroll.
+func (s *Service) Admit(op *rest.Op, r *http.Request) time.Duration {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		from = netip.AddrPort{} // all that have no address count as one
+	}
+	if op.Tag == "enroll" {
+		return s.Enrollments.Take(from.Addr())
+	}
+	return s.Logins.Take(from.Addr())
 }
 
 // tellExpiry says in the answer how long the session lives if nothing more

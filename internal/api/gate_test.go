@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netkeep/internal/authn"
+	"netkeep/internal/limit"
 	"netkeep/internal/model"
 	"netkeep/internal/rest"
 	"netkeep/internal/state"
@@ -48,7 +49,10 @@ func gated(t testing.TB) (*rest.API, string) {
 		t.Fatal(err)
 	}
 	service := &Service{Sessions: sessions}
-	a := &rest.API{State: st, Gate: service.Gate, Log: sessions.Log, Timeout: time.Minute}
+	a := &rest.API{
+		State: st, Gate: service.Gate, Log: sessions.Log, Timeout: time.Minute,
+		Requests: &limit.Slots{Max: 10}, Bodies: &limit.Memory{Bytes: 1 << 20}, Admit: service.Admit,
+	}
 	rest.Handle(a, rest.Op{Method: http.MethodGet, Path: "/", Name: "x", Tag: "x", Doc: "X.", Auth: rest.Partial},
 		func(*rest.Call, rest.None) (rest.Empty, error) { return rest.Empty{}, nil })
 	return a, who.Token()

@@ -25,7 +25,7 @@ func mountSession(a *rest.API, s *Service) {
 	view := a.View("currentApiSession", model.APISessions.Def, s.sessionColumns()...)
 	rest.Show(a, rest.Op{
 		Method: http.MethodPost, Path: "/authenticate", Name: "authenticate", Tag: "authenticate",
-		Doc: "Authenticate and get an API session.", Auth: rest.Anonymous, MaxBody: 64 << 10, BodyOptional: true,
+		Doc: "Authenticate and get an API session.", Auth: rest.Anonymous, Guarded: true, MaxBody: 64 << 10, BodyOptional: true,
 		Query: []rest.Param{{
 			Name: "method", Doc: "How the identity is shown.", Need: true,
 			Schema: kind.Schema{"type": "string", "enum": []string{"password", "cert", "ext-jwt"}},

@@ -227,12 +227,23 @@ func AppendRef(dst []byte, r Reader, d *Def, id string) []byte {
 // AppendMember adds `"name":value` with the comma that it needs, or nothing
 // if value adds nothing. dst must be inside an object.
 func AppendMember(dst []byte, name string, value func([]byte) []byte) []byte {
+	var key [64]byte
+	return AppendKeyed(dst, NewKey(key[:0], name), value)
+}
+
+// Key is a member's name in JSON with its colon.
+type Key []byte
+
+// NewKey adds a name to dst, so that it is written as JSON once.
+func NewKey(dst []byte, name string) Key { return append(AppendText(dst, name), ':') }
+
+// AppendKeyed is AppendMember with a name that is JSON already.
+func AppendKeyed(dst []byte, key Key, value func([]byte) []byte) []byte {
 	start := len(dst)
 	if dst[start-1] != '{' {
 		dst = append(dst, ',')
 	}
-	dst = AppendText(dst, name)
-	dst = append(dst, ':')
+	dst = append(dst, key...)
 	before := len(dst)
 	if dst = value(dst); len(dst) == before {
 		return dst[:start]
@@ -268,9 +279,34 @@ func AppendTexts(dst []byte, list []string) []byte {
 
 // AppendTime adds a date-time with three fraction digits.
 func AppendTime(dst []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	if year < 0 || year > 9999 {
+		return append(t.AppendFormat(append(dst, '"'), "2006-01-02T15:04:05.000Z"), '"')
+	}
 	dst = append(dst, '"')
-	dst = t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
-	return append(dst, '"')
+	dst = appendDigits(dst, year, 4)
+	dst = appendDigits(append(dst, '-'), int(month), 2)
+	dst = appendDigits(append(dst, '-'), day, 2)
+	dst = appendDigits(append(dst, 'T'), hour, 2)
+	dst = appendDigits(append(dst, ':'), minute, 2)
+	dst = appendDigits(append(dst, ':'), second, 2)
+	dst = appendDigits(append(dst, '.'), t.Nanosecond()/int(time.Millisecond), 3)
+	return append(dst, 'Z', '"')
+}
+
+// appendDigits adds a number with as many digits, which is what AppendFormat
+// does with more ado: pages are full of times.
+func appendDigits(dst []byte, n, digits int) []byte {
+	for range digits {
+		dst = append(dst, '0')
+	}
+	for i := len(dst) - 1; n > 0; i-- {
+		dst[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return dst
 }
 
 // AppendAny adds the JSON of a value that has no faster way, null if it has

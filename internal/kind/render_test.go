@@ -97,6 +97,17 @@ func TestAppendText(t *testing.T) {
 	}
 }
 
+// Times are written as the standard library would.
+func TestAppendTimeProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.Unix(rapid.Int64Range(-100_000_000_000, 300_000_000_000).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds"))
+		want := at.UTC().Format(`"2006-01-02T15:04:05.000Z"`)
+		if got := string(kind.AppendTime(nil, at)); got != want {
+			t.Errorf("%v is written %s, want %s", at, got, want)
+		}
+	})
+}
+
 func TestAppendTime(t *testing.T) {
 	zone := time.FixedZone("", 2*60*60)
 	for want, at := range map[string]time.Time{

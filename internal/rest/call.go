@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -11,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"netkeep/internal/fault"
 	"netkeep/internal/kind"
+	"netkeep/internal/limit"
 	"netkeep/internal/state"
 )
 
@@ -29,10 +30,15 @@ type Call struct {
 	// Memo is for what the handlers of an API compute once a request.
 	Memo any
 
+	bodies  *limit.Memory
+	release []func() // what the request holds
+
 	w      http.ResponseWriter
 	op     *operation
 	params []string
 	status int
+
+	retryAfter time.Duration // with a refusal for now; a second if not set
 }
 
 // Context ends when the client leaves or the time for the request is over.
@@ -124,15 +130,22 @@ func tooDeep(data []byte) bool {
 
 // read takes the whole body, which the cap of the operation bounds.
 func (c *Call) read() ([]byte, error) {
-	data, err := io.ReadAll(c.Request.Body)
-	if err == nil {
+	data, release, err := c.bodies.ReadAll(c.Request.Body, c.op.MaxBody)
+	c.release = append(c.release, release)
+	switch {
+	case err == nil:
 		return data, nil
+	case errors.Is(err, limit.ErrFull):
+		return nil, errBusy
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, fault.New(fault.CodeBodyTooLarge, "the body is larger than "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes")
 	}
 	return nil, fault.Wrap(fault.CodeBody, err)
 }
+
+// errBusy says that there is more to do than can be done.
+var errBusy = fault.New(fault.CodeUnavailable, "the controller is busy; try again")
 
 // buffers holds answers while they are built.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}

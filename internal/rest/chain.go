@@ -24,12 +24,15 @@ func (a *API) Missing(w http.ResponseWriter, r *http.Request) { a.serve(w, r, ni
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*operation, params []string) {
 	start := time.Now()
-	c := &Call{Request: r, State: a.State, ID: state.NewID(), w: w, status: http.StatusOK}
+	c := &Call{Request: r, State: a.State, ID: state.NewID(), bodies: a.Bodies, w: w, status: http.StatusOK}
 	c.Log = a.Log.With("request", c.ID)
 	name := "unknown"
 	defer func() {
 		if p := recover(); p != nil {
 			a.recovered(c, p)
+		}
+		for _, release := range c.release {
+			release()
 		}
 		a.Log.Info("request", "request", c.ID, "api", a.Name, "operation", name, "by", c.By(),
 			"status", c.status, "took", time.Since(start))
@@ -53,9 +56,27 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 	defer cancel()
 	c.Request = r.WithContext(ctx)
 	c.Request.Body = http.MaxBytesReader(w, r.Body, op.MaxBody)
+	if !a.Requests.Take() {
+		c.fail(errBusy)
+		return
+	}
+	defer a.Requests.Leave()
+	if wait := a.wait(op, r); wait > 0 {
+		c.retryAfter = wait
+		c.fail(fault.New(fault.CodeRateLimited, "there were too many attempts from this address; wait and try again"))
+		return
+	}
 	if err := a.call(c); err != nil {
 		c.fail(err)
 	}
+}
+
+// wait is how long a client must wait before it may call the operation.
+func (a *API) wait(op *operation, r *http.Request) time.Duration {
+	if !op.Guarded {
+		return 0
+	}
+	return a.Admit(&op.Op, r)
 }
 
 // call runs the operation for a caller that may use it.

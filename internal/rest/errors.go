@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"strconv"
 
 	"netkeep/internal/fault"
 	"netkeep/internal/kind"
@@ -94,7 +96,8 @@ func (c *Call) fail(err error) {
 		status = http.StatusInternalServerError
 	}
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
-		c.Header().Set("Retry-After", "1")
+		seconds := max(1, int64(math.Ceil(c.retryAfter.Seconds())))
+		c.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
 	if f.Code == fault.CodeUnavailable && f.Cause != nil {
 		c.Log.Error("request could not be served", "error", f.Cause)

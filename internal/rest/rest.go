@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netkeep/internal/kind"
+	"netkeep/internal/limit"
 	"netkeep/internal/state"
 )
 
@@ -61,6 +62,9 @@ type Op struct {
 	Types []string
 	// Status of success, if not the one that the answer has by nature.
 	Status int
+	// Guarded operations are open to strangers who may guess: API.Admit counts
+	// how often an address calls them.
+	Guarded bool
 	// Consumes are the content types of a Raw body; JSON if empty.
 	Consumes []string
 }
@@ -87,6 +91,13 @@ type API struct {
 	Timeout time.Duration
 	// MaxBody is the largest body in bytes of operations that do not say.
 	MaxBody int64
+	// Bodies bounds the memory that the bodies of all requests take, and
+	// Requests how many are worked on.
+	Bodies   *limit.Memory
+	Requests *limit.Slots
+	// Admit returns how long a client must wait before it may call a guarded
+	// operation; 0 if it may now.
+	Admit func(op *Op, r *http.Request) time.Duration
 
 	ops     []*operation
 	routes  node

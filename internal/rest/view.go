@@ -25,6 +25,7 @@ type View struct {
 	kind    *kind.Def
 	symbols *filter.Schema[kind.Record]
 	columns []Derived
+	keys    []kind.Key  // of the columns
 	schema  kind.Schema // a reference to the one in the specification
 }
 
@@ -33,6 +34,13 @@ type View struct {
 // by noun, as in "identityDetail".
 func (a *API) View(noun string, d *kind.Def, derived ...Derived) *View {
 	v := &View{kind: d, symbols: d.Symbols, columns: a.columns(d, derived)}
+	return v.complete(a, noun)
+}
+
+func (v *View) complete(a *API, noun string) *View {
+	for _, col := range v.columns {
+		v.keys = append(v.keys, kind.NewKey(nil, col.Name))
+	}
 	v.schema = a.schema(noun+"Detail", v.describe())
 	return v
 }
@@ -46,8 +54,7 @@ func (a *API) PartialView(noun string, d *kind.Def, members []string, derived ..
 			v.columns = append(v.columns, col)
 		}
 	}
-	v.schema = a.schema(noun+"Detail", v.describe())
-	return v
+	return v.complete(a, noun)
 }
 
 // columns are a kind's own fields, what is derived, and links.
@@ -79,8 +86,8 @@ func (a *API) columns(d *kind.Def, derived []Derived) []Derived {
 // Append adds the JSON of a record.
 func (v *View) Append(dst []byte, c *Call, rec kind.Record) []byte {
 	dst = append(dst, '{')
-	for _, col := range v.columns {
-		dst = kind.AppendMember(dst, col.Name, func(dst []byte) []byte { return col.Append(dst, c, rec) })
+	for i := range v.columns {
+		dst = kind.AppendKeyed(dst, v.keys[i], func(dst []byte) []byte { return v.columns[i].Append(dst, c, rec) })
 	}
 	return append(dst, '}')
 }
@@ -98,16 +105,19 @@ func (v *View) describe() kind.Schema {
 }
 
 func appendLinks(dst []byte, d *kind.Def, id string) []byte {
-	self := "./" + d.Path + "/" + id
 	dst = append(dst, `{"self":{"href":`...)
-	dst = kind.AppendText(dst, self)
+	start := len(dst)
+	dst = kind.AppendText(dst, "./"+d.Path+"/"+id)
+	self := dst[start : len(dst)-1] // without the last quote; dst only grows
 	dst = append(dst, '}')
-	for _, sub := range d.Links {
-		dst = append(dst, ',')
-		dst = kind.AppendText(dst, sub)
-		dst = append(dst, `:{"href":`...)
-		dst = kind.AppendText(dst, self+"/"+sub)
-		dst = append(dst, '}')
+	for _, sub := range d.Links { // plain words, all of them
+		dst = append(dst, ',', '"')
+		dst = append(dst, sub...)
+		dst = append(dst, `":{"href":`...)
+		dst = append(dst, self...)
+		dst = append(dst, '/')
+		dst = append(dst, sub...)
+		dst = append(dst, '"', '}')
 	}
 	return append(dst, '}')
 }

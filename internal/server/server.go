@@ -24,6 +24,7 @@ import (
 	"netkeep/internal/edge"
 	"netkeep/internal/egress"
 	"netkeep/internal/enroll"
+	"netkeep/internal/limit"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
 	"netkeep/internal/posture"
@@ -32,6 +33,16 @@ import (
 	"netkeep/internal/state"
 	"netkeep/internal/store"
 	"netkeep/internal/store/etcdstore"
+)
+
+// How much there may be of everything at a time.
+const (
+	maxBodies   = 16 << 20 // bytes of request bodies
+	maxRequests = 1000
+	// What one connection may have going on, and how much of what it sends
+	// waits until it is wanted.
+	maxStreams    = 100
+	receiveBuffer = 64 << 10
 )
 
 // Server is a running controller.
@@ -176,10 +187,12 @@ func (s *Server) servedKey() crypto.Signer { return s.served.Current().PrivateKe
 // newRouter builds both APIs over the state.
 func (s *Server) newRouter(svc *api.Service) (*router, error) {
 	svc.Specs = &api.Specs{}
+	bodies, requests := &limit.Memory{Bytes: maxBodies}, &limit.Slots{Max: maxRequests}
 	newAPI := func(name, title, root string) *rest.API {
 		return &rest.API{
 			Name: name, Title: title, Version: api.Version, Root: root,
 			State: s.state, Gate: svc.Gate, Log: s.log, Timeout: s.cfg.Timeouts.Request, MaxBody: int64(s.cfg.Limits.Body),
+			Bodies: bodies, Requests: requests, Admit: svc.Admit,
 		}
 	}
 	h := &router{

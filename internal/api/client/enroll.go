@@ -43,7 +43,7 @@ func mountEnroll(a *rest.API, s *api.Service) {
 	d := desk{s}
 	op := func(path, name, doc string) rest.Op {
 		return rest.Op{
-			Method: http.MethodPost, Path: "/enroll" + path, Name: name, Tag: "enroll", Doc: doc, Auth: rest.Anonymous,
+			Method: http.MethodPost, Path: "/enroll" + path, Name: name, Tag: "enroll", Doc: doc, Auth: rest.Anonymous, Guarded: true,
 			MaxBody: 64 << 10, BodyOptional: true, Consumes: append([]string{"application/json"}, pemTypes...),
 			Query: []rest.Param{{Name: "token", Doc: "The enrollment's token.", Schema: kind.Schema{"type": "string", "format": "uuid"}}},
 		}
@@ -67,7 +67,7 @@ func mountEnroll(a *rest.API, s *api.Service) {
 	rest.Handle(a, op("/erott", "enrollErOtt", "Enroll a router with two CSRs."), d.router)
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/enroll/extend/router", Name: "extendRouterEnrollment", Tag: "enroll",
-		Doc: "Exchange a router's certificates for new ones.", Auth: rest.Anonymous, MaxBody: 64 << 10,
+		Doc: "Exchange a router's certificates for new ones.", Auth: rest.Anonymous, Guarded: true, MaxBody: 64 << 10,
 	}, d.extendRouter)
 	caCerts := rest.Op{
 		Method: http.MethodGet, Path: "/.well-known/est/cacerts", Name: "listWellKnownCas", Tag: "informational",

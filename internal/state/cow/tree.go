@@ -21,7 +21,9 @@ type Tree[T any] struct {
 
 // NewTree returns an empty tree in the order of less.
 func NewTree[T any](less func(a, b T) bool) Tree[T] {
-	return Tree[T]{btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})}
+	// Half of the usual degree: a write copies every node on its way, and
+	// smaller ones are less to copy and to collect. Scans hardly notice.
+	return Tree[T]{btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: 16})}
 }
 
 // Copy returns a tree that may be written without the original noticing.
