@@ -87,9 +87,9 @@ func (s *Server) answer(h *router) {
 func (s *Server) answerOn(l net.Listener, h http.Handler) {
 	srv := s.newHTTP(h)
 	s.http = append(s.http, srv)
-	tlsListener := tls.NewListener(l, s.served.TLSConfig())
+	secured := s.connections.Listener(tls.NewListener(l, s.served.TLSConfig()))
 	s.jobs.Go(func() {
-		if err := srv.Serve(tlsListener); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(secured); !errors.Is(err, http.ErrServerClosed) {
 			s.fail(fmt.Errorf("serve: %w", err))
 		}
 	})
@@ -100,8 +100,11 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 	t := s.cfg.Timeouts
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: t.Header, ReadTimeout: t.Read, WriteTimeout: t.Write, IdleTimeout: t.Idle,
-		MaxHeaderBytes: int(s.cfg.Limits.Headers),
-		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		MaxHeaderBytes: int(s.cfg.Limits.Headers), ConnState: s.connections.Changed,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer,
+		},
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 

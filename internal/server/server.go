@@ -62,7 +62,9 @@ type Server struct {
 	// its own.
 	management net.Listener
 	metrics    net.Addr
-	http       []*http.Server
+	// connections are those of all listeners.
+	connections limit.Connections
+	http        []*http.Server
 
 	admin  authn.FirstAdmin
 	closed []func() error // what to close, last opened last
@@ -74,7 +76,10 @@ type Server struct {
 // Start opens everything and begins to serve. When it returns nil the
 // controller answers requests.
 func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *slog.Logger) (_ *Server, err error) {
-	s := &Server{cfg: cfg, log: log, routers: routers, failed: make(chan error, 1)}
+	s := &Server{
+		cfg: cfg, log: log, routers: routers, failed: make(chan error, 1),
+		connections: limit.Connections{Max: cfg.Limits.Connections, Now: time.Now},
+	}
 	defer func() {
 		if err != nil {
 			_ = s.close()
@@ -173,6 +178,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Key: s.servedKey},
 		Access: s.access, Routers: s.routers,
+		Logins:      limit.Rate{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
+		Enrollments: limit.Rate{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
 	})
 	if err != nil {
 		return err
