@@ -36,15 +36,23 @@ func connect(t *testing.T, url, caFile string) *client {
 
 func trust(t *testing.T, caFile string) *tls.Config {
 	t.Helper()
-	ca, err := os.ReadFile(caFile)
+	pool, err := readPool(caFile)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return &tls.Config{RootCAs: pool}
+}
+
+func readPool(caFile string) (*x509.CertPool, error) {
+	ca, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, err
+	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(ca) {
-		t.Fatalf("%s holds no certificate", caFile)
+		return nil, fmt.Errorf("%s holds no certificate", caFile)
 	}
-	return &tls.Config{RootCAs: pool}
+	return pool, nil
 }
 
 // client returns a client of the controller that is logged in.
