@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"netkeep/internal/authn"
+	"netkeep/internal/backup"
 	"netkeep/internal/edge"
 	"netkeep/internal/enroll"
 	"netkeep/internal/fault"
+	"netkeep/internal/integrity"
 	"netkeep/internal/rest"
 	"netkeep/internal/session"
 )
@@ -48,6 +50,9 @@ type Service struct {
 	Access *session.Sessions
 	// Routers is the connections of routers.
 	Routers edge.Routers
+	// Integrity scans what is stored, and Snapshots copies it.
+	Integrity *integrity.Scanner
+	Snapshots *backup.Snapshots
 	// Bundle is the certificates of our own authority.
 	Bundle []*x509.Certificate
 }

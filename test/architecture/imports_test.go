@@ -38,16 +38,18 @@ var allowed = map[string][]string{
 	"authn":           {"fault", "kind", "mfa", "model", "pki", "state"},
 	"rest":            {"fault", "filter", "kind", "state", "state/cow"},
 	"metrics":         {"kind", "model", "pki"},
+	"backup":          {"fault", "store"},
+	"integrity":       {"fault", "kind", "state", "store"},
 	"enroll":          {"authn", "fault", "kind", "model", "pki", "state"},
 	"api": {
-		"access", "authn", "build", "edge", "enroll", "fault", "filter", "kind", "mfa", "model", "pki", "posture", "rest", "session", "state", "state/cow",
+		"access", "authn", "backup", "build", "edge", "enroll", "fault", "filter", "integrity", "kind", "mfa", "model", "pki", "posture", "rest", "session", "state", "state/cow",
 	},
 	"api/client": {"access", "api", "authn", "fault", "filter", "kind", "model", "pki", "posture", "rest", "session", "state"},
 	"api/management": {
 		"access", "api", "authn", "enroll", "fault", "filter", "kind", "model", "pki", "posture", "rest", "state",
 	},
 	"server": {
-		"access", "edge", "posture", "session", "api", "api/client", "api/management", "authn", "build", "config", "egress", "enroll", "kind", "metrics", "model", "pki", "rest", "state",
+		"access", "backup", "edge", "integrity", "posture", "session", "api", "api/client", "api/management", "authn", "build", "config", "egress", "enroll", "kind", "metrics", "model", "pki", "rest", "state",
 		"store", "store/etcdstore",
 	},
 	"cli": {"api", "build", "config", "edge", "server"},

@@ -58,11 +58,19 @@ func receive(ctx context.Context, from io.Reader, path string) error {
 		return err
 	}
 	defer f.Close()
-	size, err := io.Copy(f, reader{ctx, from})
+	if _, err := io.Copy(f, reader{ctx, from}); err != nil {
+		return err
+	}
+	return checkSum(ctx, f)
+}
+
+// checkSum compares a snapshot with the checksum at its end.
+func checkSum(ctx context.Context, f *os.File) error {
+	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	body := size - sha256.Size
+	body := info.Size() - sha256.Size
 	if body <= 0 {
 		return errors.New("the snapshot is cut short")
 	}
@@ -71,7 +79,7 @@ func receive(ctx context.Context, from io.Reader, path string) error {
 		return err
 	}
 	hash := sha256.New()
-	if _, err := io.Copy(hash, io.NewSectionReader(f, 0, body)); err != nil {
+	if _, err := io.Copy(hash, reader{ctx, io.NewSectionReader(f, 0, body)}); err != nil {
 		return err
 	}
 	if !bytes.Equal(sum, hash.Sum(nil)) {
