@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -42,6 +43,9 @@ func Restore(ctx context.Context, from io.Reader, dir string) (err error) {
 	if err := build(file, data); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
+	if err := hide(data); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
 	if err := os.Rename(filepath.Join(data, "member"), filepath.Join(dir, "member")); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -49,6 +53,20 @@ func Restore(ctx context.Context, from io.Reader, dir string) (err error) {
 		return fmt.Errorf("restore: %w", err)
 	}
 	return nil
+}
+
+// hide takes everybody else's rights to the files below dir, which etcd makes
+// readable for all.
+func hide(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return os.Chmod(path, 0o600)
+	})
 }
 
 // receive stores a snapshot and checks the checksum at its end.
