@@ -174,8 +174,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pace keeps a scan from taking a processor for itself: it rests for half as
-// long as it has worked.
+// pace keeps a scan from taking a processor for itself: it rests for twice as
+// long as it has worked, which is longer where others work too.
 type pace struct {
 	now   func() time.Time
 	steps int
@@ -183,7 +183,7 @@ type pace struct {
 }
 
 // stride is how many records are looked at between rests.
-const stride = 1024
+const stride = 256
 
 // step is called for every record.
 func (p *pace) step(ctx context.Context) error {
@@ -196,7 +196,7 @@ func (p *pace) step(ctx context.Context) error {
 		p.began = now
 		return ctx.Err()
 	}
-	if err := pause(ctx, min(worked/2, maxRest)); err != nil {
+	if err := pause(ctx, min(2*worked, maxRest)); err != nil {
 		return err
 	}
 	p.began = p.now()
@@ -204,4 +204,4 @@ func (p *pace) step(ctx context.Context) error {
 }
 
 // maxRest bounds a rest: a long stride waited for something itself.
-const maxRest = 10 * time.Millisecond
+const maxRest = 20 * time.Millisecond
