@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"netkeep/internal/authn"
+	"netkeep/internal/backup"
 	"netkeep/internal/edge"
 	"netkeep/internal/enroll"
 	"netkeep/internal/fault"
+	"netkeep/internal/integrity"
 	"netkeep/internal/limit"
 	"netkeep/internal/rest"
 	"netkeep/internal/session"
@@ -54,6 +56,9 @@ type Service struct {
 	Logins, Enrollments limit.Rate
 	// Routers is the connections of routers.
 	Routers edge.Routers
+	// Integrity scans what is stored, and Snapshots copies it.
+	Integrity *integrity.Scanner
+	Snapshots *backup.Snapshots
 	// Bundle is the certificates of our own authority.
 	Bundle []*x509.Certificate
 }

@@ -73,12 +73,25 @@ func (ix *Index) unique(r Reader, d *Def, next Record) error {
 // resolve checks that what the field refers to exists.
 func (s *Set) resolve(r Reader, ix *Index, next Record) error {
 	f := ix.field
+	missing := s.missing(r, ix, next)
+	switch {
+	case len(missing) == 0:
+		return nil
+	case f.Roles != "":
+		return f.invalid(f.Name, "refers to missing records", missing)
+	}
+	slices.Sort(missing) // the keys of a map come in any order
+	return f.refuse(fault.CodeNotFound, f.Name, "no "+f.target()+" with this id", missing[0])
+}
+
+// missing returns the ids that the field refers to and no record has.
+func (s *Set) missing(r Reader, ix *Index, rec Record) (missing []string) {
+	f := ix.field
 	target := s.byName[f.target()]
 	if target == nil {
 		return nil
 	}
-	var missing []string
-	ix.Keys(next, func(id string) {
+	ix.Keys(rec, func(id string) {
 		if f.Roles != "" {
 			var isID bool
 			if id, isID = strings.CutPrefix(id, "@"); !isID {
@@ -89,12 +102,5 @@ func (s *Set) resolve(r Reader, ix *Index, next Record) error {
 			missing = append(missing, id)
 		}
 	})
-	switch {
-	case len(missing) == 0:
-		return nil
-	case f.Roles != "":
-		return f.invalid(f.Name, "refers to missing records", missing)
-	}
-	slices.Sort(missing) // the keys of a map come in any order
-	return f.refuse(fault.CodeNotFound, f.Name, "no "+target.Name+" with this id", missing[0])
+	return missing
 }

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"strconv"
 
 	"netkeep/internal/kind"
 )
@@ -23,6 +24,23 @@ func (Empty) send(c *Call) error {
 
 // o200 is the status that the operation declared for success.
 func o200(c *Call) int { return c.op.status }
+
+// Counted answers with an object that tells of several things, and how many
+// they are.
+type Counted[T any] struct {
+	Data  T
+	Total int
+}
+
+func (Counted[T]) describe(o *operation) { o.data = kind.NewOutput[T]().Schema() }
+
+func (a Counted[T]) send(c *Call) error {
+	return c.build(o200(c), func(dst []byte) []byte {
+		dst = kind.NewOutput[T]().Append(append(dst, `{"data":`...), &a.Data)
+		dst = append(dst, `,"meta":{"pagination":{"limit":-1,"offset":0,"totalCount":`...)
+		return append(strconv.AppendInt(dst, int64(a.Total), 10), `}}}`...)
+	})
+}
 
 // Created answers 201 with the id and address of a new record.
 type Created struct {

@@ -14,12 +14,15 @@ import (
 	"netkeep/internal/store/etcdstore"
 )
 
+// storeDir is where in the data directory the store is.
+const storeDir = "store"
+
 // openStore starts the store inside this process, or connects to a cluster.
 func openStore(ctx context.Context, cfg config.Config, d *dir, log *slog.Logger) (store.Store, error) {
 	if len(cfg.Store.Endpoints) > 0 {
 		return etcdstore.Dial(ctx, etcdstore.Options{Endpoints: cfg.Store.Endpoints, Prefix: cfg.Store.Prefix, Logger: log})
 	}
-	return etcdstore.Open(ctx, etcdstore.Options{Dir: d.sub("store"), Logger: log})
+	return etcdstore.Open(ctx, etcdstore.Options{Dir: d.sub(storeDir), Logger: log})
 }
 
 // prepare adds what every network has, and at the first start its admin.

@@ -35,6 +35,9 @@ import (
 	"netkeep/internal/store/etcdstore"
 )
 
+// sweepEvery is how often sessions are removed that are over.
+const sweepEvery = 5 * time.Second
+
 // How much there may be of everything at a time.
 const (
 	maxBodies   = 16 << 20 // bytes of request bodies
@@ -162,10 +165,19 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, time.Now, s.log)
 	sessions := &authn.Sessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Now: time.Now, Log: s.log}
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
-	s.jobs.Go(func() { sessions.Sweep(run, 5*time.Second) })
+	s.jobs.Go(func() { sessions.Sweep(run, sweepEvery) })
 	s.jobs.Go(func() { s.access.Enforce(run) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
+	s.jobs.Go(func() {
+		compact(run, s.store, func() store.Rev { return s.state.Snapshot().Rev }, compactEvery, s.log)
+	})
+	scanner := s.newScanner()
+	s.jobs.Go(func() { scanner.Run(run) })
+	snapshots, err := s.openSnapshots()
+	if err != nil {
+		return err
+	}
 	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
 	handler, err := s.newRouter(&api.Service{
 		Sessions: sessions, Passwords: passwords,
@@ -177,7 +189,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Key: s.servedKey},
-		Access: s.access, Routers: s.routers,
+		Access: s.access, Routers: s.routers, Integrity: scanner, Snapshots: snapshots,
 		Logins:      limit.Rate{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
 	})
@@ -262,6 +274,9 @@ func (s *Server) fail(err error) {
 
 // Keys returns the keystore.
 func (s *Server) Keys() *pki.Keystore { return s.keys }
+
+// Store returns the log that the model is kept in.
+func (s *Server) Store() store.Store { return s.store }
 
 // State returns the model.
 func (s *Server) State() *state.State { return s.state }

@@ -80,7 +80,7 @@ func (s *State) askToLoad(ctx context.Context) (store.Rev, error) {
 // replaced by a fresh load, never patched.
 func (s *State) deliver(ctx context.Context, d delivery) {
 	if d.loaded != nil {
-		s.loaded = d.loaded
+		s.loaded = append(s.loaded, d.loaded)
 		s.reload(ctx)
 	} else if s.apply(d.batch) != nil {
 		s.reload(ctx)

@@ -50,10 +50,10 @@ func (s *State) load(ctx context.Context) error {
 	clear(s.ahead)
 	s.current.Store(next)
 	s.opt.Applied(nil, next, nil)
-	if s.loaded != nil {
-		s.loaded <- s.fed
-		s.loaded = nil
+	for _, waiting := range s.loaded {
+		waiting <- s.fed
 	}
+	s.loaded = nil
 	return nil
 }
 

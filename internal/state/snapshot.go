@@ -59,6 +59,21 @@ func (s *Snapshot) Select(d *kind.Def, index, key string) iter.Seq[kind.Record] 
 // All yields every record of a kind, by id.
 func (s *Snapshot) All(d *kind.Def) iter.Seq[kind.Record] { return s.table(d).all() }
 
+// Stored yields every record of a kind, by id, with the revision that wrote
+// it.
+func (s *Snapshot) Stored(d *kind.Def) iter.Seq2[kind.Record, store.Rev] {
+	return func(yield func(kind.Record, store.Rev) bool) {
+		for r := range s.table(d).rows.All() {
+			if !yield(r.rec, r.rev) {
+				return
+			}
+		}
+	}
+}
+
+// RevOf is the revision that wrote a record, 0 if there is none.
+func (s *Snapshot) RevOf(d *kind.Def, id string) store.Rev { return s.table(d).rev(id) }
+
 // Len is the number of records of a kind.
 func (s *Snapshot) Len(d *kind.Def) int { return s.table(d).rows.Len() }
 

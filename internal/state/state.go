@@ -49,10 +49,11 @@ type State struct {
 	// Owned by the goroutine that runs own:
 	fed    store.Rev            // memory has every batch of the feed up to here
 	ahead  map[string]store.Rev // keys of Puts made here that the feed has yet to repeat
-	loaded chan<- store.Rev     // to be told of the next load; nil if nobody waits for one
+	loaded []chan<- store.Rev   // to be told of the next load
 	retry  <-chan time.Time     // when to try a failed load again
 	alien  map[string]bool      // unknown kinds that were reported
 
+	life    context.Context // ends with Close
 	stop    context.CancelFunc
 	stopped chan struct{}
 	wg      sync.WaitGroup
@@ -90,7 +91,7 @@ func Open(ctx context.Context, st store.Store, set *kind.Set, opt Options) (*Sta
 		return nil, err
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop = stop
+	s.life, s.stop = run, stop
 	from := s.fed // the owner may move it before the feed starts
 	s.wg.Go(func() { s.own(run) })
 	s.wg.Go(func() { s.follow(run, from) })

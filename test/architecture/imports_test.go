@@ -40,16 +40,18 @@ var allowed = map[string][]string{
 	"authn":           {"fault", "kind", "mfa", "model", "pki", "state"},
 	"rest":            {"fault", "filter", "kind", "limit", "state", "state/cow"},
 	"metrics":         {"kind", "model", "pki"},
+	"backup":          {"fault", "store"},
+	"integrity":       {"fault", "kind", "state", "store"},
 	"enroll":          {"authn", "fault", "kind", "model", "pki", "state"},
 	"api": {
-		"access", "authn", "build", "edge", "enroll", "fault", "filter", "kind", "limit", "mfa", "model", "pki", "posture", "rest", "session", "state", "state/cow",
+		"access", "authn", "backup", "build", "edge", "enroll", "fault", "filter", "integrity", "kind", "limit", "mfa", "model", "pki", "posture", "rest", "session", "state", "state/cow",
 	},
 	"api/client": {"access", "api", "authn", "fault", "filter", "kind", "model", "pki", "posture", "rest", "session", "state"},
 	"api/management": {
 		"access", "api", "authn", "enroll", "fault", "filter", "kind", "model", "pki", "posture", "rest", "state",
 	},
 	"server": {
-		"access", "edge", "limit", "posture", "session", "api", "api/client", "api/management", "authn", "build", "config", "egress", "enroll", "kind", "metrics", "model", "pki", "rest", "state",
+		"access", "api", "api/client", "api/management", "authn", "backup", "build", "config", "edge", "egress", "enroll", "integrity", "kind", "limit", "metrics", "model", "pki", "posture", "rest", "session", "state",
 		"store", "store/etcdstore",
 	},
 	"cli": {"api", "build", "config", "edge", "server"},

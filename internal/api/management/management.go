@@ -40,6 +40,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountSessions(a, s)
 	mountRoleAttributes(a)
 	mountSummary(a)
+	mountDatabase(a, s)
 }
 
 // resources are the kinds that are offered as they are.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -42,6 +43,9 @@ func Restore(ctx context.Context, from io.Reader, dir string) (err error) {
 	if err := build(file, data); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
+	if err := hide(data); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
 	if err := os.Rename(filepath.Join(data, "member"), filepath.Join(dir, "member")); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -51,6 +55,20 @@ func Restore(ctx context.Context, from io.Reader, dir string) (err error) {
 	return nil
 }
 
+// hide takes everybody else's rights to the files below dir, which etcd makes
+// readable for all.
+func hide(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return os.Chmod(path, 0o600)
+	})
+}
+
 // receive stores a snapshot and checks the checksum at its end.
 func receive(ctx context.Context, from io.Reader, path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -58,11 +76,19 @@ func receive(ctx context.Context, from io.Reader, path string) error {
 		return err
 	}
 	defer f.Close()
-	size, err := io.Copy(f, reader{ctx, from})
+	if _, err := io.Copy(f, reader{ctx, from}); err != nil {
+		return err
+	}
+	return checkSum(ctx, f)
+}
+
+// checkSum compares a snapshot with the checksum at its end.
+func checkSum(ctx context.Context, f *os.File) error {
+	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	body := size - sha256.Size
+	body := info.Size() - sha256.Size
 	if body <= 0 {
 		return errors.New("the snapshot is cut short")
 	}
@@ -71,7 +97,7 @@ func receive(ctx context.Context, from io.Reader, path string) error {
 		return err
 	}
 	hash := sha256.New()
-	if _, err := io.Copy(hash, io.NewSectionReader(f, 0, body)); err != nil {
+	if _, err := io.Copy(hash, reader{ctx, io.NewSectionReader(f, 0, body)}); err != nil {
 		return err
 	}
 	if !bytes.Equal(sum, hash.Sum(nil)) {

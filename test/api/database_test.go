@@ -1,0 +1,159 @@
+package api_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"netkeep/internal/store"
+	"netkeep/test/servertest"
+)
+
+// damaged starts a controller whose log may hold errors: it is told to read
+// what cannot be read.
+func damaged(t *testing.T) *servertest.Server {
+	t.Helper()
+	s, err := servertest.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// scan has the controller scan its data and returns what it found.
+func scan(t *testing.T, c *servertest.Client, how string) *servertest.Answer {
+	t.Helper()
+	c.Post("database/"+how+"-data-integrity", nil).Want(202)
+	var a *servertest.Answer
+	servertest.Eventually(t, time.Minute, "the end of the scan", func() bool {
+		a = c.Get("database/data-integrity-results").Want(200)
+		return a.Data()["inProgress"] == false
+	})
+	if a.Data()["error"] != nil || a.Data()["fixingErrors"] != (how == "fix") || a.Data()["tooManyErrors"] != false ||
+		a.Data()["startTime"] == nil || a.Data()["endTime"] == nil {
+		t.Errorf("the scan ended with %s", a.Raw)
+	}
+	if a.Total() != len(a.Data()["results"].([]any)) {
+		t.Errorf("the total is %d of %s", a.Total(), a.Raw)
+	}
+	return a
+}
+
+// finds reports whether a scan found something, and whether it is fixed.
+func finds(a *servertest.Answer, text string) (found, fixed bool) {
+	for _, r := range a.Data()["results"].([]any) {
+		if strings.Contains(r.(M)["description"].(string), text) {
+			return true, r.(M)["fixed"].(bool)
+		}
+	}
+	return false, false
+}
+
+// TestIntegrity damages the store of a running controller. A check finds all
+// of it, a fixing run repairs what can be repaired.
+func TestIntegrity(t *testing.T) {
+	s := damaged(t)
+	c := s.Admin(t)
+	if a := c.Get("database/data-integrity-results").Want(200); a.Data()["startTime"] != nil || a.Data()["inProgress"] != false || a.Total() != 0 {
+		t.Errorf("before any scan there is %s", a.Raw)
+	}
+	if a := scan(t, c, "check"); a.Total() != 0 {
+		t.Fatalf("a new network has %s", a.Raw)
+	}
+	add := func(path string, body M) string { return c.Post(path, body).Want(201).ID() }
+	identity := M{"type": "Device", "isAdmin": false}
+	named := func(name string) M { return M{"name": name, "type": identity["type"], "isAdmin": false} }
+	first, second, third := add("identities", named("first")), add("identities", named("second")), add("identities", named("third"))
+	service := add("services", M{"name": "service", "encryptionRequired": true})
+	policy := add("service-policies", M{"name": "policy", "type": "Dial", "semantic": "AnyOf", "identityRoles": []any{"@" + first}, "serviceRoles": []any{"@" + service}})
+
+	damage := func(key string, change func(value string) string) {
+		t.Helper()
+		rec, _, err := s.Store().Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = s.Store().Put(t.Context(), []store.Op{{Key: key, Value: []byte(change(string(rec.Value))), Prev: rec.Rev}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace := func(old, new string) func(string) string {
+		return func(value string) string {
+			t.Helper()
+			if !strings.Contains(value, old) {
+				t.Fatalf("there is no %s in %s", old, value)
+			}
+			return strings.ReplaceAll(value, old, new)
+		}
+	}
+	damage("identity/"+second, replace(`"name":"second"`, `"name":"first"`))
+	damage("identity/"+third, func(string) string { return "\x01\x02 foreign" })
+	damage("service/"+service, replace(`"name":"service"`, `"name":"service","configs":["gone"]`))
+	damage("service-policy/"+policy, replace("@"+first, "@gone"))
+	damage("comet/halley", func(string) string { return "{}" })
+
+	expected := []string{"identity/" + second, "identity/" + third, "service/" + service, "service-policy/" + policy, "comet/halley"}
+	a := scan(t, c, "check")
+	for _, key := range expected {
+		if found, fixed := finds(a, key); !found || fixed {
+			t.Errorf("the check does not find %s: %s", key, a.Raw)
+		}
+	}
+	if a.Total() != len(expected) {
+		t.Errorf("the check found %s", a.Raw)
+	}
+	a = scan(t, c, "fix")
+	for _, key := range expected {
+		if found, fixed := finds(a, key); !found || fixed != (key != "comet/halley") {
+			t.Errorf("the fixing run does not fix %s: %s", key, a.Raw)
+		}
+	}
+	if a := scan(t, c, "check"); a.Total() != 1 {
+		t.Errorf("afterwards a check finds %s", a.Raw)
+	}
+	if got := c.Get("identities/" + second).Want(200).Data()["name"]; got != "first-2" {
+		t.Errorf("the younger of two identities is called %v", got)
+	}
+	c.Get("identities/"+third).Fails(404, "NOT_FOUND", "")
+	if got := c.Get("services/" + service).Want(200).At("data.configs"); len(got.([]any)) != 0 {
+		t.Errorf("the service has %v", got)
+	}
+	if got := c.Get("service-policies/" + policy).Want(200).At("data.identityRoles"); len(got.([]any)) != 0 {
+		t.Errorf("the policy names %v", got)
+	}
+	files, err := os.ReadDir(filepath.Join(s.Config.Data, "quarantine"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the quarantine has %v: %v", files, err)
+	}
+	if kept, err := os.ReadFile(filepath.Join(s.Config.Data, "quarantine", files[0].Name())); err != nil || string(kept) != "\x01\x02 foreign" {
+		t.Errorf("%s holds %q: %v", files[0].Name(), kept, err)
+	}
+}
+
+// TestIntegrityOfSharedData scans what all the tests have made: none of it may
+// be reported, whatever they are doing.
+func TestIntegrityOfSharedData(t *testing.T) {
+	if a := scan(t, shared.Admin(t), "check"); a.Total() != 0 {
+		t.Errorf("sound data is reported: %s", a.Raw)
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	s := servertest.Start(t)
+	c := s.Admin(t)
+	c.Post("database/snapshot", nil).Want(200)
+	files, err := os.ReadDir(filepath.Join(s.Config.Data, "snapshots"))
+	if err != nil || len(files) != 1 || !regexp.MustCompile(`^\d{8}T\d{6}Z-r\d+\.db$`).MatchString(files[0].Name()) {
+		t.Errorf("there is %v: %v", files, err)
+	}
+	c.Post("database/snapshot", nil).Fails(429, "RATE_LIMITED", "")
+}
