@@ -46,6 +46,9 @@ type Service struct {
 	// Access is the sessions to dial and host that clients get, and what is
 	// known of their devices.
 	Access *session.Sessions
+	// LoggedIn, if set, is told of every attempt to authenticate by a known
+	// method; err is nil if it opened a session.
+	LoggedIn func(method string, err error)
 	// Routers is the connections of routers.
 	Routers edge.Routers
 	// Bundle is the certificates of our own authority.

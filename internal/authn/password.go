@@ -33,6 +33,10 @@ const (
 type Hasher struct {
 	turns chan struct{}
 	dummy string // a hash of nothing that anyone knows
+
+	// Queued, if set, is called when a password begins to wait for its turn.
+	// What it returns is called when the wait is over.
+	Queued func() (over func())
 }
 
 // NewHasher returns a hasher that uses at most half of the processors.
@@ -77,13 +81,24 @@ func (h *Hasher) Outdated(hash string) bool {
 }
 
 func (h *Hasher) derive(ctx context.Context, c cost, password string, salt []byte) ([]byte, error) {
+	if err := h.wait(ctx); err != nil {
+		return nil, fmt.Errorf("waiting to hash a password: %w", err)
+	}
+	defer func() { <-h.turns }()
+	return argon2.IDKey([]byte(password), salt, c.time, c.memory, c.threads, keyLen), nil
+}
+
+// wait takes a turn.
+func (h *Hasher) wait(ctx context.Context) error {
+	if h.Queued != nil {
+		defer h.Queued()()
+	}
 	select {
 	case h.turns <- struct{}{}:
-		defer func() { <-h.turns }()
+		return nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to hash a password: %w", ctx.Err())
+		return ctx.Err()
 	}
-	return argon2.IDKey([]byte(password), salt, c.time, c.memory, c.threads, keyLen), nil
 }
 
 func encodeHash(c cost, salt, key []byte) string {

@@ -60,7 +60,8 @@ type Config struct {
 	} `yaml:"egress"`
 
 	Metrics struct {
-		Listen string `yaml:"listen" doc:"Host and port to serve Prometheus metrics on, in plain HTTP; none if empty."`
+		Listen string `yaml:"listen" doc:"Host and port to serve Prometheus metrics on, in plain HTTP; auto is 127.0.0.1:1281 if nothing else has it, off or nothing is nowhere."`
+		Pprof  bool   `yaml:"pprof" doc:"Serve profiles of the process beside the metrics; only on a loopback address."`
 	} `yaml:"metrics"`
 
 	Log struct {
@@ -68,6 +69,14 @@ type Config struct {
 		Format string `yaml:"format" doc:"text or json; text on a terminal and json otherwise if empty."`
 	} `yaml:"log"`
 }
+
+// What metrics.listen may be besides an address, and the address that it is
+// unless told otherwise.
+const (
+	MetricsAuto    = "auto"
+	MetricsOff     = "off"
+	MetricsAddress = "127.0.0.1:1281"
+)
 
 // Default returns the settings of a controller that was told nothing.
 func Default() Config {
@@ -80,6 +89,7 @@ func Default() Config {
 	c.Lifetimes.Identity = 365 * 24 * time.Hour
 	c.Lifetimes.Router = 365 * 24 * time.Hour
 	c.Lifetimes.Ephemeral = 12 * time.Hour
+	c.Metrics.Listen = MetricsAuto
 	c.Log.Level = "info"
 	return c
 }

@@ -33,6 +33,8 @@ type Call struct {
 	op     *operation
 	params []string
 	status int
+	bytes  int              // of the answer's body
+	traced func(status int) // to be called in the end; nil if nobody asked
 }
 
 // Context ends when the client leaves or the time for the request is over.
@@ -163,6 +165,6 @@ func (c *Call) write(status int, contentType string, body []byte) {
 	c.status = status
 	c.w.WriteHeader(status)
 	if c.Request.Method != http.MethodHead {
-		_, _ = c.w.Write(body)
+		c.bytes, _ = c.w.Write(body)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"netkeep/internal/authn"
 	"netkeep/internal/edge"
 	"netkeep/internal/kind"
+	"netkeep/internal/metrics"
 	"netkeep/internal/model"
 	"netkeep/internal/posture"
 	"netkeep/internal/session"
@@ -35,12 +36,12 @@ func (d *discard) Write(p []byte) (int, error) { d.bytes += len(p); return len(p
 func network(b *testing.B, visible int) (http.Handler, string) {
 	b.Helper()
 	memory := storetest.NewMemory()
-	s := &Server{routers: edge.None{}}
+	s := &Server{routers: edge.None{}, figures: metrics.New(time.Now)}
 	log := slog.New(slog.DiscardHandler)
 	s.access = &session.Sessions{
 		Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &s.changes, Key: []byte("sessions"), Now: time.Now, Log: log,
 	}
-	st, err := state.Open(b.Context(), memory, model.All, state.Options{Applied: s.applied})
+	st, err := state.Open(b.Context(), memory, model.All, state.Options{Applied: s.applied, Stored: s.stored})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func network(b *testing.B, visible int) (http.Handler, string) {
 	must(err)
 	h, err := NewHandler(st, &api.Service{
 		Sessions: sessions, Passwords: passwords, Access: s.access, Routers: edge.None{}, Address: "127.0.0.1:1280", Started: time.Now(),
-	}, log)
+	}, log, s.watch)
 	must(err)
 	return h, who.Token()
 }

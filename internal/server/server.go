@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"netkeep/internal/access"
@@ -25,6 +26,7 @@ import (
 	"netkeep/internal/edge"
 	"netkeep/internal/egress"
 	"netkeep/internal/enroll"
+	"netkeep/internal/metrics"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
 	"netkeep/internal/posture"
@@ -59,6 +61,7 @@ type Server struct {
 	changes  access.LastChange
 	listener net.Listener
 	metrics  net.Addr
+	figures  *metrics.Metrics
 	http     *http.Server
 
 	admin  authn.FirstAdmin
@@ -66,12 +69,14 @@ type Server struct {
 	stop   context.CancelFunc
 	jobs   sync.WaitGroup
 	failed chan error
+
+	storeDown atomic.Bool // by the last probe
 }
 
 // Start opens everything and begins to serve. When it returns nil the
 // controller answers requests.
 func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *slog.Logger) (_ *Server, err error) {
-	s := &Server{cfg: cfg, log: log, routers: routers, failed: make(chan error, 1)}
+	s := &Server{cfg: cfg, log: log, routers: routers, figures: metrics.New(time.Now), failed: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			_ = s.close()
@@ -102,11 +107,12 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 	s.access = &session.Sessions{
 		Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &s.changes, Now: time.Now, Log: log,
 	}
-	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Applied: s.applied}); err != nil {
+	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Applied: s.applied, Stored: s.stored}); err != nil {
 		return nil, err
 	}
 	s.onClose(func() error { s.state.Close(); return nil })
 	hasher := authn.NewHasher()
+	hasher.Queued = s.figures.Hashing
 	if err = s.prepare(ctx, hasher); err != nil {
 		return nil, err
 	}
@@ -181,13 +187,13 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Key: s.servedKey},
-		Access: s.access, Routers: s.routers,
-	}, s.log)
+		Access: s.access, Routers: s.routers, LoggedIn: s.figures.Login,
+	}, s.log, s.watch)
 	if err != nil {
 		return err
 	}
 	s.http = &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		Handler: s.checks().Wrap(handler), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
@@ -203,8 +209,9 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 // servedKey is the key of the certificate that is served now.
 func (s *Server) servedKey() crypto.Signer { return s.served.Current().PrivateKey.(crypto.Signer) }
 
-// NewHandler builds both APIs over a state.
-func NewHandler(st *state.State, svc *api.Service, log *slog.Logger) (http.Handler, error) {
+// NewHandler builds both APIs over a state. Each is shown to watch once it is
+// whole.
+func NewHandler(st *state.State, svc *api.Service, log *slog.Logger, watch func(*rest.API)) (http.Handler, error) {
 	svc.Specs = &api.Specs{}
 	newAPI := func(name, title, root string) *rest.API {
 		return &rest.API{
@@ -223,6 +230,7 @@ func NewHandler(st *state.State, svc *api.Service, log *slog.Logger) (http.Handl
 		if err := svc.Specs.Add(a, svc.Started); err != nil {
 			return nil, err
 		}
+		watch(a)
 	}
 	return h, nil
 }
@@ -254,7 +262,7 @@ func (s *Server) watchStore(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if _, _, err := s.store.Get(ctx, "-"); errors.Is(err, etcdstore.ErrFailed) {
+			if err := s.probeStore(ctx); errors.Is(err, etcdstore.ErrFailed) {
 				s.fail(fmt.Errorf("the store stopped: %w", err))
 				return
 			}

@@ -20,6 +20,7 @@ var allowed = map[string][]string{
 	"config":          {},
 	"egress":          {},
 	"fault":           {},
+	"health":          {},
 	"store":           {},
 	"state/cow":       {},
 	"filter":          {"fault"},
@@ -37,7 +38,7 @@ var allowed = map[string][]string{
 	"session":         {"access", "authn", "fault", "kind", "model", "posture", "state", "state/cow"},
 	"authn":           {"fault", "kind", "mfa", "model", "pki", "state"},
 	"rest":            {"fault", "filter", "kind", "state", "state/cow"},
-	"metrics":         {"kind", "model", "pki"},
+	"metrics":         {"fault", "kind", "model", "pki", "state", "store"},
 	"enroll":          {"authn", "fault", "kind", "model", "pki", "state"},
 	"api": {
 		"access", "authn", "build", "edge", "enroll", "fault", "filter", "kind", "mfa", "model", "pki", "posture", "rest", "session", "state", "state/cow",
@@ -47,7 +48,7 @@ var allowed = map[string][]string{
 		"access", "api", "authn", "enroll", "fault", "filter", "kind", "model", "pki", "posture", "rest", "state",
 	},
 	"server": {
-		"access", "edge", "posture", "session", "api", "api/client", "api/management", "authn", "build", "config", "egress", "enroll", "kind", "metrics", "model", "pki", "rest", "state",
+		"access", "edge", "posture", "session", "api", "api/client", "api/management", "authn", "build", "config", "egress", "enroll", "health", "metrics", "model", "pki", "rest", "state",
 		"store", "store/etcdstore",
 	},
 	"cli": {"api", "build", "config", "edge", "server"},

@@ -74,6 +74,7 @@ func Open(dir string, change ...func(*config.Config)) (*Server, error) {
 	cfg := config.Default()
 	cfg.Data = filepath.Join(dir, "data")
 	cfg.Listen = "127.0.0.1:0"
+	cfg.Metrics.Listen = "127.0.0.1:0"
 	cfg.Admin.Username, cfg.Admin.Password = Username, Password
 	for _, f := range change {
 		f(&cfg)

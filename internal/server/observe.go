@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"netkeep/internal/health"
+	"netkeep/internal/rest"
+	"netkeep/internal/state"
+)
+
+const (
+	// maxLag is how long memory may be behind the store before others should
+	// serve instead.
+	maxLag = 10 * time.Second
+	// probeTime is how long the store may take to answer a probe.
+	probeTime = 3 * time.Second
+)
+
+// checks are what it takes to serve.
+func (s *Server) checks() health.Checks {
+	return health.Checks{
+		{Name: "store", Fails: s.storeFails},
+		{Name: "memory", Fails: s.memoryFails},
+		{Name: "certificate", Fails: s.certificateFails},
+	}
+}
+
+// storeFails tells how the last probe went. There is one a second, however
+// many ask.
+func (s *Server) storeFails() string {
+	if s.storeDown.Load() {
+		return "the store does not answer"
+	}
+	return ""
+}
+
+func (s *Server) memoryFails() string {
+	if lag := s.state.Lag(); lag > maxLag {
+		return fmt.Sprintf("memory has been behind the store for %s", lag.Truncate(time.Second))
+	}
+	return ""
+}
+
+func (s *Server) certificateFails() string {
+	leaf, now := s.served.Current().Leaf, time.Now()
+	switch {
+	case now.After(leaf.NotAfter):
+		return "the server certificate expired at " + leaf.NotAfter.UTC().Format(time.RFC3339)
+	case now.Before(leaf.NotBefore):
+		return "the server certificate is not valid before " + leaf.NotBefore.UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
+// probeStore asks the store for something small and remembers whether it
+// answered.
+func (s *Server) probeStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	_, _, err := s.store.Get(ctx, "-")
+	s.storeDown.Store(err != nil)
+	return err
+}
+
+// stored passes on what becomes of writes.
+func (s *Server) stored(w state.Stored) {
+	s.figures.Stored(w)
+}
+
+// watch has the requests of an API counted.
+func (s *Server) watch(a *rest.API) {
+	a.Answered = s.figures.API(a.Name, func(yield func(string) bool) {
+		for _, op := range a.Operations() {
+			if !yield(op.Name) {
+				return
+			}
+		}
+	}, rest.Unknown)
+}
