@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"netkeep/internal/health"
 	"netkeep/internal/rest"
 	"netkeep/internal/state"
+	"netkeep/internal/trace"
 )
 
 const (
@@ -16,6 +18,8 @@ const (
 	maxLag = 10 * time.Second
 	// probeTime is how long the store may take to answer a probe.
 	probeTime = 3 * time.Second
+	// flushTime is how long a stop waits for the collector of traces.
+	flushTime = 3 * time.Second
 )
 
 // checks are what it takes to serve.
@@ -67,9 +71,32 @@ func (s *Server) probeStore(ctx context.Context) error {
 // stored passes on what becomes of writes.
 func (s *Server) stored(w state.Stored) {
 	s.figures.Stored(w)
+	if s.tracer == nil {
+		return
+	}
+	for ctx := range w.Contexts() {
+		s.tracer.Commit(ctx, w.Start, w.Took, w.Writes, w.Err)
+	}
 }
 
-// watch has the requests of an API counted.
+// openTracer starts to trace, if the environment says so.
+func (s *Server) openTracer(ctx context.Context) (err error) {
+	if s.tracer, err = trace.Open(ctx, s.log); s.tracer == nil {
+		return err
+	}
+	s.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+		defer cancel()
+		// A collector that does not answer must not make a stop fail.
+		if err := s.tracer.Close(ctx); err != nil {
+			s.log.Warn("the last traces could not be sent", "error", err)
+		}
+		return nil
+	})
+	return nil
+}
+
+// watch has the requests of an API counted and traced.
 func (s *Server) watch(a *rest.API) {
 	a.Answered = s.figures.API(a.Name, func(yield func(string) bool) {
 		for _, op := range a.Operations() {
@@ -78,4 +105,9 @@ func (s *Server) watch(a *rest.API) {
 			}
 		}
 	}, rest.Unknown)
+	if s.tracer != nil {
+		a.Trace = func(r *http.Request, op rest.Op) (context.Context, func(int)) {
+			return s.tracer.Request(r, op.Name, a.Root+op.Path)
+		}
+	}
 }

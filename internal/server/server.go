@@ -35,6 +35,7 @@ import (
 	"netkeep/internal/state"
 	"netkeep/internal/store"
 	"netkeep/internal/store/etcdstore"
+	"netkeep/internal/trace"
 )
 
 // The times that a request may take.
@@ -62,6 +63,7 @@ type Server struct {
 	listener net.Listener
 	metrics  net.Addr
 	figures  *metrics.Metrics
+	tracer   *trace.Tracer // nil for none
 	http     *http.Server
 
 	admin  authn.FirstAdmin
@@ -93,6 +95,9 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 		}
 		return nil
 	})
+	if err = s.openTracer(ctx); err != nil {
+		return nil, err
+	}
 	if s.dir, err = openDir(cfg.Data); err != nil {
 		return nil, err
 	}

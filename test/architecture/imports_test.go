@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"health":          {},
 	"store":           {},
 	"state/cow":       {},
+	"trace":           {},
 	"filter":          {"fault"},
 	"mfa":             {"fault"},
 	"pki":             {"fault"},
@@ -49,7 +50,7 @@ var allowed = map[string][]string{
 	},
 	"server": {
 		"access", "edge", "posture", "session", "api", "api/client", "api/management", "authn", "build", "config", "egress", "enroll", "health", "metrics", "model", "pki", "rest", "state",
-		"store", "store/etcdstore",
+		"store", "store/etcdstore", "trace",
 	},
 	"cli": {"api", "build", "config", "edge", "server"},
 }
