@@ -86,6 +86,43 @@ func takeTurns(h *Hasher) (free func()) {
 	}
 }
 
+// TestHasherTellsOfWaits counts who waits, whether they get their turn or leave.
+func TestHasherTellsOfWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHasher()
+		waiting, over := 0, 0
+		h.Queued = func() func() {
+			waiting++
+			return func() { over++ }
+		}
+		giveBack := takeTurns(h)
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error)
+		hash := func(ctx context.Context) {
+			_, err := h.Hash(ctx, "secret")
+			result <- err
+		}
+		go hash(ctx)
+		synctest.Wait()
+		go hash(t.Context())
+		synctest.Wait()
+		if waiting != 2 || over != 0 {
+			t.Errorf("%d wait and %d have waited, want 2 and 0", waiting, over)
+		}
+		cancel()
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		giveBack()
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+		if waiting != 2 || over != 2 {
+			t.Errorf("%d waited and %d waits are over, want 2 and 2", waiting, over)
+		}
+	})
+}
+
 // TestHasherWaitsItsTurn checks that a caller who leaves is let go.
 func TestHasherWaitsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -195,3 +195,12 @@ func TestDocumented(t *testing.T) {
 		t.Errorf("exported and documented metrics differ (-exported +documented):\n%s", diff)
 	}
 }
+
+// BenchmarkRequest is what counting adds to every request.
+func BenchmarkRequest(b *testing.B) {
+	answered := metrics.New(time.Now).API("edge-client", slices.Values([]string{"listServices"}), "unknown")
+	b.ReportAllocs()
+	for b.Loop() {
+		answered("listServices", 200, time.Millisecond)
+	}
+}

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -28,6 +29,7 @@ func (s *Server) serveMetrics() error {
 	mux.Handle("GET /metrics", s.figures.Handler())
 	srv := &http.Server{
 		Handler: s.checks().Wrap(mux), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	if s.cfg.Metrics.Pprof {
 		addProfiles(mux)

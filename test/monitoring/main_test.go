@@ -15,6 +15,10 @@ import (
 
 type M = servertest.M
 
+// soon is how long what happens by itself may take. A request is counted and
+// logged when its answer is written, which the client may have by then.
+const soon = 10 * time.Second
+
 // get reads an address, of whatever listener, and returns status and body.
 func get(t *testing.T, s *servertest.Server, url string) (int, string) {
 	t.Helper()

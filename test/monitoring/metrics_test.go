@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"netkeep/internal/config"
 	"netkeep/internal/edge"
@@ -49,7 +48,11 @@ func TestMetrics(t *testing.T) {
 	nobody.Post("authenticate?method=password", M{"username": servertest.Username, "password": "wrong"}).Want(http.StatusUnauthorized)
 	nobody.Post("authenticate?method=magic", M{}).Want(http.StatusBadRequest)
 	nobody.Get("/version").Want(http.StatusOK)
-	after := scrape(t, s)
+	var after map[string]float64
+	servertest.Eventually(t, soon, "the last request being counted", func() bool {
+		after = scrape(t, s)
+		return after[`netkeep_requests_total{api="edge-client",operation="listVersion",status="2xx"}`] > 0
+	})
 	for series, want := range map[string]float64{
 		`netkeep_requests_total{api="edge-management",operation="createConfigType",status="2xx"}`:    3,
 		`netkeep_requests_total{api="edge-management",operation="createConfigType",status="4xx"}`:    1,
@@ -89,7 +92,7 @@ func TestMetrics(t *testing.T) {
 func TestFeedLag(t *testing.T) {
 	s := servertest.Start(t)
 	s.Admin(t).Post("config-types", M{"name": "x", "schema": M{}}).Want(http.StatusCreated)
-	servertest.Eventually(t, 10*time.Second, "the feed repeating a write", func() bool { return scrape(t, s)["netkeep_feed_lag_seconds"] == 0 })
+	servertest.Eventually(t, soon, "the feed repeating a write", func() bool { return scrape(t, s)["netkeep_feed_lag_seconds"] == 0 })
 }
 
 func TestProfiles(t *testing.T) {
