@@ -54,6 +54,9 @@ type Service struct {
 	Access *session.Sessions
 	// Logins and Enrollments are how often an address may try.
 	Logins, Enrollments limit.Rate
+	// LoggedIn, if set, is told of every attempt to authenticate by a known
+	// method; err is nil if it opened a session.
+	LoggedIn func(method string, err error)
 	// Routers is the connections of routers.
 	Routers edge.Routers
 	// Integrity scans what is stored, and Snapshots copies it.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,6 +22,9 @@ type authenticateIn struct {
 	SDKInfo     *model.SDKInfo `json:"sdkInfo"`
 }
 
+// methods are the ways to authenticate.
+var methods = []string{"password", "cert", "ext-jwt"}
+
 func mountSession(a *rest.API, s *Service) {
 	view := a.View("currentApiSession", model.APISessions.Def, s.sessionColumns()...)
 	rest.Show(a, rest.Op{
@@ -28,7 +32,7 @@ func mountSession(a *rest.API, s *Service) {
 		Doc: "Authenticate and get an API session.", Auth: rest.Anonymous, Guarded: true, MaxBody: 64 << 10, BodyOptional: true,
 		Query: []rest.Param{{
 			Name: "method", Doc: "How the identity is shown.", Need: true,
-			Schema: kind.Schema{"type": "string", "enum": []string{"password", "cert", "ext-jwt"}},
+			Schema: kind.Schema{"type": "string", "enum": methods},
 		}},
 	}, view, s.authenticate)
 	rest.Show(a, rest.Op{
@@ -43,9 +47,18 @@ func mountSession(a *rest.API, s *Service) {
 	})
 }
 
-// authenticate checks the credential that the method names and opens a
-// session.
+// authenticate lets somebody in, or not.
 func (s *Service) authenticate(c *rest.Call, in authenticateIn) (kind.Record, error) {
+	session, err := s.logIn(c, in)
+	method := c.Request.URL.Query().Get("method")
+	if s.LoggedIn != nil && slices.Contains(methods, method) {
+		s.LoggedIn(method, err)
+	}
+	return session, err
+}
+
+// logIn checks the credential that the method names and opens a session.
+func (s *Service) logIn(c *rest.Call, in authenticateIn) (kind.Record, error) {
 	proof, err := s.prove(c, in)
 	if err != nil {
 		return nil, err

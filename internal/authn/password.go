@@ -11,6 +11,9 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/argon2"
+
+	"netkeep/internal/fault"
+	"netkeep/internal/limit"
 )
 
 // cost is how much work a password hash takes.
@@ -32,12 +35,17 @@ const (
 // of them leaves memory and processors to everybody else.
 type Hasher struct {
 	turns chan struct{}
+	queue limit.Slots
 	dummy string // a hash of nothing that anyone knows
+
+	// Queued, if set, is called when a password begins to wait for its turn.
+	// What it returns is called when the wait is over.
+	Queued func() (over func())
 }
 
 // NewHasher returns a hasher that uses at most half of the processors.
 func NewHasher() *Hasher {
-	h := &Hasher{turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+	h := &Hasher{turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), queue: limit.Slots{Max: maxQueue}}
 	h.dummy = encodeHash(hashCost, random(saltLen), random(keyLen))
 	return h
 }
@@ -77,13 +85,34 @@ func (h *Hasher) Outdated(hash string) bool {
 }
 
 func (h *Hasher) derive(ctx context.Context, c cost, password string, salt []byte) ([]byte, error) {
+	if err := h.wait(ctx); err != nil {
+		return nil, fmt.Errorf("waiting to hash a password: %w", err)
+	}
+	defer func() { <-h.turns }()
+	return argon2.IDKey([]byte(password), salt, c.time, c.memory, c.threads, keyLen), nil
+}
+
+// maxQueue is how many passwords wait at most. The last of them would wait for
+// as long as a request may take; whoever comes after is better told at once.
+const maxQueue = 128
+
+var errQueue = fault.New(fault.CodeUnavailable, "too many passwords wait to be checked; try again")
+
+// wait takes a turn.
+func (h *Hasher) wait(ctx context.Context) error {
+	if !h.queue.Take() {
+		return errQueue
+	}
+	defer h.queue.Leave()
+	if h.Queued != nil {
+		defer h.Queued()()
+	}
 	select {
 	case h.turns <- struct{}{}:
-		defer func() { <-h.turns }()
+		return nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to hash a password: %w", ctx.Err())
+		return ctx.Err()
 	}
-	return argon2.IDKey([]byte(password), salt, c.time, c.memory, c.threads, keyLen), nil
 }
 
 func encodeHash(c cost, salt, key []byte) string {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +87,43 @@ func takeTurns(h *Hasher) (free func()) {
 	}
 }
 
+// TestHasherTellsOfWaits counts who waits, whether they get their turn or leave.
+func TestHasherTellsOfWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHasher()
+		waiting, over := 0, 0
+		h.Queued = func() func() {
+			waiting++
+			return func() { over++ }
+		}
+		giveBack := takeTurns(h)
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error)
+		hash := func(ctx context.Context) {
+			_, err := h.Hash(ctx, "secret")
+			result <- err
+		}
+		go hash(ctx)
+		synctest.Wait()
+		go hash(t.Context())
+		synctest.Wait()
+		if waiting != 2 || over != 0 {
+			t.Errorf("%d wait and %d have waited, want 2 and 0", waiting, over)
+		}
+		cancel()
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		giveBack()
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+		if waiting != 2 || over != 2 {
+			t.Errorf("%d waited and %d waits are over, want 2 and 2", waiting, over)
+		}
+	})
+}
+
 // TestHasherWaitsItsTurn checks that a caller who leaves is let go.
 func TestHasherWaitsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -111,8 +149,8 @@ func TestHasherWaitsItsTurn(t *testing.T) {
 }
 
 // TestZiti4420 floods the controller with passwords: only a few are hashed at
-// a time, on one thread each, and whoever brings something else is served
-// while they wait.
+// a time, on one thread each, some wait and the rest are refused, and whoever
+// brings something else is served meanwhile.
 func TestZiti4420(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -128,11 +166,18 @@ func TestZiti4420(t *testing.T) {
 		takeTurns(h)
 		ctx, leave := context.WithCancel(t.Context())
 		var flood sync.WaitGroup
+		var waited, refused atomic.Int64
 		for i := range 1000 {
 			flood.Go(func() {
 				name := []string{adminName, "nobody"}[i%2]
-				if _, err := w.passwords.Check(ctx, w.State.Snapshot(), name, "wrong one"); !errors.Is(err, context.Canceled) {
-					t.Errorf("it did not wait for its turn: %v", err)
+				_, err := w.passwords.Check(ctx, w.State.Snapshot(), name, "wrong one")
+				switch {
+				case errors.Is(err, context.Canceled):
+					waited.Add(1)
+				case fault.Is(err, fault.CodeUnavailable):
+					refused.Add(1)
+				default:
+					t.Errorf("a password is judged out of turn: %v", err)
 				}
 			})
 		}
@@ -146,6 +191,9 @@ func TestZiti4420(t *testing.T) {
 		w.open(t)
 		leave()
 		flood.Wait()
+		if waited.Load() != maxQueue || refused.Load() != 1000-maxQueue {
+			t.Errorf("%d waited and %d were refused, want %d and the rest", waited.Load(), refused.Load(), maxQueue)
+		}
 	})
 }
 
@@ -323,4 +371,31 @@ func TestSlowLogin(t *testing.T) {
 			t.Errorf("an identity that was disabled meanwhile: %v", err)
 		}
 	})
+}
+
+// TestHashQueue has more passwords wait than may: the others are told at once.
+func TestHashQueue(t *testing.T) {
+	h := NewHasher()
+	for range cap(h.turns) {
+		h.turns <- struct{}{} // all are busy
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	refused := make(chan error)
+	for range maxQueue + 5 {
+		go func() {
+			_, err := h.Verify(ctx, "", "x")
+			refused <- err
+		}()
+	}
+	for range 5 {
+		if err := <-refused; !fault.Is(err, fault.CodeUnavailable) {
+			t.Errorf("one too many gets %v", err)
+		}
+	}
+	cancel()
+	for range maxQueue {
+		if err := <-refused; !errors.Is(err, context.Canceled) {
+			t.Errorf("one that waits gets %v", err)
+		}
+	}
 }

@@ -69,7 +69,8 @@ type Config struct {
 	} `yaml:"egress"`
 
 	Metrics struct {
-		Listen string `yaml:"listen" form:"address" eg:"127.0.0.1:9100" doc:"Host and port to serve Prometheus metrics on, in plain HTTP; none if empty."`
+		Listen string `yaml:"listen" default:"auto" form:"metrics" doc:"Host and port to serve Prometheus metrics on, in plain HTTP; auto is 127.0.0.1:1281 if nothing else has it, off is nowhere."`
+		Pprof  bool   `yaml:"pprof" default:"false" doc:"Serve profiles of the process beside the metrics; only on a loopback address."`
 	} `yaml:"metrics"`
 
 	Log struct {
@@ -77,6 +78,14 @@ type Config struct {
 		Format string `yaml:"format" enum:"text|json" doc:"Form of the log; text on a terminal and json otherwise if empty."`
 	} `yaml:"log"`
 }
+
+// What metrics.listen may be besides an address, and the address that it is
+// unless told otherwise.
+const (
+	MetricsAuto    = "auto"
+	MetricsOff     = "off"
+	MetricsAddress = "127.0.0.1:1281"
+)
 
 // Timeouts is how long each part of serving a request may take.
 type Timeouts struct {

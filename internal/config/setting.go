@@ -182,11 +182,19 @@ var forms = map[string]form{
 	"":          {"a text", anything},
 	"file":      {"the path of a file", anything},
 	"directory": {"the path of a directory", anything},
-	"address":   {"a host and port", func(s string) bool { _, _, err := splitAddress(s); return err == nil }},
+	"address":   {"a host and port", isAddress},
+	"metrics": {"a host and port, auto or off", func(s string) bool {
+		return s == MetricsAuto || s == MetricsOff || isAddress(s)
+	}},
 	"place": {"a host and port", func(s string) bool {
 		host, port, err := splitAddress(s)
 		return err == nil && host != "" && port != 0
 	}},
+}
+
+func isAddress(s string) bool {
+	_, _, err := splitAddress(s)
+	return err == nil
 }
 
 func splitAddress(s string) (host string, port int, err error) {

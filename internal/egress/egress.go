@@ -2,7 +2,8 @@
 // fetches what others publish, such as the keys of a token issuer. Whoever may
 // set such an address could otherwise aim the program at its own network or
 // hang it on a silent server, so the client owns the rules on which addresses
-// may be reached, and bounds time, size and redirects. It imports nothing of
+// may be reached, and bounds time, size and redirects. The one thing that goes
+// another way is traces, to where the operator says. It imports nothing of
 // ours.
 package egress
 

@@ -1,8 +1,12 @@
 // Package metrics is what monitoring sees of a controller, in the form that
-// Prometheus reads. It reads snapshots and must not import rest or api.
+// Prometheus reads. Others tell it what happens, by functions that they are
+// given, and the rest it reads from snapshots when it is asked. Labels are
+// names that the program knows, never ids. It is the only package that knows
+// Prometheus and must not import rest, authn or api.
 package metrics
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -10,86 +14,131 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"netkeep/internal/fault"
 	"netkeep/internal/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
+	"netkeep/internal/state"
+	"netkeep/internal/store"
 )
 
-// Source is where the figures come from.
-type Source struct {
-	Snapshot  func() kind.Reader
-	Inventory func() []pki.Item
-	Now       func() time.Time
+// Metrics is the figures of one controller.
+type Metrics struct {
+	// Registry has all of them.
+	Registry *prometheus.Registry
+
+	now      func() time.Time
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	logins   *prometheus.CounterVec
+	lanes    [2]laneMetrics // by kind.Lane
+	queued   prometheus.Gauge
+	waited   prometheus.Histogram
 }
 
-// Handler serves the figures.
-func Handler(s Source) http.Handler {
-	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &certificates{s})
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+// laneMetrics is what is counted of the commits of one lane.
+type laneMetrics struct {
+	stored, conflicts, failures prometheus.Counter
+	writes, took                prometheus.Observer
 }
 
-// certificates is how long each certificate and signer is good for.
-type certificates struct{ Source }
-
+// The bounds of histograms: of requests and commits in seconds, of waits for a
+// processor in seconds, of writes that share a commit.
 var (
-	daysLeft = prometheus.NewDesc("netkeep_certificate_remaining",
-		"Days until a certificate of the controller, a registered CA or an external JWT signer expires.",
-		[]string{"kind", "name"}, nil)
-	expiring = prometheus.NewDesc("netkeep_client_certificates_expiring",
-		"Client certificates in use that expire within so many days; zero days are those that have expired.",
-		[]string{"days"}, nil)
+	durations = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}
+	waits     = []float64{.001, .01, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	sizes     = []float64{1, 2, 4, 8, 16, 32, 64}
 )
 
-// Describe is for [prometheus.Collector].
-func (c *certificates) Describe(ch chan<- *prometheus.Desc) {
-	ch <- daysLeft
-	ch <- expiring
+// laneNames are the lanes in labels.
+var laneNames = [2]string{kind.Model: "model", kind.Session: "session"}
+
+// New returns figures that are all zero.
+func New(now func() time.Time) *Metrics {
+	m := &Metrics{
+		Registry: prometheus.NewRegistry(), now: now,
+		requests: counters("netkeep_requests_total", "Requests by API, operation and class of status.", "api", "operation", "status"),
+		duration: histograms("netkeep_request_duration_seconds", "How long requests took, by API and operation.", durations, "api", "operation"),
+		logins:   counters("netkeep_logins_total", "Attempts to authenticate by method and outcome: success, denied, or error if it could not be told.", "method", "outcome"),
+		queued: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "netkeep_password_hash_queue_length", Help: "Passwords that wait for their turn to be hashed.",
+		}),
+		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "netkeep_password_hash_wait_seconds", Help: "How long passwords waited for their turn to be hashed.", Buckets: waits,
+		}),
+	}
+	m.Registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.requests, m.duration, m.logins, m.queued, m.waited,
+	)
+	m.addLanes()
+	return m
 }
 
-// Collect is for [prometheus.Collector].
-func (c *certificates) Collect(ch chan<- prometheus.Metric) {
-	now := c.Now()
-	show := func(kind, name string, until time.Time) {
-		ch <- prometheus.MustNewConstMetric(daysLeft, prometheus.GaugeValue, until.Sub(now).Hours()/24, kind, name)
-	}
-	for _, item := range c.Inventory() {
-		show("controller", item.Name, item.NotAfter)
-	}
-	snap := c.Snapshot()
-	for ca := range model.CAs.All(snap) {
-		if cert, err := ca.Certificate(); err == nil {
-			show("ca", ca.Name, cert.NotAfter)
+// addLanes adds what is counted of commits.
+func (m *Metrics) addLanes() {
+	stored := counters("netkeep_commits_total", "Commits that the store took, by lane.", "lane")
+	conflicts := counters("netkeep_commit_conflicts_total", "Commits that lost to another controller and were tried again, by lane.", "lane")
+	failures := counters("netkeep_commit_failures_total", "Commits that the store did not take or did not answer, by lane.", "lane")
+	writes := histograms("netkeep_commit_writes", "How many writes shared a commit, by lane.", sizes, "lane")
+	took := histograms("netkeep_commit_duration_seconds", "How long the store took for a commit, by lane.", durations, "lane")
+	m.Registry.MustRegister(stored, conflicts, failures, writes, took)
+	for lane, name := range laneNames {
+		m.lanes[lane] = laneMetrics{
+			stored: stored.WithLabelValues(name), conflicts: conflicts.WithLabelValues(name), failures: failures.WithLabelValues(name),
+			writes: writes.WithLabelValues(name), took: took.WithLabelValues(name),
 		}
 	}
-	for s := range model.ExtJWTSigners.All(snap) {
-		if !s.NotAfter.IsZero() {
-			show("signer", s.Name, s.NotAfter)
-		}
-	}
-	c.collectClients(ch, snap, now)
 }
 
-// horizons are the days that client certificates are counted for. One series
-// for each certificate would be more than monitoring can bear.
-var horizons = []struct {
-	days  int
-	label string
-}{{0, "0"}, {7, "7"}, {30, "30"}, {90, "90"}}
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
 
-func (c *certificates) collectClients(ch chan<- prometheus.Metric, snap kind.Reader, now time.Time) {
-	counts := make([]float64, len(horizons))
-	for a := range model.Authenticators.All(snap) {
-		if a.NotAfter.IsZero() {
-			continue
-		}
-		for i, h := range horizons {
-			if a.NotAfter.Before(now.AddDate(0, 0, h.days)) {
-				counts[i]++
-			}
+func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// Handler answers scrapes.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})
+}
+
+// Stored counts an attempt to write to the store. It is for [state.Options].
+func (m *Metrics) Stored(s state.Stored) {
+	lane := &m.lanes[s.Lane]
+	switch {
+	case s.Err == nil:
+		lane.stored.Inc()
+		lane.writes.Observe(float64(s.Writes))
+	case errors.Is(s.Err, store.ErrConflict):
+		lane.conflicts.Inc()
+	default:
+		lane.failures.Inc()
+	}
+	lane.took.Observe(s.Took.Seconds())
+}
+
+// Login counts an attempt to authenticate; err is nil if it succeeded. method
+// must be one of few.
+func (m *Metrics) Login(method string, err error) {
+	outcome := "success"
+	if err != nil {
+		switch fault.CodeOf(err) {
+		case fault.CodeUnavailable, fault.CodeTimeout, fault.CodeUnhandled:
+			outcome = "error"
+		default:
+			outcome = "denied"
 		}
 	}
-	for i, h := range horizons {
-		ch <- prometheus.MustNewConstMetric(expiring, prometheus.GaugeValue, counts[i], h.label)
+	m.logins.WithLabelValues(method, outcome).Inc()
+}
+
+// Hashing counts a password that waits for its turn to be hashed, until over
+// is called.
+func (m *Metrics) Hashing() (over func()) {
+	start := m.now()
+	m.queued.Inc()
+	return func() {
+		m.queued.Dec()
+		m.waited.Observe(m.now().Sub(start).Seconds())
 	}
 }

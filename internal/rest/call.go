@@ -37,6 +37,8 @@ type Call struct {
 	op     *operation
 	params []string
 	status int
+	bytes  int              // of the answer's body
+	traced func(status int) // to be called in the end; nil if nobody asked
 
 	retryAfter time.Duration // with a refusal for now; a second if not set
 }
@@ -176,6 +178,6 @@ func (c *Call) write(status int, contentType string, body []byte) {
 	c.status = status
 	c.w.WriteHeader(status)
 	if c.Request.Method != http.MethodHead {
-		_, _ = c.w.Write(body)
+		c.bytes, _ = c.w.Write(body)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -26,7 +27,6 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 	start := time.Now()
 	c := &Call{Request: r, State: a.State, ID: state.NewID(), bodies: a.Bodies, w: w, status: http.StatusOK}
 	c.Log = a.Log.With("request", c.ID)
-	name := "unknown"
 	defer func() {
 		if p := recover(); p != nil {
 			a.recovered(c, p)
@@ -34,8 +34,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 		for _, release := range c.release {
 			release()
 		}
-		a.Log.Info("request", "request", c.ID, "api", a.Name, "operation", name, "by", c.By(),
-			"status", c.status, "took", time.Since(start))
+		a.answered(c, time.Since(start))
 	}()
 	cors(w.Header(), r)
 	if r.Method == http.MethodOptions {
@@ -51,9 +50,12 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 		c.fail(fault.New(fault.CodeMethod, fmt.Sprintf("this path does not answer %s", r.Method)))
 		return
 	}
-	name, c.op, c.params = op.Name, op, params
+	c.op, c.params = op, params
 	ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
 	defer cancel()
+	if a.Trace != nil {
+		ctx, c.traced = a.Trace(r.WithContext(ctx), op.Op)
+	}
 	c.Request = r.WithContext(ctx)
 	c.Request.Body = http.MaxBytesReader(w, r.Body, op.MaxBody)
 	if !a.Requests.Take() {
@@ -77,6 +79,23 @@ func (a *API) wait(op *operation, r *http.Request) time.Duration {
 		return 0
 	}
 	return a.Admit(&op.Op, r)
+}
+
+// answered tells of a request that is over.
+func (a *API) answered(c *Call, took time.Duration) {
+	name := Unknown
+	if c.op != nil {
+		name = c.op.Name
+	}
+	if c.traced != nil {
+		c.traced(c.status)
+	}
+	if a.Answered != nil {
+		a.Answered(name, c.status, took)
+	}
+	a.Log.LogAttrs(context.Background(), slog.LevelInfo, "request",
+		slog.String("request", c.ID), slog.String("api", a.Name), slog.String("operation", name), slog.String("by", c.By()),
+		slog.Int("status", c.status), slog.Int("bytes", c.bytes), slog.Duration("took", took))
 }
 
 // call runs the operation for a caller that may use it.

@@ -5,6 +5,7 @@
 package rest
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"mime"
@@ -98,6 +99,13 @@ type API struct {
 	// Admit returns how long a client must wait before it may call a guarded
 	// operation; 0 if it may now.
 	Admit func(op *Op, r *http.Request) time.Duration
+	// Answered, if set, is told of every request: the name of its operation,
+	// Unknown if it has none, and how it ended.
+	Answered func(operation string, status int, took time.Duration)
+	// Trace, if set, is told of every request that has an operation before it
+	// is worked on. It returns the context to work in and what to call with the
+	// status in the end.
+	Trace func(r *http.Request, op Op) (context.Context, func(status int))
 
 	ops     []*operation
 	routes  node
@@ -113,6 +121,9 @@ type operation struct {
 	data   kind.Schema // schema of the answer's data; nil for a bare body
 	list   bool
 }
+
+// Unknown stands for the operation of a request that has none.
+const Unknown = "unknown"
 
 // None is the input of an operation that reads no body.
 type None struct{}

@@ -13,6 +13,7 @@ import (
 	"netkeep/internal/config"
 	"netkeep/internal/edge"
 	"netkeep/internal/kind"
+	"netkeep/internal/metrics"
 	"netkeep/internal/model"
 	"netkeep/internal/posture"
 	"netkeep/internal/session"
@@ -36,12 +37,12 @@ func (d *discard) Write(p []byte) (int, error) { d.bytes += len(p); return len(p
 func network(b *testing.B, visible int) (http.Handler, string) {
 	b.Helper()
 	memory := storetest.NewMemory()
-	s := &Server{routers: edge.None{}}
+	s := &Server{routers: edge.None{}, figures: metrics.New(time.Now)}
 	log := slog.New(slog.DiscardHandler)
 	s.access = &session.Sessions{
 		Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &s.changes, Key: []byte("sessions"), Now: time.Now, Log: log,
 	}
-	st, err := state.Open(b.Context(), memory, model.All, state.Options{Applied: s.applied})
+	st, err := state.Open(b.Context(), memory, model.All, state.Options{Applied: s.applied, Stored: s.stored})
 	if err != nil {
 		b.Fatal(err)
 	}

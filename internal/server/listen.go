@@ -85,7 +85,7 @@ func (s *Server) answer(h *router) {
 }
 
 func (s *Server) answerOn(l net.Listener, h http.Handler) {
-	srv := s.newHTTP(h)
+	srv := s.newHTTP(s.checks().Wrap(h))
 	s.http = append(s.http, srv)
 	secured := s.connections.Listener(tls.NewListener(l, s.served.TLSConfig()))
 	s.jobs.Go(func() {

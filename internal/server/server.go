@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"netkeep/internal/access"
@@ -25,6 +26,7 @@ import (
 	"netkeep/internal/egress"
 	"netkeep/internal/enroll"
 	"netkeep/internal/limit"
+	"netkeep/internal/metrics"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
 	"netkeep/internal/posture"
@@ -33,6 +35,7 @@ import (
 	"netkeep/internal/state"
 	"netkeep/internal/store"
 	"netkeep/internal/store/etcdstore"
+	"netkeep/internal/trace"
 )
 
 // sweepEvery is how often sessions are removed that are over.
@@ -65,6 +68,8 @@ type Server struct {
 	// its own.
 	management net.Listener
 	metrics    net.Addr
+	figures    *metrics.Metrics
+	tracer     *trace.Tracer // nil for none
 	// connections are those of all listeners.
 	connections limit.Connections
 	http        []*http.Server
@@ -74,13 +79,15 @@ type Server struct {
 	stop   context.CancelFunc
 	jobs   sync.WaitGroup
 	failed chan error
+
+	storeDown atomic.Bool // by the last probe
 }
 
 // Start opens everything and begins to serve. When it returns nil the
 // controller answers requests.
 func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *slog.Logger) (_ *Server, err error) {
 	s := &Server{
-		cfg: cfg, log: log, routers: routers, failed: make(chan error, 1),
+		cfg: cfg, log: log, routers: routers, figures: metrics.New(time.Now), failed: make(chan error, 1),
 		connections: limit.Connections{Max: cfg.Limits.Connections, Now: time.Now},
 	}
 	defer func() {
@@ -91,6 +98,9 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 	// The ports first: a taken one is the commonest mistake, and a controller
 	// that cannot serve should not touch anything.
 	if err = s.listen(); err != nil {
+		return nil, err
+	}
+	if err = s.openTracer(ctx); err != nil {
 		return nil, err
 	}
 	if s.dir, err = openDir(cfg.Data); err != nil {
@@ -107,11 +117,12 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 	s.access = &session.Sessions{
 		Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &s.changes, Now: time.Now, Log: log,
 	}
-	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Applied: s.applied}); err != nil {
+	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Applied: s.applied, Stored: s.stored}); err != nil {
 		return nil, err
 	}
 	s.onClose(func() error { s.state.Close(); return nil })
 	hasher := authn.NewHasher()
+	hasher.Queued = s.figures.Hashing
 	if err = s.prepare(ctx, hasher); err != nil {
 		return nil, err
 	}
@@ -189,7 +200,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Key: s.servedKey},
-		Access: s.access, Routers: s.routers, Integrity: scanner, Snapshots: snapshots,
+		Access: s.access, Routers: s.routers, Integrity: scanner, Snapshots: snapshots, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
 	})
@@ -225,6 +236,7 @@ func (s *Server) newRouter(svc *api.Service) (*router, error) {
 		if err := svc.Specs.Add(a, svc.Started); err != nil {
 			return nil, err
 		}
+		s.watch(a)
 	}
 	return h, nil
 }
@@ -256,7 +268,7 @@ func (s *Server) watchStore(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if _, _, err := s.store.Get(ctx, "-"); errors.Is(err, etcdstore.ErrFailed) {
+			if err := s.probeStore(ctx); errors.Is(err, etcdstore.ErrFailed) {
 				s.fail(fmt.Errorf("the store stopped: %w", err))
 				return
 			}

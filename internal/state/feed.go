@@ -14,6 +14,8 @@ const (
 	feedFailures = 3
 	maxPause     = 5 * time.Second
 	reloadPause  = time.Second
+	// feedLasts is how long a feed must hold to count as whole again.
+	feedLasts = time.Second
 )
 
 // delivery is what the feed hands to the owner: a batch, or the wish to load
@@ -29,14 +31,19 @@ var errBroken = errors.New("state: the feed skipped something")
 // history is gone it asks for a load and goes on from there.
 func (s *State) follow(ctx context.Context, rev store.Rev) {
 	for failures := 0; ; {
+		// A quiet feed shows by nothing that it works but by lasting.
+		lasts := time.AfterFunc(feedLasts, s.brokenOff.end)
 		err := s.store.Follow(ctx, rev, func(b store.Batch) error {
 			failures, rev = 0, b.Rev
+			s.brokenOff.end()
 			return s.hand(ctx, delivery{batch: b})
 		})
+		lasts.Stop()
 		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
 			return
 		}
 		failures++
+		s.brokenOff.begin(s.opt.Now())
 		s.opt.Logger.Warn("following the store was interrupted", "rev", rev, "error", err)
 		select {
 		case <-time.After(min(maxPause, 10*time.Millisecond<<min(failures, 16))):
@@ -92,6 +99,7 @@ func (s *State) reload(ctx context.Context) {
 	if err := s.load(ctx); err != nil && ctx.Err() == nil {
 		s.opt.Logger.Error("loading the store again failed", "error", err)
 		s.retry = time.After(reloadPause)
+		s.unloaded.begin(s.opt.Now())
 	}
 }
 
@@ -103,7 +111,7 @@ func (s *State) apply(b store.Batch) error {
 	cur := s.Snapshot()
 	switch {
 	case b.Head != nil && b.Rev <= cur.head: // committed here
-		s.fed = b.Rev
+		s.arrived(b.Rev)
 		return nil
 	case b.Head != nil && (b.Head.Prev != cur.head || b.Head.Ops != len(b.Ops)):
 		s.opt.Logger.Warn("the feed is not continuous", "rev", b.Rev, "have", cur.head, "prev", b.Head.Prev)
@@ -123,7 +131,7 @@ func (s *State) apply(b store.Batch) error {
 	if b.Head != nil {
 		w.head, w.Time = b.Rev, b.Head.Time
 	}
-	s.fed = b.Rev
+	s.arrived(b.Rev)
 	s.publish(w.Snapshot, changed)
 	return nil
 }

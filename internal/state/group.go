@@ -100,21 +100,14 @@ func (s *State) commit(ctx context.Context, lane kind.Lane, g *group) error {
 	// Once begun it is not given up: its answer says what memory must be.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
-	next := g.draft
-	var rev store.Rev
-	var err error
-	if lane == kind.Model {
-		head := store.Head{Time: g.now, Author: strings.Join(g.by, ",")}
-		if rev, err = s.store.Commit(ctx, g.base.head, head, g.ops()); err == nil {
-			next.head, next.Time = rev, g.now
-		}
-	} else {
-		rev, err = s.store.Put(ctx, g.ops())
-	}
+	rev, err := s.put(ctx, lane, g)
 	if err != nil {
 		return err
 	}
-	next.Rev = rev
+	next := g.draft
+	if next.Rev = rev; lane == kind.Model {
+		next.head, next.Time = rev, g.now
+	}
 	changed := make([]Ref, 0, g.count)
 	for c := range g.effective() {
 		changed = append(changed, Ref{c.def, c.id})
@@ -126,5 +119,19 @@ func (s *State) commit(ctx context.Context, lane kind.Lane, g *group) error {
 		}
 	}
 	s.publish(next, changed)
+	s.await(rev)
 	return nil
+}
+
+// put writes the group to the store, and says so.
+func (s *State) put(ctx context.Context, lane kind.Lane, g *group) (rev store.Rev, err error) {
+	start := time.Now()
+	if lane == kind.Model {
+		head := store.Head{Time: g.now, Author: strings.Join(g.by, ",")}
+		rev, err = s.store.Commit(ctx, g.base.head, head, g.ops())
+	} else {
+		rev, err = s.store.Put(ctx, g.ops())
+	}
+	s.opt.Stored(Stored{Lane: lane, Writes: len(g.answers), Start: start, Took: time.Since(start), Err: err, group: g})
+	return rev, err
 }

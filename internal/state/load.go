@@ -47,6 +47,8 @@ func (s *State) load(ctx context.Context) error {
 	}
 	next.Rev, next.head, next.Time = mark.Rev, mark.Head, mark.Time
 	s.fed, s.retry = mark.Rev, nil
+	s.unloaded.end()
+	s.unrepeated.end()
 	clear(s.ahead)
 	s.current.Store(next)
 	s.opt.Applied(nil, next, nil)

@@ -31,6 +31,9 @@ type Options struct {
 	// has yet to be answered. It must be quick and must not write: it runs on
 	// the goroutine that all writes wait for.
 	Applied func(before, after *Snapshot, changed []Ref)
+	// Stored, if set, is told of every attempt to write to the store, under the
+	// same rules.
+	Stored func(Stored)
 	// Frozen makes every write check that nobody wrote to shared records. It
 	// costs an encoding per record and is for tests.
 	Frozen bool
@@ -52,6 +55,12 @@ type State struct {
 	loaded []chan<- store.Rev   // to be told of the next load
 	retry  <-chan time.Time     // when to try a failed load again
 	alien  map[string]bool      // unknown kinds that were reported
+
+	awaited store.Rev // the last write of our own that the feed has to repeat
+
+	unrepeated stretch // that the feed lacks a write of our own
+	brokenOff  stretch // that there is no feed
+	unloaded   stretch // that a load was due and failed
 
 	life    context.Context // ends with Close
 	stop    context.CancelFunc
@@ -75,6 +84,9 @@ func Open(ctx context.Context, st store.Store, set *kind.Set, opt Options) (*Sta
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now
+	}
+	if opt.Stored == nil {
+		opt.Stored = func(Stored) {}
 	}
 	if opt.Applied == nil {
 		opt.Applied = func(_, _ *Snapshot, _ []Ref) {}

@@ -6,9 +6,7 @@ package auth_test
 
 import (
 	"flag"
-	"fmt"
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
@@ -27,39 +25,7 @@ var update = flag.Bool("update", false, "rewrite the list of who may call what")
 // of their own.
 var shared *servertest.Server
 
-// spoken is all that was said to and by the shared controller.
-var spoken ledger
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) (code int) {
-	dir, err := os.MkdirTemp("", "netkeep-auth")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if shared, err = servertest.Open(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	shared.Watch = spoken.note
-	defer func() {
-		if err := shared.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	code = m.Run()
-	for _, leak := range spoken.leaks(shared) {
-		fmt.Fprintln(os.Stderr, "FAIL: a secret got out:", leak)
-		code = 1
-	}
-	return code
-}
+func TestMain(m *testing.M) { servertest.Main(m, &shared) }
 
 // The ways to authenticate.
 const (

@@ -73,6 +73,7 @@ func (h holder) send(method, path, contentType, accept string, body []byte) repl
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	shared.Heard(req, body, &servertest.Answer{Status: resp.StatusCode, Header: resp.Header, Raw: raw})
 	return reply{h.t, resp.StatusCode, resp.Header, raw}
 }
 

@@ -70,7 +70,7 @@ type settings struct {
 func launch(t *testing.T, s settings) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.Command(binary, s.args...), started: time.Now(), ended: make(chan struct{})}
-	p.cmd.Env = append([]string{"HOME=" + os.TempDir()}, s.env...)
+	p.cmd.Env = append([]string{"HOME=" + os.TempDir(), "NETKEEP_METRICS_LISTEN=off"}, s.env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

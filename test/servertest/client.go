@@ -140,9 +140,7 @@ func (c *Client) Do(method, path string, body any) *Answer {
 		return a
 	}
 	c.judge(req, data, a)
-	if c.server.Watch != nil {
-		c.server.Watch(req, data, a)
-	}
+	c.server.ledger.note(req, data, a)
 	return a
 }
 

@@ -39,14 +39,13 @@ type Server struct {
 	URL    string // https, host and port
 	// Routers is the connections of routers; none at first.
 	Routers *Routers
-	// Watch sees every request that a Client sends, with its body and answer,
-	// if it is set. Several may call it at a time.
-	Watch func(req *http.Request, body []byte, a *Answer)
 
 	roots *x509.CertPool
 	http  *http.Client
 	specs specs
 	log   *journal
+	// ledger is all that was said to and by the controller.
+	ledger ledger
 
 	login sync.Once
 	token string // the admin's
@@ -74,6 +73,7 @@ func Open(dir string, change ...func(*config.Config)) (*Server, error) {
 	cfg := config.Default()
 	cfg.Data = filepath.Join(dir, "data")
 	cfg.Listen = "127.0.0.1:0"
+	cfg.Metrics.Listen = "127.0.0.1:0"
 	cfg.Admin.Username, cfg.Admin.Password = Username, Password
 	for _, f := range change {
 		f(&cfg)
@@ -127,7 +127,8 @@ func newHTTP(config *tls.Config) *http.Client {
 // TLS returns a client's configuration that trusts the controller's CA.
 func (s *Server) TLS() *tls.Config { return &tls.Config{RootCAs: s.roots} }
 
-// Close stops the controller. What it logged as an error is returned as one.
+// Close stops the controller. What it logged as an error is returned as one,
+// as are secrets that it logged or told to others.
 func (s *Server) Close() error {
 	s.http.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
@@ -135,6 +136,9 @@ func (s *Server) Close() error {
 	err := s.Stop(ctx)
 	for _, line := range s.log.errors() {
 		err = errors.Join(err, fmt.Errorf("the controller logged: %s", line))
+	}
+	for _, leak := range s.ledger.leaks(s) {
+		err = errors.Join(err, fmt.Errorf("a secret got out: %s", leak))
 	}
 	return err
 }

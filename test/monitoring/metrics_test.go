@@ -1,0 +1,161 @@
+package monitoring_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"netkeep/internal/config"
+	"netkeep/internal/edge"
+	"netkeep/internal/server"
+	"netkeep/test/servertest"
+)
+
+// TestHealth asks both listeners, anonymously.
+func TestHealth(t *testing.T) {
+	s := servertest.Start(t)
+	for _, base := range []string{s.URL, beside(s, "")} {
+		if status, text := get(t, s, base+"/health/live"); status != http.StatusOK || text != `{"status":"ok","checks":[]}` {
+			t.Errorf("%s: live is %d: %s", base, status, text)
+		}
+		const ready = `{"status":"ok","checks":[{"name":"store","ok":true},{"name":"memory","ok":true},{"name":"certificate","ok":true}]}`
+		if status, text := get(t, s, base+"/health/ready"); status != http.StatusOK || text != ready {
+			t.Errorf("%s: ready is %d: %s", base, status, text)
+		}
+	}
+	for line := range strings.Lines(strings.Join(s.Log(), "\n")) {
+		if strings.Contains(line, "/health") {
+			t.Errorf("a probe is logged: %s", line)
+		}
+	}
+}
+
+// TestMetrics makes requests of known numbers and finds them counted.
+func TestMetrics(t *testing.T) {
+	s := servertest.Start(t)
+	before := scrape(t, s)
+	admin := s.Admin(t) // logs in
+	for i := range 3 {
+		admin.Post("config-types", M{"name": fmt.Sprint("type-", i), "schema": M{}}).Want(http.StatusCreated)
+	}
+	admin.Post("config-types", M{}).Fails(http.StatusBadRequest, "COULD_NOT_VALIDATE", "name")
+	admin.Get("nothing-here").Want(http.StatusNotFound)
+	nobody := s.Nobody(t)
+	nobody.Post("authenticate?method=password", M{"username": servertest.Username, "password": "wrong"}).Want(http.StatusUnauthorized)
+	nobody.Post("authenticate?method=magic", M{}).Want(http.StatusBadRequest)
+	nobody.Get("/version").Want(http.StatusOK)
+	var after map[string]float64
+	servertest.Eventually(t, soon, "the last request being counted", func() bool {
+		after = scrape(t, s)
+		return after[`netkeep_requests_total{api="edge-client",operation="listVersion",status="2xx"}`] > 0
+	})
+	for series, want := range map[string]float64{
+		`netkeep_requests_total{api="edge-management",operation="createConfigType",status="2xx"}`:    3,
+		`netkeep_requests_total{api="edge-management",operation="createConfigType",status="4xx"}`:    1,
+		`netkeep_request_duration_seconds_count{api="edge-management",operation="createConfigType"}`: 4,
+		`netkeep_requests_total{api="edge-management",operation="unknown",status="4xx"}`:             1,
+		`netkeep_requests_total{api="edge-management",operation="authenticate",status="2xx"}`:        1,
+		`netkeep_requests_total{api="edge-client",operation="listVersion",status="2xx"}`:             1,
+		`netkeep_logins_total{method="password",outcome="success"}`:                                  1,
+		`netkeep_logins_total{method="password",outcome="denied"}`:                                   1,
+		`netkeep_commits_total{lane="model"}`:                                                        3,
+		`netkeep_commits_total{lane="session"}`:                                                      1,
+		`netkeep_commit_writes_sum{lane="model"}`:                                                    3,
+		`netkeep_commit_duration_seconds_count{lane="model"}`:                                        3,
+		`netkeep_commit_conflicts_total{lane="model"}`:                                               0,
+		`netkeep_commit_failures_total{lane="model"}`:                                                0,
+		`netkeep_api_sessions`:                      1,
+		`netkeep_sessions`:                          0,
+		`netkeep_password_hash_wait_seconds_count`:  2,
+		`netkeep_password_hash_queue_length`:        0,
+		`netkeep_commit_queue_length{lane="model"}`: 0,
+	} {
+		if got := after[series] - before[series]; got != want {
+			t.Errorf("%s grew by %v, want %v", series, got, want)
+		}
+	}
+	if after["netkeep_ready"] != 1 || after["go_goroutines"] == 0 || after["process_open_fds"] == 0 {
+		t.Errorf("ready %v, %v goroutines, %v files", after["netkeep_ready"], after["go_goroutines"], after["process_open_fds"])
+	}
+	for series := range after {
+		if strings.Contains(series, "magic") {
+			t.Errorf("a client made up the label in %s", series)
+		}
+	}
+}
+
+// TestFeedLag is over soon after a write.
+func TestFeedLag(t *testing.T) {
+	s := servertest.Start(t)
+	s.Admin(t).Post("config-types", M{"name": "x", "schema": M{}}).Want(http.StatusCreated)
+	servertest.Eventually(t, soon, "the feed repeating a write", func() bool { return scrape(t, s)["netkeep_feed_lag_seconds"] == 0 })
+}
+
+func TestProfiles(t *testing.T) {
+	without := servertest.Start(t)
+	with := servertest.Start(t, func(c *config.Config) { c.Metrics.Pprof = true })
+	for s, want := range map[*servertest.Server]int{without: http.StatusNotFound, with: http.StatusOK} {
+		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/symbol"} {
+			if status, _ := get(t, s, beside(s, path)); status != want {
+				t.Errorf("%s: status %d, want %d", path, status, want)
+			}
+		}
+		if status, _ := get(t, s, s.URL+"/debug/pprof/"); status != http.StatusNotFound {
+			t.Errorf("the API's address answers with status %d", status)
+		}
+	}
+	_, err := servertest.Open(t.TempDir(), func(c *config.Config) { c.Metrics.Pprof, c.Metrics.Listen = true, "0.0.0.0:0" })
+	if err == nil || !strings.Contains(err.Error(), "metrics.pprof needs metrics.listen to be a loopback address") {
+		t.Errorf("profiles on every address: %v", err)
+	}
+}
+
+// TestNoMetrics turns them off.
+func TestNoMetrics(t *testing.T) {
+	s := servertest.Start(t, func(c *config.Config) { c.Metrics.Listen = config.MetricsOff })
+	if at := s.Metrics(); at != nil {
+		t.Errorf("metrics are at %s", at)
+	}
+	s.Nobody(t).Get("/version").Want(http.StatusOK)
+}
+
+// TestTakenAddress has another process on the address. One that was asked for
+// must be had, and the usual one need not.
+func TestTakenAddress(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	taken := other.Addr().String()
+	_, err = servertest.Open(t.TempDir(), func(c *config.Config) { c.Metrics.Listen = taken })
+	if want := "listen on " + taken + " for metrics: bind: address already in use; choose another address with --metrics-listen"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("asked for: %v, want %s", err, want)
+	}
+	usual, err := net.Listen("tcp", config.MetricsAddress)
+	if err == nil { // if not, another program has it, which does as well
+		defer usual.Close()
+	}
+	cfg := config.Default()
+	cfg.Data, cfg.Listen, cfg.Admin.Password = t.TempDir(), "127.0.0.1:0", servertest.Password
+	var log bytes.Buffer
+	s, err := server.Start(t.Context(), cfg, edge.None{}, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatalf("the usual address: %v", err)
+	}
+	defer func() {
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "address=127.0.0.1:1281") {
+			t.Errorf("%d warnings in:\n%s", n, log.String())
+		}
+	}()
+	if s.Metrics() != nil {
+		t.Errorf("metrics are at %s", s.Metrics())
+	}
+}
