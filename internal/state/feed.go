@@ -43,7 +43,7 @@ func (s *State) follow(ctx context.Context, rev store.Rev) {
 			return
 		}
 		failures++
-		s.brokenOff.begin(s.opt.Now())
+		s.brokenOff.begin(time.Now())
 		s.opt.Logger.Warn("following the store was interrupted", "rev", rev, "error", err)
 		select {
 		case <-time.After(min(maxPause, 10*time.Millisecond<<min(failures, 16))):
@@ -99,7 +99,7 @@ func (s *State) reload(ctx context.Context) {
 	if err := s.load(ctx); err != nil && ctx.Err() == nil {
 		s.opt.Logger.Error("loading the store again failed", "error", err)
 		s.retry = time.After(reloadPause)
-		s.unloaded.begin(s.opt.Now())
+		s.unloaded.begin(time.Now())
 	}
 }
 

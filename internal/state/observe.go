@@ -39,7 +39,7 @@ func (s *State) Waiting(lane kind.Lane) int { return len(s.queues[lane]) }
 // write of our own that the feed has yet to repeat, a feed that broke off, or
 // a load that failed. It is 0 while none of these is so.
 func (s *State) Lag() time.Duration {
-	now := s.opt.Now()
+	now := time.Now()
 	return max(s.unrepeated.lasted(now), s.brokenOff.lasted(now), s.unloaded.lasted(now))
 }
 
@@ -63,7 +63,7 @@ func (s *stretch) lasted(now time.Time) time.Duration {
 // await notes a write of our own that the feed has to repeat.
 func (s *State) await(rev store.Rev) {
 	s.awaited = rev
-	s.unrepeated.begin(s.opt.Now())
+	s.unrepeated.begin(time.Now())
 }
 
 // arrived notes how far the feed has come. Of several writes that it has to
@@ -73,6 +73,6 @@ func (s *State) arrived(rev store.Rev) {
 	s.fed = rev
 	s.unrepeated.end()
 	if s.awaited > rev {
-		s.unrepeated.begin(s.opt.Now())
+		s.unrepeated.begin(time.Now())
 	}
 }

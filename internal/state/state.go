@@ -24,7 +24,8 @@ import (
 // Options of a State. The zero value is usable.
 type Options struct {
 	Logger *slog.Logger
-	Now    func() time.Time
+	// Now gives commits their times. It is called while somebody writes.
+	Now func() time.Time
 	// Applied is told of every change of memory, in order: what it was, what
 	// it is, and every record that differs. before is nil after a load, when
 	// anything may differ. The snapshot is public by then, and whoever wrote

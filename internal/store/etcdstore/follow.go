@@ -91,10 +91,13 @@ func (s *Store) watch(ctx context.Context, f *feed, fn func(store.Batch) error) 
 			}
 		}
 	}
-	if ctx.Err() == nil {
-		return errors.New("etcd: follow: the watch ended")
+	switch ended := context.Cause(s.reading); {
+	case ctx.Err() != nil:
+		return explain(ctx, "follow", ctx.Err())
+	case ended != nil: // which ctx hears of a moment later
+		return ended
 	}
-	return explain(ctx, "follow", ctx.Err())
+	return errors.New("etcd: follow: the watch ended")
 }
 
 // feed makes batches of events and accepts no gap.
