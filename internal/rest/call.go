@@ -146,6 +146,13 @@ func (c *Call) read() ([]byte, error) {
 	return nil, fault.Wrap(fault.CodeBody, err)
 }
 
+// letGo gives back what the request holds.
+func (c *Call) letGo() {
+	for _, release := range c.release {
+		release()
+	}
+}
+
 // errBusy says that there is more to do than can be done.
 var errBusy = fault.New(fault.CodeUnavailable, "the controller is busy; try again")
 

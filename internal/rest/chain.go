@@ -27,12 +27,10 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 	start := time.Now()
 	c := &Call{Request: r, State: a.State, ID: state.NewID(), bodies: a.Bodies, w: w, status: http.StatusOK}
 	c.Log = a.Log.With("request", c.ID)
+	defer c.letGo()
 	defer func() {
 		if p := recover(); p != nil {
 			a.recovered(c, p)
-		}
-		for _, release := range c.release {
-			release()
 		}
 		a.answered(c, time.Since(start))
 	}()
