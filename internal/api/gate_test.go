@@ -120,3 +120,42 @@ func TestBearer(t *testing.T) {
 		}
 	}
 }
+
+// TestBusy has no room for another request, and none for a body.
+func TestBusy(t *testing.T) {
+	a, token := gated(t)
+	rest.Handle(a, rest.Op{Method: http.MethodPost, Path: "/", Name: "y", Tag: "x", Doc: "Y.", Auth: rest.Partial, MaxBody: 1 << 20},
+		func(*rest.Call, rest.Raw) (rest.Empty, error) { return rest.Empty{}, nil })
+	send := func(method string, body int) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "/", strings.NewReader(strings.Repeat(" ", body)))
+		r.Header.Set("net-session", token)
+		w := httptest.NewRecorder()
+		a.Serve(w, r, "/")
+		return w
+	}
+	refused := func(what string, w *httptest.ResponseRecorder) {
+		t.Helper()
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
+			t.Errorf("%s: status %d, Retry-After %q", what, w.Code, w.Header().Get("Retry-After"))
+		}
+	}
+	served := func(what string, w *httptest.ResponseRecorder) {
+		t.Helper()
+		if w.Code != http.StatusOK {
+			t.Errorf("%s: status %d: %s", what, w.Code, w.Body)
+		}
+	}
+	a.Bodies = &limit.Memory{Bytes: 16 << 10}
+	refused("more than fits", send(http.MethodPost, 20<<10))
+	for range 10 { // each gives back what it held
+		served("what fits", send(http.MethodPost, 10<<10))
+	}
+	a.Requests = &limit.Slots{Max: 1}
+	for range 3 {
+		served("one at a time", send(http.MethodGet, 0))
+	}
+	if !a.Requests.Take() {
+		t.Fatal("a request has not given its slot back")
+	}
+	refused("one too many", send(http.MethodGet, 0))
+}

@@ -28,6 +28,15 @@ func settings(cmd *cobra.Command, env Env) func() (config.Config, config.Origins
 	}
 }
 
+// checked loads settings that a controller can run with.
+func checked(load func() (config.Config, config.Origins, error)) (config.Config, error) {
+	cfg, _, err := load()
+	if err == nil {
+		err = cfg.Check()
+	}
+	return cfg, err
+}
+
 func configCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
@@ -52,8 +61,8 @@ func configPrintCommand(env Env) *cobra.Command {
 			return err
 		}
 		// A check reads the password file; what is printed names it only.
-		checked := cfg
-		if err := checked.Check(); err != nil {
+		whole := cfg
+		if err := whole.Check(); err != nil {
 			return err
 		}
 		return cfg.Print(cmd.OutOrStdout(), from)
@@ -69,14 +78,10 @@ func configCheckCommand(env Env) *cobra.Command {
 	}
 	load := settings(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, _, err := load()
-		if err != nil {
+		if _, err := checked(load); err != nil {
 			return err
 		}
-		if err := cfg.Check(); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), "The settings are right.")
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "The settings are right.")
 		return err
 	}
 	return cmd

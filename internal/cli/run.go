@@ -38,11 +38,8 @@ func runCommand(env Env) *cobra.Command {
 	}
 	load := settings(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, _, err := load()
+		cfg, err := checked(load)
 		if err != nil {
-			return err
-		}
-		if err := cfg.Check(); err != nil {
 			return err
 		}
 		return run(cmd.Context(), env, cfg)

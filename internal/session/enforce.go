@@ -22,10 +22,9 @@ type lost struct {
 	waiting    chan struct{}
 }
 
-// signal returns the channel that tells of something to look at.
+// signal returns the channel that tells of something to look at. The caller
+// holds mu.
 func (l *lost) signal() chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.waiting == nil {
 		l.waiting = make(chan struct{}, 1)
 	}
@@ -34,12 +33,11 @@ func (l *lost) signal() chan struct{} {
 
 // add notes what to look at.
 func (l *lost) add(note func()) {
-	wake := l.signal()
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	note()
-	l.mu.Unlock()
 	select {
-	case wake <- struct{}{}:
+	case l.signal() <- struct{}{}:
 	default: // told already
 	}
 }
@@ -108,7 +106,9 @@ func (s *Sessions) Enforce(ctx context.Context) {
 	recheck, forget := time.NewTicker(recheckEvery), time.NewTicker(forgetEvery)
 	defer recheck.Stop()
 	defer forget.Stop()
+	s.lost.mu.Lock()
 	wake := s.lost.signal()
+	s.lost.mu.Unlock()
 	for {
 		var err error
 		select {

@@ -3,6 +3,7 @@ package program_test
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -28,6 +30,8 @@ const (
 	enoughMemory = 64 << 20               // that any load may cost
 	prompt       = 100 * time.Millisecond // that an answer may take meanwhile
 	probes       = 21
+	// maxConnections is the usual limits.connections.
+	maxConnections = 1000
 )
 
 // loaded is a controller under load.
@@ -44,7 +48,11 @@ type loaded struct {
 // it costs much memory.
 func TestOverload(t *testing.T) {
 	data := t.TempDir()
-	p := controller(t, data)
+	// It collects garbage eagerly: what is measured should be what it holds.
+	p := launch(t, settings{
+		args: []string{"run", "--data", data, "--listen", "127.0.0.1:0"},
+		env:  []string{"NETKEEP_ADMIN_PASSWORD=" + password, "GOGC=20"},
+	})
 	l := &loaded{t: t, process: p, address: strings.TrimPrefix(p.ready(), "https://"), tls: trust(t, filepath.Join(data, "pki", "root.crt"))}
 	l.settle()
 	t.Run("idle", l.idle)
@@ -112,9 +120,7 @@ func (l *loaded) judge(t *testing.T) {
 		took = append(took, l.probe(t))
 	}
 	slices.Sort(took)
-	now := l.resident(t)
-	l.before = min(l.before, now) // the start leaves something to collect
-	more := now - l.before
+	more := l.resident(t) - l.before
 	t.Logf("an answer takes %v, at most %v; %d KiB more", took[probes/2], took[probes-1], more>>10)
 	if took[probes/2] > prompt {
 		t.Errorf("an answer takes %v, want %v", took[probes/2], prompt)
@@ -156,6 +162,20 @@ func (k *keep) close() {
 	}
 }
 
+// open is how many the controller has not closed.
+func (k *keep) open() int {
+	var open atomic.Int64
+	soon := time.Now().Add(2 * time.Second)
+	many(len(k.conns), len(k.conns), func(i int) {
+		_ = k.conns[i].SetReadDeadline(soon)
+		_, err := io.Copy(io.Discard, k.conns[i])
+		if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() {
+			open.Add(1)
+		}
+	})
+	return int(open.Load())
+}
+
 // idle connects, asks once and falls silent; every other does not even ask.
 func (l *loaded) idle(t *testing.T) {
 	var k keep
@@ -175,6 +195,9 @@ func (l *loaded) idle(t *testing.T) {
 		t.Fatalf("only %d of %d connections came about", len(k.conns), *idle)
 	}
 	l.judge(t)
+	if open := k.open(); open > maxConnections {
+		t.Errorf("%d of %d connections are still open, want %d at most", open, len(k.conns), maxConnections)
+	}
 }
 
 // slow sends half a header, or a header and a byte of its body.
