@@ -98,7 +98,7 @@ type Timeouts struct {
 
 // Limits is how much clients may ask for.
 type Limits struct {
-	Connections int  `yaml:"connections" default:"1000" range:"1..1000000" doc:"How many connections may be open at a time, about 40 KiB each; when there are more, those that wait longest are closed."`
+	Connections int  `yaml:"connections" default:"1200" range:"1..1000000" doc:"How many connections may be open at a time, about 40 KiB each; when there are more, those that wait longest are closed."`
 	Body        Size `yaml:"body" default:"1MiB" range:"64KiB..8MiB" doc:"How large the body of a request may be, where an operation has no smaller limit of its own."`
 	Headers     Size `yaml:"headers" default:"64KiB" range:"4KiB..1MiB" doc:"How large the header of a request may be."`
 	Logins      int  `yaml:"logins" default:"3000" range:"0..1000000" doc:"How many times a minute one address may try to authenticate, 0 for any number."`

@@ -31,7 +31,7 @@ const (
 	prompt       = 100 * time.Millisecond // that an answer may take meanwhile
 	probes       = 21
 	// maxConnections is the usual limits.connections.
-	maxConnections = 1000
+	maxConnections = 1200
 )
 
 // loaded is a controller under load.
