@@ -27,7 +27,7 @@ lint:
 	@dead=$$($(TOOL) deadcode -test ./...); test -z "$$dead" || { echo "dead code: $$dead"; exit 1; }
 
 golden: ## rewrite the checked-in goldens after a wanted change
-	$(GO) test ./internal/config ./internal/model ./internal/kind ./test/api ./test/auth -update
+	$(GO) test ./internal/ops/config ./internal/model ./internal/lang/kind ./test/api ./test/auth -update
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

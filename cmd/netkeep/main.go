@@ -5,7 +5,7 @@ import (
 	"context"
 	"os"
 
-	"netkeep/internal/cli"
+	"netkeep/internal/run/cli"
 )
 
 func main() {

@@ -5,8 +5,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"netkeep/internal/fault"
-	"netkeep/internal/kind"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
 )
 
 // DefaultAuthPolicy is the id of the policy that applies where none is given.

@@ -3,8 +3,8 @@ package model
 import (
 	"crypto/x509"
 
-	"netkeep/internal/fault"
-	"netkeep/internal/kind"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
 	"netkeep/internal/pki"
 )
 

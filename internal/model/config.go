@@ -3,9 +3,9 @@ package model
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/fault"
-	"netkeep/internal/kind"
-	"netkeep/internal/schema"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/lang/schema"
 )
 
 // Config is data of a config type, attached to services.

@@ -3,8 +3,8 @@ package model
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/fault"
-	"netkeep/internal/kind"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
 )
 
 // EdgeRouter is a router that clients connect to.

@@ -3,8 +3,8 @@ package model
 import (
 	"time"
 
-	"netkeep/internal/fault"
-	"netkeep/internal/kind"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
 	"netkeep/internal/pki"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/fault"
-	"netkeep/internal/kind"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
 )
 
 // Identity is a person, device, service or router that may authenticate.

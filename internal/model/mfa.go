@@ -1,6 +1,6 @@
 package model
 
-import "netkeep/internal/kind"
+import "netkeep/internal/lang/kind"
 
 // MFA is the second factor of an identity: a shared key for one-time codes,
 // and recovery codes for when the device is lost.

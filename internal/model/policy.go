@@ -1,7 +1,7 @@
 package model
 
 import (
-	"netkeep/internal/kind"
+	"netkeep/internal/lang/kind"
 )
 
 // The semantics of a policy's role lists.

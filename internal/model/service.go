@@ -3,8 +3,8 @@ package model
 import (
 	"slices"
 
-	"netkeep/internal/fault"
-	"netkeep/internal/kind"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
 )
 
 // Service is something that identities dial or host through the network.

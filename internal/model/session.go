@@ -3,7 +3,7 @@ package model
 import (
 	"time"
 
-	"netkeep/internal/kind"
+	"netkeep/internal/lang/kind"
 )
 
 // APISession is what an identity gets for authenticating.

@@ -3,7 +3,7 @@ package model
 import (
 	"strings"
 
-	"netkeep/internal/kind"
+	"netkeep/internal/lang/kind"
 )
 
 // Terminator is where traffic of a service leaves the network.

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"netkeep/internal/fault"
+	"netkeep/internal/lang/fault"
 )
 
 // maxCSR leaves room for the largest key we accept and a long list of names.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/fault"
+	"netkeep/internal/lang/fault"
 )
 
 func csrPEM(t testing.TB, key crypto.Signer) []byte {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/fault"
+	"netkeep/internal/lang/fault"
 )
 
 func TestParseCertificates(t *testing.T) {

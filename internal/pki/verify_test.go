@@ -15,7 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/fault"
+	"netkeep/internal/lang/fault"
 )
 
 // issue signs a template for pub, with dates around base unless it has some.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/api"
+	"netkeep/internal/web/api"
 	"netkeep/test/servertest"
 )
 

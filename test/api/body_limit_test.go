@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/api"
+	"netkeep/internal/web/api"
 	"netkeep/test/servertest"
 )
 

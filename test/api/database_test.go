@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/store"
+	"netkeep/internal/data/store"
 	"netkeep/test/servertest"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/api"
+	"netkeep/internal/web/api"
 	"netkeep/test/servertest"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"netkeep/internal/api"
-	"netkeep/internal/config"
+	"netkeep/internal/ops/config"
+	"netkeep/internal/web/api"
 	"netkeep/test/servertest"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/api"
+	"netkeep/internal/web/api"
 	"netkeep/test/servertest"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"netkeep/internal/config"
+	"netkeep/internal/ops/config"
 	"netkeep/test/servertest"
 )
 

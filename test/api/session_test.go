@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"netkeep/internal/data/state"
 	"netkeep/internal/model"
-	"netkeep/internal/state"
 	"netkeep/test/servertest"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/config"
+	"netkeep/internal/ops/config"
 	"netkeep/test/servertest"
 )
 

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/api"
-	"netkeep/internal/kind"
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
-	"netkeep/internal/state"
+	"netkeep/internal/web/api"
 	"netkeep/test/servertest"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/edge"
+	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/edge"
 	"netkeep/internal/model"
-	"netkeep/internal/state"
 	"netkeep/test/servertest"
 )
 

@@ -18,9 +18,9 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/smallstep/pkcs7"
 
-	"netkeep/internal/config"
+	"netkeep/internal/data/state"
 	"netkeep/internal/model"
-	"netkeep/internal/state"
+	"netkeep/internal/ops/config"
 	"netkeep/test/servertest"
 )
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/config"
-	"netkeep/internal/edge"
-	"netkeep/internal/server"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/ops/config"
+	"netkeep/internal/run/server"
 	"netkeep/test/servertest"
 )
 

@@ -3,7 +3,7 @@ package servertest
 import (
 	"sync"
 
-	"netkeep/internal/edge"
+	"netkeep/internal/fabric/edge"
 )
 
 // Routers is the connections of routers that a test says there are. The zero

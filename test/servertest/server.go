@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/config"
-	"netkeep/internal/server"
+	"netkeep/internal/ops/config"
+	"netkeep/internal/run/server"
 )
 
 // The first admin of every server.

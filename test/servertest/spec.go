@@ -11,7 +11,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"netkeep/internal/api"
+	"netkeep/internal/web/api"
 )
 
 // specs are the controller's own specifications, by the root of their API.

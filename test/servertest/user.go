@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/authn"
+	"netkeep/internal/auth/authn"
+	"netkeep/internal/data/state"
 	"netkeep/internal/model"
-	"netkeep/internal/state"
 )
 
 // User is somebody who can log in.

@@ -1,0 +1,83 @@
+package authn
+
+import (
+	"crypto/x509"
+	"time"
+
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/pki"
+)
+
+// Certificates checks client certificates.
+type Certificates struct {
+	// Bundle is the certificates of our own authority.
+	Bundle []*x509.Certificate
+	Now    func() time.Time
+}
+
+// Check returns the identity of the first of the presented certificates, the
+// one whose key the TLS handshake has proved. The others only help to build
+// its chain.
+func (c *Certificates) Check(r kind.Reader, presented []*x509.Certificate) (Proof, error) {
+	if len(presented) == 0 {
+		return Proof{}, errDenied
+	}
+	now := c.Now()
+	anchors, cas := anchorsForAuth(r, c.Bundle)
+	leaf, err := pki.NewRoots(anchors).VerifyLeaf(presented, pki.VerifyOptions{Now: now})
+	if err != nil || leaf.Certificate().IsCA {
+		return Proof{}, errDenied // a CA vouches for others and is nobody itself
+	}
+	proof, err := c.owner(r, leaf, cas)
+	if err != nil {
+		return Proof{}, err
+	}
+	rules := proof.policy.Primary.Cert
+	switch {
+	case !rules.Allowed, leaf.NotYetValid(now), leaf.Expired(now) && !rules.AllowExpiredCerts:
+		return Proof{}, errDenied
+	}
+	return proof, nil
+}
+
+// owner finds whose certificate it is: by the external id in it, if the CA
+// that issued it says where one is, and else by its fingerprint.
+func (c *Certificates) owner(r kind.Reader, leaf pki.VerifiedLeaf, cas map[string]*model.CA) (Proof, error) {
+	for _, cert := range leaf.Chain()[1:] {
+		ca := cas[pki.Fingerprint(cert)]
+		if ca == nil || ca.ExternalIDClaim == nil {
+			continue
+		}
+		if id, ok := ca.ExternalIDClaim.Find(leaf.Certificate()); ok {
+			identity, ok := model.Identities.Find(r, "externalId", id)
+			if !ok {
+				return Proof{}, errDenied
+			}
+			proof, err := prove(r, identity.ID, internalAuthenticator, c.Now())
+			proof.ca = ca.ID
+			return proof, err
+		}
+	}
+	a, ok := model.Authenticators.Find(r, "fingerprint", pki.Fingerprint(leaf.Certificate()))
+	if !ok {
+		return Proof{}, errDenied
+	}
+	return prove(r, a.IdentityID, a.ID, c.Now())
+}
+
+// anchorsForAuth are our own authority and the CAs of others that may
+// authenticate, with the latter by fingerprint.
+func anchorsForAuth(r kind.Reader, bundle []*x509.Certificate) ([]*x509.Certificate, map[string]*model.CA) {
+	anchors, cas := append([]*x509.Certificate(nil), bundle...), map[string]*model.CA{}
+	for ca := range model.CAs.All(r) {
+		if !ca.IsVerified || !ca.IsAuthEnabled {
+			continue
+		}
+		if cert, err := ca.Certificate(); err == nil {
+			anchors = append(anchors, cert)
+			cas[ca.Fingerprint] = ca
+		}
+	}
+	return anchors, cas
+}

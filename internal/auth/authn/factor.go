@@ -1,0 +1,206 @@
+package authn
+
+import (
+	"context"
+	"time"
+
+	"netkeep/internal/auth/mfa"
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/model"
+)
+
+// Factors is the second factors of identities: one-time codes and recovery
+// codes.
+type Factors struct {
+	State *state.State
+	Now   func() time.Time
+	// Issuer is what authenticator apps show.
+	Issuer string
+
+	guesses guesses
+}
+
+var (
+	errCode       = fault.New(fault.CodeMFACode, "the code is wrong or was used already")
+	errNoFactor   = fault.New(fault.CodeNotFound, "there is no enrollment in this state")
+	errNotEnabled = fault.New(fault.CodeMFAMissing, "the identity has no second factor; enroll one first")
+	errGuesses    = fault.New(fault.CodeRateLimited, "there were too many wrong codes; try again in a few minutes")
+)
+
+// Start gives an identity a second factor, to be verified.
+func (f *Factors) Start(ctx context.Context, who *Caller) (id string, err error) {
+	secret, codes := mfa.NewSecret(), mfa.NewRecoveryCodes()
+	err = f.State.Update(ctx, by(who), func(tx *state.Tx) error {
+		if _, has := model.MFAOf(tx, who.identity.ID); has {
+			return fault.New(fault.CodeMFAExists, "the identity has a second factor; remove it first")
+		}
+		m := &model.MFA{IdentityID: who.identity.ID, Secret: secret, RecoveryCodes: codes}
+		err := model.MFAs.Create(tx, m)
+		id = m.ID
+		return err
+	})
+	return id, err
+}
+
+// ProvisioningURL is what an authenticator app needs to know.
+func (f *Factors) ProvisioningURL(who *Caller, m *model.MFA) string {
+	return mfa.ProvisioningURL(f.Issuer, who.identity.Name, m.Secret)
+}
+
+// Confirm completes an enrollment with a one-time code, which also counts for
+// the session.
+func (f *Factors) Confirm(ctx context.Context, who *Caller, code string) error {
+	err := f.use(ctx, who, func(m *model.MFA) error {
+		if m.IsVerified {
+			return errNoFactor
+		}
+		if err := f.oneTime(m, code); err != nil {
+			return err
+		}
+		m.IsVerified = true
+		return nil
+	}, errNoFactor)
+	if err != nil {
+		return err
+	}
+	return f.complete(ctx, who, true)
+}
+
+// Show completes a session's authentication with a one-time or recovery code.
+func (f *Factors) Show(ctx context.Context, who *Caller, code string) error {
+	err := f.use(ctx, who, func(m *model.MFA) error {
+		if !m.IsVerified {
+			return errNotEnabled
+		}
+		return f.anyCode(m, code)
+	}, errNotEnabled)
+	if err != nil {
+		return err
+	}
+	return f.complete(ctx, who, false)
+}
+
+// complete marks the session.
+func (f *Factors) complete(ctx context.Context, who *Caller, required bool) error {
+	return f.State.UpdateSessions(ctx, by(who), func(tx *state.Tx) error {
+		return model.APISessions.Edit(tx, who.session.ID, func(s *model.APISession) error {
+			now := tx.Now()
+			s.IsMFAComplete, s.MFAPassedAt = true, &now
+			s.IsMFARequired = s.IsMFARequired || required
+			return nil
+		})
+	})
+}
+
+// Recover returns the recovery codes to somebody who shows a one-time code.
+func (f *Factors) Recover(ctx context.Context, who *Caller, code string) (codes []string, err error) {
+	err = f.use(ctx, who, func(m *model.MFA) error {
+		if !m.IsVerified {
+			return errNoFactor
+		}
+		if err := f.oneTime(m, code); err != nil {
+			return err
+		}
+		codes = m.RecoveryCodes
+		return nil
+	}, errNoFactor)
+	return codes, err
+}
+
+// Renew replaces all recovery codes.
+func (f *Factors) Renew(ctx context.Context, who *Caller, code string) error {
+	fresh := mfa.NewRecoveryCodes()
+	return f.use(ctx, who, func(m *model.MFA) error {
+		if !m.IsVerified {
+			return errNoFactor
+		}
+		if err := f.anyCode(m, code); err != nil {
+			return err
+		}
+		m.RecoveryCodes = fresh
+		return nil
+	}, errNoFactor)
+}
+
+// Remove takes the second factor away. One that was never verified needs no
+// code.
+func (f *Factors) Remove(ctx context.Context, who *Caller, code string) error {
+	return f.guess(ctx, who, func(tx *state.Tx) error {
+		m, has := model.MFAOf(tx, who.identity.ID)
+		if !has {
+			return errNoFactor
+		}
+		if m.IsVerified {
+			spent := *m
+			if err := f.anyCode(&spent, code); err != nil {
+				return err
+			}
+		}
+		return model.MFAs.Delete(tx, m.ID)
+	})
+}
+
+// Drop takes the second factor of any identity away.
+func (f *Factors) Drop(ctx context.Context, author, identityID string) error {
+	return f.State.Update(ctx, author, func(tx *state.Tx) error {
+		if _, ok := model.Identities.Get(tx, identityID); !ok {
+			return fault.NotFound("identity", identityID)
+		}
+		if m, has := model.MFAOf(tx, identityID); has {
+			return model.MFAs.Delete(tx, m.ID)
+		}
+		return nil
+	})
+}
+
+// use changes the caller's second factor. Codes are spent in the same write
+// that they pay for, so each works once, on every controller.
+func (f *Factors) use(ctx context.Context, who *Caller, change func(*model.MFA) error, missing error) error {
+	return f.guess(ctx, who, func(tx *state.Tx) error {
+		m, has := model.MFAOf(tx, who.identity.ID)
+		if !has {
+			return missing
+		}
+		return model.MFAs.Edit(tx, m.ID, change)
+	})
+}
+
+// guess runs a write that a code pays for, unless the identity has tried too
+// many.
+func (f *Factors) guess(ctx context.Context, who *Caller, write func(tx *state.Tx) error) error {
+	id := who.identity.ID
+	if !f.guesses.take(id, f.Now()) {
+		return errGuesses
+	}
+	err := f.State.Update(ctx, by(who), write)
+	switch {
+	case err == nil:
+		f.guesses.forget(id)
+	case !fault.Is(err, fault.CodeMFACode) && ctx.Err() == nil:
+		f.guesses.giveBack(id)
+	}
+	return err
+}
+
+// oneTime spends a one-time code.
+func (f *Factors) oneTime(m *model.MFA, code string) error {
+	step, ok := mfa.Verify(m.Secret, code, f.Now(), uint64(m.LastStep))
+	if !ok {
+		return errCode
+	}
+	m.LastStep = int64(step)
+	return nil
+}
+
+// anyCode spends a one-time code or a recovery code.
+func (f *Factors) anyCode(m *model.MFA, code string) error {
+	if i, ok := mfa.MatchRecovery(m.RecoveryCodes, code); ok {
+		rest := append([]string(nil), m.RecoveryCodes[:i]...)
+		m.RecoveryCodes = append(rest, m.RecoveryCodes[i+1:]...)
+		return nil
+	}
+	return f.oneTime(m, code)
+}
+
+func by(who *Caller) string { return "identity:" + who.identity.ID }

@@ -1,0 +1,44 @@
+package authn
+
+import (
+	"context"
+
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// errPassword says that the present password is needed; never what was sent.
+var errPassword = fault.On(fault.CodeUnauthorized, "currentPassword", "is not the present password", nil)
+
+// Own returns an authenticator of the caller. Those of others do not exist
+// for it.
+func Own(r kind.Reader, who *Caller, id string) (*model.Authenticator, error) {
+	a, ok := model.Authenticators.Get(r, id)
+	if !ok || a.IdentityID != who.identity.ID {
+		return nil, fault.NotFound("authenticator", id)
+	}
+	return a, nil
+}
+
+// Confirm checks the present password of an authenticator before it is
+// changed. Wrong ones count as they do for a login: who took over a session
+// may not guess either.
+func (p *Passwords) Confirm(ctx context.Context, a *model.Authenticator, password string) error {
+	if a.Method != model.MethodUPDB {
+		return fault.New(fault.CodeAuthenticator, "only a user name and password can be changed, and this is a certificate")
+	}
+	right, err := p.Hasher.Verify(ctx, a.PasswordHash, password)
+	if err != nil {
+		return err
+	}
+	proof, err := prove(p.Sessions.State.Snapshot(), a.IdentityID, a.ID, p.Now())
+	if err != nil {
+		return errPassword
+	}
+	good, err := p.judge(ctx, a, proof.policy.Primary.UPDB, right)
+	if err == nil && !good {
+		return errPassword
+	}
+	return err
+}

@@ -1,0 +1,51 @@
+package authn
+
+import (
+	"context"
+
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// Query is a factor that a caller has yet to show.
+type Query struct {
+	TypeID     string `json:"typeId"`
+	Provider   string `json:"provider" kind:"nullable"`
+	HTTPMethod string `json:"httpMethod" kind:"omit"`
+	HTTPURL    string `json:"httpUrl"`
+	MinLength  int    `json:"minLength" kind:"omit"`
+	MaxLength  int    `json:"maxLength" kind:"omit"`
+	Format     string `json:"format" kind:"omit"`
+}
+
+// outstanding lists the factors that a request lacks. A one-time code is
+// remembered by the session; a JWT has to come with every request.
+func (s *Sessions) outstanding(ctx context.Context, r kind.Reader, p Proof, session *model.APISession, bearer string) []Query {
+	var queries []Query
+	rules := p.policy.Secondary
+	if (session.IsMFARequired || rules.RequireTOTP) && !session.IsMFAComplete {
+		queries = append(queries, Query{
+			TypeID: "MFA", Provider: "ziti", HTTPMethod: "POST", HTTPURL: "./authenticate/mfa",
+			MinLength: 4, MaxLength: 6, Format: "alphaNumeric",
+		})
+	}
+	if rules.RequireExtJWTSigner != "" && !s.showsJWT(ctx, r, p, bearer) {
+		signer, ok := model.ExtJWTSigners.Get(r, rules.RequireExtJWTSigner)
+		url := ""
+		if ok {
+			url = signer.ExternalAuthURL
+		}
+		queries = append(queries, Query{TypeID: "EXT-JWT", Provider: "url", HTTPURL: url})
+	}
+	return queries
+}
+
+// showsJWT reports whether the bearer token is one of the required signer for
+// this very identity.
+func (s *Sessions) showsJWT(ctx context.Context, r kind.Reader, p Proof, bearer string) bool {
+	if bearer == "" {
+		return false
+	}
+	claims, err := s.Tokens.Verify(ctx, r, bearer)
+	return err == nil && claims.signer.ID == p.policy.Secondary.RequireExtJWTSigner && claims.identity == p.identity.ID
+}

@@ -1,0 +1,310 @@
+package authn
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// Caller is an identity with a live API session.
+type Caller struct {
+	session  *model.APISession
+	identity *model.Identity
+	token    string
+	expires  time.Time
+	queries  []Query
+}
+
+// Session returns the caller's API session.
+func (c *Caller) Session() *model.APISession { return c.session }
+
+// Identity returns who the caller is.
+func (c *Caller) Identity() *model.Identity { return c.identity }
+
+// Token returns the token that the caller itself sent.
+func (c *Caller) Token() string { return c.token }
+
+// Expires is when the session ends if the caller does nothing more.
+func (c *Caller) Expires() time.Time { return c.expires }
+
+// Queries are the factors that are still to be shown.
+func (c *Caller) Queries() []Query { return c.queries }
+
+// Complete reports whether every factor has been shown.
+func (c *Caller) Complete() bool { return len(c.queries) == 0 }
+
+// Sessions opens API sessions and recognises their tokens.
+//
+// A token is not stored: it is a keyed digest of the session's id, so that a
+// copy of the store opens no session. The record holds a digest of the token,
+// to find it by.
+type Sessions struct {
+	State   *state.State
+	Tokens  *Tokens
+	Key     []byte
+	Timeout time.Duration
+	Now     func() time.Time
+	Log     *slog.Logger
+
+	active sync.Map // session id to *atomic.Int64, the time of the last request
+}
+
+// Request is what a client asks of its new session.
+type Request struct {
+	ConfigTypes []string // ids or names, or "all"
+	EnvInfo     *model.EnvInfo
+	SDKInfo     *model.SDKInfo
+	IPAddress   string
+	Bearer      string // a JWT that came with the request
+}
+
+// Credentials is what a request shows of its sender.
+type Credentials struct {
+	Token  string
+	Bearer string
+}
+
+// Open starts a session for somebody who has shown who they are.
+func (s *Sessions) Open(ctx context.Context, p Proof, req Request) (*Caller, error) {
+	if p.identity == nil {
+		return nil, errDenied
+	}
+	err := s.remember(ctx, p, req)
+	var session *model.APISession
+	if err == nil {
+		session, err = s.create(ctx, p, req)
+	}
+	if fault.Is(err, fault.CodeNotFound) {
+		return nil, errDenied // the identity was deleted meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Verify(ctx, s.State.Snapshot(), Credentials{Token: s.Token(session.ID), Bearer: req.Bearer})
+}
+
+// create stores a session, unless the identity was shut out or lost its
+// credential since it showed it.
+func (s *Sessions) create(ctx context.Context, p Proof, req Request) (session *model.APISession, err error) {
+	err = s.State.UpdateSessions(ctx, "identity:"+p.identity.ID, func(tx *state.Tx) error {
+		if _, err := prove(tx, p.identity.ID, p.authenticator, s.Now()); err != nil {
+			return err
+		}
+		mfa, has := model.MFAOf(tx, p.identity.ID)
+		session = &model.APISession{
+			IdentityID: p.identity.ID, AuthenticatorID: p.authenticator, CAID: p.ca, IPAddress: req.IPAddress,
+			ConfigTypes: ResolveConfigTypes(tx, req.ConfigTypes), LastActivityAt: tx.Now(),
+			IsMFARequired: has && mfa.IsVerified,
+		}
+		if req.SDKInfo != nil {
+			session.SDKInfo = *req.SDKInfo
+		}
+		if !founded(tx, session) {
+			return errDenied
+		}
+		session.ID = tx.NewSessionID()
+		session.TokenHash = digest(s.Token(session.ID))
+		return model.APISessions.Create(tx, session)
+	})
+	return session, err
+}
+
+// remember keeps what the client said of itself on its identity.
+func (s *Sessions) remember(ctx context.Context, p Proof, req Request) error {
+	i := p.identity
+	same := (req.EnvInfo == nil || *req.EnvInfo == i.EnvInfo) && (req.SDKInfo == nil || *req.SDKInfo == i.SDKInfo)
+	if same {
+		return nil
+	}
+	return s.State.Update(ctx, "identity:"+i.ID, func(tx *state.Tx) error {
+		return model.Identities.Edit(tx, i.ID, func(i *model.Identity) error {
+			if req.EnvInfo != nil {
+				i.EnvInfo = *req.EnvInfo
+			}
+			if req.SDKInfo != nil {
+				i.SDKInfo = *req.SDKInfo
+			}
+			return nil
+		})
+	})
+}
+
+// ResolveConfigTypes turns names of config types into ids and drops what does not exist.
+func ResolveConfigTypes(r kind.Reader, asked []string) []string {
+	if slices.Contains(asked, "all") {
+		return []string{"all"}
+	}
+	ids := []string{}
+	for _, a := range asked {
+		t, ok := model.ConfigTypes.Get(r, a)
+		if !ok {
+			t, ok = model.ConfigTypes.Find(r, "name", a)
+		}
+		if ok && !slices.Contains(ids, t.ID) {
+			ids = append(ids, t.ID)
+		}
+	}
+	return ids
+}
+
+// Token returns the token of a session.
+func (s *Sessions) Token(id string) string { return KeyedToken(s.Key, id) }
+
+// KeyedToken returns the token that goes with an id: a keyed digest in the
+// shape of a random UUID. Who knows ids but not the key cannot make it up.
+func KeyedToken(key []byte, id string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(id))
+	return UUID([16]byte(mac.Sum(nil)))
+}
+
+// UUID writes sixteen bytes, random or as good as that, as a random UUID.
+func UUID(b [16]byte) string {
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+func digest(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+var errNoSession = fault.New(fault.CodeUnauthorized, "there is no live session with this token; authenticate again")
+
+// Verify returns who a token belongs to, and counts as activity.
+func (s *Sessions) Verify(ctx context.Context, r kind.Reader, shown Credentials) (*Caller, error) {
+	session, ok := model.APISessions.Find(r, "tokenHash", digest(shown.Token))
+	if !ok {
+		return nil, errNoSession
+	}
+	now := s.Now()
+	if !s.alive(r, session, now) {
+		return nil, errNoSession
+	}
+	proof, err := prove(r, session.IdentityID, session.AuthenticatorID, now)
+	if err != nil {
+		return nil, errNoSession
+	}
+	s.touch(session.ID, now)
+	return &Caller{
+		session: session, identity: proof.identity, token: shown.Token, expires: now.Add(s.Timeout),
+		queries: s.outstanding(ctx, r, proof, session, shown.Bearer),
+	}, nil
+}
+
+// alive reports whether a session was used lately and what it was opened with
+// is still there.
+func (s *Sessions) alive(r kind.Reader, session *model.APISession, now time.Time) bool {
+	return !now.After(s.LastActivity(session).Add(s.Timeout)) && founded(r, session)
+}
+
+// founded reports whether what a session was opened with is still there: its
+// authenticator, or the CA or signer that vouched for the identity.
+func founded(r kind.Reader, session *model.APISession) (there bool) {
+	if signer, ok := strings.CutPrefix(session.AuthenticatorID, signerPrefix); ok {
+		_, there = model.ExtJWTSigners.Get(r, signer)
+		return there
+	}
+	if session.AuthenticatorID == internalAuthenticator {
+		_, there = model.CAs.Get(r, session.CAID)
+		return there
+	}
+	_, there = model.Authenticators.Get(r, session.AuthenticatorID)
+	return there
+}
+
+// LastActivity is when the session was last used. Another controller may have
+// written down a later time than we know of.
+func (s *Sessions) LastActivity(session *model.APISession) time.Time {
+	if v, ok := s.active.Load(session.ID); ok {
+		if at := time.UnixMilli(v.(*atomic.Int64).Load()).UTC(); at.After(session.LastActivityAt) {
+			return at
+		}
+	}
+	return session.LastActivityAt
+}
+
+func (s *Sessions) touch(id string, now time.Time) {
+	v, ok := s.active.Load(id)
+	if !ok {
+		v, _ = s.active.LoadOrStore(id, new(atomic.Int64))
+	}
+	v.(*atomic.Int64).Store(now.UnixMilli())
+}
+
+// End removes a session.
+func (s *Sessions) End(ctx context.Context, by, id string) error {
+	err := s.State.Delete(ctx, by, model.APISessions.Def, id)
+	if err == nil {
+		s.active.Delete(id)
+	}
+	return err
+}
+
+// EndAll removes the sessions that an index files under key.
+func (s *Sessions) EndAll(ctx context.Context, by, index, key string) error {
+	var ids []string
+	for session := range model.APISessions.Select(s.State.Snapshot(), index, key) {
+		ids = append(ids, session.ID)
+	}
+	for _, id := range ids {
+		if err := s.End(ctx, by, id); err != nil && !fault.Is(err, fault.CodeNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sweep removes the sessions that were idle for too long or whose identity is
+// gone, at every interval until ctx ends.
+func (s *Sessions) Sweep(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+			s.Log.Error("removing old sessions failed", "error", err)
+		}
+	}
+}
+
+// unwritten is how long another controller may keep what it knows of a
+// session's use to itself.
+const unwritten = 2 * time.Minute
+
+func (s *Sessions) sweep(ctx context.Context) error {
+	snap, now := s.State.Snapshot(), s.Now()
+	for session := range model.APISessions.All(snap) {
+		_, known := model.Identities.Get(snap, session.IdentityID)
+		if known && s.alive(snap, session, now.Add(-unwritten)) {
+			continue
+		}
+		if err := s.End(ctx, "system", session.ID); err != nil && !fault.Is(err, fault.CodeNotFound) {
+			return err
+		}
+	}
+	s.active.Range(func(id, _ any) bool {
+		if _, still := model.APISessions.Get(snap, id.(string)); !still {
+			s.active.Delete(id) // ended elsewhere, or used while it was being ended
+		}
+		return true
+	})
+	return nil
+}

@@ -1,0 +1,76 @@
+package enroll
+
+import (
+	"context"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/pem"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// VerifyCA believes that somebody commands a CA who shows a certificate that
+// it signed for the verification token.
+func (d *Desk) VerifyCA(ctx context.Context, r kind.Reader, by, id string, shown []byte) error {
+	ca, ok := model.CAs.Get(r, id)
+	if !ok {
+		return fault.NotFound("ca", id)
+	}
+	if ca.IsVerified {
+		return fault.New(fault.CodeCAVerified, "the CA is verified already")
+	}
+	cert, err := proof(shown)
+	if err != nil {
+		return err
+	}
+	if subtle.ConstantTimeCompare([]byte(cert.Subject.CommonName), []byte(ca.VerificationToken)) != 1 {
+		return fault.New(fault.CodeCommonName, "the certificate's common name must be the CA's verification token")
+	}
+	issuer, err := ca.Certificate()
+	if err != nil {
+		return err
+	}
+	now := d.Now()
+	if cert.CheckSignatureFrom(issuer) != nil || now.After(cert.NotAfter) || now.Before(cert.NotBefore) {
+		return fault.New(fault.CodeCAProof, "the certificate must be signed by the CA and be valid now")
+	}
+	return d.State.Update(ctx, by, func(tx *state.Tx) error {
+		return model.CAs.Edit(tx, id, func(ca *model.CA) error {
+			if ca.IsVerified {
+				return fault.New(fault.CodeCAVerified, "the CA is verified already")
+			}
+			ca.IsVerified = true
+			return nil
+		})
+	})
+}
+
+// proof reads the one certificate that shows command of a CA.
+func proof(text []byte) (*x509.Certificate, error) {
+	block, rest := pem.Decode(text)
+	switch {
+	case block == nil:
+		return nil, fault.New(fault.CodeBody, "the body must be a PEM certificate")
+	case block.Type != "CERTIFICATE":
+		return nil, fault.New(fault.CodePEMType, "the body must be a PEM certificate, not "+block.Type)
+	}
+	if again, _ := pem.Decode(rest); again != nil {
+		return nil, fault.New(fault.CodeBody, "the body must be one PEM certificate")
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fault.New(fault.CodeDER, "the body must be a PEM certificate that can be read")
+	}
+	return cert, nil
+}
+
+// CAToken returns the token by which holders of a CA's certificates find their
+// way to enroll. It names nobody and does not expire.
+func (i *Issuer) CAToken() (string, error) {
+	return i.sign(claims{Method: model.MethodCA, RegisteredClaims: jwt.RegisteredClaims{Issuer: "https://" + i.Address + "/"}})
+}

@@ -1,0 +1,116 @@
+package enroll
+
+import (
+	"context"
+	"crypto/x509"
+	"time"
+
+	"netkeep/internal/auth/authn"
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/pki"
+)
+
+// Desk takes enrollments in: it checks what is shown, signs what is asked for
+// under a grant of ours, and lets each token work once.
+type Desk struct {
+	State     *state.State
+	Signer    *pki.Signer
+	Bundle    []*x509.Certificate
+	Passwords *authn.Passwords
+	Now       func() time.Time
+	Lifetimes Lifetimes
+}
+
+// Lifetimes is how long the certificates that we issue are good for.
+type Lifetimes struct {
+	Identity  time.Duration
+	Router    time.Duration
+	Ephemeral time.Duration
+}
+
+// find returns the outstanding enrollment of a token, which must be for one of
+// the methods.
+func (d *Desk) find(r kind.Reader, token string, methods ...string) (*model.Enrollment, error) {
+	e, ok := model.Enrollments.Find(r, "token", token)
+	if !ok || token == "" {
+		return nil, errToken
+	}
+	for _, m := range methods {
+		if e.Method != m {
+			continue
+		}
+		if !d.Now().Before(e.ExpiresAt) {
+			return nil, fault.New(fault.CodeEnrollExpired, "the enrollment has expired; ask for a new one")
+		}
+		return e, nil
+	}
+	return nil, errToken
+}
+
+var errToken = fault.New(fault.CodeEnrollToken, "there is no enrollment with this token; it may have been used")
+
+// Method returns how a token enrolls.
+func (d *Desk) Method(r kind.Reader, token string) (string, error) {
+	e, ok := model.Enrollments.Find(r, "token", token)
+	if !ok || token == "" {
+		return "", errToken
+	}
+	return e.Method, nil
+}
+
+// redeem uses up an enrollment in the same write as what it brings about, so
+// that of many who hold the token one wins.
+func (d *Desk) redeem(ctx context.Context, e *model.Enrollment, then func(tx *state.Tx) error) error {
+	return d.State.Update(ctx, "enrollment:"+e.ID, func(tx *state.Tx) error {
+		now, still := model.Enrollments.Get(tx, e.ID)
+		if !still || now.Token != e.Token {
+			return errToken
+		}
+		if err := model.Enrollments.Delete(tx, e.ID); err != nil {
+			return err
+		}
+		return then(tx)
+	})
+}
+
+// issue signs a client certificate for the holder of a CSR's key. What it says
+// is ours to decide: of the CSR only the key counts.
+func (d *Desk) issue(name string, csr []byte, lifetime time.Duration) ([]*x509.Certificate, error) {
+	req, err := pki.ParseCSR(csr)
+	if err != nil {
+		return nil, err
+	}
+	grant, err := pki.ClientGrant(name, nil, lifetime)
+	if err != nil {
+		return nil, err
+	}
+	return d.sign(grant, req)
+}
+
+func (d *Desk) sign(grant pki.Grant, req *x509.CertificateRequest) ([]*x509.Certificate, error) {
+	chain, err := d.Signer.Sign(grant, req.PublicKey)
+	if err != nil {
+		return nil, fault.Wrap(fault.CodeCSR, err)
+	}
+	return chain, nil
+}
+
+// certificateAuthenticator is the credential of whoever holds the key of a
+// certificate.
+func certificateAuthenticator(identityID, caID string, cert *x509.Certificate) *model.Authenticator {
+	return &model.Authenticator{
+		IdentityID: identityID, Method: model.MethodCert, CAID: caID,
+		CertPEM: string(pki.EncodeCertificates(cert)), Fingerprint: pki.Fingerprint(cert), NotAfter: cert.NotAfter,
+	}
+}
+
+// unused refuses a certificate that is somebody's already.
+func unused(r kind.Reader, cert *x509.Certificate) error {
+	if _, taken := model.Authenticators.Find(r, "fingerprint", pki.Fingerprint(cert)); taken {
+		return fault.New(fault.CodeCertInUse, "the certificate is in use by an identity already")
+	}
+	return nil
+}

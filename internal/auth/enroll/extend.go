@@ -1,0 +1,104 @@
+package enroll
+
+import (
+	"context"
+	"crypto/x509"
+
+	"netkeep/internal/auth/authn"
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/pki"
+)
+
+// Extend issues a new certificate for an authenticator of the caller. The old
+// one stays good until the new one is shown to have arrived.
+func (d *Desk) Extend(ctx context.Context, r kind.Reader, who *authn.Caller, id string, presented []*x509.Certificate, csr []byte) ([]*x509.Certificate, error) {
+	a, err := authn.Own(r, who, id)
+	if err != nil {
+		return nil, err
+	}
+	if a.Method != model.MethodCert {
+		return nil, fault.New(fault.CodeAuthenticator, "only a certificate can be extended")
+	}
+	if len(presented) == 0 || pki.Fingerprint(presented[0]) != a.Fingerprint {
+		return nil, fault.New(fault.CodeUnauthorized, "the connection must present the authenticator's present certificate")
+	}
+	if _, err := pki.NewRoots(d.Bundle).VerifyLeaf(presented, pki.VerifyOptions{Now: d.Now()}); err != nil {
+		return nil, fault.New(fault.CodeAuthenticator, "the certificate was not issued by this controller")
+	}
+	chain, err := d.issue(a.IdentityID, csr, d.Lifetimes.Identity)
+	if err != nil {
+		return nil, err
+	}
+	err = d.State.Update(ctx, "identity:"+a.IdentityID, func(tx *state.Tx) error {
+		return model.Authenticators.Edit(tx, id, func(a *model.Authenticator) error {
+			a.PendingCertPEM = string(pki.EncodeCertificates(chain[0]))
+			return nil
+		})
+	})
+	return chain, err
+}
+
+// Confirm puts the new certificate in the old one's place. Sessions that the
+// old one opened stay.
+func (d *Desk) Confirm(ctx context.Context, r kind.Reader, who *authn.Caller, id string, shown []byte) error {
+	a, err := authn.Own(r, who, id)
+	if err != nil {
+		return err
+	}
+	if a.PendingCertPEM == "" {
+		return fault.New(fault.CodeAuthenticator, "no new certificate is waiting; extend first")
+	}
+	certs, err := pki.ParseCertificates(shown, maxShown)
+	if err != nil || string(pki.EncodeCertificates(certs[0])) != a.PendingCertPEM {
+		return fault.On(fault.CodeClientCert, "clientCert", "must be the certificate that was issued last", nil)
+	}
+	return d.State.Update(ctx, "identity:"+a.IdentityID, func(tx *state.Tx) error {
+		return model.Authenticators.Edit(tx, id, func(now *model.Authenticator) error {
+			if now.PendingCertPEM != a.PendingCertPEM {
+				return fault.New(fault.CodeAuthenticator, "another certificate was issued meanwhile")
+			}
+			now.CertPEM, now.Fingerprint, now.PendingCertPEM = now.PendingCertPEM, pki.Fingerprint(certs[0]), ""
+			now.NotAfter = certs[0].NotAfter
+			return nil
+		})
+	})
+}
+
+// maxShown is how many certificates a client may send back: the chain it got.
+const maxShown = 5
+
+// Ephemeral issues a certificate that ends with the caller's session.
+func (d *Desk) Ephemeral(ctx context.Context, who *authn.Caller, csr []byte) (*model.SessionCertificate, []*x509.Certificate, error) {
+	chain, err := d.issue(who.Identity().ID, csr, d.Lifetimes.Ephemeral)
+	if err != nil {
+		return nil, nil, err
+	}
+	leaf := chain[0]
+	var rec *model.SessionCertificate
+	err = d.State.UpdateSessions(ctx, "identity:"+who.Identity().ID, func(tx *state.Tx) error {
+		rec = &model.SessionCertificate{
+			APISessionID: who.Session().ID, Subject: leaf.Subject.String(), Fingerprint: pki.Fingerprint(leaf),
+			Certificate: string(pki.EncodeCertificates(leaf)), ValidFrom: leaf.NotBefore, ValidTo: leaf.NotAfter,
+		}
+		return model.SessionCertificates.Create(tx, rec)
+	})
+	return rec, chain, err
+}
+
+// Revert deletes an authenticator and invites its identity to enroll again in
+// the same way.
+func (d *Desk) Revert(ctx context.Context, by string, a *model.Authenticator, invite *model.Enrollment) (id string, err error) {
+	err = d.State.Update(ctx, by, func(tx *state.Tx) error {
+		if err := model.Authenticators.Delete(tx, a.ID); err != nil {
+			return err
+		}
+		fresh := *invite
+		err := model.Enrollments.Create(tx, &fresh)
+		id = fresh.ID
+		return err
+	})
+	return id, err
+}

@@ -1,0 +1,88 @@
+// Package enroll is how identities and routers come into the network: the
+// tokens that invite them and what happens when one is used. It must not
+// import rest or api.
+package enroll
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"fmt"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"netkeep/internal/auth/authn"
+	"netkeep/internal/model"
+)
+
+// Lifetime is how long an enrollment is good for unless somebody says
+// otherwise.
+const Lifetime = 180 * time.Minute
+
+// Issuer signs enrollment tokens. They are signed with the key of the TLS
+// certificate served at the address in them, so that whoever holds one can
+// tell that it comes from the server it leads to.
+type Issuer struct {
+	// Key returns the key of the certificate that is served now.
+	Key func() crypto.Signer
+	// Address is the host and port under which clients reach the controller.
+	Address string
+}
+
+// claims are what an enrollment token says.
+type claims struct {
+	Method string `json:"em"`
+	jwt.RegisteredClaims
+}
+
+// Issue completes an enrollment: a fresh token, and a JWT that carries it.
+func (i *Issuer) Issue(e *model.Enrollment, subject string) error {
+	e.Token = newToken()
+	text, err := i.sign(claims{Method: e.Method, RegisteredClaims: jwt.RegisteredClaims{
+		Issuer: "https://" + i.Address, Subject: subject, ID: e.Token, ExpiresAt: jwt.NewNumericDate(e.ExpiresAt),
+	}})
+	if err != nil {
+		return fmt.Errorf("sign an enrollment: %w", err)
+	}
+	e.JWT = text
+	return nil
+}
+
+func (i *Issuer) sign(c claims) (string, error) {
+	key := i.Key()
+	method, err := methodFor(key.Public())
+	if err != nil {
+		return "", err
+	}
+	return jwt.NewWithClaims(method, c).SignedString(key)
+}
+
+// methodFor is how a key of this kind signs.
+func methodFor(pub crypto.PublicKey) (jwt.SigningMethod, error) {
+	switch k := pub.(type) {
+	case *rsa.PublicKey:
+		return jwt.SigningMethodRS256, nil
+	case ed25519.PublicKey:
+		return jwt.SigningMethodEdDSA, nil
+	case *ecdsa.PublicKey:
+		switch k.Curve.Params().BitSize {
+		case 256:
+			return jwt.SigningMethodES256, nil
+		case 384:
+			return jwt.SigningMethodES384, nil
+		case 521:
+			return jwt.SigningMethodES512, nil
+		}
+	}
+	return nil, fmt.Errorf("no signing method for a key of type %T", pub)
+}
+
+// newToken returns a random UUID.
+func newToken() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return authn.UUID(b)
+}

@@ -1,0 +1,175 @@
+// Package backup writes snapshots of the store: files that hold everything at
+// one revision and that were read back before they got their name. It owns
+// their directory and how they are called. It never deletes a snapshot, and
+// knows nothing of what they hold.
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"netkeep/internal/data/store"
+	"netkeep/internal/lang/fault"
+)
+
+// least is the time between one snapshot and the next.
+const least = time.Minute
+
+// unfinished is what the names of snapshots begin with that are being written.
+const unfinished = ".unfinished-"
+
+// Snapshots writes snapshots into a directory, one at a time.
+type Snapshots struct {
+	Dir string
+	// Write writes a copy of everything at one revision.
+	Write func(ctx context.Context, w io.Writer) error
+	// Verify reads a snapshot and returns the revision that it holds.
+	Verify func(ctx context.Context, path string) (store.Mark, error)
+	Now    func() time.Time
+	Log    *slog.Logger
+
+	mu      sync.Mutex
+	running bool
+	closed  bool
+	last    time.Time // when the last one was begun that came to its end
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// Clean removes what an interrupted snapshot left behind.
+func (s *Snapshots) Clean() error {
+	entries, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("snapshots: %w", err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), unfinished) {
+			if err := os.Remove(filepath.Join(s.Dir, e.Name())); err != nil {
+				return fmt.Errorf("snapshots: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Create writes a snapshot and returns when it is on disk and verified. It
+// fails with CodeRateLimited while another is written and for a minute after.
+// A snapshot that takes longer than ctx is finished nevertheless.
+func (s *Snapshots) Create(ctx context.Context) error {
+	begun := s.Now()
+	own, err := s.begin(ctx, begun)
+	if err != nil {
+		return err
+	}
+	result := make(chan error, 1)
+	go func() {
+		defer s.done.Done()
+		err := s.create(own, begun)
+		if err != nil {
+			s.Log.Error("a snapshot failed", "error", err)
+		}
+		s.end(begun, err)
+		result <- err
+	}()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for a snapshot, which goes on: %w", ctx.Err())
+	}
+}
+
+// begin takes the right to write a snapshot.
+func (s *Snapshots) begin(ctx context.Context, now time.Time) (context.Context, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, fault.New(fault.CodeUnavailable, "the controller is stopping")
+	case s.running:
+		return nil, fault.New(fault.CodeRateLimited, "a snapshot is being written")
+	case !s.last.IsZero() && now.Sub(s.last) < least:
+		return nil, fault.New(fault.CodeRateLimited, "the last snapshot was written less than a minute ago")
+	}
+	own, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.running, s.stop = true, stop
+	s.done.Add(1)
+	return own, nil
+}
+
+func (s *Snapshots) end(begun time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop()
+	s.running = false
+	if err == nil {
+		s.last = begun
+	}
+}
+
+// Close gives up a snapshot that is being written and waits until nothing is
+// left of it. No more are written after that.
+func (s *Snapshots) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	if s.running {
+		s.stop()
+	}
+	s.mu.Unlock()
+	s.done.Wait()
+	return nil
+}
+
+// create writes a snapshot under a name of its own, reads it back and gives it
+// its name. What fails leaves nothing behind.
+func (s *Snapshots) create(ctx context.Context, now time.Time) (err error) {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	f, err := os.CreateTemp(s.Dir, unfinished)
+	if err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	err = s.Write(ctx, f)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	mark, err := s.Verify(ctx, f.Name())
+	if err != nil {
+		return fmt.Errorf("snapshot: reading it back: %w", err)
+	}
+	path := filepath.Join(s.Dir, fmt.Sprintf("%s-r%d.db", now.UTC().Format("20060102T150405Z"), mark.Rev))
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	s.Log.Info("wrote a snapshot", "file", path, "revision", mark.Rev)
+	if err := syncDir(s.Dir); err != nil {
+		s.Log.Warn("the name of a snapshot may not be on disk yet", "file", path, "error", err)
+	}
+	return nil
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

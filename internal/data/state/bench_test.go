@@ -1,0 +1,212 @@
+package state_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
+	"netkeep/internal/data/store/storetest"
+	"netkeep/internal/lang/filter"
+	"netkeep/internal/lang/kind"
+)
+
+// device has the size and the indexes of an identity.
+type device struct {
+	kind.Meta
+	Name       string            `json:"name" kind:"unique"`
+	ExternalID string            `json:"externalId" kind:"unique,nullable"`
+	Type       string            `json:"type" kind:"index"`
+	PolicyID   string            `json:"policyId" kind:"ref=place:restrict"`
+	IsAdmin    bool              `json:"isAdmin"`
+	Attributes []string          `json:"roleAttributes" kind:"attributes"`
+	AppData    jsontext.Value    `json:"appData" kind:"nofilter"`
+	Cost       int               `json:"cost"`
+	Costs      map[string]int    `json:"costs" kind:"ref=place:clear"`
+	Env        map[string]string `json:"env" kind:"nofilter"`
+}
+
+var (
+	devices   = kind.Define(kind.Spec[device]{Name: "device", Path: "devices", Doc: "A device."})
+	deviceSet = kind.NewSet(places.Def, devices.Def)
+)
+
+func newDevice(i int) *device {
+	return &device{
+		Meta:       kind.Meta{ID: fmt.Sprintf("%011d", i*7919%1_000_003), Tags: kind.Tags{"site": "north"}},
+		Name:       fmt.Sprintf("device-%07d.branch-%d.example", i, i%97),
+		Type:       fmt.Sprintf("type-%d", i%10),
+		PolicyID:   "default",
+		Attributes: []string{fmt.Sprintf("branch-%d", i%97), fmt.Sprintf("half-%d", i%2), "all-devices"},
+		AppData:    jsontext.Value(`{"owner":"somebody"}`),
+		Env:        map[string]string{"os": "linux", "arch": "amd64", "hostname": fmt.Sprintf("host-%d", i)},
+	}
+}
+
+// only is a store of memory that does not repeat to a State what it wrote
+// itself, nor keep it: benchmarks measure the State.
+type only struct {
+	store.Store
+	records []store.Record
+	rev     store.Rev
+}
+
+func (o *only) Load(_ context.Context, fn func(store.Record) error) (store.Mark, error) {
+	for _, rec := range o.records {
+		if err := fn(rec); err != nil {
+			return store.Mark{}, err
+		}
+	}
+	return store.Mark{Rev: o.rev, Head: o.rev}, nil
+}
+
+func (o *only) Commit(context.Context, store.Rev, store.Head, []store.Op) (store.Rev, error) {
+	o.rev++
+	return o.rev, nil
+}
+
+func (o *only) Follow(ctx context.Context, _ store.Rev, _ func(store.Batch) error) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// filled returns a store with n devices.
+func filled(b *testing.B, n int) *only {
+	b.Helper()
+	add := func(o *only, d *kind.Def, rec kind.Record) {
+		value, err := d.Encode(rec)
+		if err != nil {
+			b.Fatal(err)
+		}
+		o.records = append(o.records, store.Record{Key: d.Name + "/" + rec.Base().ID, Value: value, Rev: 1})
+	}
+	o := &only{Store: storetest.NewMemory(), rev: 1}
+	for i := range n {
+		add(o, devices.Def, newDevice(i))
+	}
+	add(o, places.Def, &place{Meta: kind.Meta{ID: "default"}})
+	slices.SortFunc(o.records, func(a, b store.Record) int { return strings.Compare(a.Key, b.Key) })
+	return o
+}
+
+func openFilled(b *testing.B, n int) *state.State {
+	b.Helper()
+	s, err := state.Open(b.Context(), filled(b, n), deviceSet, state.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(s.Close)
+	return s
+}
+
+func sizes(b *testing.B, run func(b *testing.B, n int)) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) { run(b, n) })
+	}
+}
+
+// BenchmarkCreate deletes what it creates, so that the table keeps its size.
+func BenchmarkCreate(b *testing.B) {
+	sizes(b, func(b *testing.B, n int) {
+		s := openFilled(b, n)
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			rec := newDevice(n + i%100)
+			err := s.Update(b.Context(), "bench", func(tx *state.Tx) error { return devices.Create(tx, rec) })
+			if err != nil {
+				b.Fatal(err)
+			}
+			err = s.Update(b.Context(), "bench", func(tx *state.Tx) error { return devices.Delete(tx, rec.ID) })
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkEditAttribute(b *testing.B) {
+	sizes(b, func(b *testing.B, n int) {
+		s := openFilled(b, n)
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			id := newDevice(i % n).ID
+			err := s.Update(b.Context(), "bench", func(tx *state.Tx) error {
+				return devices.Edit(tx, id, func(d *device) error {
+					d.Attributes[0] = fmt.Sprintf("branch-%d", (i+1)%97)
+					return nil
+				})
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkEditOther(b *testing.B) {
+	sizes(b, func(b *testing.B, n int) {
+		s := openFilled(b, n)
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			id := newDevice(i % n).ID
+			err := s.Update(b.Context(), "bench", func(tx *state.Tx) error {
+				return devices.Edit(tx, id, func(d *device) error { d.Cost = i; return nil })
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkQuery(b *testing.B) {
+	const n = 100_000
+	s := openFilled(b, n)
+	for _, text := range []string{
+		`name contains "77" sort by name limit 100`,
+		`name contains "77" sort by cost limit 100`,
+		`name = "device-0000077.branch-77.example"`,
+		`type = "type-3" limit 100`,
+		`type = "type-3" and name = "device-0000073.branch-73.example"`,
+		`true limit 100`,
+	} {
+		q, err := filter.Compile(devices.Symbols, text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(text, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Snapshot().Query(devices.Def, q, q.Page(nil, nil))
+			}
+		})
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	const n = 100_000
+	st := filled(b, n)
+	var before, after runtime.MemStats
+	for b.Loop() {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		s, err := state.Open(b.Context(), st, deviceSet, state.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/n, "heap-B/record")
+		if s.Snapshot().Len(devices.Def) != n {
+			b.Fatal("not all were loaded")
+		}
+		s.Close()
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/op")
+}

@@ -1,0 +1,85 @@
+package state
+
+import (
+	"iter"
+
+	"netkeep/internal/data/store"
+	"netkeep/internal/lang/kind"
+)
+
+// change is what a write does to one record.
+type change struct {
+	def   *kind.Def
+	id    string
+	prev  store.Rev // the stored revision that it replaces, 0 for none
+	row   *row      // nil for a delete
+	value []byte    // the record's stored form, nil for a delete
+}
+
+// void reports whether the store need not hear of it: the record was created
+// and deleted by the same write.
+func (c change) void() bool { return c.row == nil && c.prev == 0 }
+
+func (c change) key() string { return key(c.def, c.id) }
+
+// key is where the store keeps a record.
+func key(d *kind.Def, id string) string { return d.Name + "/" + id }
+
+// changes is what a write does in all, at most one change a record.
+type changes struct {
+	byKey map[string]change
+	order []string // keys, by their first change
+	count int      // changes that the store will hear of
+	bytes int      // and their size
+}
+
+func newChanges() changes { return changes{byKey: map[string]change{}} }
+
+// note adds a change. It takes the place of an earlier one of the same record.
+func (cs *changes) note(c change) {
+	k := c.key()
+	if before, again := cs.byKey[k]; again {
+		c.prev = before.prev
+		cs.weigh(k, before, -1)
+	} else {
+		cs.order = append(cs.order, k)
+	}
+	cs.byKey[k] = c
+	cs.weigh(k, c, 1)
+}
+
+func (cs *changes) weigh(key string, c change, sign int) {
+	if !c.void() {
+		cs.count += sign
+		cs.bytes += sign * (len(key) + len(c.value))
+	}
+}
+
+// merge adds the changes of a later write.
+func (cs *changes) merge(later changes) {
+	for _, k := range later.order {
+		cs.note(later.byKey[k])
+	}
+}
+
+func (cs *changes) fits(l store.Limits) bool { return cs.count <= l.Ops && cs.bytes <= l.Bytes }
+
+// effective yields the changes that the store hears of, in order.
+func (cs *changes) effective() iter.Seq[change] {
+	return func(yield func(change) bool) {
+		for _, k := range cs.order {
+			if c := cs.byKey[k]; !c.void() && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// ops is the changes as the store takes them.
+func (cs *changes) ops() []store.Op {
+	ops := make([]store.Op, 0, cs.count)
+	for c := range cs.effective() {
+		ops = append(ops, store.Op{Key: c.key(), Value: c.value, Prev: c.prev})
+	}
+	return ops
+}

@@ -1,0 +1,26 @@
+package state
+
+import (
+	"netkeep/internal/lang/kind"
+)
+
+// draft is a snapshot being written. Tables are copied when they are first
+// touched. Only the owner of memory makes drafts.
+type draft struct {
+	*Snapshot
+	owned []bool // tables already copied
+}
+
+func newDraft(base *Snapshot) draft {
+	return draft{base.fork(), make([]bool, len(base.tables))}
+}
+
+// writable returns the draft's own copy of a table.
+func (w draft) writable(d *kind.Def) *table {
+	i := w.slots[d]
+	if !w.owned[i] {
+		w.tables[i] = w.tables[i].copy()
+		w.owned[i] = true
+	}
+	return w.tables[i]
+}

@@ -1,0 +1,214 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
+	"netkeep/internal/data/store/storetest"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+)
+
+// queue submits writes that wait behind one that the store holds up, each in
+// its place, and returns where their results will be.
+func queue(t *testing.T, s *state.State, faults *storetest.Faulty, writes ...func() error) (*storetest.Gate, []<-chan error) {
+	t.Helper()
+	gate := faults.BlockNext(storetest.Commit)
+	first := func() error { return createPlace(s, t.Context(), "first", "") }
+	var results []<-chan error
+	for _, w := range slices.Concat([]func() error{first}, writes) {
+		result := make(chan error, 1)
+		results = append(results, result)
+		go func() { result <- w() }()
+		synctest.Wait()
+	}
+	return gate, results
+}
+
+// Waiting writes share a commit, which says who made them and when.
+func TestGroupCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemory()
+		faults := storetest.NewFaulty(memory)
+		s := open(t, faults, state.Options{})
+		var writes []func() error
+		for i := range 100 {
+			writes = append(writes, func() error {
+				return s.Update(t.Context(), fmt.Sprint("user", i%3), func(tx *state.Tx) error {
+					return places.Create(tx, &place{Name: fmt.Sprint(i)})
+				})
+			})
+		}
+		gate, results := queue(t, s, faults, writes...)
+		gate.Open()
+		for _, r := range results {
+			must(t, <-r)
+		}
+		var sizes []int
+		err := memory.Follow(t.Context(), 0, func(b store.Batch) error {
+			sizes = append(sizes, len(b.Ops))
+			if len(sizes) == 2 && b.Head.Author != "user0,user1,user2" {
+				t.Errorf("the author is %q", b.Head.Author)
+			}
+			if want := time.Now().Add(time.Duration(len(sizes)-1) * time.Microsecond); !b.Head.Time.Equal(want) {
+				t.Errorf("the time is %v, want %v", b.Head.Time, want)
+			}
+			if len(sizes) == 3 {
+				return errEnough
+			}
+			return nil
+		})
+		if !errors.Is(err, errEnough) {
+			t.Fatal(err)
+		}
+		if want := []int{1, 64, 36}; !slices.Equal(sizes, want) {
+			t.Errorf("the commits have %d ops, want %d", sizes, want)
+		}
+	})
+}
+
+var errEnough = errors.New("enough")
+
+// A refusal that rests on a write which is not stored yet is not given before
+// that is certain.
+func TestRefusalWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faults := storetest.NewFaulty(storetest.NewMemory())
+		s := open(t, faults, state.Options{})
+		gate, results := queue(t, s, faults,
+			func() error { return createPlace(s, t.Context(), "1", "ann") },
+			func() error { return createPlace(s, t.Context(), "2", "ann") },
+		)
+		faults.FailNext(storetest.Commit, storetest.ErrInjected) // of the group
+		gate.Open()
+		must(t, <-results[0])
+		unavailable(t, <-results[1])
+		unavailable(t, <-results[2])
+		must(t, createPlace(s, t.Context(), "2", "ann"))
+	})
+}
+
+// Create and delete of a record in one commit is nothing to the store, and a
+// record that is deleted and created again is one change.
+func TestComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemory()
+		faults := storetest.NewFaulty(memory)
+		s := open(t, faults, state.Options{})
+		create(t, s, places.Def, &place{Meta: kind.Meta{ID: "old"}}, &place{Meta: kind.Meta{ID: "older"}})
+		remove := func(id string) func() error {
+			return func() error { return s.Delete(t.Context(), "tester", places.Def, id) }
+		}
+		gate, results := queue(t, s, faults,
+			func() error { return createPlace(s, t.Context(), "1", "ann") },
+			remove("1"),
+			func() error { return createPlace(s, t.Context(), "1", "bob") },
+			remove("1"),
+			remove("old"),
+			func() error { return createPlace(s, t.Context(), "old", "bob") },
+			remove("old"),
+			remove("older"),
+			func() error { return createPlace(s, t.Context(), "older", "cid") },
+		)
+		gate.Open()
+		for _, r := range results {
+			must(t, <-r)
+		}
+		must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+			rec := &place{}
+			if err := places.Create(tx, rec); err != nil {
+				return err
+			}
+			return places.Delete(tx, rec.ID)
+		}))
+		sameAsStore(t, memory, s)
+		if got := ids(s.Snapshot().All(places.Def)); !slices.Equal(got, []string{"first", "older"}) {
+			t.Errorf("places are %q, want first and older", got)
+		}
+	})
+}
+
+// The same for sessions, whose every record is guarded.
+func TestSessionComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemory()
+		s := open(t, memory, state.Options{})
+		createVisit(t, s, &visit{Meta: kind.Meta{ID: "v"}})
+		runs := 0
+		must(t, s.UpdateSessions(t.Context(), "tester", func(tx *state.Tx) error {
+			runs++
+			if err := visits.Delete(tx, "v"); err != nil {
+				return err
+			}
+			return visits.Create(tx, &visit{Meta: kind.Meta{ID: "v"}, Token: "again"})
+		}))
+		if runs != 1 {
+			t.Errorf("it took %d runs", runs)
+		}
+		sameAsStore(t, memory, s)
+	})
+}
+
+func TestLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemoryWithin(store.Limits{Ops: 4, Bytes: 1000})
+		faults := storetest.NewFaulty(memory)
+		s := open(t, faults, state.Options{})
+		several := func(n int, name string) func() error {
+			return func() error {
+				return s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+					for i := range n {
+						if err := places.Create(tx, &place{Name: fmt.Sprint(name, i)}); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+		}
+		gate, results := queue(t, s, faults,
+			several(3, "a"), several(5, "b"), several(1, strings.Repeat("c", 1000)),
+			several(4, "d"), several(2, "e"), several(2, "f"), several(1, strings.Repeat("g", 700)), several(1, "h"),
+		)
+		gate.Open()
+		want := []fault.Code{none, none, fault.CodeTooLarge, fault.CodeTooLarge, none, none, none, none, none}
+		for i, r := range results {
+			if got := codeOf(<-r); got != want[i] {
+				t.Errorf("write %d ends with %q, want %q", i, got, want[i])
+			}
+		}
+		sameAsStore(t, memory, s)
+		if got, want := s.Snapshot().Len(places.Def), 1+3+4+2+2+1+1; got != want {
+			t.Errorf("there are %d places, want %d", got, want)
+		}
+	})
+}
+
+// A store that takes less than it says costs those their write that are too
+// large, and nobody else.
+func TestStoreTakesLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faults := storetest.NewFaulty(storetest.NewMemory())
+		s := open(t, faults, state.Options{})
+		gate, results := queue(t, s, faults,
+			func() error { return createPlace(s, t.Context(), "1", "ann") },
+			func() error { return createPlace(s, t.Context(), "2", "bob") },
+			func() error { return createPlace(s, t.Context(), "3", "cid") },
+		)
+		faults.FailNext(storetest.Commit, store.ErrTooLarge) // all of them
+		faults.FailNext(storetest.Commit, store.ErrTooLarge) // ann alone
+		gate.Open()
+		for i, want := range []fault.Code{none, fault.CodeTooLarge, none, none} {
+			if got := codeOf(<-results[i]); got != want {
+				t.Errorf("write %d ends with %q, want %q", i, got, want)
+			}
+		}
+	})
+}

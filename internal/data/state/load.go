@@ -1,0 +1,150 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"netkeep/internal/data/store"
+	"netkeep/internal/lang/kind"
+)
+
+// load replaces memory by what the store holds now. While the store reads on,
+// other goroutines decode what has arrived, and one files it in order.
+func (s *State) load(ctx context.Context) error {
+	next := newSnapshot(s.set) // nothing of it is shared yet: it is written in place
+	pages := make(chan *page, pagesAhead)
+	var filing sync.WaitGroup
+	filing.Go(func() {
+		for p := range pages {
+			for _, l := range p.decoded() {
+				next.table(l.def).put(nil, l.row)
+			}
+		}
+	})
+	p := &page{}
+	send := func() {
+		p.done = make(chan []loaded, 1)
+		go p.decode(s)
+		pages <- p
+		p = &page{}
+	}
+	mark, err := s.store.Load(ctx, func(rec store.Record) error {
+		if d, id, ok := s.split(rec.Key); ok {
+			p.add(d, id, rec)
+			if len(p.records) == pageSize {
+				send()
+			}
+		}
+		return nil
+	})
+	send()
+	close(pages)
+	filing.Wait()
+	if err != nil {
+		return fmt.Errorf("load the store: %w", err)
+	}
+	next.Rev, next.head, next.Time = mark.Rev, mark.Head, mark.Time
+	s.fed, s.retry = mark.Rev, nil
+	s.unloaded.end()
+	s.unrepeated.end()
+	clear(s.ahead)
+	s.current.Store(next)
+	s.opt.Applied(nil, next, nil)
+	for _, waiting := range s.loaded {
+		waiting <- s.fed
+	}
+	s.loaded = nil
+	return nil
+}
+
+const (
+	pageSize   = 512 // records that are decoded together
+	pagesAhead = 4   // pages that wait to be filed
+)
+
+// page is some records on their way into memory.
+type page struct {
+	defs    []*kind.Def
+	ids     []string
+	records []store.Record
+	done    chan []loaded
+}
+
+// loaded is a record that was read.
+type loaded struct {
+	def *kind.Def
+	row *row
+}
+
+func (p *page) add(d *kind.Def, id string, rec store.Record) {
+	p.defs, p.ids, p.records = append(p.defs, d), append(p.ids, id), append(p.records, rec)
+}
+
+func (p *page) decode(s *State) {
+	rows := make([]loaded, 0, len(p.records))
+	for i, rec := range p.records {
+		if r := s.read(p.defs[i], p.ids[i], rec); r != nil {
+			rows = append(rows, loaded{p.defs[i], r})
+		}
+	}
+	p.done <- rows
+}
+
+// decoded waits for the page's rows.
+func (p *page) decoded() []loaded { return <-p.done }
+
+// applyRecord puts a record as the store has it into the draft; a nil value
+// deletes. It reports which record that may have changed.
+func (s *State) applyRecord(w draft, rec store.Record) (Ref, bool) {
+	d, id, ok := s.split(rec.Key)
+	if !ok {
+		return Ref{}, false
+	}
+	old := w.Snapshot.table(d).get(id)
+	var r *row
+	if rec.Value != nil {
+		r = s.read(d, id, rec)
+	}
+	switch {
+	case r != nil:
+		w.writable(d).put(old, r)
+	case old != nil:
+		w.writable(d).delete(old)
+	}
+	return Ref{d, id}, true
+}
+
+// read makes a row of a stored record. One that this controller cannot read is
+// left out: it may belong to a newer version, and the integrity scan reports
+// it.
+func (s *State) read(d *kind.Def, id string, rec store.Record) *row {
+	v, err := d.Decode(rec.Value)
+	if err == nil && v.Base().ID != id {
+		err = fmt.Errorf("it holds id %q", v.Base().ID)
+	}
+	if err != nil {
+		s.opt.Logger.Error("a stored record cannot be read", "key", rec.Key, "error", err)
+		return nil
+	}
+	r := &row{id: id, rec: v, rev: rec.Rev}
+	if s.opt.Frozen {
+		r.sum = digest(d, v)
+	}
+	return r
+}
+
+// split tells what a key of the store means. Kinds of a newer version are
+// reported once.
+func (s *State) split(key string) (d *kind.Def, id string, ok bool) {
+	name, id, _ := strings.Cut(key, "/")
+	if d = s.set.Named(name); d != nil && id != "" {
+		return d, id, true
+	}
+	if !s.alien[name] {
+		s.alien[name] = true
+		s.opt.Logger.Warn("the store holds records of an unknown kind", "key", key)
+	}
+	return nil, "", false
+}

@@ -1,0 +1,153 @@
+package state
+
+import (
+	"iter"
+	"slices"
+
+	"netkeep/internal/lang/filter"
+	"netkeep/internal/lang/kind"
+)
+
+// Query returns a page of the records of a kind that match q, and how many
+// match in all. It uses an index where the query allows.
+func (s *Snapshot) Query(d *kind.Def, q *filter.Query[kind.Record], p filter.Page) ([]kind.Record, int64) {
+	t := s.table(d)
+	if choice, ok := t.plan(q.Needs()); ok {
+		// What an index has under one key is in the order of ids.
+		ordered := len(choice) == 1 && len(choice[0].Values) == 1 && len(q.Sort()) == 0
+		return q.Select(filter.Rows[kind.Record]{Seq: t.lookUp(choice), Ordered: ordered}, p)
+	}
+	rows := t.scan(q)
+	if !rows.Matched {
+		rows.Count = int64(t.rows.Len())
+	}
+	return q.Select(rows, p)
+}
+
+// terms are equalities of which every record that a query selects satisfies
+// one.
+type terms = []filter.Term[kind.Record]
+
+// plan picks the choice to look up, if the indexes can answer one of them.
+// Unique fields are best: they find one record a value.
+func (t *table) plan(choices []terms) (best terms, ok bool) {
+	for _, choice := range choices {
+		if slices.ContainsFunc(choice, unfiled) {
+			continue
+		}
+		if !slices.ContainsFunc(choice, t.repeated) {
+			return choice, true
+		}
+		if !ok {
+			best, ok = choice, true
+		}
+	}
+	return best, ok
+}
+
+// unfiled reports whether an index leaves records out that satisfy the term:
+// none has those with an empty text.
+func unfiled(term filter.Term[kind.Record]) bool {
+	return slices.ContainsFunc(term.Values, func(v filter.Value) bool { return v.String() == "" })
+}
+
+// repeated reports whether several records may have one value of the field.
+func (t *table) repeated(term filter.Term[kind.Record]) bool {
+	index := term.Symbol.Index
+	return index != byID && !t.def.Indexes[t.slot(index)].Unique
+}
+
+// byID stands for the records themselves where an index is named.
+const byID = "id"
+
+// lookUp yields the records that satisfy one of the terms, each once.
+func (t *table) lookUp(choice terms) iter.Seq[kind.Record] {
+	if len(choice) == 1 {
+		return t.satisfying(choice[0])
+	}
+	return func(yield func(kind.Record) bool) {
+		seen := map[kind.Record]bool{}
+		for _, term := range choice {
+			for rec := range t.satisfying(term) {
+				if seen[rec] {
+					continue
+				}
+				seen[rec] = true
+				if !yield(rec) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// satisfying yields the records that satisfy a term. Indexed fields that
+// queries can name have one value, so there is none twice.
+func (t *table) satisfying(term filter.Term[kind.Record]) iter.Seq[kind.Record] {
+	return func(yield func(kind.Record) bool) {
+		for _, v := range term.Values {
+			for rec := range t.equal(term.Symbol.Index, v.String()) {
+				if !yield(rec) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (t *table) equal(index, key string) iter.Seq[kind.Record] {
+	if index != byID {
+		return t.filed(index, key)
+	}
+	return func(yield func(kind.Record) bool) {
+		if r := t.get(key); r != nil {
+			yield(r.rec)
+		}
+	}
+}
+
+// scan yields the records that a query has to look at, in the order asked for
+// if an index has it.
+func (t *table) scan(q *filter.Query[kind.Record]) filter.Rows[kind.Record] {
+	orders := q.Sort()
+	if len(orders) == 0 {
+		return filter.Rows[kind.Record]{Seq: t.all(), Ordered: true}
+	}
+	first := orders[0] // the others decide nothing if it differs everywhere
+	switch {
+	case first.Symbol.Index == "":
+		return filter.Rows[kind.Record]{Seq: t.all()}
+	case first.Symbol.Index != byID:
+		return t.scanIndex(q, first)
+	case first.Desc:
+		return filter.Rows[kind.Record]{Seq: records(t.rows.Backward()), Ordered: true}
+	}
+	return filter.Rows[kind.Record]{Seq: t.all(), Ordered: true}
+}
+
+// scanIndex yields the records in the order of an index, if it holds all of
+// them under keys of their own. A query about nothing but the indexed field is
+// judged by the keys: records in that order lie anywhere in memory, and most
+// of the time of a scan would go into fetching them.
+func (t *table) scanIndex(q *filter.Query[kind.Record], order filter.Order[kind.Record]) filter.Rows[kind.Record] {
+	i := t.slot(order.Symbol.Index)
+	tree := t.indexes[i]
+	if !t.def.Indexes[i].Unique || tree.Len() != t.rows.Len() {
+		return filter.Rows[kind.Record]{Seq: t.all()}
+	}
+	entries := tree.All()
+	if order.Desc {
+		entries = tree.Backward()
+	}
+	test, judged := q.Only(order.Symbol)
+	return filter.Rows[kind.Record]{Ordered: true, Matched: judged, Seq: func(yield func(kind.Record) bool) {
+		for e := range entries {
+			if judged && !test(filter.StringValue(e.key)) {
+				continue
+			}
+			if !yield(e.row.rec) {
+				return
+			}
+		}
+	}}
+}

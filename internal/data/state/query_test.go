@@ -1,0 +1,197 @@
+package state_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store/storetest"
+	"netkeep/internal/lang/filter"
+	"netkeep/internal/lang/kind"
+)
+
+// drawFilter draws the text of a predicate over people.
+func drawFilter(t *rapid.T, depth int) string {
+	some := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "f", "ann", "bob"})
+	value := func() string { return fmt.Sprintf("%q", some.Draw(t, "value")) }
+	kinds := []string{"equal", "equal", "in", "other", "set"}
+	if depth > 0 {
+		kinds = append(kinds, "and", "or", "not", "and", "or")
+	}
+	field := rapid.SampledFrom([]string{"id", "name", "badge", "home", "boss"})
+	switch rapid.SampledFrom(kinds).Draw(t, "predicate") {
+	case "equal":
+		return field.Draw(t, "field") + " = " + value()
+	case "in":
+		values := make([]string, rapid.IntRange(1, 3).Draw(t, "values"))
+		for i := range values {
+			values[i] = value()
+		}
+		return field.Draw(t, "field") + " in [" + strings.Join(values, ", ") + "]"
+	case "set":
+		return rapid.SampledFrom([]string{"anyOf", "allOf"}).Draw(t, "quantor") + "(traits) = " + fmt.Sprintf("%q", someTrait.Draw(t, "trait"))
+	case "and":
+		return "(" + drawFilter(t, depth-1) + ") and (" + drawFilter(t, depth-1) + ")"
+	case "or":
+		return "(" + drawFilter(t, depth-1) + ") or (" + drawFilter(t, depth-1) + ")"
+	case "not":
+		return "not (" + drawFilter(t, depth-1) + ")"
+	}
+	other := rapid.SampledFrom([]string{" != ", " < ", " >= ", " contains ", " = null", " != null"}).Draw(t, "operator")
+	if strings.HasSuffix(other, "null") {
+		return field.Draw(t, "field") + other
+	}
+	return field.Draw(t, "field") + other + value()
+}
+
+// drawQuery draws a whole text: which people, in which order, which part.
+func drawQuery(t *rapid.T) string {
+	text := "true"
+	if rapid.IntRange(0, 4).Draw(t, "all") > 0 {
+		text = drawFilter(t, rapid.IntRange(0, 3).Draw(t, "depth"))
+	}
+	sort := rapid.SliceOfN(rapid.SampledFrom([]string{
+		"id", "id desc", "name", "name desc", "badge", "badge desc", "home", "home desc", "boss",
+	}), 0, 2).Draw(t, "sort")
+	if len(sort) > 0 {
+		text += " sort by " + strings.Join(sort, ", ")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "skip") == 0 {
+		text += fmt.Sprintf(" skip %d", rapid.IntRange(0, 5).Draw(t, "skipped"))
+	}
+	return text + rapid.SampledFrom([]string{"", "", " limit 1", " limit 3", " limit none"}).Draw(t, "limit")
+}
+
+// naive answers a query by looking at everyone.
+func naive(snap *state.Snapshot, q *filter.Query[kind.Record], p filter.Page) (page []string, total int64) {
+	var matching []kind.Record
+	for rec := range snap.All(people.Def) {
+		if q.Match(rec) {
+			matching = append(matching, rec)
+		}
+	}
+	slices.SortFunc(matching, q.Compare)
+	for i, rec := range matching {
+		if int64(i) >= p.Offset && (p.Unlimited || int64(i) < p.Offset+p.Limit) {
+			page = append(page, rec.Base().ID)
+		}
+	}
+	return page, int64(len(matching))
+}
+
+// sameAsNaive tests one query.
+func sameAsNaive(t tester, snap *state.Snapshot, text string) (found int64) {
+	t.Helper()
+	q, err := filter.Compile(people.Symbols, text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	page := q.Page(nil, nil)
+	want, wantTotal := naive(snap, q, page)
+	recs, total := snap.Query(people.Def, q, page)
+	if got := ids(slices.Values(recs)); !slices.Equal(got, want) || total != wantTotal {
+		t.Fatalf("%s: got %q of %d, want %q of %d", text, got, total, want, wantTotal)
+	}
+	return total
+}
+
+// Every way to find records, and every reason not to take it.
+func TestQueryPlans(t *testing.T) {
+	s := open(t, storetest.NewMemory(), state.Options{})
+	create(t, s, places.Def, &place{Meta: kind.Meta{ID: "a"}}, &place{Meta: kind.Meta{ID: "b"}}, &place{Meta: kind.Meta{ID: "c"}})
+	for i := range 12 {
+		p := &person{Meta: kind.Meta{ID: fmt.Sprintf("id%02d", i*5%12)}, Name: fmt.Sprintf("n%02d", i*7%12), Home: string(rune('a' + i%3))}
+		if i%2 == 0 {
+			p.Badge = fmt.Sprintf("b%02d", i*11%12)
+		}
+		if i == 7 {
+			p.Home = ""
+		}
+		create(t, s, people.Def, p)
+	}
+	tests := []struct {
+		text  string
+		total int64
+	}{
+		{`id = "id03"`, 1},
+		{`id = "id03" and name = "nobody"`, 0},
+		{`id in ["id09", "id03", "id05"]`, 3},
+		{`id = "id03" or id = "id01"`, 2},
+		{`name = "n03"`, 1},
+		{`name in ["n05", "n01", "n09"]`, 3},
+		{`name = "n03" or badge = "b00"`, 2},
+		{`badge = "b04"`, 1},
+		{`badge = ""`, 0},
+		{`badge = null`, 6},
+		{`badge in ["", "b04"]`, 1},
+		{`badge != "b04"`, 11},
+		{`home = "a"`, 4},
+		{`home = ""`, 1},
+		{`home in ["a", "b"]`, 7},
+		{`home in ["c", "a"] sort by name desc limit 3`, 8},
+		{`home = "a" or name = "n00" or id = "id00"`, 4},
+		{`home = "a" and name = "n00"`, 1},
+		{`name = "n00" and home = "b"`, 0},
+		{`(home = "a" or home = "b") and (name = "n00" or name = "n01")`, 1},
+		{`home = "a" or not (name = "n03")`, 12},
+		{`home = "a" sort by name`, 4},
+		{`home = "a" sort by badge desc skip 1 limit 2`, 4},
+		{`true`, 12},
+		{`true sort by id desc skip 2 limit 3`, 12},
+		{`true sort by name`, 12},
+		{`true sort by name desc limit 4`, 12},
+		{`true sort by badge`, 12},
+		{`true sort by badge desc`, 12},
+		{`true sort by home`, 12},
+		{`true sort by home desc, name desc`, 12},
+		{`true sort by name, id desc`, 12},
+	}
+	for _, test := range tests {
+		if got := sameAsNaive(t, s.Snapshot(), test.text); got != test.total {
+			t.Errorf("%s: finds %d, want %d", test.text, got, test.total)
+		}
+	}
+}
+
+func TestQueryIsNaive(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s, err := state.Open(t.Context(), storetest.NewMemory(), kinds, state.Options{})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer s.Close()
+		w := newWorld()
+		full := rapid.Bool().Draw(rt, "all have names") // so that an index has the order
+		err = s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+			for _, id := range []string{"a", "b", "c"} {
+				if err := places.Create(tx, &place{Meta: kind.Meta{ID: id}}); err != nil {
+					return err
+				}
+				w.create(places.Def, &place{Meta: kind.Meta{ID: id}})
+			}
+			for i := range rapid.IntRange(0, 12).Draw(rt, "people") {
+				rec := drawRecord(rt, people.Def).(*person)
+				rec.ID = string(rune('a' + (i*5)%12))
+				if full || rapid.Bool().Draw(rt, "named") {
+					rec.Name = string(rune('a' + (i*7)%12))
+				}
+				if w.create(people.Def, people.Clone(rec)) == none {
+					if err := people.Create(tx, rec); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for range 40 {
+			sameAsNaive(rt, s.Snapshot(), drawQuery(rt))
+		}
+	})
+}

@@ -1,0 +1,9 @@
+package state
+
+import "netkeep/internal/lang/kind"
+
+// Ref names a record, whether it still exists or not.
+type Ref struct {
+	Def *kind.Def
+	ID  string
+}

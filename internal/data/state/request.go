@@ -1,0 +1,69 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+)
+
+// request is a write waiting for its turn.
+type request struct {
+	ctx  context.Context
+	by   string
+	fn   func(*Tx) error
+	done chan error // buffered, so that the owner never waits
+
+	running sync.Mutex // held while fn runs
+}
+
+var errStopping = fault.New(fault.CodeUnavailable, "the controller is stopping")
+
+// submit hands a write to the owner and waits for its answer.
+func (s *State) submit(lane kind.Lane, req *request) error {
+	req.done = make(chan error, 1)
+	select {
+	case s.queues[lane] <- req:
+	default:
+		return fault.New(fault.CodeUnavailable, "too many writes are waiting; try again shortly")
+	}
+	var left error
+	select {
+	case err := <-req.done:
+		return err
+	case <-req.ctx.Done():
+		left = fmt.Errorf("waiting for a write: %w", req.ctx.Err())
+		// The caller's variables are its own again when this returns: fn ends
+		// first, and is not started any more.
+		req.running.Lock()
+		defer req.running.Unlock()
+	case <-s.stopped:
+		left = errStopping
+	}
+	select {
+	case err := <-req.done:
+		return err
+	default:
+		return left
+	}
+}
+
+// run calls fn, unless its caller has left. A panic in it must not take the
+// owner down.
+func (req *request) run(tx *Tx) (err error) {
+	req.running.Lock()
+	defer req.running.Unlock()
+	if err := req.ctx.Err(); err != nil {
+		return err
+	}
+	defer func() {
+		tx.over = true
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return req.fn(tx)
+}

@@ -1,0 +1,180 @@
+// Package state is the network's model in memory: snapshots for readers,
+// transactions for writers, and the goroutine between them and the store. The
+// store is written first and memory second, never the other way. It knows
+// kinds only as descriptors and must not import model.
+//
+// One goroutine, the owner, changes memory. It runs waiting writes one after
+// the other, each on a private copy of what the one before left, commits them
+// together and publishes the last copy. What others commit it learns from the
+// store's feed, and it applies nothing that does not follow from what it has.
+package state
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"netkeep/internal/data/store"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+)
+
+// Options of a State. The zero value is usable.
+type Options struct {
+	Logger *slog.Logger
+	// Now gives commits their times. It is called while somebody writes.
+	Now func() time.Time
+	// Applied is told of every change of memory, in order: what it was, what
+	// it is, and every record that differs. before is nil after a load, when
+	// anything may differ. The snapshot is public by then, and whoever wrote
+	// has yet to be answered. It must be quick and must not write: it runs on
+	// the goroutine that all writes wait for.
+	Applied func(before, after *Snapshot, changed []Ref)
+	// Stored, if set, is told of every attempt to write to the store, under the
+	// same rules.
+	Stored func(Stored)
+	// Frozen makes every write check that nobody wrote to shared records. It
+	// costs an encoding per record and is for tests.
+	Frozen bool
+}
+
+// State holds the current snapshot and accepts writes.
+type State struct {
+	set   *kind.Set
+	store store.Store
+	opt   Options
+
+	current atomic.Pointer[Snapshot]
+	queues  [2]chan *request // by lane
+	feed    chan delivery
+
+	// Owned by the goroutine that runs own:
+	fed    store.Rev            // memory has every batch of the feed up to here
+	ahead  map[string]store.Rev // keys of Puts made here that the feed has yet to repeat
+	loaded []chan<- store.Rev   // to be told of the next load
+	retry  <-chan time.Time     // when to try a failed load again
+	alien  map[string]bool      // unknown kinds that were reported
+
+	awaited store.Rev // the last write of our own that the feed has to repeat
+
+	unrepeated stretch // that the feed lacks a write of our own
+	brokenOff  stretch // that there is no feed
+	unloaded   stretch // that a load was due and failed
+
+	life    context.Context // ends with Close
+	stop    context.CancelFunc
+	stopped chan struct{}
+	wg      sync.WaitGroup
+}
+
+const (
+	// maxQueue bounds how many writes may wait in each lane.
+	maxQueue = 4096
+	// feedAhead is how many batches the feed may be ahead of the owner, so
+	// that it finds more than one at a time when it must catch up.
+	feedAhead = 64
+)
+
+// Open loads every record and starts following the store. The store stays the
+// caller's to close, after Close.
+func Open(ctx context.Context, st store.Store, set *kind.Set, opt Options) (*State, error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Stored == nil {
+		opt.Stored = func(Stored) {}
+	}
+	if opt.Applied == nil {
+		opt.Applied = func(_, _ *Snapshot, _ []Ref) {}
+	}
+	s := &State{
+		set: set, store: st, opt: opt,
+		feed: make(chan delivery, feedAhead), stopped: make(chan struct{}),
+		ahead: map[string]store.Rev{}, alien: map[string]bool{},
+	}
+	for lane := range s.queues {
+		s.queues[lane] = make(chan *request, maxQueue)
+	}
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.life, s.stop = run, stop
+	from := s.fed // the owner may move it before the feed starts
+	s.wg.Go(func() { s.own(run) })
+	s.wg.Go(func() { s.follow(run, from) })
+	return s, nil
+}
+
+// Close stops accepting writes. The one that is being stored ends first; all
+// others are refused.
+func (s *State) Close() {
+	s.stop()
+	s.wg.Wait()
+}
+
+// Snapshot returns everything as it is now.
+func (s *State) Snapshot() *Snapshot { return s.current.Load() }
+
+// publish makes a snapshot the current one.
+func (s *State) publish(next *Snapshot, changed []Ref) {
+	before := s.current.Swap(next)
+	s.opt.Applied(before, next, changed)
+}
+
+// Set returns the kinds.
+func (s *State) Set() *kind.Set { return s.set }
+
+// Update runs fn as one write of model records. When it returns nil the write
+// is in the store and in every later Snapshot. After CodeUnavailable, or when
+// ctx ends first, it may have been stored or not; after any other error it was
+// not.
+//
+// fn may run several times, so it must not do anything that cannot be repeated
+// or that takes long: no network, no signing, no hashing. It never runs once
+// Update has returned.
+func (s *State) Update(ctx context.Context, by string, fn func(*Tx) error) error {
+	return s.submit(kind.Model, &request{ctx: ctx, by: by, fn: fn})
+}
+
+// UpdateSessions runs fn as one write of session records, under the same
+// rules.
+func (s *State) UpdateSessions(ctx context.Context, by string, fn func(*Tx) error) error {
+	return s.submit(kind.Session, &request{ctx: ctx, by: by, fn: fn})
+}
+
+// Delete removes one record and what depends on it. If that is more than one
+// commit can hold it takes several, dependents first, so that an interruption
+// leaves nothing dangling.
+func (s *State) Delete(ctx context.Context, by string, d *kind.Def, id string) error {
+	// The whole is tried first even if it cannot fit: a refusal somewhere in
+	// the cascade must show before the first part is gone.
+	_, err := s.deleteSome(ctx, by, d, id, 0)
+	if !fault.Is(err, fault.CodeTooLarge) {
+		return err
+	}
+	for budget := max(1, s.store.Limits().Ops/2); ; {
+		more, err := s.deleteSome(ctx, by, d, id, budget)
+		switch {
+		case fault.Is(err, fault.CodeTooLarge) && budget > 1:
+			budget /= 2 // few ops, but large records
+		case err != nil || !more:
+			return err
+		}
+	}
+}
+
+// deleteSome deletes with a budget of ops, 0 for no limit, and reports whether
+// there is more to do.
+func (s *State) deleteSome(ctx context.Context, by string, d *kind.Def, id string, budget int) (more bool, err error) {
+	err = s.submit(d.Lane, &request{ctx: ctx, by: by, fn: func(tx *Tx) (err error) {
+		more, err = tx.deleteWithin(budget, d, id)
+		return err
+	}})
+	return more && err == nil, err
+}

@@ -1,0 +1,237 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+)
+
+// Tx is one write in progress: a private copy of the state that sees its own
+// changes. It is dropped whole if the closure fails, and is of no use after
+// the closure has ended.
+type Tx struct {
+	draft
+	changes
+	set      *kind.Set
+	lane     kind.Lane
+	now      time.Time
+	freeze   bool
+	over     bool            // the closure has ended
+	budget   int             // a delete stops after this many changes; 0 for no limit
+	deleting map[string]bool // keys of the records whose delete is under way
+}
+
+var _ kind.Writer = (*Tx)(nil)
+
+// errMore says that a delete reached its budget. What it has deleted by then
+// stands on its own and may be committed.
+var errMore = errors.New("state: more to delete")
+
+func newTx(base *Snapshot, set *kind.Set, lane kind.Lane, now time.Time, freeze bool) *Tx {
+	return &Tx{
+		draft: newDraft(base), changes: newChanges(), set: set, lane: lane, now: now, freeze: freeze,
+		deleting: map[string]bool{},
+	}
+}
+
+// Now is the time of this write. It never runs backwards from one commit to
+// the next.
+func (tx *Tx) Now() time.Time { return tx.now }
+
+// NewID returns a fresh id.
+func (tx *Tx) NewID() string { return NewID() }
+
+// NewSessionID returns a fresh id in the form that session records have.
+func (tx *Tx) NewSessionID() string { return newSessionID(tx.now) }
+
+// Create adds a record, after all rules of its kind. It fills in what is
+// missing of id and time. The record is shared from then on: the closure must
+// not write to it any more, and must make another if it runs again.
+func (tx *Tx) Create(d *kind.Def, rec kind.Record) error {
+	m := rec.Base()
+	if m.ID == "" {
+		m.ID = tx.idFor(d)
+	}
+	if _, taken := tx.Lookup(d, m.ID); taken {
+		return fault.Invalid("id", "must be unique", m.ID)
+	}
+	if m.CreatedAt.IsZero() {
+		m.CreatedAt = tx.now
+	}
+	m.UpdatedAt = tx.now
+	return tx.save(d, nil, rec)
+}
+
+// Edit changes a copy of a record and stores it, after all rules of its kind.
+func (tx *Tx) Edit(d *kind.Def, id string, change func(kind.Record) error) error {
+	old, ok := tx.Lookup(d, id)
+	if !ok {
+		return fault.NotFound(d.Name, id)
+	}
+	next := d.Clone(old)
+	if err := change(next); err != nil {
+		return err
+	}
+	next.Base().ID = id
+	next.Base().UpdatedAt = tx.now
+	return tx.save(d, old, next)
+}
+
+// save checks a record and stores it. old is nil on create.
+func (tx *Tx) save(d *kind.Def, old, next kind.Record) error {
+	if err := tx.set.Validate(tx, d, old, next); err != nil {
+		return err
+	}
+	if err := tx.put(d, next); err != nil {
+		return err
+	}
+	return tx.whole(func() error { return d.Saved(tx, old, next) })
+}
+
+// Delete removes a record and does to those that refer to it what their tags
+// say. Records of another lane are left to the sweeper.
+func (tx *Tx) Delete(d *kind.Def, id string) error {
+	k := key(d, id)
+	if tx.deleting[k] {
+		return nil // a cascade that leads back here
+	}
+	rec, ok := tx.Lookup(d, id)
+	if !ok {
+		return fault.NotFound(d.Name, id)
+	}
+	if err := d.Guard(tx, rec); err != nil {
+		return err
+	}
+	tx.deleting[k] = true
+	defer delete(tx.deleting, k)
+	for _, rf := range tx.set.Referrers(d) {
+		if rf.Def.Lane != d.Lane {
+			continue
+		}
+		if err := tx.release(rf, id); err != nil {
+			return err
+		}
+	}
+	if tx.spent() {
+		return errMore
+	}
+	rec, _ = tx.Lookup(d, id) // the cascade may have changed it
+	tx.remove(d, id)
+	return tx.whole(func() error { return d.Deleted(tx, rec) })
+}
+
+// deleteWithin deletes with a budget and reports whether there is more to do.
+func (tx *Tx) deleteWithin(budget int, d *kind.Def, id string) (more bool, err error) {
+	tx.budget = budget
+	err = tx.Delete(d, id)
+	if errors.Is(err, errMore) {
+		return true, nil
+	}
+	return false, err
+}
+
+// spent reports whether a delete must stop here.
+func (tx *Tx) spent() bool { return tx.budget > 0 && tx.count >= tx.budget }
+
+// whole runs a hook outside of the budget: its writes belong to the change
+// that it follows and must not be cut off from it.
+func (tx *Tx) whole(hook func() error) error {
+	budget := tx.budget
+	tx.budget = 0
+	defer func() { tx.budget = budget }()
+	return hook()
+}
+
+// release frees an id from the records that hold it, except for those that
+// are being deleted themselves.
+func (tx *Tx) release(rf kind.Referrer, id string) error {
+	var holders []string
+	for _, holder := range rf.Holders(tx, id) {
+		if !tx.deleting[key(rf.Def, holder)] {
+			holders = append(holders, holder)
+		}
+	}
+	if len(holders) > 0 && rf.OnDelete() == kind.Restrict {
+		return fault.On(fault.CodeReferenced, rf.Field.Name, "still refers to it from "+rf.Def.Path, holders)
+	}
+	for _, holder := range holders {
+		if tx.spent() {
+			return errMore
+		}
+		if _, still := tx.Lookup(rf.Def, holder); !still {
+			continue
+		}
+		if err := tx.letGo(rf, holder, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// letGo deletes a holder or takes the id out of it, as its tags say.
+func (tx *Tx) letGo(rf kind.Referrer, holder, id string) error {
+	if rf.OnDelete() == kind.Cascade {
+		return tx.Delete(rf.Def, holder)
+	}
+	return tx.Edit(rf.Def, holder, func(rec kind.Record) error {
+		rf.Drop(rec, id)
+		return nil
+	})
+}
+
+func (tx *Tx) put(d *kind.Def, rec kind.Record) error {
+	value, err := d.Encode(rec)
+	if err != nil {
+		return err
+	}
+	r := &row{id: rec.Base().ID, rec: rec}
+	if tx.freeze {
+		r.sum = maphash.Bytes(frozenSeed, value)
+	}
+	t := tx.table(d)
+	old := tx.replaced(t, r.id)
+	if old != nil {
+		r.rev = old.rev
+	}
+	t.put(old, r)
+	tx.note(change{def: d, id: r.id, prev: r.rev, row: r, value: value})
+	return nil
+}
+
+func (tx *Tx) remove(d *kind.Def, id string) {
+	t := tx.table(d)
+	old := tx.replaced(t, id)
+	t.delete(old)
+	tx.note(change{def: d, id: id, prev: old.rev})
+}
+
+// replaced returns the row that a write takes the place of, if there is one.
+func (tx *Tx) replaced(t *table, id string) *row {
+	r := t.get(id)
+	if r != nil && tx.freeze {
+		r.checkFrozen(t.def)
+	}
+	return r
+}
+
+// table returns this Tx's own copy of a table.
+func (tx *Tx) table(d *kind.Def) *table {
+	switch {
+	case tx.over:
+		panic("state: a write after its closure has ended")
+	case d.Lane != tx.lane:
+		panic(fmt.Sprintf("state: a write of %s in the wrong lane", d.Name))
+	}
+	return tx.writable(d)
+}
+
+func (tx *Tx) idFor(d *kind.Def) string {
+	if d.Lane == kind.Session {
+		return tx.NewSessionID()
+	}
+	return tx.NewID()
+}

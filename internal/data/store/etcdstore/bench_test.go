@@ -1,0 +1,115 @@
+package etcdstore
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"netkeep/internal/data/store"
+)
+
+const recordSize = 900
+
+// openBench opens a member as a server would, with all syncs.
+func openBench(b *testing.B) *Store {
+	b.Helper()
+	s, err := Open(b.Context(), Options{Dir: filepath.Join(b.TempDir(), "data")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	return s
+}
+
+// fill writes n records.
+func fill(b *testing.B, s *Store, n int) {
+	b.Helper()
+	for from := 0; from < n; from += 1000 {
+		var ops []store.Op
+		for i := from; i < min(n, from+1000); i++ {
+			ops = append(ops, set(fmt.Sprintf("kind/%08d", i), recordSize)...)
+		}
+		if _, err := s.Put(b.Context(), ops); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCommit(b *testing.B) {
+	s := openBench(b)
+	ops := set("k/1", recordSize)
+	var head store.Rev
+	var err error
+	for b.Loop() {
+		if head, err = s.Commit(b.Context(), head, store.Head{}, ops); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkPut64(b *testing.B) {
+	s := openBench(b)
+	var n atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for w := range 64 {
+		wg.Go(func() {
+			for n.Add(1) <= int64(b.N) {
+				if _, err := s.Put(b.Context(), set(fmt.Sprintf("s/%d", w), recordSize)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkLoad(b *testing.B) {
+	for _, n := range []int{100_000, 200_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := openBench(b)
+			fill(b, s, n)
+			for b.Loop() {
+				got := 0
+				if _, err := s.Load(b.Context(), func(store.Record) error { got++; return nil }); err != nil || got != n {
+					b.Fatal(got, err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	b.Run("fresh", func(b *testing.B) {
+		for b.Loop() {
+			s, err := Open(b.Context(), Options{Dir: filepath.Join(b.TempDir(), "data")})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			s.Close()
+			b.StartTimer()
+		}
+	})
+	b.Run("100000", func(b *testing.B) {
+		dir := filepath.Join(b.TempDir(), "data")
+		s, err := Open(b.Context(), Options{Dir: dir})
+		if err != nil {
+			b.Fatal(err)
+		}
+		fill(b, s, 100_000)
+		s.Close()
+		for b.Loop() {
+			s, err := Open(b.Context(), Options{Dir: dir})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			s.Close()
+			b.StartTimer()
+		}
+	})
+}

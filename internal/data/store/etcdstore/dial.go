@@ -1,0 +1,65 @@
+package etcdstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"netkeep/internal/data/store"
+)
+
+// clusterLimits stays below etcd's defaults of 128 operations and 1.5 MiB:
+// guards repeat keys, and the batch has a key to close it.
+var clusterLimits = store.Limits{Ops: 120, Bytes: 1280 << 10}
+
+const (
+	// signInTimeout bounds the one step of Dial that does not heed ctx.
+	signInTimeout = 5 * time.Second
+	// Pings find a connection that is dead, which matters to a quiet watch.
+	pingEvery, pingTimeout = 10 * time.Second, 5 * time.Second
+)
+
+// sendMargin is what a request may weigh beyond its batch. The server judges
+// it, the client must only let it pass.
+const sendMargin = 2 << 20
+
+// Dial returns a store on an etcd cluster, when the cluster has answered once.
+// The cluster's operators look after its space: Compact forgets history, for
+// all who share the cluster, but does not defragment.
+func Dial(ctx context.Context, o Options) (*Store, error) {
+	if len(o.Endpoints) == 0 {
+		return nil, errors.New("no etcd endpoints given")
+	}
+	limits := store.Limits{
+		Ops:   cmp.Or(o.Limits.Ops, clusterLimits.Ops),
+		Bytes: cmp.Or(o.Limits.Bytes, clusterLimits.Bytes),
+	}
+	alive, fail := context.WithCancelCause(context.Background())
+	log := &bridge{log: o.logger(), fail: fail}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:            o.Endpoints,
+		TLS:                  o.TLS,
+		Username:             o.Username,
+		Password:             o.Password,
+		DialTimeout:          signInTimeout,
+		DialKeepAliveTime:    pingEvery,
+		DialKeepAliveTimeout: pingTimeout,
+		MaxCallSendMsgSize:   limits.Bytes + sendMargin,
+		Logger:               log.logger(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dial etcd: %w", err)
+	}
+	s := newStore(alive, client, o.Prefix, limits, func() error {
+		log.closing.Store(true)
+		return client.Close()
+	})
+	if _, _, err := s.Get(ctx, "-"); err != nil {
+		return nil, errors.Join(fmt.Errorf("dial %v: %w", o.Endpoints, err), s.Close())
+	}
+	return s, nil
+}

@@ -1,0 +1,318 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+
+	"netkeep/internal/data/store"
+)
+
+func TestDialRefuses(t *testing.T) {
+	if _, err := Dial(t.Context(), Options{}); err == nil {
+		t.Error("dialed nobody")
+	}
+	// A port that nobody listens on any more.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := Dial(ctx, Options{Endpoints: []string{l.Addr().String()}, Logger: silent})
+		failed <- err
+	}()
+	cancel()
+	if err := <-failed; err == nil {
+		t.Error("dialed where nobody listens")
+	}
+}
+
+// TestServerLimits sends what the client lets pass and the server does not.
+func TestServerLimits(t *testing.T) {
+	m := startTest(t, testLogger(t), listening)
+	s, err := Dial(t.Context(), Options{
+		Endpoints: []string{m.address()},
+		Limits:    store.Limits{Ops: 1000, Bytes: 3 << 20},
+		Logger:    testLogger(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var many []store.Op
+	for i := range 200 {
+		many = append(many, store.Op{Key: fmt.Sprint(i), Value: []byte("v")})
+	}
+	for name, ops := range map[string][]store.Op{
+		"ops":        many,
+		"bytes":      set("k/1", 1600<<10),
+		"more bytes": set("k/1", 3<<20-100),
+	} {
+		if _, err := s.Commit(t.Context(), 0, store.Head{Reason: name}, ops); !errors.Is(err, store.ErrTooLarge) {
+			t.Errorf("%s: %v, want ErrTooLarge", name, err)
+		}
+	}
+	// The client has a limit of its own.
+	huge := store.Head{Reason: strings.Repeat("x", 6<<20)}
+	if _, err := s.Commit(t.Context(), 0, huge, set("k/1", 10)); !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("huge head: %v, want ErrTooLarge", err)
+	}
+	if _, err := s.Commit(t.Context(), 0, store.Head{}, set("k/1", 10)); err != nil {
+		t.Errorf("the store has a head: %v", err)
+	}
+}
+
+// relay passes connections on to an address, and can cut them.
+type relay struct {
+	net.Listener
+	to string
+	wg sync.WaitGroup
+
+	mu     sync.Mutex
+	conns  []net.Conn
+	served int
+}
+
+func newRelay(t *testing.T, to string) *relay {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{Listener: l, to: to}
+	r.wg.Go(r.serve)
+	t.Cleanup(func() {
+		l.Close()
+		r.cut()
+		r.wg.Wait()
+	})
+	return r
+}
+
+func (r *relay) serve() {
+	for {
+		in, err := r.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", r.to)
+		if err != nil {
+			in.Close()
+			return
+		}
+		r.mu.Lock()
+		r.conns = append(r.conns, in, out)
+		r.served++
+		r.mu.Unlock()
+		pass := func(to, from net.Conn) {
+			defer to.Close()
+			defer from.Close()
+			_, _ = io.Copy(to, from) // ends when either is cut
+		}
+		r.wg.Go(func() { pass(in, out) })
+		r.wg.Go(func() { pass(out, in) })
+	}
+}
+
+func (r *relay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		c.Close()
+	}
+	r.conns = nil
+}
+
+// TestFollowThroughCuts loses the connection again and again. No batch may be
+// missing or come twice.
+func TestFollowThroughCuts(t *testing.T) {
+	m := startTest(t, silent, listening)
+	writer := m.handle("", func() error { return nil })
+	defer writer.Close()
+	r := newRelay(t, m.address())
+	s, err := Dial(t.Context(), Options{Endpoints: []string{r.Addr().String()}, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const batches = 200
+	var wrote []store.Rev
+	seen := make(chan store.Rev, 2*batches)
+	ended := make(chan error, 1)
+	enough := errors.New("enough")
+	go func() {
+		n := 0
+		ended <- s.Follow(t.Context(), 0, func(b store.Batch) error {
+			seen <- b.Rev
+			if n++; n == batches {
+				return enough
+			}
+			return nil
+		})
+	}()
+	var head store.Rev
+	for n := range batches {
+		var rev store.Rev
+		if n%2 == 0 {
+			head, err = writer.Commit(t.Context(), head, store.Head{}, set("k/1", 10000))
+			rev = head
+		} else {
+			rev, err = writer.Put(t.Context(), set("k/2", 10000))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrote = append(wrote, rev)
+		if n%20 == 10 {
+			r.cut()
+		}
+	}
+	if err := <-ended; err != enough {
+		t.Fatalf("Follow: %v", err)
+	}
+	for i, want := range wrote {
+		if got := <-seen; got != want {
+			t.Fatalf("batch %d has revision %d, want %d", i, got, want)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.served < 2 {
+		t.Errorf("the follower connected %d times, so nothing was cut", r.served)
+	}
+}
+
+// TestSecured has a server with a certificate and users, and a user who may
+// touch one prefix.
+func TestSecured(t *testing.T) {
+	cert, key, roots := selfSigned(t)
+	m := startTest(t, silent, func(c *embed.Config) {
+		c.ListenClientUrls = []url.URL{{Scheme: "https", Host: "127.0.0.1:0"}}
+		c.AdvertiseClientUrls = c.ListenClientUrls
+		c.ClientTLSInfo.CertFile, c.ClientTLSInfo.KeyFile = cert, key
+		c.AuthToken, c.BcryptCost = embed.DefaultAuthToken, 4
+	})
+	enableUsers(t, m)
+	secure := &tls.Config{RootCAs: roots}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	base := Options{Endpoints: []string{m.address()}, TLS: secure, Username: "netkeep", Password: "secret", Prefix: "ours", Logger: silent}
+	for name, change := range map[string]func(*Options){
+		"wrong password": func(o *Options) { o.Password = "guess" },
+		"no user":        func(o *Options) { o.Username = "" },
+		"other prefix":   func(o *Options) { o.Prefix = "theirs" },
+		"unknown server": func(o *Options) { o.Username, o.TLS = "", &tls.Config{RootCAs: x509.NewCertPool()} },
+	} {
+		o := base
+		change(&o)
+		soon, cancel := context.WithTimeout(ctx, time.Second)
+		s, err := Dial(soon, o)
+		cancel()
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: dialed", name)
+		}
+	}
+	s, err := Dial(ctx, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	rev, err := s.Commit(ctx, 0, store.Head{}, set("k/1", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("enough")
+	if err := s.Follow(ctx, rev-1, func(store.Batch) error { return enough }); err != enough {
+		t.Errorf("Follow: %v", err)
+	}
+	if _, err := s.Load(ctx, func(store.Record) error { return nil }); err != nil {
+		t.Errorf("Load: %v", err)
+	}
+	if err := s.Snapshot(ctx, io.Discard); err == nil {
+		t.Error("a snapshot of everything for a user of one prefix")
+	}
+}
+
+func enableUsers(t *testing.T, m *member) {
+	t.Helper()
+	c := v3client.New(m.etcd.Server)
+	defer c.Close()
+	ctx := t.Context()
+	for _, do := range []func() error{
+		func() error { _, err := c.UserAdd(ctx, "root", "root's"); return err },
+		func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := c.RoleAdd(ctx, "ours"); return err },
+		func() error {
+			_, err := c.RoleGrantPermission(ctx, "ours", "ours/", "ours0", clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func() error { _, err := c.UserAdd(ctx, "netkeep", "secret"); return err },
+		func() error { _, err := c.UserGrantRole(ctx, "netkeep", "ours"); return err },
+		func() error { _, err := c.AuthEnable(ctx); return err },
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// selfSigned makes a certificate for 127.0.0.1.
+func selfSigned(t *testing.T) (certFile, keyFile string, roots *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA:         true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	if err := os.WriteFile(certFile, certPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	if err := os.WriteFile(keyFile, keyPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	roots.AppendCertsFromPEM(certPEM)
+	return certFile, keyFile, roots
+}

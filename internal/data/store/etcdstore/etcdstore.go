@@ -1,0 +1,201 @@
+// Package etcdstore is the engine of the log: etcd, as a member inside this
+// process or as a cluster by address. It owns the layout of keys, the limits
+// of a batch and the care of a data directory. It imports store and nothing
+// else of ours.
+//
+// A record is the key r/<kind>/<id>. Every batch is one transaction, and its
+// last key closes it: head for a Commit, put for a Put. Both say how many ops
+// the batch has; head names the commit before, and etcd counts the writes of
+// put. So Follow can tell a whole batch from a part, and notices when one is
+// missing.
+package etcdstore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"netkeep/internal/data/store"
+)
+
+// closeGrace is how long Close waits for writes under way. A cluster that
+// does not answer must not keep a process from ending.
+const closeGrace = 5 * time.Second
+
+// Options says where the data is and how to reach it.
+type Options struct {
+	// Dir is the data directory of the member that Open starts.
+	Dir string
+
+	// Endpoints are the addresses of the cluster that Dial uses.
+	Endpoints []string
+	// TLS secures the connections of Dial; nil is plain text.
+	TLS *tls.Config
+	// Username and Password sign in to a cluster that asks for it.
+	Username, Password string
+
+	// Prefix lets several networks share one cluster. It becomes the first
+	// part of every key; none may be beneath another.
+	Prefix string
+	// Limits replaces, where not 0, the limits of Dial for a cluster that is
+	// set up for more or for less than etcd's defaults.
+	Limits store.Limits
+	// Logger gets what etcd warns of; nil is slog.Default.
+	Logger *slog.Logger
+}
+
+func (o Options) logger() *slog.Logger {
+	if o.Logger != nil {
+		return o.Logger
+	}
+	return slog.Default()
+}
+
+// Store is a store.Store kept by etcd.
+type Store struct {
+	client *clientv3.Client
+	member *member // nil for a cluster by address
+	keys   keyspace
+	limits store.Limits
+
+	reading    context.Context // ends with Close, or when the member fails
+	writing    context.Context // ends a grace later
+	stopReads  context.CancelCauseFunc
+	stopWrites context.CancelCauseFunc
+
+	mu      sync.Mutex
+	closed  bool
+	writes  sync.WaitGroup
+	release func() error // what Close does at the end
+}
+
+var _ store.Store = (*Store)(nil)
+
+// newStore makes a handle that lives at most as long as alive.
+func newStore(alive context.Context, client *clientv3.Client, prefix string, limits store.Limits, release func() error) *Store {
+	s := &Store{client: client, keys: newKeyspace(prefix), limits: limits, release: release}
+	s.reading, s.stopReads = context.WithCancelCause(alive)
+	s.writing, s.stopWrites = context.WithCancelCause(alive)
+	return s
+}
+
+// Limits is what one Commit or Put may hold.
+func (s *Store) Limits() store.Limits { return s.limits }
+
+// Close ends everything that reads, waits a few seconds for writes under way
+// and stops the member if Open started one.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+
+	s.stopReads(store.ErrClosed)
+	grace := time.AfterFunc(closeGrace, func() { s.stopWrites(errClosing) })
+	s.writes.Wait()
+	grace.Stop()
+	s.stopWrites(errClosing)
+	return s.release()
+}
+
+// errClosing is not store.ErrClosed, which would promise that nothing was
+// written.
+var errClosing = errors.New("closed before the write was answered")
+
+// read returns ctx, ended also by Close and by the member's failure.
+func (s *Store) read(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := context.Cause(s.reading); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := either(ctx, s.reading)
+	return ctx, cancel, nil
+}
+
+// write is read for what Close waits for.
+func (s *Store) write(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, store.ErrClosed
+	}
+	if err := context.Cause(s.writing); err != nil {
+		return nil, nil, err
+	}
+	s.writes.Add(1)
+	ctx, cancel := either(ctx, s.writing)
+	return ctx, func() { cancel(); s.writes.Done() }, nil
+}
+
+// either returns ctx, ended also when life ends.
+func either(ctx, life context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// ErrFailed says that the member inside this process cannot go on, for want
+// of disk space say. Whether writes under way happened is open; only a new
+// process can tell.
+var ErrFailed = errors.New("etcd: the member failed")
+
+// explain turns what etcd returned into what the contract says. ctx is the
+// one the call was made with, so that its end can be told from a failure.
+func explain(ctx context.Context, doing string, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return store.ErrCompacted
+	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps):
+		return fmt.Errorf("%w of the server: %w", store.ErrTooLarge, err)
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return fmt.Errorf("etcd: %s: the store is full, compact its history: %w", doing, err)
+	case errors.Is(cause, store.ErrClosed), errors.Is(cause, ErrFailed):
+		return cause
+	case errors.Is(cause, errClosing):
+		return fmt.Errorf("etcd: %s: %w", doing, cause)
+	case cause != nil:
+		return fmt.Errorf("etcd: %s: %w", doing, ctx.Err())
+	}
+	return fmt.Errorf("etcd: %s: %w", doing, err)
+}
+
+// oversized reports whether the client did not send a request, or the server
+// did not read it, for its size.
+func oversized(err error) bool {
+	return status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
+}
+
+// keyspace names the keys of one network.
+type keyspace struct {
+	head    string // closes a Commit
+	put     string // closes a Put
+	records string // what every record's key begins with
+	end     string // the first key after all records, and after head and put
+}
+
+func newKeyspace(prefix string) keyspace {
+	if prefix != "" && !strings.HasSuffix(prefix, "/") {
+		prefix += "/"
+	}
+	return keyspace{
+		head:    prefix + "head",
+		put:     prefix + "put",
+		records: prefix + "r/",
+		end:     prefix + "r0", // '0' follows '/'
+	}
+}
+
+func (k keyspace) record(key string) string { return k.records + key }

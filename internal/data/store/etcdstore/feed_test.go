@@ -1,0 +1,231 @@
+package etcdstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"pgregory.net/rapid"
+
+	"netkeep/internal/data/store"
+)
+
+// sender makes the events of batches as a watch would send them.
+type sender struct {
+	rev, head, puts int64
+	batches         []store.Batch
+}
+
+func putEvent(key, value string, rev, version int64) *clientv3.Event {
+	return &clientv3.Event{
+		Type: clientv3.EventTypePut,
+		Kv:   &mvccpb.KeyValue{Key: []byte(key), Value: []byte(value), ModRevision: rev, Version: version},
+	}
+}
+
+func deleteEvent(key string, rev int64) *clientv3.Event {
+	return &clientv3.Event{Type: clientv3.EventTypeDelete, Kv: &mvccpb.KeyValue{Key: []byte(key), ModRevision: rev}}
+}
+
+func (s *sender) send(commit bool, ops ...store.Op) (events []*clientv3.Event) {
+	s.rev += 2
+	batch := store.Batch{Rev: store.Rev(s.rev), Ops: ops}
+	for _, op := range ops {
+		if op.Value == nil {
+			events = append(events, deleteEvent("r/"+op.Key, s.rev))
+		} else {
+			events = append(events, putEvent("r/"+op.Key, string(op.Value), s.rev, 1))
+		}
+	}
+	if commit {
+		batch.Head = &store.Head{Prev: store.Rev(s.head), Ops: len(ops), Time: time.Unix(s.rev, 0).UTC()}
+		value, err := json.Marshal(batch.Head)
+		if err != nil {
+			panic(err)
+		}
+		events = append(events, putEvent("head", string(value), s.rev, 1))
+		s.head = s.rev
+	} else {
+		s.puts++
+		events = append(events, putEvent("put", strconv.Itoa(len(ops)), s.rev, s.puts))
+	}
+	s.batches = append(s.batches, batch)
+	return events
+}
+
+// feedAll gives events to a new feed.
+func feedAll(events []*clientv3.Event) (batches []store.Batch, err error) {
+	f := &feed{keys: newKeyspace("")}
+	for _, ev := range events {
+		b, err := f.take(ev)
+		if err != nil {
+			return batches, err
+		}
+		if b != nil {
+			batches = append(batches, *b)
+		}
+	}
+	return batches, nil
+}
+
+func TestFeedRefuses(t *testing.T) {
+	one := store.Op{Key: "k/1", Value: []byte("one")}
+	gone := store.Op{Key: "k/2"}
+	tests := map[string]func(s *sender) []*clientv3.Event{
+		"a commit without an op":         func(s *sender) []*clientv3.Event { return s.send(true, one, gone)[1:] },
+		"a commit without a del":         func(s *sender) []*clientv3.Event { e := s.send(true, one, gone); return append(e[:1], e[2]) },
+		"a put without an op":            func(s *sender) []*clientv3.Event { return s.send(false, one, gone)[1:] },
+		"a put of which the end is left": func(s *sender) []*clientv3.Event { return s.send(false, gone)[1:] },
+		"a batch without its end": func(s *sender) []*clientv3.Event {
+			e := s.send(true, one, gone)
+			return append(e[:2], s.send(false, one)...)
+		},
+		"a commit left out": func(s *sender) []*clientv3.Event { s.send(true, one); return s.send(true, one) },
+		"a put left out":    func(s *sender) []*clientv3.Event { s.send(false, one); return s.send(false, one) },
+		"an op twice":       func(s *sender) []*clientv3.Event { e := s.send(true, one); return append(e[:1:1], e...) },
+		"a deleted head":    func(s *sender) []*clientv3.Event { return []*clientv3.Event{deleteEvent("head", 9)} },
+		"a deleted put":     func(s *sender) []*clientv3.Event { return []*clientv3.Event{deleteEvent("put", 9)} },
+		"a put that is no number": func(s *sender) []*clientv3.Event {
+			return []*clientv3.Event{putEvent("put", "many", 9, 1)}
+		},
+		"a write by somebody else": func(s *sender) []*clientv3.Event {
+			return append([]*clientv3.Event{putEvent("r/k/1", "v", 1, 1)}, s.send(true, one)...)
+		},
+	}
+	for name, events := range tests {
+		t.Run(name, func(t *testing.T) {
+			batches, err := feedAll(events(&sender{}))
+			if !errors.Is(err, store.ErrGap) || len(batches) != 0 {
+				t.Errorf("got %v and %v, want ErrGap", batches, err)
+			}
+		})
+	}
+}
+
+func TestFeedRefusesBadHead(t *testing.T) {
+	if _, err := feedAll([]*clientv3.Event{putEvent("head", "{", 9, 1)}); err == nil {
+		t.Error("a head that is not JSON passed")
+	}
+}
+
+// TestFeed sends random batches, some of them again, and then leaves out one
+// event.
+func TestFeed(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := &sender{}
+		var events []*clientv3.Event
+		for range rapid.IntRange(1, 6).Draw(rt, "batches") {
+			var ops []store.Op
+			for i := range rapid.IntRange(1, 3).Draw(rt, "ops") {
+				op := store.Op{Key: fmt.Sprintf("k/%d", i)}
+				if rapid.Bool().Draw(rt, "set") {
+					op.Value = rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(rt, "value")
+				}
+				ops = append(ops, op)
+			}
+			events = append(events, s.send(rapid.Bool().Draw(rt, "commit"), ops...)...)
+		}
+		repeated := events
+		if from := rapid.IntRange(0, len(events)).Draw(rt, "repeat"); from < len(events) {
+			repeated = append(events[:len(events):len(events)], events[from:]...)
+		}
+		foreign := putEvent("m/of another", "v", events[0].Kv.ModRevision, 1)
+		got, err := feedAll(append([]*clientv3.Event{foreign}, repeated...))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if d := cmp.Diff(s.batches, got); d != "" {
+			rt.Fatal(d)
+		}
+
+		lost := rapid.IntRange(0, len(events)-1).Draw(rt, "lost")
+		got, err = feedAll(append(events[:lost:lost], events[lost+1:]...))
+		if err != nil && !errors.Is(err, store.ErrGap) {
+			rt.Fatal(err)
+		}
+		if err == nil && lost < len(events)-1 {
+			rt.Fatalf("nothing noticed without event %d of %d", lost, len(events))
+		}
+		if d := cmp.Diff(s.batches[:len(got)], got); len(got) > 0 && d != "" {
+			rt.Fatal(d)
+		}
+	})
+}
+
+func TestNextLimit(t *testing.T) {
+	tests := []struct {
+		limit   int64
+		records int
+		size    int // of each
+		want    int64
+	}{
+		{256, 256, 100, 1024},         // small records: grow, with care
+		{8192, 8192, 900, pageMost},   // never beyond
+		{64, 64, 1 << 20, 15},         // large ones: shrink
+		{4, 4, pageBytes, 1},          // at least one
+		{256, 256, 0, 1024},           // no weight at all
+		{4096, 4096, 32<<10 - 1, 512}, // what fits
+	}
+	for _, tt := range tests {
+		kv := &mvccpb.KeyValue{Value: make([]byte, tt.size)}
+		if got := nextLimit(tt.limit, slices.Repeat([]*mvccpb.KeyValue{kv}, tt.records)); got != tt.want {
+			t.Errorf("nextLimit(%d, %d of %d) = %d, want %d", tt.limit, tt.records, tt.size, got, tt.want)
+		}
+	}
+}
+
+// TestPrefixes has networks share a member, with prefixes around our own keys.
+func TestPrefixes(t *testing.T) {
+	m := startTest(t, testLogger(t), asIs)
+	stores := make(map[string]*Store)
+	var last store.Rev
+	for _, prefix := range []string{"", "a", "net", "net2/", "z"} {
+		s := m.handle(prefix, func() error { return nil })
+		defer s.Close()
+		stores[prefix] = s
+		var err error
+		if _, err = s.Commit(t.Context(), 0, store.Head{}, []store.Op{{Key: "k/1", Value: []byte(prefix)}}); err == nil {
+			last, err = s.Put(t.Context(), []store.Op{{Key: "s/1", Value: []byte(prefix)}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for prefix, s := range stores {
+		n := 0
+		_, err := s.Load(t.Context(), func(r store.Record) error {
+			n++
+			if !bytes.Equal(r.Value, []byte(prefix)) {
+				t.Errorf("%q has a record of %q", prefix, r.Value)
+			}
+			return nil
+		})
+		if err != nil || n != 2 {
+			t.Errorf("%q has %d records, %v", prefix, n, err)
+		}
+		end, err := s.Put(t.Context(), []store.Op{{Key: "s/2", Value: []byte(prefix)}})
+		if err != nil || end <= last {
+			t.Fatalf("put %d, %v", end, err)
+		}
+		batches := 0
+		enough := errors.New("enough")
+		err = s.Follow(t.Context(), 0, func(b store.Batch) error {
+			batches++
+			if b.Rev == end {
+				return enough
+			}
+			return nil
+		})
+		if err != enough || batches != 3 {
+			t.Errorf("%q has %d batches, %v", prefix, batches, err)
+		}
+	}
+}

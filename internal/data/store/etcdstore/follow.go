@@ -1,0 +1,185 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"netkeep/internal/data/store"
+)
+
+// noLeaderPause is how long Follow waits before it watches again when the
+// cluster has lost its leader.
+const noLeaderPause = 100 * time.Millisecond
+
+// Follow watches all keys from rev on and hands out whole batches only.
+func (s *Store) Follow(ctx context.Context, rev store.Rev, fn func(store.Batch) error) error {
+	ctx, done, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	f, err := s.feedFrom(ctx, rev)
+	if err != nil {
+		return err
+	}
+	for {
+		err := s.watch(ctx, f, fn)
+		if !errors.Is(err, rpctypes.ErrNoLeader) {
+			return err
+		}
+		select {
+		case <-time.After(noLeaderPause):
+		case <-ctx.Done():
+			return explain(ctx, "follow", ctx.Err())
+		}
+	}
+}
+
+// feedFrom reads how head and put stood at rev, so that the first batch can be
+// checked like all others. The read also finds out whether history reaches
+// back to rev; a watch would start one revision too early.
+func (s *Store) feedFrom(ctx context.Context, rev store.Rev) (*feed, error) {
+	at := clientv3.WithRev(int64(max(rev, 1))) // 0 would be now; nothing is written before 2
+	resp, err := s.client.Txn(ctx).Then(clientv3.OpGet(s.keys.head, at), clientv3.OpGet(s.keys.put, at)).Commit()
+	if errors.Is(err, rpctypes.ErrFutureRev) {
+		return nil, fmt.Errorf("%w: revision %d is not reached yet", store.ErrGap, rev)
+	}
+	if err != nil {
+		return nil, explain(ctx, "follow", err)
+	}
+	f := &feed{keys: s.keys, last: int64(rev)}
+	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
+		f.head = kv.ModRevision
+	}
+	for _, kv := range resp.Responses[1].GetResponseRange().Kvs {
+		f.puts = kv.Version
+	}
+	return f, nil
+}
+
+// watch feeds f until the watch ends. etcd's client resumes after lost
+// connections by itself.
+func (s *Store) watch(ctx context.Context, f *feed, fn func(store.Batch) error) error {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	f.drop()
+	// Progress notices keep a quiet feed from resuming at compacted history.
+	// We do not ask for fragments: messages may be large enough without, and
+	// the server takes quadratic time to cut them.
+	watch := s.client.Watch(ctx, s.keys.head, clientv3.WithRange(s.keys.end),
+		clientv3.WithRev(f.last+1), clientv3.WithProgressNotify())
+	for resp := range watch {
+		if err := resp.Err(); err != nil {
+			return explain(ctx, "follow", err)
+		}
+		for _, ev := range resp.Events {
+			batch, err := f.take(ev)
+			if err != nil {
+				return err
+			}
+			if batch == nil {
+				continue
+			}
+			if err := fn(*batch); err != nil {
+				return err
+			}
+		}
+	}
+	switch ended := context.Cause(s.reading); {
+	case ctx.Err() != nil:
+		return explain(ctx, "follow", ctx.Err())
+	case ended != nil: // which ctx hears of a moment later
+		return ended
+	}
+	return errors.New("etcd: follow: the watch ended")
+}
+
+// feed makes batches of events and accepts no gap.
+type feed struct {
+	keys keyspace
+	last int64 // revision of the last whole batch
+	head int64 // revision of the last commit
+	puts int64 // how often put was written
+	rev  int64 // revision of ops
+	ops  []store.Op
+}
+
+// drop forgets a batch that is not whole yet.
+func (f *feed) drop() { f.rev, f.ops = 0, nil }
+
+// take adds an event. It returns a batch when the event closes one.
+func (f *feed) take(ev *clientv3.Event) (*store.Batch, error) {
+	rev, key := ev.Kv.ModRevision, string(ev.Kv.Key)
+	if rev <= f.last {
+		return nil, nil // repeated
+	}
+	if len(f.ops) > 0 && rev != f.rev {
+		return nil, fmt.Errorf("%w: revision %d has no end", store.ErrGap, f.rev)
+	}
+	f.rev = rev
+	switch {
+	case key == f.keys.head:
+		return f.commit(ev)
+	case key == f.keys.put:
+		return f.put(ev)
+	case len(key) > len(f.keys.records) && key[:len(f.keys.records)] == f.keys.records:
+		op := store.Op{Key: key[len(f.keys.records):]}
+		if ev.Type == clientv3.EventTypePut {
+			op.Value = valueOf(ev.Kv)
+		}
+		f.ops = append(f.ops, op)
+	}
+	return nil, nil
+}
+
+func (f *feed) commit(ev *clientv3.Event) (*store.Batch, error) {
+	if ev.Type != clientv3.EventTypePut {
+		return nil, fmt.Errorf("%w: the head was deleted", store.ErrGap)
+	}
+	head, err := headOf(ev.Kv)
+	if err != nil {
+		return nil, err
+	}
+	if int64(head.Prev) != f.head {
+		return nil, fmt.Errorf("%w: revision %d follows %d, not %d", store.ErrGap, f.rev, head.Prev, f.head)
+	}
+	batch, err := f.close(head.Ops)
+	if err != nil {
+		return nil, err
+	}
+	f.head = f.last
+	batch.Head = &head
+	return batch, nil
+}
+
+func (f *feed) put(ev *clientv3.Event) (*store.Batch, error) {
+	n, err := strconv.Atoi(string(ev.Kv.Value))
+	if err != nil {
+		return nil, fmt.Errorf("%w: end of revision %d: %w", store.ErrGap, f.rev, err)
+	}
+	if ev.Kv.Version != f.puts+1 {
+		return nil, fmt.Errorf("%w: put %d follows %d", store.ErrGap, ev.Kv.Version, f.puts)
+	}
+	batch, err := f.close(n)
+	if err != nil {
+		return nil, err
+	}
+	f.puts++
+	return batch, nil
+}
+
+func (f *feed) close(ops int) (*store.Batch, error) {
+	if len(f.ops) != ops {
+		return nil, fmt.Errorf("%w: revision %d has %d ops of %d", store.ErrGap, f.rev, len(f.ops), ops)
+	}
+	batch := &store.Batch{Rev: store.Rev(f.rev), Ops: f.ops}
+	f.last = f.rev
+	f.drop()
+	return batch, nil
+}

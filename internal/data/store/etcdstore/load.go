@@ -1,0 +1,148 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"netkeep/internal/data/store"
+)
+
+const (
+	// pageBytes is what a page of Load should weigh. For every page etcd
+	// counts all keys that follow, so small pages cost more than they save.
+	pageBytes = 16 << 20
+	// pageFirst and pageMost bound a page before its weight is known.
+	pageFirst = 256
+	pageMost  = 16384
+)
+
+// Load reads all records page by page, at the revision of the first page. It
+// reads the next page while fn sees to the last.
+func (s *Store) Load(ctx context.Context, fn func(store.Record) error) (store.Mark, error) {
+	ctx, done, err := s.read(ctx)
+	if err != nil {
+		return store.Mark{}, err
+	}
+	defer done()
+	resp, err := s.client.Txn(ctx).Then(
+		clientv3.OpGet(s.keys.head),
+		clientv3.OpGet(s.keys.records, clientv3.WithRange(s.keys.end), clientv3.WithLimit(pageFirst)),
+	).Commit()
+	if err != nil {
+		return store.Mark{}, explain(ctx, "load", err)
+	}
+	mark, err := markOf(resp.Header.Revision, resp.Responses[0].GetResponseRange().Kvs)
+	if err != nil {
+		return store.Mark{}, err
+	}
+	first := (*clientv3.GetResponse)(resp.Responses[1].GetResponseRange())
+	if err := s.pages(ctx, mark.Rev, first, fn); err != nil {
+		return store.Mark{}, err
+	}
+	return mark, nil
+}
+
+// pages hands a page and all that follow to fn.
+func (s *Store) pages(ctx context.Context, rev store.Rev, page *clientv3.GetResponse, fn func(store.Record) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer cancel()
+	limit := int64(pageFirst)
+	for {
+		var next *clientv3.GetResponse
+		var failed error
+		if page.More {
+			limit = nextLimit(limit, page.Kvs)
+			from := string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+			reading.Go(func() {
+				next, failed = s.client.Get(ctx, from,
+					clientv3.WithRange(s.keys.end), clientv3.WithLimit(limit), clientv3.WithRev(int64(rev)))
+			})
+		}
+		for _, kv := range page.Kvs {
+			if err := fn(s.recordOf(kv)); err != nil {
+				return err
+			}
+		}
+		if !page.More {
+			return nil
+		}
+		reading.Wait()
+		if failed != nil {
+			return explain(ctx, "load", failed)
+		}
+		page = next
+	}
+}
+
+func markOf(rev int64, head []*mvccpb.KeyValue) (store.Mark, error) {
+	mark := store.Mark{Rev: store.Rev(rev)}
+	if len(head) == 0 {
+		return mark, nil
+	}
+	h, err := headOf(head[0])
+	if err != nil {
+		return store.Mark{}, err
+	}
+	mark.Head, mark.Time = store.Rev(head[0].ModRevision), h.Time
+	return mark, nil
+}
+
+func headOf(kv *mvccpb.KeyValue) (store.Head, error) {
+	var h store.Head
+	if err := json.Unmarshal(kv.Value, &h); err != nil {
+		return h, fmt.Errorf("etcd: head of revision %d: %w", kv.ModRevision, err)
+	}
+	return h, nil
+}
+
+func (s *Store) recordOf(kv *mvccpb.KeyValue) store.Record {
+	return store.Record{
+		Key:   string(kv.Key[len(s.keys.records):]),
+		Value: valueOf(kv),
+		Rev:   store.Rev(kv.ModRevision),
+	}
+}
+
+// valueOf makes an empty value of what etcd hands out as nil, which would be
+// none.
+func valueOf(kv *mvccpb.KeyValue) []byte {
+	if kv.Value == nil {
+		return []byte{}
+	}
+	return kv.Value
+}
+
+// nextLimit sizes a page by the weight of the last one, growing with care: the
+// next kind's records may be much larger.
+func nextLimit(limit int64, last []*mvccpb.KeyValue) int64 {
+	size := 1
+	for _, kv := range last {
+		size += len(kv.Key) + len(kv.Value)
+	}
+	fit := int64(pageBytes) * int64(len(last)) / int64(size)
+	return max(1, min(fit, 4*limit, pageMost))
+}
+
+// Get reads one record as it is now.
+func (s *Store) Get(ctx context.Context, key string) (store.Record, bool, error) {
+	ctx, done, err := s.read(ctx)
+	if err != nil {
+		return store.Record{}, false, err
+	}
+	defer done()
+	resp, err := s.client.Get(ctx, s.keys.record(key))
+	if err != nil {
+		return store.Record{}, false, explain(ctx, "get", err)
+	}
+	if len(resp.Kvs) == 0 {
+		return store.Record{}, false, nil
+	}
+	return s.recordOf(resp.Kvs[0]), true, nil
+}

@@ -1,0 +1,91 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"netkeep/internal/data/store"
+)
+
+// Commit writes ops and the new head in one transaction, guarded by the
+// revision of the head.
+func (s *Store) Commit(ctx context.Context, prev store.Rev, head store.Head, ops []store.Op) (store.Rev, error) {
+	if err := s.limits.Check(ops); err != nil {
+		return 0, err
+	}
+	head.Prev, head.Ops = prev, len(ops)
+	// No name that comes along may keep a change from being written.
+	value, err := json.Marshal(head, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return 0, fmt.Errorf("%w: head: %w", store.ErrInvalid, err)
+	}
+	guards := []clientv3.Cmp{at(s.keys.head, prev)}
+	for _, op := range ops {
+		if op.Value == nil {
+			guards = append(guards, exists(s.keys.record(op.Key)))
+		}
+	}
+	return s.transact(ctx, "commit", guards, ops, clientv3.OpPut(s.keys.head, string(value)))
+}
+
+// Put writes ops in one transaction, each guarded by its own revision.
+func (s *Store) Put(ctx context.Context, ops []store.Op) (store.Rev, error) {
+	if err := s.limits.Check(ops); err != nil {
+		return 0, err
+	}
+	var guards []clientv3.Cmp
+	for _, op := range ops {
+		key := s.keys.record(op.Key)
+		if op.Prev != store.Any {
+			guards = append(guards, at(key, op.Prev))
+		}
+		if op.Value == nil && op.Prev <= 0 {
+			guards = append(guards, exists(key))
+		}
+	}
+	return s.transact(ctx, "put", guards, ops, clientv3.OpPut(s.keys.put, strconv.Itoa(len(ops))))
+}
+
+// at guards a key's revision; 0 is a key that does not exist.
+func at(key string, rev store.Rev) clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(key), "=", int64(rev))
+}
+
+// exists guards a delete. etcd would let it pass without an event, and the
+// batch would lack an op.
+func exists(key string) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(key), ">", 0)
+}
+
+// transact writes ops and last, which closes the batch: watches report the
+// changes of a transaction in its order.
+func (s *Store) transact(ctx context.Context, doing string, guards []clientv3.Cmp, ops []store.Op, last clientv3.Op) (store.Rev, error) {
+	ctx, done, err := s.write(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	then := make([]clientv3.Op, 0, len(ops)+1)
+	for _, op := range ops {
+		if op.Value == nil {
+			then = append(then, clientv3.OpDelete(s.keys.record(op.Key)))
+		} else {
+			then = append(then, clientv3.OpPut(s.keys.record(op.Key), string(op.Value)))
+		}
+	}
+	resp, err := s.client.Txn(ctx).If(guards...).Then(append(then, last)...).Commit()
+	switch {
+	case oversized(err):
+		return 0, fmt.Errorf("%w of a message: %w", store.ErrTooLarge, err)
+	case err != nil:
+		return 0, explain(ctx, doing, err)
+	case !resp.Succeeded:
+		return 0, store.ErrConflict
+	}
+	return store.Rev(resp.Header.Revision), nil
+}

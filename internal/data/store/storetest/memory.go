@@ -1,0 +1,275 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"netkeep/internal/data/store"
+)
+
+// Memory is a store.Store that keeps everything in memory, history included.
+// Its revisions have holes, like those of a store that is shared with others.
+type Memory struct {
+	log    *history
+	once   sync.Once
+	closed chan struct{}
+}
+
+var _ store.Store = (*Memory)(nil)
+
+// NewMemory returns an empty store with generous limits.
+func NewMemory() *Memory {
+	return NewMemoryWithin(store.Limits{Ops: 1024, Bytes: 4 << 20})
+}
+
+// NewMemoryWithin returns an empty store with the given limits.
+func NewMemoryWithin(limits store.Limits) *Memory {
+	return (&history{
+		limits:  limits,
+		rev:     1,
+		records: make(map[string]store.Record),
+		written: make(chan struct{}),
+	}).open()
+}
+
+// Another returns one more handle on the same data, as another controller
+// would have. It may be called after Close, to open the data again.
+func (m *Memory) Another() *Memory { return m.log.open() }
+
+// history is the data behind all handles.
+type history struct {
+	limits store.Limits
+
+	mu        sync.Mutex
+	rev       store.Rev
+	head      store.Rev
+	time      time.Time
+	records   map[string]store.Record
+	batches   []store.Batch // all after compacted
+	compacted store.Rev
+	written   chan struct{} // closed by the next write
+}
+
+func (h *history) open() *Memory { return &Memory{log: h, closed: make(chan struct{})} }
+
+// usable returns why a call cannot be served, if so.
+func (m *Memory) usable(ctx context.Context) error {
+	select {
+	case <-m.closed:
+		return store.ErrClosed
+	default:
+		return ctx.Err()
+	}
+}
+
+// Load implements store.Store.
+func (m *Memory) Load(ctx context.Context, fn func(store.Record) error) (store.Mark, error) {
+	if err := m.usable(ctx); err != nil {
+		return store.Mark{}, err
+	}
+	h := m.log
+	h.mu.Lock()
+	mark := store.Mark{Rev: h.rev, Head: h.head, Time: h.time}
+	records := maps.Clone(h.records)
+	h.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(records)) {
+		if err := m.usable(ctx); err != nil {
+			return store.Mark{}, err
+		}
+		if err := fn(records[key]); err != nil {
+			return store.Mark{}, err
+		}
+	}
+	return mark, nil
+}
+
+// Commit implements store.Store.
+func (m *Memory) Commit(ctx context.Context, prev store.Rev, head store.Head, ops []store.Op) (store.Rev, error) {
+	if err := m.usable(ctx); err != nil {
+		return 0, err
+	}
+	if err := m.log.limits.Check(ops); err != nil {
+		return 0, err
+	}
+	h := m.log
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.head != prev || slices.ContainsFunc(ops, h.deletesNothing) {
+		return 0, store.ErrConflict
+	}
+	head.Prev, head.Ops = prev, len(ops)
+	head.Time = head.Time.Round(0) // what is stored has no monotonic part
+	h.write(ops, &head)
+	h.head, h.time = h.rev, head.Time
+	return h.rev, nil
+}
+
+// Put implements store.Store.
+func (m *Memory) Put(ctx context.Context, ops []store.Op) (store.Rev, error) {
+	if err := m.usable(ctx); err != nil {
+		return 0, err
+	}
+	if err := m.log.limits.Check(ops); err != nil {
+		return 0, err
+	}
+	h := m.log
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, op := range ops {
+		if op.Prev != store.Any && op.Prev != h.records[op.Key].Rev || h.deletesNothing(op) {
+			return 0, store.ErrConflict
+		}
+	}
+	h.write(ops, nil)
+	return h.rev, nil
+}
+
+func (h *history) deletesNothing(op store.Op) bool {
+	_, ok := h.records[op.Key]
+	return op.Value == nil && !ok
+}
+
+// write applies a batch that has passed its guards.
+func (h *history) write(ops []store.Op, head *store.Head) {
+	h.rev += 1 + store.Rev(len(ops)%2)
+	batch := store.Batch{Rev: h.rev, Head: head}
+	for _, op := range ops {
+		value := bytes.Clone(op.Value)
+		if value == nil {
+			delete(h.records, op.Key)
+		} else {
+			h.records[op.Key] = store.Record{Key: op.Key, Value: value, Rev: h.rev}
+		}
+		batch.Ops = append(batch.Ops, store.Op{Key: op.Key, Value: value})
+	}
+	h.batches = append(h.batches, batch)
+	close(h.written)
+	h.written = make(chan struct{})
+}
+
+// Get implements store.Store.
+func (m *Memory) Get(ctx context.Context, key string) (store.Record, bool, error) {
+	if err := m.usable(ctx); err != nil {
+		return store.Record{}, false, err
+	}
+	m.log.mu.Lock()
+	defer m.log.mu.Unlock()
+	rec, ok := m.log.records[key]
+	return rec, ok, nil
+}
+
+// Follow implements store.Store.
+func (m *Memory) Follow(ctx context.Context, rev store.Rev, fn func(store.Batch) error) error {
+	for {
+		if err := m.usable(ctx); err != nil {
+			return err
+		}
+		batches, written, err := m.log.after(rev)
+		if err != nil {
+			return err
+		}
+		for _, b := range batches {
+			if err := m.usable(ctx); err != nil {
+				return err
+			}
+			if err := fn(b); err != nil {
+				return err
+			}
+			rev = b.Rev
+		}
+		if len(batches) > 0 {
+			continue
+		}
+		select {
+		case <-written:
+		case <-m.closed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// after returns the batches after rev, and what announces the next.
+func (h *history) after(rev store.Rev) ([]store.Batch, <-chan struct{}, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case rev < h.compacted:
+		return nil, nil, store.ErrCompacted
+	case rev > h.rev:
+		return nil, nil, fmt.Errorf("%w: revision %d is not reached yet", store.ErrGap, rev)
+	}
+	i, _ := slices.BinarySearchFunc(h.batches, rev+1, func(b store.Batch, r store.Rev) int { return int(b.Rev - r) })
+	return append([]store.Batch{}, h.batches[i:]...), h.written, nil
+}
+
+// Compact implements store.Store.
+func (m *Memory) Compact(ctx context.Context, rev store.Rev) error {
+	if err := m.usable(ctx); err != nil {
+		return err
+	}
+	h := m.log
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if rev > h.rev {
+		return fmt.Errorf("%w: revision %d is not reached yet", store.ErrInvalid, rev)
+	}
+	h.compacted = max(h.compacted, rev)
+	h.batches = slices.DeleteFunc(h.batches, func(b store.Batch) bool { return b.Rev <= rev })
+	return nil
+}
+
+// saved is the form of a snapshot.
+type saved struct {
+	Rev     store.Rev      `json:"rev"`
+	Head    store.Rev      `json:"head"`
+	Time    time.Time      `json:"time"`
+	Records []store.Record `json:"records"`
+}
+
+// Snapshot implements store.Store.
+func (m *Memory) Snapshot(ctx context.Context, w io.Writer) error {
+	s := saved{}
+	mark, err := m.Load(ctx, func(r store.Record) error {
+		s.Records = append(s.Records, r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.Rev, s.Head, s.Time = mark.Rev, mark.Head, mark.Time
+	if err := json.MarshalWrite(w, s); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	return nil
+}
+
+// RestoreMemory returns a store with what a snapshot holds, and no history.
+func RestoreMemory(from io.Reader) (*Memory, error) {
+	var s saved
+	if err := json.UnmarshalRead(from, &s); err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	m := NewMemory()
+	m.log.rev, m.log.compacted, m.log.head, m.log.time = s.Rev, s.Rev, s.Head, s.Time
+	for _, r := range s.Records {
+		m.log.records[r.Key] = r
+	}
+	return m, nil
+}
+
+// Limits implements store.Store.
+func (m *Memory) Limits() store.Limits { return m.log.limits }
+
+// Close implements store.Store. Other handles stay open.
+func (m *Memory) Close() error {
+	m.once.Do(func() { close(m.closed) })
+	return nil
+}

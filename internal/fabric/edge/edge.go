@@ -1,0 +1,79 @@
+// Package edge is the seam between the controller and the control connections
+// of its routers: what the rest of the program asks about them, and what it
+// asks of them. It owns no connection and must not import rest or api.
+package edge
+
+import (
+	"netkeep/internal/data/state"
+	"netkeep/internal/model"
+)
+
+// Routers is the control connections of routers. Its methods may be called at
+// any time, must not block, and see a router as connected only to this
+// controller.
+type Routers interface {
+	// Connected returns what a connected router says of itself.
+	Connected(routerID string) (Router, bool)
+	// Carries reports whether a router has lately named the identity as
+	// connected to it.
+	Carries(identityID string) bool
+	// Drop ends a router's connection, if it has one. It may come back with
+	// whatever certificate is good by then.
+	Drop(routerID string)
+}
+
+// Router is what a connected router says of itself.
+type Router struct {
+	Hostname string
+	// Listeners are where clients reach it: URLs by protocol, such as
+	// tls://router.example.com:3022 for tls.
+	Listeners map[string]string
+	Sync      SyncStatus
+	Version   Version
+}
+
+// Version is what a router runs.
+type Version struct {
+	Version   string `json:"version"`
+	Revision  string `json:"revision"`
+	BuildDate string `json:"buildDate"`
+	OS        string `json:"os"`
+	Arch      string `json:"arch"`
+}
+
+// SyncStatus is how far a router has come with learning what it needs to know.
+type SyncStatus string
+
+// What is said of routers that are connected and up to date, and of those
+// that are not connected.
+const (
+	SyncDone    SyncStatus = "SYNC_DONE"
+	SyncUnknown SyncStatus = "SYNC_UNKNOWN"
+)
+
+// None is no connections at all.
+type None struct{}
+
+// Connected says that the router is not.
+func (None) Connected(string) (Router, bool) { return Router{}, false }
+
+// Carries says that no router names the identity.
+func (None) Carries(string) bool { return false }
+
+// Drop has nothing to drop.
+func (None) Drop(string) {}
+
+// DropLost ends the connections of routers that changes have shut out: those
+// deleted, disabled or without the certificate that they connected with.
+func DropLost(routers Routers, before, after *state.Snapshot, changed []state.Ref) {
+	for _, c := range changed {
+		if c.Def != model.Routers.Def {
+			continue
+		}
+		old, had := model.Routers.Get(before, c.ID)
+		next, has := model.Routers.Get(after, c.ID)
+		if had && (!has || next.Disabled || next.Fingerprint != old.Fingerprint) {
+			routers.Drop(c.ID)
+		}
+	}
+}

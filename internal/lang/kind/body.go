@@ -1,0 +1,308 @@
+package kind
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"netkeep/internal/lang/fault"
+)
+
+// Body is a request body: the raw members of one JSON object, so that absent,
+// null and a value can be told apart.
+type Body struct {
+	members map[string]jsontext.Value
+}
+
+// ReadBody parses a JSON object. Names are case-sensitive and must not
+// repeat, at any depth.
+func ReadBody(data []byte) (Body, error) {
+	var b Body
+	err := json.Unmarshal(data, &b.members)
+	if broken, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return Body{}, fault.Wrap(fault.CodeBody, fmt.Errorf("the body must be a JSON object: %w", broken))
+	}
+	if err != nil || b.members == nil {
+		return Body{}, fault.New(fault.CodeBody, "the body must be a JSON object")
+	}
+	return b, nil
+}
+
+// Has reports whether a member is present and not null.
+func (b Body) Has(name string) bool {
+	raw, ok := b.members[name]
+	return ok && raw.Kind() != 'n'
+}
+
+// Apply reads a body into a record, as the shape says: Create and Replace
+// reset what is absent, except that Replace keeps what its tag says; Patch
+// leaves it. Members without a field are ignored. On an error the record is
+// left half written.
+func (d *Def) Apply(shape Shape, rec Record, b Body) error {
+	return apply(d.Fields, shape, reflect.ValueOf(rec).Elem(), b, "")
+}
+
+// Input reads bodies of operations that are not a kind's own. T is a struct
+// with the same tags.
+type Input[T any] struct{ Fields []*Field }
+
+// NewInput reads T's tags. It panics on a mistake in them.
+func NewInput[T any]() *Input[T] {
+	t := reflect.TypeFor[T]()
+	in := &Input[T]{readFields(t, "")}
+	refuseRules(t, in.Fields)
+	return in
+}
+
+// Read checks the body and returns its values.
+func (in *Input[T]) Read(b Body) (T, error) {
+	var v T
+	err := apply(in.Fields, Create, reflect.ValueOf(&v).Elem(), b, "")
+	return v, err
+}
+
+func apply(fields []*Field, shape Shape, v reflect.Value, b Body, prefix string) error {
+	for _, f := range fields {
+		dst := f.value(v)
+		if !f.applies(v) {
+			dst.SetZero()
+			continue
+		}
+		if !f.settable(shape) {
+			continue
+		}
+		if err := f.read(shape, dst, b, prefix+f.last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settable reports whether bodies of the shape may set the field.
+func (f *Field) settable(shape Shape) bool { return !f.Server && (!f.Fixed || shape == Create) }
+
+// read takes one field from the body.
+func (f *Field) read(shape Shape, dst reflect.Value, b Body, path string) error {
+	raw, present := b.members[f.last]
+	null := present && raw.Kind() == 'n'
+	switch {
+	case present && !null:
+		return f.decode(shape, dst, raw, path)
+	case f.Required&shape != 0 && !(null && f.Nullable):
+		return fault.Invalid(path, "is required", nil)
+	case null && f.NullClears:
+	case shape == Patch || shape == Replace && f.Keep:
+		return nil
+	}
+	f.reset(shape, dst)
+	return nil
+}
+
+// reset gives the field its default. In a struct it leaves what bodies of the
+// shape cannot set.
+func (f *Field) reset(shape Shape, dst reflect.Value) {
+	if f.Form == Struct && !f.optional() {
+		for _, m := range f.Members {
+			switch {
+			case !m.applies(dst):
+				m.value(dst).SetZero()
+			case m.settable(shape):
+				m.reset(shape, m.value(dst))
+			}
+		}
+		return
+	}
+	dst.SetZero()
+	if f.initial.IsValid() {
+		dst.Set(f.initial)
+	}
+}
+
+// decode reads a value that is present and not null.
+func (f *Field) decode(shape Shape, dst reflect.Value, raw jsontext.Value, path string) error {
+	if f.Form == Struct {
+		return f.decodeStruct(shape, dst, raw, path)
+	}
+	fresh := reflect.New(f.typ).Elem()
+	if err := f.parse(fresh, raw, path); err != nil {
+		return err
+	}
+	if shape == Patch && f.emptyObject(fresh) {
+		return nil
+	}
+	if f.empty(fresh) {
+		fresh.SetZero() // an empty list is stored like none
+	}
+	if f.Form == Text && fresh.Len() == 0 && f.initial.IsValid() {
+		fresh.Set(f.initial)
+	}
+	if err := f.limit(fresh, path); err != nil {
+		return err
+	}
+	dst.Set(fresh)
+	return nil
+}
+
+// emptyObject reports whether the value is an object without members: in a
+// patch that counts as absent.
+func (f *Field) emptyObject(v reflect.Value) bool {
+	switch f.Form {
+	case Marks, Map:
+		return v.Len() == 0
+	case JSON:
+		return string(v.Bytes()) == "{}"
+	}
+	return false
+}
+
+// decodeStruct merges an object into a struct, member by member.
+func (f *Field) decodeStruct(shape Shape, dst reflect.Value, raw jsontext.Value, path string) error {
+	body, err := ReadBody(raw)
+	if err != nil {
+		return f.mismatch(path)
+	}
+	if shape == Patch && len(body.members) == 0 {
+		return nil
+	}
+	if !f.optional() {
+		return apply(f.Members, shape, dst, body, path+".")
+	}
+	// A struct that was unset has nothing to merge with, so that a patch must
+	// bring all that it needs.
+	if dst.IsNil() {
+		shape = Create
+		dst.Set(reflect.New(f.typ.Elem()))
+	}
+	return apply(f.Members, shape, dst.Elem(), body, path+".")
+}
+
+// parse decodes a value that is present and not null.
+func (f *Field) parse(dst reflect.Value, raw jsontext.Value, path string) error {
+	switch f.Form {
+	case Structs:
+		return f.parseStructs(dst, raw, path)
+	case Map:
+		return f.parseMap(dst, raw, path)
+	case Texts:
+		return f.parseTexts(dst, raw, path)
+	case Time:
+		return f.parseTime(dst, raw, path)
+	case JSON:
+		raw = slices.Clone(raw)
+		if raw.Kind() != '{' || raw.Compact() != nil {
+			return f.mismatch(path)
+		}
+		dst.SetBytes(raw)
+		return nil
+	}
+	if json.Unmarshal(raw, dst.Addr().Interface()) != nil {
+		return f.mismatch(path)
+	}
+	return nil
+}
+
+// parseStructs reads a list, which is always replaced as a whole.
+func (f *Field) parseStructs(dst reflect.Value, raw jsontext.Value, path string) error {
+	var items []jsontext.Value
+	if json.Unmarshal(raw, &items) != nil {
+		return f.mismatch(path)
+	}
+	dst.Set(reflect.MakeSlice(f.typ, len(items), len(items)))
+	for i, item := range items {
+		at := path + "." + strconv.Itoa(i)
+		body, err := ReadBody(item)
+		if err != nil {
+			return fault.On(fault.CodeBody, at, wanted[Struct], nil)
+		}
+		if err := apply(f.Members, Create, dst.Index(i), body, at+"."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseMap reads the members one by one: a null among them is no value.
+func (f *Field) parseMap(dst reflect.Value, raw jsontext.Value, path string) error {
+	body, err := ReadBody(raw)
+	if err != nil {
+		return f.mismatch(path)
+	}
+	dst.Set(reflect.MakeMapWithSize(f.typ, len(body.members)))
+	for _, key := range sortedKeys(body.members) {
+		value := reflect.New(f.typ.Elem())
+		if !body.Has(key) || json.Unmarshal(body.members[key], value.Interface()) != nil {
+			return fault.On(fault.CodeBody, f.member(path, key), wanted[f.element()], nil)
+		}
+		dst.SetMapIndex(reflect.ValueOf(key), value.Elem())
+	}
+	return nil
+}
+
+// parseTexts reads a list. Role lists and attributes are sets: they are kept
+// sorted, and each text once.
+func (f *Field) parseTexts(dst reflect.Value, raw jsontext.Value, path string) error {
+	var items []*string // a null among them is no text
+	if json.Unmarshal(raw, &items) != nil || slices.Contains(items, nil) {
+		return f.mismatch(path)
+	}
+	var list []string
+	for _, s := range items {
+		list = append(list, *s)
+	}
+	if f.Attributes || f.Roles != "" {
+		slices.Sort(list)
+		list = slices.Compact(list)
+	}
+	dst.Set(reflect.ValueOf(list))
+	return nil
+}
+
+// parseTime reads a date-time, UTC if it has no offset.
+func (f *Field) parseTime(dst reflect.Value, raw jsontext.Value, path string) error {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return f.mismatch(path)
+	}
+	var t time.Time
+	if t.UnmarshalText([]byte(text)) != nil && t.UnmarshalText([]byte(text+"Z")) != nil {
+		return f.mismatch(path)
+	}
+	// An offset can lead out of the years that a date-time can say.
+	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
+		return f.mismatch(path)
+	}
+	switch {
+	case t.IsZero(): // stored like one that is not set
+	case f.optional():
+		dst.Set(reflect.ValueOf(&t))
+	default:
+		dst.Set(reflect.ValueOf(t))
+	}
+	return nil
+}
+
+// wanted says what a body must hold for each form.
+var wanted = [...]string{
+	Text: "must be a text", Bool: "must be true or false", Int: "must be a whole number",
+	Time: "must be a date-time such as 2006-01-02T15:04:05Z", Bytes: "must be a base64 text",
+	Texts: "must be a list of texts", Struct: "must be an object", Structs: "must be a list of objects",
+	Map: "must be an object", Marks: "must be an object", JSON: "must be an object",
+}
+
+func (f *Field) mismatch(path string) error {
+	return fault.On(fault.CodeBody, path, wanted[f.Form], nil)
+}
+
+// member is the path of a map's member. The names in a secret are secret.
+func (f *Field) member(path, key string) string {
+	if f.Secret {
+		return path
+	}
+	return path + "." + key
+}

@@ -1,0 +1,251 @@
+// Package kind turns a Go struct with tags into everything that follows from
+// it: request bodies and their limits, storage, indexes, unique and reference
+// rules, filter symbols, answers and schemas. It owns the tag vocabulary. It
+// knows no particular kind and must not import state or model.
+package kind
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"netkeep/internal/lang/filter"
+)
+
+// Meta is what every record has. Kinds embed it.
+type Meta struct {
+	ID        string    `json:"id" kind:"server"`
+	CreatedAt time.Time `json:"createdAt" kind:"server"`
+	UpdatedAt time.Time `json:"updatedAt" kind:"server"`
+	Tags      Tags      `json:"tags"`
+	System    bool      `json:"isSystem" kind:"server,hidden"`
+
+	// Unknown keeps members written by a newer controller, so that an older
+	// one in the same cluster does not drop them. It sees those of the record
+	// alone: a nested struct that may grow declares the same field.
+	Unknown jsontext.Value `json:",embed"`
+}
+
+// Base returns the shared part of a record.
+func (m *Meta) Base() *Meta { return m }
+
+// Record is a pointer to a struct that embeds Meta. Records handed out by a
+// Reader are shared: never write to them.
+type Record interface{ Base() *Meta }
+
+// Tags are a user's own marks on a record: null, text or boolean values.
+type Tags map[string]any
+
+// Lane says how records of a kind are written.
+type Lane uint8
+
+const (
+	// Model records are written one batch after another, every rule checked.
+	Model Lane = iota
+	// Session records are frequent and independent of each other.
+	Session
+)
+
+// Reader finds records at one revision. Snapshots and writes in progress
+// are Readers.
+type Reader interface {
+	Lookup(d *Def, id string) (Record, bool)
+	// Select yields the records that an index files under key, by id.
+	Select(d *Def, index, key string) iter.Seq[Record]
+	All(d *Def) iter.Seq[Record]
+	Len(d *Def) int
+}
+
+// Writer changes records as part of one write.
+type Writer interface {
+	Reader
+	Now() time.Time
+	NewID() string
+	Create(d *Def, rec Record) error
+	Edit(d *Def, id string, change func(Record) error) error
+	Delete(d *Def, id string) error
+}
+
+// Spec declares a kind. What tags on the struct cannot say, its methods do,
+// each of them optional:
+//
+//	Fill()                              sets fields that follow from others
+//	Check(r Reader, old *T) error       holds further rules; old is nil on create
+//	Guard(r Reader) error               may refuse a delete
+//	Saved(w Writer, old *T) error       writes what must change with the record
+//	Deleted(w Writer) error             writes what must change when it goes
+type Spec[T any] struct {
+	Name  string // singular, with dashes: "config-type"
+	Path  string // collection in URLs: "config-types"
+	Doc   string
+	Lane  Lane
+	Links []string // sub collections that answers link to
+}
+
+// Kind is a declared kind with typed access to its records.
+type Kind[T any] struct{ *Def }
+
+// Def is a declared kind without its type.
+type Def struct {
+	Name   string
+	Path   string
+	Doc    string
+	Lane   Lane
+	Links  []string
+	Fields []*Field // Meta's first, then in the order of the struct
+
+	Indexes    []*Index
+	Attributes *Field // the role attributes, if the kind has any
+	Symbols    *filter.Schema[Record]
+
+	label *Field // what people call a record; usually its name
+	typ   reflect.Type
+	hooks hooks
+}
+
+// Define reads the struct's tags. It panics on a mistake in them: a kind is
+// declared at start or not at all.
+func Define[T any, P interface {
+	*T
+	Record
+}](s Spec[T]) *Kind[T] {
+	d := &Def{
+		Name: s.Name, Path: s.Path, Doc: s.Doc, Lane: s.Lane, Links: s.Links,
+		typ: reflect.TypeFor[T](),
+	}
+	if d.Name == "" || strings.Contains(d.Name, "/") {
+		panic(fmt.Sprintf("kind: %q is no name for the kind of %s", d.Name, d.typ))
+	}
+	d.hooks = hooksOf[T]()
+	d.Fields = readFields(d.typ, "")
+	d.finish()
+	return &Kind[T]{d}
+}
+
+// finish derives what follows from the fields.
+func (d *Def) finish() {
+	var symbols []filter.Symbol[Record]
+	for _, f := range leaves(d.Fields, nil) {
+		d.checkPlace(f)
+		if f.Name == "name" && f.Form == Text && !f.Secret && !f.Hidden {
+			d.label = f
+		}
+		if f.Attributes {
+			d.Attributes = f
+		}
+		if ix := newIndex(f); ix != nil {
+			d.Indexes = append(d.Indexes, ix)
+		}
+		symbols = append(symbols, f.symbols()...)
+	}
+	d.Symbols = filter.NewSchema(symbols...)
+}
+
+// checkPlace panics if the field has a word that nobody follows where it is.
+func (d *Def) checkPlace(f *Field) {
+	refuseRules(d.typ, f.Members)
+	switch {
+	case f.As != "" && f.prefix != "":
+		misdeclared(d.typ, f.Name, "a link object needs a field of the record itself")
+	case f.Attributes && d.Attributes != nil:
+		misdeclared(d.typ, f.Name, "a kind has one list of attributes, and this one has %s", d.Attributes.Name)
+	}
+}
+
+// New returns an empty record.
+func (d *Def) New() Record { return reflect.New(d.typ).Interface().(Record) }
+
+// Clone returns a deep copy that may be written to.
+func (d *Def) Clone(rec Record) Record {
+	c := reflect.New(d.typ)
+	c.Elem().Set(reflect.ValueOf(rec).Elem())
+	detach(c.Elem())
+	return c.Interface().(Record)
+}
+
+// Label returns what people call the record.
+func (d *Def) Label(rec Record) string {
+	if d.label == nil {
+		return rec.Base().ID
+	}
+	return d.label.text(rec)
+}
+
+// stored is how records are written: one text for one record, and objects
+// that somebody sent to the letter.
+var stored = json.JoinOptions(json.OmitZeroStructFields(true), json.Deterministic(true), jsontext.PreserveRawStrings(true))
+
+// Encode returns the stored form of a record, secrets included.
+func (d *Def) Encode(rec Record) ([]byte, error) {
+	b, err := json.Marshal(rec, stored)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", d.Name, rec.Base().ID, err)
+	}
+	return b, nil
+}
+
+// Decode reads the stored form of a record.
+func (d *Def) Decode(data []byte) (Record, error) {
+	rec := d.New()
+	err := json.Unmarshal(data, rec)
+	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
+		// Its text would repeat the value, which may be a secret.
+		return nil, fmt.Errorf("decode %s: %s holds no %s", d.Name, wrong.JSONPointer, wrong.GoType)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode %s: %w", d.Name, err)
+	}
+	return rec, nil
+}
+
+// Get returns the record with an id.
+func (k *Kind[T]) Get(r Reader, id string) (*T, bool) {
+	rec, ok := r.Lookup(k.Def, id)
+	if !ok {
+		return nil, false
+	}
+	return any(rec).(*T), true
+}
+
+// Find returns the first record that an index files under key.
+func (k *Kind[T]) Find(r Reader, index, key string) (*T, bool) {
+	for rec := range k.Select(r, index, key) {
+		return rec, true
+	}
+	return nil, false
+}
+
+// Select yields the records that an index files under key.
+func (k *Kind[T]) Select(r Reader, index, key string) iter.Seq[*T] {
+	return typedSeq[T](r.Select(k.Def, index, key))
+}
+
+// All yields every record, by id.
+func (k *Kind[T]) All(r Reader) iter.Seq[*T] { return typedSeq[T](r.All(k.Def)) }
+
+// Create adds a record. An empty ID is filled in.
+func (k *Kind[T]) Create(w Writer, rec *T) error { return w.Create(k.Def, any(rec).(Record)) }
+
+// Edit changes a copy of the record with an id.
+func (k *Kind[T]) Edit(w Writer, id string, change func(*T) error) error {
+	return w.Edit(k.Def, id, func(rec Record) error { return change(any(rec).(*T)) })
+}
+
+// Delete removes the record with an id and what depends on it.
+func (k *Kind[T]) Delete(w Writer, id string) error { return w.Delete(k.Def, id) }
+
+func typedSeq[T any](seq iter.Seq[Record]) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for rec := range seq {
+			if !yield(any(rec).(*T)) {
+				return
+			}
+		}
+	}
+}

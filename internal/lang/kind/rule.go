@@ -1,0 +1,106 @@
+package kind
+
+import (
+	"slices"
+	"strings"
+
+	"netkeep/internal/lang/fault"
+)
+
+// Validate fills in what follows from other fields and runs every rule of the
+// kind on a record about to be written: its own checks, unique values,
+// references. old is nil on create.
+func (s *Set) Validate(r Reader, d *Def, old, next Record) error {
+	if d.hooks.fill != nil {
+		d.hooks.fill(next)
+	}
+	if d.hooks.check != nil {
+		if err := d.hooks.check(r, old, next); err != nil {
+			return err
+		}
+	}
+	for _, ix := range d.Indexes {
+		if err := ix.unique(r, d, next); err != nil {
+			return err
+		}
+	}
+	for _, ix := range d.Indexes {
+		if err := s.resolve(r, ix, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Guard asks the kind whether the record may be deleted.
+func (d *Def) Guard(r Reader, rec Record) error {
+	if d.hooks.guard == nil {
+		return nil
+	}
+	return d.hooks.guard(r, rec)
+}
+
+// Saved lets the kind write what must change with a record. old is nil on
+// create.
+func (d *Def) Saved(w Writer, old, next Record) error {
+	if d.hooks.saved == nil {
+		return nil
+	}
+	return d.hooks.saved(w, old, next)
+}
+
+// Deleted lets the kind write what must change when a record is gone.
+func (d *Def) Deleted(w Writer, old Record) error {
+	if d.hooks.deleted == nil {
+		return nil
+	}
+	return d.hooks.deleted(w, old)
+}
+
+func (ix *Index) unique(r Reader, d *Def, next Record) error {
+	key := ix.field.text(next)
+	if !ix.Unique || key == "" {
+		return nil
+	}
+	for rec := range r.Select(d, ix.Name, key) {
+		if rec.Base().ID != next.Base().ID {
+			return ix.field.invalid(ix.Name, "must be unique", key)
+		}
+	}
+	return nil
+}
+
+// resolve checks that what the field refers to exists.
+func (s *Set) resolve(r Reader, ix *Index, next Record) error {
+	f := ix.field
+	missing := s.missing(r, ix, next)
+	switch {
+	case len(missing) == 0:
+		return nil
+	case f.Roles != "":
+		return f.invalid(f.Name, "refers to missing records", missing)
+	}
+	slices.Sort(missing) // the keys of a map come in any order
+	return f.refuse(fault.CodeNotFound, f.Name, "no "+f.target()+" with this id", missing[0])
+}
+
+// missing returns the ids that the field refers to and no record has.
+func (s *Set) missing(r Reader, ix *Index, rec Record) (missing []string) {
+	f := ix.field
+	target := s.byName[f.target()]
+	if target == nil {
+		return nil
+	}
+	ix.Keys(rec, func(id string) {
+		if f.Roles != "" {
+			var isID bool
+			if id, isID = strings.CutPrefix(id, "@"); !isID {
+				return
+			}
+		}
+		if _, ok := r.Lookup(target, id); !ok {
+			missing = append(missing, id)
+		}
+	})
+	return missing
+}

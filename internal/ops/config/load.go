@@ -1,0 +1,100 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"netkeep/internal/lang/spell"
+)
+
+const (
+	// envPrefix begins the name of every variable that is ours.
+	envPrefix = "NETKEEP_"
+	// FileEnv is the variable that names the file where no flag does.
+	FileEnv = envPrefix + "CONFIG"
+)
+
+// Sources is where settings come from, each over the one before it.
+type Sources struct {
+	// File is the name of a YAML file. If it is empty, FileEnv may name one.
+	File string
+	// Environ is variables as "name=value". An empty value is as good as none.
+	Environ []string
+	// Flags is the flags that were given, by name.
+	Flags map[string]string
+}
+
+// Origins says where settings came from, by key: a line of a file, a variable
+// or a flag. A setting that is not in it has its default.
+type Origins map[string]string
+
+// Load returns the default settings with what the sources say over them, and
+// where each came from. Its error tells every mistake that was found. Whether
+// the settings go together is left to Check.
+func Load(src Sources) (Config, Origins, error) {
+	c, from := Default(), Origins{}
+	env, err := c.environment(src.Environ)
+	errs := []error{err}
+	if src.File == "" {
+		src.File = env[FileEnv]
+	}
+	if src.File != "" {
+		errs = append(errs, c.readFile(src.File, from))
+	}
+	for s := range c.Settings() {
+		if text := env[s.Env]; text != "" {
+			if err := s.Set(text); err != nil {
+				errs = append(errs, fmt.Errorf("environment variable %s: %w", s.Env, err))
+			}
+			from[s.Key] = "environment variable " + s.Env
+		}
+		if text, ok := src.Flags[s.Flag]; ok {
+			if err := s.Set(text); err != nil {
+				errs = append(errs, fmt.Errorf("flag --%s: %w", s.Flag, err))
+			}
+			from[s.Key] = "flag --" + s.Flag
+		}
+	}
+	return c, from, errors.Join(errs...)
+}
+
+// environment returns the variables that are ours, and an error for those
+// that would be if there were such a setting.
+func (c *Config) environment(environ []string) (map[string]string, error) {
+	known := []string{FileEnv}
+	for s := range c.Settings() {
+		known = append(known, s.Env)
+	}
+	env := map[string]string{}
+	for _, entry := range environ {
+		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, envPrefix) {
+			env[name] = value
+		}
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !slices.Contains(known, name) && !describesService(name, env) {
+			errs = append(errs, fmt.Errorf("unknown environment variable %q; the nearest known is %s",
+				excerpt(name), spell.Nearest(name, known)))
+		}
+	}
+	return env, errors.Join(errs...)
+}
+
+// describesService reports whether a variable is one of those in which
+// Kubernetes tells every container where a service is: of a service called
+// netkeep or netkeep-something they begin as ours do. Such a service always
+// has a variable for its host.
+func describesService(name string, env map[string]string) bool {
+	const host = "_SERVICE_HOST"
+	for other := range env {
+		service, ok := strings.CutSuffix(other, host)
+		if ok && (strings.HasPrefix(name, service+"_SERVICE_") || name == service+"_PORT" || strings.HasPrefix(name, service+"_PORT_")) {
+			return true
+		}
+	}
+	return false
+}

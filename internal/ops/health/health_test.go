@@ -1,0 +1,51 @@
+package health_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"netkeep/internal/ops/health"
+)
+
+func TestWrap(t *testing.T) {
+	behind := ""
+	h := health.Checks{
+		{"store", func() string { return "" }},
+		{"memory", func() string { return behind }},
+	}
+	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	const up = `{"status":"ok","checks":[{"name":"store","ok":true},{"name":"memory","ok":true}]}`
+	const down = `{"status":"unavailable","checks":[{"name":"store","ok":true},{"name":"memory","ok":false,"reason":"it is late"}]}`
+	const live = `{"status":"ok","checks":[]}`
+	for _, test := range []struct {
+		method, path, behind string
+		status               int
+		body                 string
+	}{
+		{"GET", "/health/live", "", 200, live},
+		{"GET", "/health/live", "it is late", 200, live},
+		{"GET", "/health/ready", "", 200, up},
+		{"HEAD", "/health/ready", "", 200, up}, // the server drops the body
+		{"GET", "/health/ready", "it is late", 503, down},
+		{"POST", "/health/ready", "", 405, `{"status":"method not allowed","checks":[]}`},
+		{"GET", "/health", "", 418, ""},
+		{"GET", "/health/ready/", "", 418, ""},
+		{"GET", "/edge/client/v1/health/live", "", 418, ""},
+	} {
+		behind = test.behind
+		w := httptest.NewRecorder()
+		h.Wrap(next).ServeHTTP(w, httptest.NewRequest(test.method, test.path, nil))
+		if w.Code != test.status {
+			t.Errorf("%s %s: status %d, want %d", test.method, test.path, w.Code, test.status)
+		}
+		if diff := cmp.Diff(test.body, w.Body.String()); diff != "" {
+			t.Errorf("%s %s: %s", test.method, test.path, diff)
+		}
+		if h.Ready() != (test.behind == "") {
+			t.Errorf("ready is %v when the reason is %q", h.Ready(), test.behind)
+		}
+	}
+}

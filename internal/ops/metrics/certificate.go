@@ -1,0 +1,75 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// certificates is how long each certificate and signer is good for.
+type certificates struct{ Source }
+
+var (
+	daysLeft = prometheus.NewDesc("netkeep_certificate_remaining",
+		"Days until a certificate of the controller, a registered CA or an external JWT signer expires.",
+		[]string{"kind", "name"}, nil)
+	expiring = prometheus.NewDesc("netkeep_client_certificates_expiring",
+		"Client certificates in use that expire within so many days; zero days are those that have expired.",
+		[]string{"days"}, nil)
+)
+
+// Describe is for [prometheus.Collector].
+func (c *certificates) Describe(ch chan<- *prometheus.Desc) {
+	ch <- daysLeft
+	ch <- expiring
+}
+
+// Collect is for [prometheus.Collector].
+func (c *certificates) Collect(ch chan<- prometheus.Metric) {
+	now := c.Now()
+	show := func(kind, name string, until time.Time) {
+		ch <- prometheus.MustNewConstMetric(daysLeft, prometheus.GaugeValue, until.Sub(now).Hours()/24, kind, name)
+	}
+	for _, item := range c.Inventory() {
+		show("controller", item.Name, item.NotAfter)
+	}
+	snap := c.State.Snapshot()
+	for ca := range model.CAs.All(snap) {
+		if cert, err := ca.Certificate(); err == nil {
+			show("ca", ca.Name, cert.NotAfter)
+		}
+	}
+	for s := range model.ExtJWTSigners.All(snap) {
+		if !s.NotAfter.IsZero() {
+			show("signer", s.Name, s.NotAfter)
+		}
+	}
+	c.collectClients(ch, snap, now)
+}
+
+// horizons are the days that client certificates are counted for. One series
+// for each certificate would be more than monitoring can bear.
+var horizons = []struct {
+	days  int
+	label string
+}{{0, "0"}, {7, "7"}, {30, "30"}, {90, "90"}}
+
+func (c *certificates) collectClients(ch chan<- prometheus.Metric, snap kind.Reader, now time.Time) {
+	counts := make([]float64, len(horizons))
+	for a := range model.Authenticators.All(snap) {
+		if a.NotAfter.IsZero() {
+			continue
+		}
+		for i, h := range horizons {
+			if a.NotAfter.Before(now.AddDate(0, 0, h.days)) {
+				counts[i]++
+			}
+		}
+	}
+	for i, h := range horizons {
+		ch <- prometheus.MustNewConstMetric(expiring, prometheus.GaugeValue, counts[i], h.label)
+	}
+}

@@ -1,0 +1,144 @@
+// Package metrics is what monitoring sees of a controller, in the form that
+// Prometheus reads. Others tell it what happens, by functions that they are
+// given, and the rest it reads from snapshots when it is asked. Labels are
+// names that the program knows, never ids. It is the only package that knows
+// Prometheus and must not import rest, authn or api.
+package metrics
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+)
+
+// Metrics is the figures of one controller.
+type Metrics struct {
+	// Registry has all of them.
+	Registry *prometheus.Registry
+
+	now      func() time.Time
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	logins   *prometheus.CounterVec
+	lanes    [2]laneMetrics // by kind.Lane
+	queued   prometheus.Gauge
+	waited   prometheus.Histogram
+}
+
+// laneMetrics is what is counted of the commits of one lane.
+type laneMetrics struct {
+	stored, conflicts, failures prometheus.Counter
+	writes, took                prometheus.Observer
+}
+
+// The bounds of histograms: of requests and commits in seconds, of waits for a
+// processor in seconds, of writes that share a commit.
+var (
+	durations = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}
+	waits     = []float64{.001, .01, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	sizes     = []float64{1, 2, 4, 8, 16, 32, 64}
+)
+
+// laneNames are the lanes in labels.
+var laneNames = [2]string{kind.Model: "model", kind.Session: "session"}
+
+// New returns figures that are all zero.
+func New(now func() time.Time) *Metrics {
+	m := &Metrics{
+		Registry: prometheus.NewRegistry(), now: now,
+		requests: counters("netkeep_requests_total", "Requests by API, operation and class of status.", "api", "operation", "status"),
+		duration: histograms("netkeep_request_duration_seconds", "How long requests took, by API and operation.", durations, "api", "operation"),
+		logins:   counters("netkeep_logins_total", "Attempts to authenticate by method and outcome: success, denied, or error if it could not be told.", "method", "outcome"),
+		queued: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "netkeep_password_hash_queue_length", Help: "Passwords that wait for their turn to be hashed.",
+		}),
+		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "netkeep_password_hash_wait_seconds", Help: "How long passwords waited for their turn to be hashed.", Buckets: waits,
+		}),
+	}
+	m.Registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.requests, m.duration, m.logins, m.queued, m.waited,
+	)
+	m.addLanes()
+	return m
+}
+
+// addLanes adds what is counted of commits.
+func (m *Metrics) addLanes() {
+	stored := counters("netkeep_commits_total", "Commits that the store took, by lane.", "lane")
+	conflicts := counters("netkeep_commit_conflicts_total", "Commits that lost to another controller and were tried again, by lane.", "lane")
+	failures := counters("netkeep_commit_failures_total", "Commits that the store did not take or did not answer, by lane.", "lane")
+	writes := histograms("netkeep_commit_writes", "How many writes shared a commit, by lane.", sizes, "lane")
+	took := histograms("netkeep_commit_duration_seconds", "How long the store took for a commit, by lane.", durations, "lane")
+	m.Registry.MustRegister(stored, conflicts, failures, writes, took)
+	for lane, name := range laneNames {
+		m.lanes[lane] = laneMetrics{
+			stored: stored.WithLabelValues(name), conflicts: conflicts.WithLabelValues(name), failures: failures.WithLabelValues(name),
+			writes: writes.WithLabelValues(name), took: took.WithLabelValues(name),
+		}
+	}
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// Handler answers scrapes.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})
+}
+
+// Stored counts an attempt to write to the store. It is for [state.Options].
+func (m *Metrics) Stored(s state.Stored) {
+	lane := &m.lanes[s.Lane]
+	switch {
+	case s.Err == nil:
+		lane.stored.Inc()
+		lane.writes.Observe(float64(s.Writes))
+	case errors.Is(s.Err, store.ErrConflict):
+		lane.conflicts.Inc()
+	default:
+		lane.failures.Inc()
+	}
+	lane.took.Observe(s.Took.Seconds())
+}
+
+// Login counts an attempt to authenticate; err is nil if it succeeded. method
+// must be one of few.
+func (m *Metrics) Login(method string, err error) {
+	outcome := "success"
+	if err != nil {
+		switch fault.CodeOf(err) {
+		case fault.CodeUnavailable, fault.CodeTimeout, fault.CodeUnhandled:
+			outcome = "error"
+		default:
+			outcome = "denied"
+		}
+	}
+	m.logins.WithLabelValues(method, outcome).Inc()
+}
+
+// Hashing counts a password that waits for its turn to be hashed, until over
+// is called.
+func (m *Metrics) Hashing() (over func()) {
+	start := m.now()
+	m.queued.Inc()
+	return func() {
+		m.queued.Dec()
+		m.waited.Observe(m.now().Sub(start).Seconds())
+	}
+}

@@ -1,0 +1,48 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/pki"
+)
+
+// Source is where the figures come from that are read when monitoring asks.
+type Source struct {
+	State     *state.State
+	Inventory func() []pki.Item
+	Ready     func() bool
+	Now       func() time.Time
+}
+
+// Watch adds the figures of a source. It may be called once.
+func (m *Metrics) Watch(s Source) {
+	m.Registry.MustRegister(
+		&certificates{s},
+		gauge("netkeep_ready", "Whether the controller can serve: 1 or 0, as /health/ready says.", nil, func() float64 {
+			if s.Ready() {
+				return 1
+			}
+			return 0
+		}),
+		gauge("netkeep_feed_lag_seconds", "For how long memory has been behind the store.", nil, func() float64 { return s.State.Lag().Seconds() }),
+		gauge("netkeep_api_sessions", "API sessions that are open.", nil, s.count(model.APISessions.Def)),
+		gauge("netkeep_sessions", "Sessions to dial or host a service that are open.", nil, s.count(model.Sessions.Def)),
+	)
+	for lane, name := range laneNames {
+		m.Registry.MustRegister(gauge("netkeep_commit_queue_length", "Writes that wait for a commit, by lane.", prometheus.Labels{"lane": name},
+			func() float64 { return float64(s.State.Waiting(kind.Lane(lane))) }))
+	}
+}
+
+func (s Source) count(d *kind.Def) func() float64 {
+	return func() float64 { return float64(s.State.Snapshot().Len(d)) }
+}
+
+func gauge(name, help string, labels prometheus.Labels, read func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, read)
+}

@@ -1,0 +1,132 @@
+package access
+
+import (
+	"iter"
+	"slices"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/state/cow"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// Relation is a list of records of one kind that belong to a record of
+// another: GET /<from>/{id}/<path>.
+type Relation struct {
+	From *kind.Def
+	Path string
+	To   *kind.Def
+	Name string // of the operation
+	// Find returns the records that belong to the one with this id; none if
+	// there is no such record.
+	Find func(snap *state.Snapshot, id string) Set
+}
+
+// Relations is every list that leads from one kind to another.
+var Relations = []Relation{
+	members(ServicePolicyIdentities, "listServicePolicyIdentities"),
+	members(ServicePolicyServices, "listServicePolicyServices"),
+	members(ServicePolicyChecks, "listServicePolicyPostureChecks"),
+	members(EdgeRouterPolicyIdentities, "listEdgeRouterPolicyIdentities"),
+	members(EdgeRouterPolicyRouters, "listEdgeRouterPolicyEdgeRouters"),
+	members(ServiceEdgeRouterPolicyServices, "listServiceEdgeRouterPolicyServices"),
+	members(ServiceEdgeRouterPolicyRouters, "listServiceEdgeRouterPolicyEdgeRouters"),
+
+	policies(ServicePolicyIdentities, "listIdentityServicePolicies"),
+	policies(ServicePolicyServices, "listServiceServicePolicies"),
+	policies(EdgeRouterPolicyIdentities, "listIdentitysEdgeRouterPolicies"),
+	policies(EdgeRouterPolicyRouters, "listEdgeRouterEdgeRouterPolicies"),
+	policies(ServiceEdgeRouterPolicyServices, "listServiceServiceEdgeRouterPolicies"),
+	policies(ServiceEdgeRouterPolicyRouters, "listEdgeRouterServiceEdgeRouterPolicies"),
+
+	counterparts(ServicePolicyIdentities, ServicePolicyServices, "listIdentityServices"),
+	counterparts(ServicePolicyServices, ServicePolicyIdentities, "listServiceIdentities"),
+	counterparts(EdgeRouterPolicyIdentities, EdgeRouterPolicyRouters, "listIdentityEdgeRouters"),
+	counterparts(EdgeRouterPolicyRouters, EdgeRouterPolicyIdentities, "listEdgeRouterIdentities"),
+	counterparts(ServiceEdgeRouterPolicyServices, ServiceEdgeRouterPolicyRouters, "listServiceEdgeRouters"),
+	counterparts(ServiceEdgeRouterPolicyRouters, ServiceEdgeRouterPolicyServices, "listEdgeRouterServices"),
+
+	referrers(model.Authenticators.Def, "identityId", model.Identities.Def, "getIdentityAuthenticators"),
+	referrers(model.Enrollments.Def, "identityId", model.Identities.Def, "getIdentityEnrollments"),
+	referrers(model.ServiceConfigs.Def, "identityId", model.Identities.Def, "listIdentitysServiceConfigs"),
+	referrers(model.Terminators.Def, "service", model.Services.Def, "listServiceTerminators"),
+	referrers(model.Configs.Def, "configTypeId", model.ConfigTypes.Def, "listConfigsForConfigType"),
+
+	{model.Services.Def, model.Configs.Path, model.Configs.Def, "listServiceConfig", configsOfService},
+}
+
+// Set is the records that a relation found. It refers to the snapshot's own.
+type Set struct {
+	snap *state.Snapshot
+	def  *kind.Def
+	bits *cow.Bitmap           // for kinds with ordinals,
+	seq  iter.Seq[kind.Record] // and for others
+}
+
+// Records yields the records, each once, by id.
+func (s Set) Records() iter.Seq[kind.Record] {
+	if s.bits != nil {
+		return s.snap.Within(s.def, s.bits)
+	}
+	return s.seq
+}
+
+// Len is the number of records.
+func (s Set) Len() int {
+	if s.bits != nil {
+		return int(s.bits.GetCardinality())
+	}
+	n := 0
+	for range s.seq {
+		n++
+	}
+	return n
+}
+
+// members leads from a policy to those that its list selects.
+func members(l *List, name string) Relation {
+	return Relation{l.policies, l.members.Path, l.members, name, func(snap *state.Snapshot, id string) Set {
+		var u union
+		if policy, ok := snap.Lookup(l.policies, id); ok {
+			u.add(l.Members(snap, policy))
+		}
+		return Set{snap: snap, def: l.members, bits: u.set()}
+	}}
+}
+
+// policies leads from a record to the policies whose list selects it.
+func policies(l *List, name string) Relation {
+	return Relation{l.members, l.policies.Path, l.policies, name, func(snap *state.Snapshot, id string) Set {
+		var found []kind.Record
+		if member, ok := snap.Lookup(l.members, id); ok {
+			found = slices.SortedFunc(l.Policies(snap, member), byID)
+		}
+		return Set{seq: slices.Values(found)}
+	}}
+}
+
+// counterparts leads from a record to those on the other side of its policies.
+func counterparts(from, to *List, name string) Relation {
+	return Relation{from.members, to.members.Path, to.members, name, func(snap *state.Snapshot, id string) Set {
+		return Set{snap: snap, def: to.members, bits: across(snap, from, to, id)}
+	}}
+}
+
+// referrers leads from a record to those that hold its id in a field.
+func referrers(to *kind.Def, field string, from *kind.Def, name string) Relation {
+	return Relation{from, to.Path, to, name, func(snap *state.Snapshot, id string) Set {
+		return Set{seq: snap.Select(to, field, id)}
+	}}
+}
+
+func configsOfService(snap *state.Snapshot, id string) Set {
+	var found []kind.Record
+	if service, ok := model.Services.Get(snap, id); ok {
+		for _, id := range slices.Sorted(slices.Values(service.Configs)) {
+			if config, ok := snap.Lookup(model.Configs.Def, id); ok {
+				found = append(found, config)
+			}
+		}
+	}
+	return Set{seq: slices.Values(found)}
+}

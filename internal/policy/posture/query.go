@@ -1,0 +1,115 @@
+package posture
+
+import (
+	"strconv"
+	"time"
+
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// policyQueries is what listings of services say of a policy that gives one.
+type policyQueries struct {
+	PolicyID   string  `json:"policyId"`
+	PolicyType string  `json:"policyType" kind:"required,enum=Dial|Bind"`
+	IsPassing  bool    `json:"isPassing"`
+	Queries    []query `json:"postureQueries"`
+}
+
+// query asks a client for a report, and says what the last one led to.
+type query struct {
+	ID               string         `json:"id"`
+	CreatedAt        time.Time      `json:"createdAt"`
+	UpdatedAt        time.Time      `json:"updatedAt"`
+	Tags             kind.Tags      `json:"tags"`
+	Links            links          `json:"_links"`
+	QueryType        string         `json:"queryType" kind:"required,enum=OS|PROCESS|DOMAIN|MAC|MFA|PROCESS_MULTI"`
+	IsPassing        bool           `json:"isPassing"`
+	Timeout          int            `json:"timeout"`
+	TimeoutRemaining int            `json:"timeoutRemaining"`
+	Process          *queryProcess  `json:"process" kind:"omit"`
+	Processes        []queryProcess `json:"processes" kind:"omit"`
+}
+
+type links struct {
+	Self link `json:"self"`
+}
+
+type link struct {
+	Href string `json:"href"`
+}
+
+// queryProcess is a program to report on.
+type queryProcess struct {
+	OSType string `json:"osType"`
+	Path   string `json:"path"`
+}
+
+var queryOutput = kind.NewOutput[query]()
+
+// QueriesSchema describes what AppendQueries adds.
+func QueriesSchema() kind.Schema { return kind.NewOutput[policyQueries]().Schema() }
+
+// AppendQueries adds what listings say of a policy with these checks: a query
+// for each.
+func (e *Evaluator) AppendQueries(dst []byte, policyID, policyType string, checks []*model.PostureCheck) []byte {
+	dst = append(dst, `{"policyId":`...)
+	dst = kind.AppendText(dst, policyID)
+	dst = append(dst, `,"policyType":`...)
+	dst = kind.AppendText(dst, policyType)
+	dst = append(dst, `,"isPassing":`...)
+	dst = strconv.AppendBool(dst, e.Passing(checks))
+	dst = append(dst, `,"postureQueries":[`...)
+	for i, c := range checks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = e.appendQuery(dst, c)
+	}
+	return append(dst, `]}`...)
+}
+
+// appendQuery adds the query of a check. Many policies have it, so it is
+// written once and remembered.
+func (e *Evaluator) appendQuery(dst []byte, c *model.PostureCheck) []byte {
+	f := e.find(c)
+	if f.query == nil {
+		f.query = queryOutput.Append(nil, e.queryOf(c, f.Result))
+	}
+	return append(dst, f.query...)
+}
+
+func (e *Evaluator) queryOf(c *model.PostureCheck, r Result) *query {
+	q := &query{
+		ID: c.ID, CreatedAt: c.CreatedAt, UpdatedAt: e.updatedAt(c), Tags: c.Tags,
+		Links:     links{link{"./" + model.PostureChecks.Path + "/" + c.ID}},
+		QueryType: c.TypeID, IsPassing: r.Passing, Timeout: r.Timeout, TimeoutRemaining: r.TimeoutRemaining,
+	}
+	if c.Process != nil {
+		q.Process = &queryProcess{c.Process.OSType, c.Process.Path}
+	}
+	for _, p := range c.Processes {
+		q.Processes = append(q.Processes, queryProcess{p.OSType, p.Path})
+	}
+	return q
+}
+
+// updatedAt is when the query last became another one: when its check changed,
+// or when the device was woken or unlocked if the check asks for a code then.
+func (e *Evaluator) updatedAt(c *model.PostureCheck) time.Time {
+	at := c.UpdatedAt
+	if c.TypeID == typeMFA && c.PromptOnWake {
+		at = later(at, e.endpoint.woken.last)
+	}
+	if c.TypeID == typeMFA && c.PromptOnUnlock {
+		at = later(at, e.endpoint.unlocked.last)
+	}
+	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,151 @@
+// Package session gives out the permissions to dial and host services that
+// clients take to edge routers, and takes them back when what they rest on is
+// gone: the policy, the service, the API session, or what the client's device
+// looks like. Who sees what is access's to say and what a device must look
+// like is posture's. It must not import rest or api.
+package session
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"netkeep/internal/auth/authn"
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
+	"netkeep/internal/policy/posture"
+)
+
+// Sessions gives out sessions.
+type Sessions struct {
+	State    *state.State
+	Reports  *posture.Reports
+	Failures *posture.Failures
+	Changes  *access.LastChange
+	// Key makes the tokens, which are not stored.
+	Key []byte
+	Now func() time.Time
+	Log *slog.Logger
+
+	lost lost
+}
+
+// Request is what a client asks for.
+type Request struct {
+	ServiceID string
+	Type      string // model.Dial or model.Bind
+	Tags      kind.Tags
+}
+
+// Token returns the token of a session.
+func (s *Sessions) Token(id string) string { return authn.KeyedToken(s.Key, id) }
+
+// Create returns the caller's session of this type for a service: the one that
+// its API session has already, or a new one.
+func (s *Sessions) Create(ctx context.Context, who *authn.Caller, req Request) (*model.Session, error) {
+	var session *model.Session
+	err := s.State.UpdateSessions(ctx, "identity:"+who.Identity().ID, func(tx *state.Tx) (err error) {
+		session, err = s.create(tx, who.Session().ID, req)
+		return err
+	})
+	if fault.Is(err, fault.CodePosture) {
+		s.recordFailure(s.State.Snapshot(), who.Session(), req)
+	}
+	return session, err
+}
+
+func (s *Sessions) create(tx *state.Tx, apiSessionID string, req Request) (*model.Session, error) {
+	api, ok := model.APISessions.Get(tx, apiSessionID)
+	if !ok {
+		return nil, fault.New(fault.CodeUnauthorized, "the session has ended; authenticate again")
+	}
+	snap := tx.Snapshot
+	if err := s.refusal(snap, api, req.ServiceID, req.Type); err != nil {
+		return nil, err
+	}
+	if access.CommonRouters(snap, api.IdentityID, req.ServiceID).IsEmpty() {
+		return nil, fault.New(fault.CodeNoRouters, "the identity and the service share no edge router; ask for policy advice to see what is missing")
+	}
+	key := model.SessionKey(api.ID, req.Type, req.ServiceID)
+	if there, ok := model.Sessions.Find(tx, "key", key); ok {
+		return there, nil
+	}
+	session := &model.Session{
+		Meta:         kind.Meta{Tags: req.Tags},
+		APISessionID: api.ID, IdentityID: api.IdentityID, ServiceID: req.ServiceID, Type: req.Type, Key: key,
+	}
+	return session, model.Sessions.Create(tx, session)
+}
+
+// Live reports whether a session may still be used. One that may not is about
+// to be removed.
+func (s *Sessions) Live(snap *state.Snapshot, session *model.Session) bool {
+	api, ok := model.APISessions.Get(snap, session.APISessionID)
+	return ok && s.refusal(snap, api, session.ServiceID, session.Type) == nil
+}
+
+// refusal says why an API session may not dial or host a service; nil if it
+// may. A service that the identity cannot see does not exist for it.
+func (s *Sessions) refusal(snap *state.Snapshot, api *model.APISession, serviceID, typ string) error {
+	identity, known := model.Identities.Get(snap, api.IdentityID)
+	_, there := model.Services.Get(snap, serviceID)
+	if !known || !there {
+		return fault.NotFound("service", serviceID)
+	}
+	policies := access.Granting(snap, identity.ID, serviceID, typ)
+	if len(policies) > 0 {
+		if !s.passes(snap, api, policies) {
+			return fault.New(fault.CodePosture, "the device does not pass the posture checks of any policy that gives this service")
+		}
+		return nil
+	}
+	switch {
+	case identity.Admin():
+		return nil
+	case access.MayDial(snap, identity.ID, serviceID) || access.MayBind(snap, identity.ID, serviceID):
+		return fault.Invalid("ServiceId", "no policy gives the permission to "+typ+" it", serviceID)
+	}
+	return fault.NotFound("service", serviceID)
+}
+
+// passes reports whether the device passes the checks of one of the policies.
+func (s *Sessions) passes(snap *state.Snapshot, api *model.APISession, policies []*model.ServicePolicy) bool {
+	var device *posture.Evaluator
+	for _, p := range policies {
+		if len(p.PostureCheckRoles) == 0 {
+			return true
+		}
+		if device == nil {
+			device = s.Device(api)
+		}
+		if device.Passing(access.Checks(snap, p)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Device evaluates what is known of the device that uses an API session.
+func (s *Sessions) Device(api *model.APISession) *posture.Evaluator {
+	return posture.NewEvaluator(s.Reports.Of(api.IdentityID), postureSession(api), s.Now())
+}
+
+func postureSession(api *model.APISession) posture.Session {
+	return posture.Session{ID: api.ID, MFAPassedAt: api.MFAPassedAt, SDK: api.SDKInfo}
+}
+
+// recordFailure keeps what a refused request failed on, for admins to see.
+func (s *Sessions) recordFailure(snap *state.Snapshot, api *model.APISession, req Request) {
+	failed := posture.FailedRequest{When: s.Now(), APISessionID: api.ID, ServiceID: req.ServiceID, SessionType: req.Type}
+	if service, ok := model.Services.Get(snap, req.ServiceID); ok {
+		failed.ServiceName = service.Name
+	}
+	device := s.Device(api)
+	for _, p := range access.Granting(snap, api.IdentityID, req.ServiceID, req.Type) {
+		failed.PolicyFailures = append(failed.PolicyFailures, device.Failure(p, access.Checks(snap, p)))
+	}
+	s.Failures.Add(api.IdentityID, failed)
+}

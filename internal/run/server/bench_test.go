@@ -1,0 +1,140 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"netkeep/internal/auth/authn"
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store/storetest"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/ops/config"
+	"netkeep/internal/ops/metrics"
+	"netkeep/internal/policy/posture"
+	"netkeep/internal/policy/session"
+	"netkeep/internal/web/api"
+)
+
+// discard is an answer that nobody reads.
+type discard struct {
+	header http.Header
+	status int
+	bytes  int
+}
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) WriteHeader(status int)      { d.status = status }
+func (d *discard) Write(p []byte) (int, error) { d.bytes += len(p); return len(p), nil }
+
+// network is the handler of a controller with 10,000 services, of which an
+// identity may use some, and that identity's token.
+func network(b *testing.B, visible int) (http.Handler, string) {
+	b.Helper()
+	memory := storetest.NewMemory()
+	s := &Server{routers: edge.None{}, figures: metrics.New(time.Now)}
+	log := slog.New(slog.DiscardHandler)
+	s.access = &session.Sessions{
+		Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &s.changes, Key: []byte("sessions"), Now: time.Now, Log: log,
+	}
+	st, err := state.Open(b.Context(), memory, model.All, state.Options{Applied: s.applied, Stored: s.stored})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.access.State = st
+	b.Cleanup(st.Close)
+	hasher := authn.NewHasher()
+	must := func(err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	hash, err := hasher.Hash(b.Context(), "secret")
+	must(err)
+	must(st.Update(b.Context(), "test", func(tx *state.Tx) error { return model.Seed(tx) }))
+	for from := 0; from < 10_000; from += 500 {
+		must(st.Update(b.Context(), "test", func(tx *state.Tx) error {
+			for i := from; i < from+500; i++ {
+				attribute := "hidden"
+				if i < visible {
+					attribute = "seen"
+				}
+				err := model.Services.Create(tx, &model.Service{
+					Name: fmt.Sprintf("service-%05d", i), EncryptionRequired: true, TerminatorStrategy: "smartrouting",
+					RoleAttributes: []string{attribute, fmt.Sprintf("group-%d", i%50)},
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	must(st.Update(b.Context(), "test", func(tx *state.Tx) error {
+		i := &model.Identity{
+			Meta: kind.Meta{ID: "someone"}, Name: "someone", Type: "User", AuthPolicyID: model.DefaultAuthPolicy, DefaultHostingPrecedence: "default",
+		}
+		if err := model.Identities.Create(tx, i); err != nil {
+			return err
+		}
+		err := model.Authenticators.Create(tx, &model.Authenticator{IdentityID: i.ID, Method: model.MethodUPDB, Username: "someone", PasswordHash: hash})
+		if err != nil {
+			return err
+		}
+		for _, typ := range []string{model.Dial, model.Bind} {
+			err := model.ServicePolicies.Create(tx, &model.ServicePolicy{
+				Name: typ, Type: typ, Semantic: model.AnyOf, IdentityRoles: []string{"@someone"}, ServiceRoles: []string{"#seen"},
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	sessions := &authn.Sessions{State: st, Key: []byte("API sessions"), Timeout: time.Hour, Now: time.Now, Log: log}
+	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
+	proof, err := passwords.Check(b.Context(), st.Snapshot(), "someone", "secret")
+	must(err)
+	who, err := sessions.Open(b.Context(), proof, authn.Request{ConfigTypes: []string{"all"}})
+	must(err)
+	s.cfg, s.state, s.log = config.Default(), st, log
+	h, err := s.newRouter(&api.Service{
+		Sessions: sessions, Passwords: passwords, Access: s.access, Routers: edge.None{}, Address: "127.0.0.1:1280", Started: time.Now(),
+	})
+	must(err)
+	return h, who.Token()
+}
+
+// BenchmarkClient measures what clients ask for most, without the network.
+func BenchmarkClient(b *testing.B) {
+	for _, test := range []struct {
+		name, path string
+		visible    int
+	}{
+		{"services/10 of 10", "services", 10},
+		{"services/500 of 1000", "services?limit=500", 1000},
+		{"updates", "current-api-session/service-updates", 10},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			h, token := network(b, test.visible)
+			req := httptest.NewRequest(http.MethodGet, "/edge/client/v1/"+test.path, nil)
+			req.Header.Set("zt-session", token)
+			answer := &discard{header: http.Header{}}
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(answer.header)
+				answer.bytes = 0
+				h.ServeHTTP(answer, req)
+			}
+			if answer.status != http.StatusOK {
+				b.Fatalf("status %d", answer.status)
+			}
+			b.ReportMetric(float64(answer.bytes), "B/answer")
+		})
+	}
+}

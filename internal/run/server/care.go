@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"netkeep/internal/data/backup"
+	"netkeep/internal/data/integrity"
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
+	"netkeep/internal/data/store/etcdstore"
+	"netkeep/internal/model"
+)
+
+// compactEvery is how often history is forgotten. What happened within the
+// last interval stays, for followers that are late.
+const compactEvery = 10 * time.Minute
+
+// compact forgets history at every interval until ctx ends: all that was there
+// an interval ago.
+func compact(ctx context.Context, st store.Store, now func() store.Rev, every time.Duration, log *slog.Logger) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for old := now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := st.Compact(ctx, old); err != nil && ctx.Err() == nil {
+			log.Warn("forgetting history failed; it is tried again", "error", err)
+		}
+		old = now()
+	}
+}
+
+// newScanner returns what checks the store and repairs it.
+func (s *Server) newScanner() *integrity.Scanner {
+	return &integrity.Scanner{
+		State: s.state, Store: s.store, Quarantine: s.dir.sub("quarantine"), Now: time.Now, Log: s.log,
+		Seed: func(tx *state.Tx) error { return model.Seed(tx) },
+		Lag:  sweepEvery + time.Second,
+	}
+}
+
+// openSnapshots returns what writes snapshots of the store.
+func (s *Server) openSnapshots() (*backup.Snapshots, error) {
+	prefix := ""
+	if len(s.cfg.Store.Endpoints) > 0 {
+		prefix = s.cfg.Store.Prefix
+	}
+	snapshots := &backup.Snapshots{
+		Dir: s.dir.sub("snapshots"), Write: s.store.Snapshot, Now: time.Now, Log: s.log,
+		Verify: func(ctx context.Context, path string) (store.Mark, error) {
+			return etcdstore.Inspect(ctx, path, prefix)
+		},
+	}
+	s.onClose(snapshots.Close)
+	return snapshots, snapshots.Clean()
+}
+
+// Restore makes a data directory from a snapshot, and returns when that was
+// taken. It refuses a directory with anything in it, and leaves nothing behind
+// when it fails.
+func Restore(ctx context.Context, data, snapshot string) (_ store.Mark, err error) {
+	entries, err := os.ReadDir(data)
+	existed := !errors.Is(err, fs.ErrNotExist)
+	switch {
+	case existed && err != nil:
+		return store.Mark{}, fmt.Errorf("data directory: %w", err)
+	case len(entries) > 0:
+		return store.Mark{}, fmt.Errorf("data directory %s is not empty; restore into a new one with --data", data)
+	}
+	mark, err := etcdstore.Inspect(ctx, snapshot, "")
+	if err != nil {
+		return store.Mark{}, err
+	}
+	from, err := os.Open(snapshot)
+	if err != nil {
+		return store.Mark{}, fmt.Errorf("open the snapshot: %w", err)
+	}
+	defer from.Close()
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return store.Mark{}, fmt.Errorf("data directory: %w", err)
+	}
+	into := filepath.Join(data, storeDir)
+	if err := etcdstore.Restore(ctx, from, into); err != nil {
+		_ = os.Remove(into) // both are empty
+		if !existed {
+			_ = os.Remove(data)
+		}
+		return store.Mark{}, err
+	}
+	return mark, nil
+}

@@ -1,0 +1,104 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
+	"netkeep/internal/data/store/storetest"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// compacted notes how far history was forgotten.
+type compacted struct {
+	store.Store
+	mu    sync.Mutex
+	calls []store.Rev
+}
+
+func (c *compacted) Compact(ctx context.Context, rev store.Rev) error {
+	err := c.Store.Compact(ctx, rev)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, rev)
+	return err
+}
+
+// TestCompact forgets history while a controller writes and another follows.
+// The other misses nothing and need not load anything again.
+func TestCompact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := storetest.NewMemory()
+		st := &compacted{Store: mem}
+		loads := 0
+		writer, err := state.Open(t.Context(), st, model.All, state.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer writer.Close()
+		follower, err := state.Open(t.Context(), mem.Another(), model.All, state.Options{
+			Applied: func(before, _ *state.Snapshot, _ []state.Ref) {
+				if before == nil {
+					loads++
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer follower.Close()
+		ctx, stop := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() {
+			compact(ctx, st, func() store.Rev { return writer.Snapshot().Rev }, compactEvery, slog.New(slog.DiscardHandler))
+		})
+		var reached []store.Rev
+		for i := range 5 {
+			synctest.Wait()
+			reached = append(reached, writer.Snapshot().Rev)
+			err := writer.Update(t.Context(), "test", func(tx *state.Tx) error {
+				id := string(rune('a' + i))
+				return model.IdentityTypes.Create(tx, &model.IdentityType{Meta: kind.Meta{ID: id}, Name: id})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(compactEvery)
+		}
+		synctest.Wait()
+		stop()
+		done.Wait()
+		if loads != 1 || follower.Snapshot().Len(model.IdentityTypes.Def) != 5 {
+			t.Errorf("the follower loaded %d times and has %d records", loads, follower.Snapshot().Len(model.IdentityTypes.Def))
+		}
+		if len(st.calls) != 5 || st.calls[0] != reached[0] {
+			t.Fatalf("history was forgotten up to %v; before the writes were %v", st.calls, reached)
+		}
+		for i, rev := range st.calls[1:] {
+			if rev != reached[i+1] {
+				t.Errorf("history was forgotten up to %d; an interval before was %d", rev, reached[i+1])
+			}
+		}
+	})
+}
+
+// TestCompactGoesOn has forgetting fail once.
+func TestCompactGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faulty := storetest.NewFaulty(storetest.NewMemory())
+		faulty.FailNext(storetest.Compact, storetest.ErrInjected)
+		st := &compacted{Store: faulty}
+		ctx, stop := context.WithTimeout(t.Context(), 2*compactEvery+time.Second)
+		defer stop()
+		compact(ctx, st, func() store.Rev { return 1 }, compactEvery, slog.New(slog.DiscardHandler))
+		if len(st.calls) != 2 {
+			t.Errorf("it was tried %d times", len(st.calls))
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"netkeep/internal/ops/config"
+	"netkeep/internal/ops/metrics"
+)
+
+// profileTime is how long a profile may be taken for.
+const profileTime = 2 * time.Minute
+
+// serveMetrics starts to answer monitoring on a listener of its own, if there
+// is to be one.
+func (s *Server) serveMetrics() error {
+	s.figures.Watch(metrics.Source{State: s.state, Inventory: s.keys.Inventory, Ready: s.checks().Ready, Now: time.Now})
+	l, err := s.listenForMetrics()
+	if l == nil || err != nil {
+		return err
+	}
+	s.metrics = l.Addr()
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.figures.Handler())
+	srv := s.newHTTP(s.checks().Wrap(mux))
+	if s.cfg.Metrics.Pprof {
+		addProfiles(mux)
+		srv.WriteTimeout = profileTime + s.cfg.Timeouts.Write
+	}
+	s.jobs.Go(func() {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("serving metrics failed", "error", err)
+		}
+	})
+	// Closed before the jobs are waited for.
+	stop := s.stop
+	s.stop = func() {
+		stop()
+		_ = srv.Close()
+	}
+	return nil
+}
+
+// listenForMetrics returns the listener for monitoring; nil for none. That the
+// usual port is taken is no reason not to run: nobody asked for it.
+func (s *Server) listenForMetrics() (net.Listener, error) {
+	at := s.cfg.Metrics.Listen
+	switch at {
+	case config.MetricsOff:
+		return nil, nil
+	case config.MetricsAuto:
+		at = config.MetricsAddress
+	}
+	l, err := net.Listen("tcp", at)
+	switch {
+	case err != nil && s.cfg.Metrics.Listen == config.MetricsAuto:
+		s.log.Warn("metrics are not served; choose an address with --metrics-listen, or off", "address", at, "error", unwrapOp(err))
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s for metrics: %w; choose another address with --metrics-listen", at, unwrapOp(err))
+	}
+	// What a profile shows of memory is for those on this machine only.
+	if tcp, ok := l.Addr().(*net.TCPAddr); s.cfg.Metrics.Pprof && !(ok && tcp.IP.IsLoopback()) {
+		_ = l.Close()
+		return nil, fmt.Errorf("metrics.pprof needs metrics.listen to be a loopback address, not %s", at)
+	}
+	return l, nil
+}
+
+func addProfiles(mux *http.ServeMux) {
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+}
+
+// Metrics is where monitoring may look; nil for nowhere.
+func (s *Server) Metrics() net.Addr { return s.metrics }

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store/storetest"
+	"netkeep/internal/model"
+	"netkeep/internal/ops/health"
+	"netkeep/internal/pki"
+)
+
+// watched is a server with nothing but what its health depends on. The clock
+// of its certificate's maker is ahead by so much.
+func watched(t *testing.T, ahead time.Duration) (*Server, *storetest.Faulty) {
+	t.Helper()
+	faults := storetest.NewFaulty(storetest.NewMemory())
+	s := &Server{store: faults, log: slog.New(slog.DiscardHandler), failed: make(chan error, 1)}
+	keys, err := pki.Open(t.TempDir(), pki.Options{
+		Now: func() time.Time { return time.Now().Add(ahead) }, Algorithm: "P-256", IPs: []net.IP{{127, 0, 0, 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.served, err = keys.Served(s.log); err != nil {
+		t.Fatal(err)
+	}
+	if s.state, err = state.Open(t.Context(), faults, model.All, state.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.state.Close)
+	return s, faults
+}
+
+// probe has the store probed every second.
+func probe(t *testing.T, s *Server) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s.jobs.Go(func() { s.watchStore(ctx, time.Second) })
+	t.Cleanup(func() { cancel(); s.jobs.Wait() })
+}
+
+// ails fails the test unless /health/ready complains of just this.
+func ails(t *testing.T, s *Server, want map[string]string) {
+	t.Helper()
+	synctest.Wait()
+	w := httptest.NewRecorder()
+	s.checks().Wrap(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, health.ReadyPath, nil))
+	var a health.Answer
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, r := range a.Checks {
+		if !r.OK {
+			got[r.Name] = r.Reason
+		}
+	}
+	if !maps.Equal(got, want) || len(a.Checks) != 3 || (w.Code == http.StatusOK) != (len(want) == 0) {
+		t.Errorf("status %d with %v, want %v", w.Code, got, want)
+	}
+}
+
+func TestReadyStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, faults := watched(t, 0)
+		probe(t, s)
+		<-time.After(1500 * time.Millisecond) // between two probes, as are all times here
+		ails(t, s, nil)
+		faults.FailNext(storetest.Get, storetest.ErrInjected)
+		<-time.After(time.Second)
+		ails(t, s, map[string]string{"store": "the store does not answer"})
+		<-time.After(time.Second)
+		ails(t, s, nil)
+		faults.BlockNext(storetest.Get) // for good
+		faults.FailNext(storetest.Get, storetest.ErrInjected)
+		<-time.After(3 * time.Second)
+		ails(t, s, nil) // it may still answer
+		<-time.After(time.Second)
+		ails(t, s, map[string]string{"store": "the store does not answer"})
+		<-time.After(time.Second)
+		ails(t, s, nil)
+	})
+}
+
+func TestReadyMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, faults := watched(t, 0)
+		gate := faults.HoldNext()
+		if err := s.state.Update(t.Context(), "test", func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(maxLag)
+		ails(t, s, nil)
+		<-time.After(2 * time.Second)
+		ails(t, s, map[string]string{"memory": "memory has been behind the store for 12s"})
+		gate.Open()
+		ails(t, s, nil)
+	})
+}
+
+func TestReadyCertificate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := watched(t, 48*time.Hour)
+		leaf := s.served.Current().Leaf
+		at := func(moment time.Time) string { return moment.UTC().Format(time.RFC3339) }
+		ails(t, s, map[string]string{"certificate": "the server certificate is not valid before " + at(leaf.NotBefore)})
+		<-time.After(48 * time.Hour)
+		ails(t, s, nil)
+		<-time.After(time.Until(leaf.NotAfter) + time.Second)
+		ails(t, s, map[string]string{"certificate": "the server certificate expired at " + at(leaf.NotAfter)})
+	})
+}

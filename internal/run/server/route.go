@@ -1,0 +1,58 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// router sends each request to the API that it is meant for. Paths outside of
+// both belong to the Client API: clients look for some things at the root. An
+// API that is nil is not here, and its paths are not found.
+type router struct {
+	client, management *rest.API
+	instance           string // changes at every start, so that clients notice
+	version            string
+}
+
+// clientOnly is the router of a listener without the Management API.
+func (h *router) clientOnly() *router {
+	return &router{client: h.client, instance: h.instance, version: h.version}
+}
+
+// managementOnly is the router of a listener for the Management API alone.
+func (h *router) managementOnly() *router {
+	return &router{management: h.management, instance: h.instance, version: h.version}
+}
+
+func (h *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("ziti-instance-id", h.instance)
+	w.Header().Set("Server", "netkeep/"+h.version)
+	path := r.URL.Path
+	switch rest, ok := below(path, api.ManagementRoot); {
+	case ok && h.management != nil:
+		h.management.Serve(w, r, rest)
+		return
+	case h.client == nil:
+		h.management.Missing(w, r)
+		return
+	case ok:
+		h.client.Missing(w, r)
+		return
+	}
+	for _, root := range []string{api.ClientRoot, "/edge/v1"} {
+		if rest, ok := below(path, root); ok {
+			h.client.Serve(w, r, rest)
+			return
+		}
+	}
+	h.client.Serve(w, r, path)
+}
+
+// below returns what of a path is under root.
+func below(path, root string) (string, bool) {
+	rest, ok := strings.CutPrefix(path, root)
+	return rest, ok && (rest == "" || rest[0] == '/')
+}

@@ -1,0 +1,332 @@
+// Package server is a whole controller: it opens the data directory, starts
+// the store, the state and the APIs over it, serves them, and stops them in
+// order. It is the only package that knows all the others.
+package server
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"netkeep/internal/auth/authn"
+	"netkeep/internal/auth/enroll"
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
+	"netkeep/internal/data/store/etcdstore"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/model"
+	"netkeep/internal/ops/build"
+	"netkeep/internal/ops/config"
+	"netkeep/internal/ops/egress"
+	"netkeep/internal/ops/limit"
+	"netkeep/internal/ops/metrics"
+	"netkeep/internal/ops/trace"
+	"netkeep/internal/pki"
+	"netkeep/internal/policy/access"
+	"netkeep/internal/policy/posture"
+	"netkeep/internal/policy/session"
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/api/client"
+	"netkeep/internal/web/api/management"
+	"netkeep/internal/web/rest"
+)
+
+// sweepEvery is how often sessions are removed that are over.
+const sweepEvery = 5 * time.Second
+
+// How much there may be of everything at a time.
+const (
+	maxBodies   = 16 << 20 // bytes of request bodies
+	maxRequests = 1000
+	// What one connection may have going on, and how much of what it sends
+	// waits until it is wanted.
+	maxStreams    = 100
+	receiveBuffer = 64 << 10
+)
+
+// Server is a running controller.
+type Server struct {
+	cfg      config.Config
+	log      *slog.Logger
+	dir      *dir
+	store    store.Store
+	state    *state.State
+	keys     *pki.Keystore
+	served   *pki.Served
+	routers  edge.Routers
+	access   *session.Sessions
+	changes  access.LastChange
+	listener net.Listener
+	// management is the listener of the Management API; nil if it has none of
+	// its own.
+	management net.Listener
+	metrics    net.Addr
+	figures    *metrics.Metrics
+	tracer     *trace.Tracer // nil for none
+	// connections are those of all listeners.
+	connections limit.Connections
+	http        []*http.Server
+
+	admin  authn.FirstAdmin
+	closed []func() error // what to close, last opened last
+	stop   context.CancelFunc
+	jobs   sync.WaitGroup
+	failed chan error
+
+	storeDown atomic.Bool // by the last probe
+}
+
+// Start opens everything and begins to serve. When it returns nil the
+// controller answers requests.
+func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *slog.Logger) (_ *Server, err error) {
+	s := &Server{
+		cfg: cfg, log: log, routers: routers, figures: metrics.New(time.Now), failed: make(chan error, 1),
+		connections: limit.Connections{Max: cfg.Limits.Connections, Now: time.Now},
+	}
+	defer func() {
+		if err != nil {
+			_ = s.close()
+		}
+	}()
+	// The ports first: a taken one is the commonest mistake, and a controller
+	// that cannot serve should not touch anything.
+	if err = s.listen(); err != nil {
+		return nil, err
+	}
+	if err = s.openTracer(ctx); err != nil {
+		return nil, err
+	}
+	if s.dir, err = openDir(cfg.Data); err != nil {
+		return nil, err
+	}
+	s.onClose(s.dir.close)
+	if err = s.openKeys(); err != nil {
+		return nil, err
+	}
+	if s.store, err = openStore(ctx, cfg, s.dir, log); err != nil {
+		return nil, err
+	}
+	s.onClose(s.store.Close)
+	s.access = &session.Sessions{
+		Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &s.changes, Now: time.Now, Log: log,
+	}
+	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Applied: s.applied, Stored: s.stored}); err != nil {
+		return nil, err
+	}
+	s.onClose(func() error { s.state.Close(); return nil })
+	hasher := authn.NewHasher()
+	hasher.Queued = s.figures.Hashing
+	if err = s.prepare(ctx, hasher); err != nil {
+		return nil, err
+	}
+	return s, s.serve(hasher)
+}
+
+// applied passes every change of memory on to those who must know at once.
+func (s *Server) applied(before, after *state.Snapshot, changed []state.Ref) {
+	if before == nil {
+		s.changes.Reset(after.Time)
+		s.access.Applied(nil, after, nil, nil)
+		return
+	}
+	affected := s.changes.Apply(before, after, changed)
+	s.access.Applied(before, after, changed, affected)
+	edge.DropLost(s.routers, before, after, changed)
+}
+
+// openKeys opens the keystore and picks the certificate to serve.
+func (s *Server) openKeys() (err error) {
+	opt := pki.Options{Now: time.Now, Algorithm: pki.Algorithm(s.cfg.Keys.Algorithm)}
+	if opt.DNSNames, opt.IPs, err = s.names(); err != nil {
+		return err
+	}
+	if s.keys, err = pki.Open(s.dir.sub("pki"), opt); err != nil {
+		return err
+	}
+	if s.cfg.TLS.Cert != "" {
+		s.served, err = pki.Serve(s.cfg.TLS.Cert, s.cfg.TLS.Key, time.Now, s.log)
+	} else {
+		s.served, err = s.keys.Served(s.log)
+	}
+	return err
+}
+
+// serve puts the APIs together and starts to answer.
+func (s *Server) serve(hasher *authn.Hasher) error {
+	key, err := s.keys.MACKey("api session tokens")
+	if err != nil {
+		return err
+	}
+	if s.access.Key, err = s.keys.MACKey("session tokens"); err != nil {
+		return err
+	}
+	s.access.State = s.state
+	run, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	if err := s.serveMetrics(); err != nil {
+		return err
+	}
+	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, time.Now, s.log)
+	sessions := &authn.Sessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Now: time.Now, Log: s.log}
+	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
+	s.jobs.Go(func() { sessions.Sweep(run, sweepEvery) })
+	s.jobs.Go(func() { s.access.Enforce(run) })
+	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
+	s.jobs.Go(func() { s.watchStore(run, time.Second) })
+	s.jobs.Go(func() {
+		compact(run, s.store, func() store.Rev { return s.state.Snapshot().Rev }, compactEvery, s.log)
+	})
+	scanner := s.newScanner()
+	s.jobs.Go(func() { scanner.Run(run) })
+	snapshots, err := s.openSnapshots()
+	if err != nil {
+		return err
+	}
+	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
+	handler, err := s.newRouter(&api.Service{
+		Sessions: sessions, Passwords: passwords,
+		Desk: &enroll.Desk{
+			State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle(), Passwords: passwords, Now: time.Now,
+			Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes),
+		},
+		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle(), Now: time.Now}, Tokens: tokens,
+		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
+		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
+		Issuer: &enroll.Issuer{Address: s.Address(), Key: s.servedKey},
+		Access: s.access, Routers: s.routers, Integrity: scanner, Snapshots: snapshots, LoggedIn: s.figures.Login,
+		Logins:      limit.Rate{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
+		Enrollments: limit.Rate{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
+	})
+	if err != nil {
+		return err
+	}
+	s.answer(handler)
+	return nil
+}
+
+// servedKey is the key of the certificate that is served now.
+func (s *Server) servedKey() crypto.Signer { return s.served.Current().PrivateKey.(crypto.Signer) }
+
+// newRouter builds both APIs over the state.
+func (s *Server) newRouter(svc *api.Service) (*router, error) {
+	svc.Specs = &api.Specs{}
+	bodies, requests := &limit.Memory{Bytes: maxBodies}, &limit.Slots{Max: maxRequests}
+	newAPI := func(name, title, root string) *rest.API {
+		return &rest.API{
+			Name: name, Title: title, Version: api.Version, Root: root,
+			State: s.state, Gate: svc.Gate, Log: s.log, Timeout: s.cfg.Timeouts.Request, MaxBody: int64(s.cfg.Limits.Body),
+			Bodies: bodies, Requests: requests, Admit: svc.Admit,
+		}
+	}
+	h := &router{
+		client:     newAPI("edge-client", "Edge Client API", api.ClientRoot),
+		management: newAPI("edge-management", "Edge Management API", api.ManagementRoot),
+		instance:   state.NewID(), version: build.Version,
+	}
+	client.Mount(h.client, svc)
+	management.Mount(h.management, svc)
+	for _, a := range []*rest.API{h.client, h.management} {
+		if err := svc.Specs.Add(a, svc.Started); err != nil {
+			return nil, err
+		}
+		s.watch(a)
+	}
+	return h, nil
+}
+
+// renewCertificate keeps our own server certificate from running out.
+func (s *Server) renewCertificate(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.keys.RenewIfDue(); err != nil {
+				s.log.Error("renewing the server certificate failed", "error", err)
+			}
+		}
+	}
+}
+
+// watchStore notices when the store in this process cannot go on, for want of
+// disk space say. Reads would still be answered from memory, so somebody must
+// say that nothing is stored any more.
+func (s *Server) watchStore(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.probeStore(ctx); errors.Is(err, etcdstore.ErrFailed) {
+				s.fail(fmt.Errorf("the store stopped: %w", err))
+				return
+			}
+		}
+	}
+}
+
+// fail reports why the server stopped by itself; the first reason counts.
+func (s *Server) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+// Keys returns the keystore.
+func (s *Server) Keys() *pki.Keystore { return s.keys }
+
+// Store returns the log that the model is kept in.
+func (s *Server) Store() store.Store { return s.store }
+
+// State returns the model.
+func (s *Server) State() *state.State { return s.state }
+
+// NewAdmin returns the first admin's credentials if this start made up a
+// password for it; they are nowhere else.
+func (s *Server) NewAdmin() (authn.FirstAdmin, bool) { return s.admin, s.admin.Password != "" }
+
+// Failed delivers the error of a server that stopped by itself.
+func (s *Server) Failed() <-chan error { return s.failed }
+
+// Reload reads the server certificate again.
+func (s *Server) Reload() error { return s.served.Reload() }
+
+// Stop lets running requests finish, then closes everything.
+func (s *Server) Stop(ctx context.Context) error {
+	return errors.Join(s.drain(ctx), s.close())
+}
+
+func (s *Server) onClose(f func() error) { s.closed = append(s.closed, f) }
+
+// close closes what was opened, the last first.
+func (s *Server) close() error {
+	if s.stop != nil {
+		s.stop()
+		s.jobs.Wait()
+	}
+	var err error
+	for i := len(s.closed) - 1; i >= 0; i-- {
+		err = errors.Join(err, s.closed[i]())
+	}
+	return err
+}
+
+// unwrapOp leaves out the address that the message already has.
+func unwrapOp(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
+	}
+	return err
+}

@@ -1,0 +1,176 @@
+// Package api is the operations that both APIs offer: information about the
+// controller, authentication, the current session. What only one of them has
+// is in its own package below this one.
+package api
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"netkeep/internal/auth/authn"
+	"netkeep/internal/auth/enroll"
+	"netkeep/internal/data/backup"
+	"netkeep/internal/data/integrity"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/ops/limit"
+	"netkeep/internal/policy/session"
+	"netkeep/internal/web/rest"
+)
+
+// Version is the version of both APIs.
+const Version = "0.25.15"
+
+// The roots of the two APIs.
+const (
+	ClientRoot     = "/edge/client/v1"
+	ManagementRoot = "/edge/management/v1"
+)
+
+// Service is what the operations work with.
+type Service struct {
+	Sessions  *authn.Sessions
+	Passwords *authn.Passwords
+	Certs     *authn.Certificates
+	Tokens    *authn.Tokens
+	Factors   *authn.Factors
+	// Address is the host and port under which clients reach the controller.
+	Address string
+	// ManagementAddress is the one under which admins do.
+	ManagementAddress string
+	Specs             *Specs
+	Started           time.Time
+	Issuer            *enroll.Issuer
+	Desk              *enroll.Desk
+	// Access is the sessions to dial and host that clients get, and what is
+	// known of their devices.
+	Access *session.Sessions
+	// Logins and Enrollments are how often an address may try.
+	Logins, Enrollments limit.Rate
+	// LoggedIn, if set, is told of every attempt to authenticate by a known
+	// method; err is nil if it opened a session.
+	LoggedIn func(method string, err error)
+	// Routers is the connections of routers.
+	Routers edge.Routers
+	// Integrity scans what is stored, and Snapshots copies it.
+	Integrity *integrity.Scanner
+	Snapshots *backup.Snapshots
+	// Bundle is the certificates of our own authority.
+	Bundle []*x509.Certificate
+}
+
+// ConfigTypes returns which config types a request wants to see: those in its
+// query, or else those that its session asked for.
+func ConfigTypes(c *rest.Call) (wanted func(typeID string) bool) {
+	asked := Caller(c).Session().ConfigTypes
+	if list := c.Request.URL.Query().Get("configTypes"); list != "" {
+		asked = authn.ResolveConfigTypes(c.Snap, strings.Split(list, ","))
+	}
+	return func(typeID string) bool { return slices.Contains(asked, typeID) || slices.Contains(asked, "all") }
+}
+
+// Mount adds the operations of both APIs to one of them.
+func Mount(a *rest.API, s *Service) {
+	mountInfo(a, s)
+	mountSpecs(a, s)
+	mountSession(a, s)
+	mountCurrentIdentity(a, s)
+	mountMFA(a, s)
+	mountExtend(a, s)
+}
+
+// Caller is the caller of a request that asked for a session.
+func Caller(c *rest.Call) *authn.Caller {
+	if who, ok := c.Caller.(caller); ok {
+		return who.Caller
+	}
+	return nil
+}
+
+// caller is an authn.Caller in the terms of package rest.
+type caller struct{ *authn.Caller }
+
+func (c caller) By() string { return "identity:" + c.Identity().ID }
+
+// Access is complete authentication first and rights second: an admin who has
+// yet to show a factor is not an admin.
+func (c caller) Access() rest.Access {
+	switch {
+	case !c.Complete():
+		return rest.Partial
+	case c.Identity().Admin():
+		return rest.Admin
+	}
+	return rest.Full
+}
+
+// uuid is the shape of every token. A header of another shape is as good as
+// none.
+var uuid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+// IsToken reports whether a text has the shape of a token.
+func IsToken(s string) bool { return uuid.MatchString(s) }
+
+// Gate recognises callers by their session token.
+func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
+	token, ok := c.Session()
+	if !ok || !uuid.MatchString(token) {
+		return nil, fault.New(fault.CodeUnauthorized, "the request carries no session token; authenticate and send it as net-session")
+	}
+	who, err := s.Sessions.Verify(c.Context(), c.Snap, authn.Credentials{Token: token, Bearer: bearer(c.Request)})
+	if err != nil {
+		return nil, err
+	}
+	s.tellExpiry(c.Header(), who)
+	return caller{who}, nil
+}
+
+// Admit returns how long a client must wait before it may try to log in or to
+// enroll.
+func (s *Service) Admit(op *rest.Op, r *http.Request) time.Duration {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		from = netip.AddrPort{} // all that have no address count as one
+	}
+	if op.Tag == "enroll" {
+		return s.Enrollments.Take(from.Addr())
+	}
+	return s.Logins.Take(from.Addr())
+}
+
+// tellExpiry says in the answer how long the session lives if nothing more
+// happens.
+func (s *Service) tellExpiry(h http.Header, who *authn.Caller) {
+	h.Set("expires-at", who.Expires().UTC().String())
+	h.Set("expiration-seconds", fmt.Sprint(int64(s.Sessions.Timeout/time.Second)))
+}
+
+// bearer returns the JWT of a request; none if there is more than one. The
+// contract calls the header by two names.
+func bearer(r *http.Request) string {
+	values := slices.Concat(r.Header.Values("Authorization"), r.Header.Values("Authentication"))
+	if len(values) != 1 {
+		return ""
+	}
+	token, ok := strings.CutPrefix(values[0], "Bearer ")
+	if !ok {
+		return ""
+	}
+	return token
+}
+
+// remoteIP is where a request came from, without the port.
+func remoteIP(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"net/http"
+
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/pki"
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// csrIn asks for a certificate that ends with the session.
+type csrIn struct {
+	CSR string `json:"csr" kind:"required"`
+}
+
+// issuedOut is a certificate just made.
+type issuedOut struct {
+	ID          string `json:"id"`
+	Links       links  `json:"_links"`
+	Certificate string `json:"certificate"`
+	CAs         string `json:"cas"`
+}
+
+type links struct {
+	Self link `json:"self"`
+}
+
+type link struct {
+	Href string `json:"href"`
+}
+
+// mountCertificates offers the certificates of the caller's own session, and
+// of no other.
+func mountCertificates(a *rest.API, s *api.Service) {
+	const path = "/current-api-session/certificates"
+	op := func(method, path, name, doc string) rest.Op {
+		return rest.Op{Method: method, Path: path, Name: name, Tag: "current-api-session", Doc: doc, Auth: rest.Full, MaxBody: 64 << 10}
+	}
+	view := a.View("currentApiSessionCertificate", model.SessionCertificates.Def)
+	rest.ShowList(a, op(http.MethodGet, path, "listCurrentApiSessionCertificates", "List the certificates of this session."), view,
+		func(c *rest.Call) (rest.Records, error) {
+			return c.Snap.Select(model.SessionCertificates.Def, "apiSessionId", api.Caller(c).Session().ID), nil
+		})
+	rest.Show(a, op(http.MethodGet, path+"/{id}", "detailCurrentApiSessionCertificate", "Get a certificate of this session."), view,
+		func(c *rest.Call, _ rest.None) (kind.Record, error) { return own(c) })
+	rest.Handle(a, op(http.MethodDelete, path+"/{id}", "deleteCurrentApiSessionCertificate", "Delete a certificate of this session."),
+		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+			cert, err := own(c)
+			if err != nil {
+				return rest.Empty{}, err
+			}
+			return rest.Empty{}, c.State.Delete(c.Context(), c.By(), model.SessionCertificates.Def, cert.ID)
+		})
+	create := op(http.MethodPost, path, "createCurrentApiSessionCertificate", "Get a certificate that ends with this session.")
+	create.Status = http.StatusCreated
+	rest.Handle(a, create, func(c *rest.Call, in csrIn) (issuedOut, error) {
+		rec, chain, err := s.Desk.Ephemeral(c.Context(), api.Caller(c), []byte(in.CSR))
+		if err != nil {
+			return issuedOut{}, err
+		}
+		return issuedOut{
+			ID: rec.ID, Links: links{link{"./current-api-session/certificates/" + rec.ID}},
+			Certificate: encode(chain), CAs: string(pki.EncodeCertificates(s.Bundle...)),
+		}, nil
+	})
+}
+
+// own returns a certificate of the caller's session.
+func own(c *rest.Call) (*model.SessionCertificate, error) {
+	id := c.Param("id")
+	cert, ok := model.SessionCertificates.Get(c.Snap, id)
+	if !ok || cert.APISessionID != api.Caller(c).Session().ID {
+		return nil, fault.NotFound("certificate", id)
+	}
+	return cert, nil
+}

@@ -1,0 +1,38 @@
+// Package client is the Edge Client API: what clients that use services need.
+// Every list in it is scoped to its caller.
+package client
+
+import (
+	"net/http"
+
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// protocolsOut says how clients reach the controller.
+type protocolsOut struct {
+	HTTPS protocol `json:"https"`
+}
+
+type protocol struct {
+	Address string `json:"address"`
+}
+
+// Mount adds the operations.
+func Mount(a *rest.API, s *api.Service) {
+	api.Mount(a, s)
+	mountEnroll(a, s)
+	mountCertificates(a, s)
+	mountServices(a, s)
+	mountSessions(a, s)
+	mountUpdates(a, s)
+	mountPosture(a, s)
+	mountRouters(a, s)
+	mountSigners(a)
+	rest.Handle(a, rest.Op{
+		Method: http.MethodGet, Path: "/protocols", Name: "listProtocols", Tag: "informational",
+		Doc: "List the protocols that the controller listens on.", Auth: rest.Anonymous,
+	}, func(*rest.Call, rest.None) (protocolsOut, error) {
+		return protocolsOut{protocol{s.Address}}, nil
+	})
+}

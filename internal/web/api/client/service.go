@@ -1,0 +1,68 @@
+package client
+
+import (
+	"net/http"
+
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// mountServices offers services as the caller sees them. What it may neither
+// dial nor host does not exist for it. Changing them is for admins.
+func mountServices(a *rest.API, s *api.Service) {
+	services := rest.Resource{
+		Kind: model.Services.Def, Noun: "service", Derived: api.ServiceColumns(s), Joins: api.ServiceJoins,
+		Auth: rest.Full, Verbs: rest.Lists, Query: append(api.RoleParams, configTypesParam),
+		Narrow: func(c *rest.Call) (rest.Set, error) { return visible(s, c) },
+	}
+	view := services.Mount(a)
+	rest.Show(a, rest.Op{
+		Method: http.MethodGet, Path: "/services/{id}", Name: "detailService", Tag: "services",
+		Doc: "Get one of the services that the caller may use.", Auth: rest.Full, Query: []rest.Param{configTypesParam},
+	}, view, func(c *rest.Call, _ rest.None) (kind.Record, error) { return seen(s, c) })
+	changes := services
+	changes.Auth, changes.Verbs = rest.Admin, rest.Replaces|rest.Patches|rest.Deletes
+	changes.Mount(a)
+	rest.ShowList(a, rest.Op{
+		Method: http.MethodGet, Path: "/services/{id}/terminators", Name: "listServiceTerminators", Tag: "services",
+		Doc: "List the terminators of a service that the caller may use.", Auth: rest.Full,
+	}, a.PartialView("clientTerminator", model.Terminators.Def, append(base, "service", "serviceId", "routerId", "identity")), func(c *rest.Call) (rest.Records, error) {
+		service, err := seen(s, c)
+		if err != nil {
+			return nil, err
+		}
+		return c.Snap.Select(model.Terminators.Def, "service", service.Base().ID), nil
+	})
+}
+
+var configTypesParam = rest.Param{
+	Name: "configTypes", Schema: api.Text,
+	Doc: "The config types to show, by name or id, separated by commas, or all; those of the session if not given.",
+}
+
+// visible is the services that the caller may use and that the request's roles
+// select.
+func visible(s *api.Service, c *rest.Call) (rest.Set, error) {
+	roles, err := api.ByRoles(c, model.Services.Def)
+	if err != nil {
+		return rest.Set{}, err
+	}
+	set := s.View(c).Services()
+	if roles != nil {
+		set = set.Clone()
+		set.And(roles)
+	}
+	return rest.SetOf(c, model.Services.Def, set), nil
+}
+
+func seen(s *api.Service, c *rest.Call) (kind.Record, error) {
+	id := c.Param("id")
+	service, ok := c.Snap.Lookup(model.Services.Def, id)
+	if !ok || !s.View(c).Sees(id) {
+		return nil, fault.NotFound("service", id)
+	}
+	return service, nil
+}

@@ -1,0 +1,87 @@
+package client
+
+import (
+	"net/http"
+	"time"
+
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/policy/session"
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// sessionIn asks for a session.
+type sessionIn struct {
+	ServiceID string    `json:"serviceId" kind:"required"`
+	Type      string    `json:"type" kind:"enum=Dial|Bind,default=Dial"`
+	Tags      kind.Tags `json:"tags"`
+}
+
+// mountSessions offers the caller's own sessions to dial and host.
+func mountSessions(a *rest.API, s *api.Service) {
+	op := func(method, path, name, doc string) rest.Op {
+		return rest.Op{Method: method, Path: "/sessions" + path, Name: name, Tag: "sessions", Doc: doc, Auth: rest.Full}
+	}
+	view := a.View("session", model.Sessions.Def, api.SessionColumns(s)...)
+	rest.ShowList(a, op(http.MethodGet, "", "listSessions", "List one's own sessions."), view,
+		func(c *rest.Call) (rest.Records, error) { return ownSessions(s, c), nil })
+	rest.Show(a, op(http.MethodGet, "/{id}", "detailSession", "Get one of one's own sessions."), view,
+		func(c *rest.Call, _ rest.None) (kind.Record, error) { return ownSession(s, c) })
+	rest.Handle(a, op(http.MethodDelete, "/{id}", "deleteSession", "Give one of one's own sessions back."),
+		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+			own, err := ownSession(s, c)
+			if err != nil {
+				return rest.Empty{}, err
+			}
+			return rest.Empty{}, c.State.Delete(c.Context(), c.By(), model.Sessions.Def, own.ID)
+		})
+	create := op(http.MethodPost, "", "createSession", "Get the permission to dial or host a service.")
+	create.Status = http.StatusCreated
+	rest.Show(a, create, view, func(c *rest.Call, in sessionIn) (kind.Record, error) {
+		made, err := s.Access.Create(c.Context(), api.Caller(c), session.Request{ServiceID: in.ServiceID, Type: in.Type, Tags: in.Tags})
+		c.Snap = c.State.Snapshot() // it shows what was made
+		return made, err
+	})
+}
+
+// ownSessions yields the caller's sessions, from whichever API session. One
+// that has lost what it rests on is as good as removed.
+func ownSessions(s *api.Service, c *rest.Call) rest.Records {
+	return func(yield func(kind.Record) bool) {
+		for own := range model.Sessions.Select(c.Snap, "identityId", api.Caller(c).Identity().ID) {
+			if s.Access.Live(c.Snap, own) && !yield(own) {
+				return
+			}
+		}
+	}
+}
+
+func ownSession(s *api.Service, c *rest.Call) (*model.Session, error) {
+	id := c.Param("id")
+	own, ok := model.Sessions.Get(c.Snap, id)
+	if !ok || own.IdentityID != api.Caller(c).Identity().ID || !s.Access.Live(c.Snap, own) {
+		return nil, fault.NotFound("session", id)
+	}
+	return own, nil
+}
+
+// updatesOut says when what the caller sees last changed.
+type updatesOut struct {
+	LastChangeAt string `json:"lastChangeAt"`
+}
+
+func mountUpdates(a *rest.API, s *api.Service) {
+	rest.Handle(a, rest.Op{
+		Method: http.MethodGet, Path: "/current-api-session/service-updates", Name: "listServiceUpdates", Tag: "current-api-session",
+		Doc: "Get a time that is another one whenever the caller's services have changed.", Auth: rest.Full,
+	}, func(c *rest.Call, _ rest.None) (updatesOut, error) {
+		who := api.Caller(c)
+		last := s.Access.Changes.Of(c.Snap, who.Identity().ID)
+		if begun := who.Session().CreatedAt; begun.After(last) {
+			last = begun
+		}
+		return updatesOut{last.Format(time.RFC3339Nano)}, nil
+	})
+}

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"iter"
+	"net/http"
+
+	"netkeep/internal/auth/authn"
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/web/rest"
+)
+
+func mountCurrentIdentity(a *rest.API, s *Service) {
+	links := rest.Derived{Name: "_links", Schema: kind.RefTo("links"), Append: func(dst []byte, _ *rest.Call, _ kind.Record) []byte {
+		return append(dst, `{"self":{"href":"./current-identity"},"mfa":{"href":"./current-identity/mfa"}}`...)
+	}}
+	view := a.View("currentIdentity", model.Identities.Def, append(IdentityColumns(s), links)...)
+	rest.Show(a, rest.Op{
+		Method: http.MethodGet, Path: "/current-identity", Name: "getCurrentIdentity", Tag: "current-identity",
+		Doc: "Get the identity of the session that this request uses.", Auth: rest.Full,
+	}, view, func(c *rest.Call, _ rest.None) (kind.Record, error) {
+		// As it is now, which the caller's own copy may not be.
+		i, _ := c.Snap.Lookup(model.Identities.Def, Caller(c).Identity().ID)
+		return i, nil
+	})
+	mountOwnAuthenticators(a, s)
+}
+
+// ownUpdate replaces one's own user name and password.
+type ownUpdate struct {
+	CurrentPassword string    `json:"currentPassword" kind:"required,secret,range=5..100"`
+	Username        string    `json:"username" kind:"required,range=4..100"`
+	Password        string    `json:"password" kind:"required,secret,range=5..100"`
+	Tags            kind.Tags `json:"tags"`
+}
+
+// ownPatch changes what is given of one's own user name and password.
+type ownPatch struct {
+	CurrentPassword string    `json:"currentPassword" kind:"required,secret,range=5..100"`
+	Username        string    `json:"username" kind:"range=4..100"`
+	Password        string    `json:"password" kind:"secret,range=5..100"`
+	Tags            kind.Tags `json:"tags"`
+}
+
+func mountOwnAuthenticators(a *rest.API, s *Service) {
+	const path = "/current-identity/authenticators"
+	op := func(method, path, name, doc string) rest.Op {
+		return rest.Op{Method: method, Path: path, Name: name, Tag: "current-identity", Doc: doc, Auth: rest.Full}
+	}
+	view := a.View("ownAuthenticator", model.Authenticators.Def)
+	rest.ShowList(a, op(http.MethodGet, path, "listCurrentIdentityAuthenticators", "List one's own authenticators."), view,
+		func(c *rest.Call) (iter.Seq[kind.Record], error) {
+			return c.Snap.Select(model.Authenticators.Def, "identityId", Caller(c).Identity().ID), nil
+		})
+	rest.Show(a, op(http.MethodGet, path+"/{id}", "detailCurrentIdentityAuthenticator", "Get one of one's own authenticators."), view,
+		func(c *rest.Call, _ rest.None) (kind.Record, error) {
+			return authn.Own(c.Snap, Caller(c), c.Param("id"))
+		})
+	rest.Handle(a, op(http.MethodPut, path+"/{id}", "updateCurrentIdentityAuthenticator", "Replace one's own user name and password."),
+		func(c *rest.Call, in ownUpdate) (rest.Empty, error) {
+			if in.Tags == nil {
+				in.Tags = kind.Tags{}
+			}
+			return rest.Empty{}, s.changeOwn(c, ownPatch(in))
+		})
+	rest.Handle(a, op(http.MethodPatch, path+"/{id}", "patchCurrentIdentityAuthenticator", "Change one's own user name or password."),
+		func(c *rest.Call, in ownPatch) (rest.Empty, error) { return rest.Empty{}, s.changeOwn(c, in) })
+}
+
+// changeOwn changes an authenticator of the caller, who must know its present
+// password.
+func (s *Service) changeOwn(c *rest.Call, in ownPatch) error {
+	a, err := authn.Own(c.Snap, Caller(c), c.Param("id"))
+	if err != nil {
+		return err
+	}
+	if err := s.Passwords.Confirm(c.Context(), a, in.CurrentPassword); err != nil {
+		return err
+	}
+	return s.ChangePassword(c, a, in.Username, in.Password, in.Tags)
+}
+
+// ChangePassword sets what is given of an authenticator's user name, password
+// and tags.
+func (s *Service) ChangePassword(c *rest.Call, a *model.Authenticator, username, password string, tags kind.Tags) error {
+	hash := ""
+	if password != "" {
+		var err error
+		if hash, err = s.Passwords.Set(c.Context(), c.Snap, a.IdentityID, password); err != nil {
+			return err
+		}
+	}
+	return c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+		return model.Authenticators.Edit(tx, a.ID, func(a *model.Authenticator) error {
+			if username != "" {
+				a.Username = username
+			}
+			if hash != "" {
+				a.PasswordHash = hash
+			}
+			if tags != nil {
+				a.Tags = tags
+			}
+			return nil
+		})
+	})
+}

@@ -1,0 +1,41 @@
+package api
+
+import (
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
+	"netkeep/internal/web/rest"
+)
+
+// SessionColumns are what answers show of a session to dial or host beyond its
+// record. Only its owner gets to see the token.
+func SessionColumns(s *Service) []rest.Derived {
+	return []rest.Derived{
+		{Name: "token", Schema: Text, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			session := rec.(*model.Session)
+			if session.IdentityID != Caller(c).Identity().ID {
+				return append(dst, `""`...)
+			}
+			return kind.AppendText(dst, s.Access.Token(session.ID))
+		}},
+		{Name: "edgeRouters", Schema: kind.ListOf(sessionRouterOutput.Schema()), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			session := rec.(*model.Session)
+			return s.appendSessionRouters(dst, c, access.CommonRouters(c.Snap, session.IdentityID, session.ServiceID))
+		}},
+	}
+}
+
+// PoliciesColumn is the policies that allow a session.
+func PoliciesColumn() rest.Derived {
+	return rest.Derived{Name: "servicePolicies", Schema: kind.ListOf(kind.RefTo("entityRef")), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+		session := rec.(*model.Session)
+		dst = append(dst, '[')
+		for i, p := range access.Granting(c.Snap, session.IdentityID, session.ServiceID, session.Type) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = kind.AppendRef(dst, c.Snap, model.ServicePolicies.Def, p.ID)
+		}
+		return append(dst, ']')
+	}}
+}

@@ -1,0 +1,43 @@
+package api
+
+import (
+	"net/http"
+
+	"netkeep/internal/pki"
+	"netkeep/internal/web/rest"
+)
+
+// extendIn asks for a new certificate.
+type extendIn struct {
+	ClientCertCSR string `json:"clientCertCsr" kind:"required"`
+}
+
+// extendOut is the new certificate.
+type extendOut struct {
+	ClientCert string `json:"clientCert"`
+	CA         string `json:"ca"`
+}
+
+// extendVerifyIn shows that the new certificate has arrived.
+type extendVerifyIn struct {
+	ClientCert string `json:"clientCert" kind:"required"`
+}
+
+func mountExtend(a *rest.API, s *Service) {
+	const path = "/current-identity/authenticators/{id}"
+	op := func(path, name, doc string) rest.Op {
+		return rest.Op{Method: http.MethodPost, Path: path, Name: name, Tag: "current-identity", Doc: doc, Auth: rest.Full, MaxBody: 64 << 10}
+	}
+	rest.Handle(a, op(path+"/extend", "extendCurrentIdentityAuthenticator", "Get a new certificate; the old one stays good until it is verified."),
+		func(c *rest.Call, in extendIn) (extendOut, error) {
+			chain, err := s.Desk.Extend(c.Context(), c.Snap, Caller(c), c.Param("id"), c.Request.TLS.PeerCertificates, []byte(in.ClientCertCSR))
+			if err != nil {
+				return extendOut{}, err
+			}
+			return extendOut{ClientCert: string(pki.EncodeCertificates(chain...)), CA: string(pki.EncodeCertificates(s.Bundle...))}, nil
+		})
+	rest.Handle(a, op(path+"/extend-verify", "extendVerifyCurrentIdentityAuthenticator", "Show that the new certificate has arrived; only it is good from now on."),
+		func(c *rest.Call, in extendVerifyIn) (rest.Empty, error) {
+			return rest.Empty{}, s.Desk.Confirm(c.Context(), c.Snap, Caller(c), c.Param("id"), []byte(in.ClientCert))
+		})
+}

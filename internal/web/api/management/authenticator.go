@@ -1,0 +1,124 @@
+package management
+
+import (
+	"crypto/x509"
+	"net/http"
+
+	"netkeep/internal/auth/authn"
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/pki"
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// authenticatorIn creates a credential. The method decides what it needs.
+type authenticatorIn struct {
+	IdentityID string    `json:"identityId" kind:"required"`
+	Method     string    `json:"method" kind:"required,enum=updb|cert"`
+	Username   string    `json:"username" kind:"required,range=4..100,when=method:updb"`
+	Password   string    `json:"password" kind:"required,secret,range=5..100,when=method:updb"`
+	CertPEM    string    `json:"certPem" kind:"required,when=method:cert"`
+	Tags       kind.Tags `json:"tags"`
+}
+
+// authenticatorUpdate replaces a user name and password.
+type authenticatorUpdate struct {
+	Username string    `json:"username" kind:"required,range=4..100"`
+	Password string    `json:"password" kind:"required,secret,range=5..100"`
+	Tags     kind.Tags `json:"tags"`
+}
+
+// authenticatorPatch changes what is given. Nothing in it can be empty.
+type authenticatorPatch struct {
+	Username string    `json:"username" kind:"range=4..100"`
+	Password string    `json:"password" kind:"secret,range=5..100"`
+	Tags     kind.Tags `json:"tags"`
+}
+
+func mountAuthenticators(a *rest.API, s *api.Service) {
+	op := func(method, path, name, doc string) rest.Op {
+		return rest.Op{Method: method, Path: "/authenticators" + path, Name: name, Tag: "authenticators", Doc: doc, Auth: rest.Admin}
+	}
+	rest.Handle(a, op(http.MethodPost, "", "createAuthenticator", model.Authenticators.Doc), func(c *rest.Call, in authenticatorIn) (rest.Created, error) {
+		return createAuthenticator(c, s, in)
+	})
+	rest.Handle(a, op(http.MethodPut, "/{id}", "updateAuthenticator", "Replace the user name and password of an authenticator."),
+		func(c *rest.Call, in authenticatorUpdate) (rest.Empty, error) {
+			if in.Tags == nil {
+				in.Tags = kind.Tags{}
+			}
+			return rest.Empty{}, changePassword(c, s, authenticatorPatch(in))
+		})
+	rest.Handle(a, op(http.MethodPatch, "/{id}", "patchAuthenticator", "Change the user name or password of an authenticator."),
+		func(c *rest.Call, in authenticatorPatch) (rest.Empty, error) {
+			return rest.Empty{}, changePassword(c, s, in)
+		})
+	rest.Handle(a, op(http.MethodDelete, "/{id}", "deleteAuthenticator", "Delete an authenticator and end its sessions."),
+		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+			id := c.Param("id")
+			if err := c.State.Delete(c.Context(), c.By(), model.Authenticators.Def, id); err != nil {
+				return rest.Empty{}, err
+			}
+			return rest.Empty{}, s.Sessions.EndAll(c.Context(), c.By(), "authenticatorId", id)
+		})
+}
+
+func createAuthenticator(c *rest.Call, s *api.Service, in authenticatorIn) (rest.Created, error) {
+	auth := &model.Authenticator{IdentityID: in.IdentityID, Method: in.Method, Username: in.Username}
+	auth.Tags = in.Tags
+	var err error
+	if in.Method == model.MethodUPDB {
+		auth.PasswordHash, err = s.Passwords.Set(c.Context(), c.Snap, in.IdentityID, in.Password)
+	} else {
+		err = useCertificate(c.Snap, s, auth, in.CertPEM)
+	}
+	if err != nil {
+		return rest.Created{}, err
+	}
+	var id string
+	err = c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+		fresh := *auth
+		err := model.Authenticators.Create(tx, &fresh)
+		id = fresh.ID
+		return err
+	})
+	return rest.Created{Path: "authenticators", ID: id}, err
+}
+
+// useCertificate takes a certificate that chains to our own authority or to a
+// verified one of somebody else.
+func useCertificate(r kind.Reader, s *api.Service, auth *model.Authenticator, text string) error {
+	certs, err := pki.ParseCertificates([]byte(text), 1)
+	if err != nil {
+		return fault.On(fault.CodePEM, "certPem", "must be exactly one PEM certificate", nil)
+	}
+	if certs[0].IsCA {
+		return fault.Invalid("certPem", "must not be the certificate of a CA", certs[0].Subject.String())
+	}
+	anchors, owners := authn.Anchors(r, s.Bundle)
+	leaf, err := pki.NewRoots(anchors).VerifyLeaf([]*x509.Certificate{certs[0]}, pki.VerifyOptions{Now: s.Sessions.Now()})
+	if err != nil {
+		return fault.Invalid("certPem", "must be issued by the controller or by a verified CA", certs[0].Subject.String())
+	}
+	auth.CertPEM = string(pki.EncodeCertificates(certs[0]))
+	auth.Fingerprint, auth.NotAfter = pki.Fingerprint(certs[0]), certs[0].NotAfter
+	chain := leaf.Chain()
+	auth.CAID = owners[pki.Fingerprint(chain[len(chain)-1])]
+	return nil
+}
+
+// changePassword sets what the patch holds.
+func changePassword(c *rest.Call, s *api.Service, in authenticatorPatch) error {
+	id := c.Param("id")
+	auth, ok := model.Authenticators.Get(c.Snap, id)
+	if !ok {
+		return fault.NotFound("authenticator", id)
+	}
+	if auth.Method != model.MethodUPDB {
+		return fault.New(fault.CodeAuthenticator, "only a user name and password can be changed, and this is a certificate")
+	}
+	return s.ChangePassword(c, auth, in.Username, in.Password, in.Tags)
+}

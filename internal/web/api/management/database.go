@@ -1,0 +1,66 @@
+package management
+
+import (
+	"net/http"
+	"time"
+
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// integrityOut is what the last integrity scan found.
+type integrityOut struct {
+	InProgress    bool         `json:"inProgress"`
+	FixingErrors  bool         `json:"fixingErrors"`
+	TooManyErrors bool         `json:"tooManyErrors"`
+	StartTime     *time.Time   `json:"startTime" kind:"nullable"`
+	EndTime       *time.Time   `json:"endTime" kind:"nullable"`
+	Error         string       `json:"error" kind:"nullable"`
+	Results       []findingOut `json:"results"`
+}
+
+type findingOut struct {
+	Description string `json:"description"`
+	Fixed       bool   `json:"fixed"`
+}
+
+// mountDatabase offers the care of what is stored.
+func mountDatabase(a *rest.API, s *api.Service) {
+	op := func(method, path, name, doc string) rest.Op {
+		return rest.Op{Method: method, Path: "/database/" + path, Name: name, Tag: "database", Doc: doc, Auth: rest.Admin}
+	}
+	scan := func(fix bool) func(*rest.Call, rest.None) (rest.Empty, error) {
+		return func(*rest.Call, rest.None) (rest.Empty, error) { return rest.Empty{}, s.Integrity.Start(fix) }
+	}
+	check := op(http.MethodPost, "check-data-integrity", "checkDataIntegrity", "Start a scan of everything that is stored.")
+	fix := op(http.MethodPost, "fix-data-integrity", "fixDataIntegrity", "Start a scan that also repairs what it can.")
+	check.Status, fix.Status = http.StatusAccepted, http.StatusAccepted
+	rest.Handle(a, check, scan(false))
+	rest.Handle(a, fix, scan(true))
+	rest.Handle(a, op(http.MethodGet, "data-integrity-results", "dataIntegrityResults", "Tell what the scan under way, or else the last one, has found."),
+		func(*rest.Call, rest.None) (rest.Counted[integrityOut], error) { return integrityResults(s), nil })
+	rest.Handle(a, op(http.MethodPost, "snapshot", "createDatabaseSnapshot", "Write a copy of everything that is stored to the controller's disk."),
+		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+			return rest.Empty{}, s.Snapshots.Create(c.Context())
+		})
+}
+
+func integrityResults(s *api.Service) rest.Counted[integrityOut] {
+	r := s.Integrity.Report()
+	out := integrityOut{
+		InProgress: r.Running, FixingErrors: r.Fixing, TooManyErrors: r.TooMany, Error: r.Error,
+		StartTime: moment(r.Started), EndTime: moment(r.Ended), Results: make([]findingOut, len(r.Findings)),
+	}
+	for i, f := range r.Findings {
+		out.Results[i] = findingOut(f)
+	}
+	return rest.Counted[integrityOut]{Data: out, Total: len(out.Results)}
+}
+
+// moment is a time that may not have come yet.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

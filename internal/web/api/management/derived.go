@@ -1,0 +1,79 @@
+package management
+
+import (
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// systemColumn says whether the system keeps the record.
+var systemColumn = []rest.Derived{{Name: "isSystem", Schema: api.Boolean, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+	return kind.AppendAny(dst, rec.Base().System)
+}}}
+
+// postureCheckColumns are what answers show of a posture check beyond its
+// record.
+var postureCheckColumns = []rest.Derived{api.Constant("version", api.Integer, "1")}
+
+// terminatorColumns are what answers show of a terminator beyond its record.
+var terminatorColumns = []rest.Derived{api.Constant("dynamicCost", api.Integer, "0")}
+
+// edgeRouterColumns are what answers show of an edge router beyond its record.
+func edgeRouterColumns(s *api.Service) []rest.Derived {
+	return append(api.RouterColumns(s),
+		enrollmentColumns("edgeRouterId", func(rec kind.Record) bool { return rec.(*model.EdgeRouter).IsVerified })...)
+}
+
+// routerColumns are what answers show of a router beyond its record.
+func routerColumns(s *api.Service) []rest.Derived {
+	online := api.Flag("isOnline", func(_ *rest.Call, r *model.Router) bool {
+		_, online := s.Routers.Connected(r.ID)
+		return online
+	})
+	return append([]rest.Derived{online},
+		enrollmentColumns("transitRouterId", func(rec kind.Record) bool { return rec.(*model.Router).IsVerified })...)
+}
+
+// enrollmentColumns show the outstanding enrollment of a router until it is
+// verified.
+func enrollmentColumns(index string, verified func(kind.Record) bool) []rest.Derived {
+	column := func(name string, schema kind.Schema, show func(dst []byte, e *model.Enrollment) []byte) rest.Derived {
+		schema = kind.Schema{"type": schema["type"], "format": schema["format"], "nullable": true}
+		if schema["format"] == nil {
+			delete(schema, "format")
+		}
+		return rest.Derived{Name: name, Schema: schema, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			if verified(rec) {
+				return dst
+			}
+			if e, ok := model.Enrollments.Find(c.Snap, index, rec.Base().ID); ok {
+				return show(dst, e)
+			}
+			return dst
+		}}
+	}
+	return []rest.Derived{
+		column("enrollmentToken", api.Text, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendText(dst, e.Token) }),
+		column("enrollmentJwt", api.Text, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendText(dst, e.JWT) }),
+		column("enrollmentCreatedAt", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.CreatedAt) }),
+		column("enrollmentExpiresAt", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.ExpiresAt) }),
+	}
+}
+
+// caColumns link to what can be done with a CA.
+var caColumns = []rest.Derived{{Name: "_links", Schema: kind.RefTo("links"), Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+	ca := rec.(*model.CA)
+	self := "./cas/" + ca.ID
+	dst = append(dst, `{"self":{"href":`...)
+	dst = append(kind.AppendText(dst, self), '}')
+	if !ca.IsVerified {
+		dst = append(dst, `,"verify":{"href":`...)
+		dst = append(kind.AppendText(dst, self+"/verify"), '}')
+	}
+	if ca.IsAutoCAEnrollmentEnabled {
+		dst = append(dst, `,"jwt":{"href":`...)
+		dst = append(kind.AppendText(dst, self+"/jwt"), '}')
+	}
+	return append(dst, '}')
+}}}

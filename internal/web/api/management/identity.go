@@ -1,0 +1,209 @@
+package management
+
+import (
+	"net/http"
+	"time"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/filter"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// disableIn says for how long an identity is disabled. Nothing or less is
+// until it is enabled again.
+type disableIn struct {
+	DurationMinutes int `json:"durationMinutes" kind:"required"`
+}
+
+func mountIdentities(a *rest.API, s *api.Service) {
+	op := func(method, path, name, doc string) rest.Op {
+		return rest.Op{Method: method, Path: "/identities/{id}" + path, Name: name, Tag: "identities", Doc: doc, Auth: rest.Admin}
+	}
+	rest.Handle(a, op(http.MethodPost, "/disable", "disableIdentity", "Disable an identity for a while, or until it is enabled."),
+		func(c *rest.Call, in disableIn) (rest.Empty, error) { return rest.Empty{}, disable(c, s, in) })
+	rest.Handle(a, op(http.MethodPost, "/enable", "enableIdentity", "Clear all disabled state of an identity."),
+		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+			return rest.Empty{}, editIdentity(c, func(_ *state.Tx, i *model.Identity) { i.DisabledAt, i.DisabledUntil = nil, nil })
+		})
+	rest.Handle(a, op(http.MethodGet, "/policy-advice/{serviceId}", "getIdentityPolicyAdvice",
+		"Say whether an identity can use a service, and what is missing."),
+		func(c *rest.Call, _ rest.None) (adviceOut, error) { return advise(c, s) })
+	rest.Handle(a, op(http.MethodDelete, "/mfa", "removeIdentityMfa", "Take an identity's second factor away."),
+		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+			return rest.Empty{}, s.Factors.Drop(c.Context(), c.By(), c.Param("id"))
+		})
+	mountServiceConfigs(a)
+	mountPosture(a, s)
+	mountTraces(a, s)
+}
+
+// disable shuts the identity out and ends its sessions.
+func disable(c *rest.Call, s *api.Service, in disableIn) error {
+	err := editIdentity(c, func(tx *state.Tx, i *model.Identity) {
+		now := tx.Now()
+		i.DisabledAt, i.DisabledUntil = &now, nil
+		if in.DurationMinutes > 0 {
+			until := now.Add(time.Duration(in.DurationMinutes) * time.Minute)
+			i.DisabledUntil = &until
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return s.Sessions.EndAll(c.Context(), c.By(), "identityId", c.Param("id"))
+}
+
+func editIdentity(c *rest.Call, change func(tx *state.Tx, i *model.Identity)) error {
+	return c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+		return model.Identities.Edit(tx, c.Param("id"), func(i *model.Identity) error {
+			change(tx, i)
+			return nil
+		})
+	})
+}
+
+// adviceOut is what policies give an identity on a service.
+type adviceOut struct {
+	IdentityID          string      `json:"identityId"`
+	Identity            rest.Ref    `json:"identity"`
+	ServiceID           string      `json:"serviceId"`
+	Service             rest.Ref    `json:"service"`
+	IsDialAllowed       bool        `json:"isDialAllowed"`
+	IsBindAllowed       bool        `json:"isBindAllowed"`
+	IdentityRouterCount int         `json:"identityRouterCount"`
+	ServiceRouterCount  int         `json:"serviceRouterCount"`
+	CommonRouters       []routerRef `json:"commonRouters"`
+	Missing             []string    `json:"missing"`
+}
+
+// routerRef is a router that identity and service share.
+type routerRef struct {
+	rest.Ref
+	IsOnline bool `json:"isOnline"`
+}
+
+func advise(c *rest.Call, s *api.Service) (adviceOut, error) {
+	identity, service := c.Param("id"), c.Param("serviceId")
+	online := func(routerID string) bool {
+		_, online := s.Routers.Connected(routerID)
+		return online
+	}
+	advice, err := access.Advise(c.Snap, identity, service, online)
+	if err != nil {
+		return adviceOut{}, err
+	}
+	out := adviceOut{
+		IdentityID: identity, Identity: rest.RefOf(c, model.Identities.Def, identity),
+		ServiceID: service, Service: rest.RefOf(c, model.Services.Def, service),
+		IsDialAllowed: advice.DialAllowed, IsBindAllowed: advice.BindAllowed,
+		IdentityRouterCount: advice.IdentityRouters, ServiceRouterCount: advice.ServiceRouters,
+		Missing: advice.Missing,
+	}
+	for _, r := range advice.Common {
+		out.CommonRouters = append(out.CommonRouters, routerRef{rest.RefOf(c, model.EdgeRouters.Def, r.ID), r.Online})
+	}
+	return out, nil
+}
+
+// assignment gives an identity a config for a service.
+type assignment struct {
+	ServiceID string `json:"serviceId" kind:"required"`
+	ConfigID  string `json:"configId" kind:"required"`
+}
+
+func mountServiceConfigs(a *rest.API) {
+	const path = "/identities/{id}/service-configs"
+	op := func(method, name, doc string) rest.Op {
+		return rest.Op{Method: method, Path: path, Name: name, Tag: "identities", Doc: doc, Auth: rest.Admin}
+	}
+	rest.Handle(a, op(http.MethodGet, "listIdentitysServiceConfigs", "List the configs that an identity gets instead of a service's own."), listServiceConfigs)
+	rest.Handle(a, op(http.MethodPost, "associateIdentitysServiceConfigs", "Give an identity configs instead of a service's own."),
+		func(c *rest.Call, in rest.Batch[assignment]) (rest.Empty, error) {
+			return rest.Empty{}, c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error { return assign(tx, c.Param("id"), in) })
+		})
+	remove := op(http.MethodDelete, "disassociateIdentitysServiceConfigs", "Take configs back; all of them if none are named.")
+	remove.BodyOptional = true
+	rest.Handle(a, remove, func(c *rest.Call, in rest.Batch[assignment]) (rest.Empty, error) {
+		return rest.Empty{}, c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error { return unassign(tx, c.Param("id"), in) })
+	})
+}
+
+func listServiceConfigs(c *rest.Call, _ rest.None) (rest.List, error) {
+	id := c.Param("id")
+	if _, ok := model.Identities.Get(c.Snap, id); !ok {
+		return rest.List{}, fault.NotFound("identity", id)
+	}
+	var all []*model.ServiceConfig
+	for o := range model.ServiceConfigs.Select(c.Snap, "identityId", id) {
+		all = append(all, o)
+	}
+	return rest.List{
+		Page: filter.Page{Limit: int64(len(all))}, Total: int64(len(all)), Fields: []string{}, Len: len(all),
+		Append: func(dst []byte, i int) []byte {
+			o := all[i]
+			dst = append(dst, `{"serviceId":`...)
+			dst = kind.AppendText(dst, o.ServiceID)
+			dst = append(dst, `,"service":`...)
+			dst = kind.AppendRef(dst, c.Snap, model.Services.Def, o.ServiceID)
+			dst = append(dst, `,"configId":`...)
+			dst = kind.AppendText(dst, o.ConfigID)
+			dst = append(dst, `,"config":`...)
+			dst = kind.AppendRef(dst, c.Snap, model.Configs.Def, o.ConfigID)
+			return append(dst, '}')
+		},
+	}, nil
+}
+
+// assign adds overrides. One of the same service and type is replaced.
+func assign(tx *state.Tx, identity string, in rest.Batch[assignment]) error {
+	if _, ok := model.Identities.Get(tx, identity); !ok {
+		return fault.NotFound("identity", identity)
+	}
+	for _, a := range in.Items {
+		config, ok := model.Configs.Get(tx, a.ConfigID)
+		if !ok {
+			return fault.On(fault.CodeNotFound, "configId", "no config with this id", a.ConfigID)
+		}
+		id := model.ServiceConfigID(identity, a.ServiceID, config.ConfigTypeID)
+		if _, there := model.ServiceConfigs.Get(tx, id); there {
+			if err := model.ServiceConfigs.Delete(tx, id); err != nil {
+				return err
+			}
+		}
+		err := model.ServiceConfigs.Create(tx, &model.ServiceConfig{
+			Meta: kind.Meta{ID: id}, IdentityID: identity, ServiceID: a.ServiceID, ConfigID: a.ConfigID, ConfigTypeID: config.ConfigTypeID,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unassign removes the overrides that are named, or all.
+func unassign(tx *state.Tx, identity string, in rest.Batch[assignment]) error {
+	if _, ok := model.Identities.Get(tx, identity); !ok {
+		return fault.NotFound("identity", identity)
+	}
+	named := map[assignment]bool{}
+	for _, a := range in.Items {
+		named[a] = true
+	}
+	var ids []string
+	for o := range model.ServiceConfigs.Select(tx, "identityId", identity) {
+		if len(named) == 0 || named[assignment{o.ServiceID, o.ConfigID}] {
+			ids = append(ids, o.ID)
+		}
+	}
+	for _, id := range ids {
+		if err := model.ServiceConfigs.Delete(tx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

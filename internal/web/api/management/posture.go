@@ -1,0 +1,30 @@
+package management
+
+import (
+	"net/http"
+
+	"netkeep/internal/lang/filter"
+	"netkeep/internal/policy/posture"
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// mountPosture shows what is known of identities' devices. Nothing is of those
+// that are unknown.
+func mountPosture(a *rest.API, s *api.Service) {
+	op := func(path, name, doc string) rest.Op {
+		return rest.Op{Method: http.MethodGet, Path: "/identities/{id}/" + path, Name: name, Tag: "identities", Doc: doc, Auth: rest.Admin}
+	}
+	rest.Handle(a, op("posture-data", "getIdentityPostureData", "Get what an identity's devices have reported."),
+		func(c *rest.Call, _ rest.None) (posture.Data, error) {
+			return s.Access.Data(c.Snap, c.Param("id")), nil
+		})
+	rest.Handle(a, op("failed-service-requests", "getIdentityFailedServiceRequests", "List an identity's recent requests that posture checks refused."),
+		func(c *rest.Call, _ rest.None) (rest.List, error) {
+			failed := s.Access.Failures.Of(c.Param("id"))
+			return rest.List{
+				Page: filter.Page{Limit: int64(len(failed))}, Total: int64(len(failed)), Fields: []string{}, Len: len(failed),
+				Append: func(dst []byte, i int) []byte { return failed[i].Append(dst) },
+			}, nil
+		})
+}

@@ -1,0 +1,51 @@
+package management
+
+import (
+	"net/http"
+
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// mountSessions offers the sessions of everyone. Their tokens are shown to
+// their owners only.
+func mountSessions(a *rest.API, s *api.Service) {
+	rest.Resource{
+		Kind: model.APISessions.Def, Noun: "apiSession", Auth: rest.Admin, Verbs: rest.Lists | rest.Gets,
+		Derived: []rest.Derived{
+			api.Constant("token", api.Text, `""`),
+			api.Constant("authQueries", kind.ListOf(api.AnyMap), "[]"),
+			{Name: "cachedLastActivityAt", Schema: api.Moment, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+				return kind.AppendTime(dst, s.Sessions.LastActivity(rec.(*model.APISession)))
+			}},
+		},
+	}.Mount(a)
+	rest.Handle(a, rest.Op{
+		Method: http.MethodDelete, Path: "/api-sessions/{id}", Name: "deleteApiSession", Tag: "api-sessions",
+		Doc: "End an API session and all that came with it.", Auth: rest.Admin,
+	}, func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+		return rest.Empty{}, s.Sessions.End(c.Context(), c.By(), c.Param("id"))
+	})
+	rest.Resource{
+		Kind: model.Sessions.Def, Noun: "session", Auth: rest.Admin, Verbs: rest.Lists | rest.Gets | rest.Deletes,
+		Derived: append(api.SessionColumns(s), api.PoliciesColumn()),
+	}.Mount(a)
+	rest.Handle(a, rest.Op{
+		Method: http.MethodGet, Path: "/sessions/{id}/route-path", Name: "detailSessionRoutePath", Tag: "sessions",
+		Doc: "Get the routers that a session's traffic takes.", Auth: rest.Admin,
+	}, func(c *rest.Call, _ rest.None) (routePathOut, error) {
+		if _, ok := model.Sessions.Get(c.Snap, c.Param("id")); !ok {
+			return routePathOut{}, fault.NotFound("session", c.Param("id"))
+		}
+		return routePathOut{}, nil
+	})
+}
+
+// routePathOut is the routers that a session's traffic takes; none without a
+// circuit.
+type routePathOut struct {
+	RoutePath []string `json:"routePath"`
+}

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"netkeep/internal/auth/mfa"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/web/rest"
+)
+
+// codeIn is a one-time or recovery code.
+type codeIn struct {
+	Code string `json:"code" kind:"required,secret"`
+}
+
+// codeHeader carries a code where a request has no body.
+const codeHeader = "mfa-validation-code"
+
+func mountMFA(a *rest.API, s *Service) {
+	op := func(method, path, name, doc string, auth rest.Access) rest.Op {
+		tag, _, _ := strings.Cut(path[1:], "/")
+		return rest.Op{Method: method, Path: path, Name: name, Tag: tag, Doc: doc, Auth: auth, MaxBody: 4 << 10}
+	}
+	const own = "/current-identity/mfa"
+	rest.Handle(a, op(http.MethodPost, "/authenticate/mfa", "authenticateMfa", "Complete authentication with a one-time or recovery code.", rest.Partial),
+		func(c *rest.Call, in codeIn) (rest.Empty, error) {
+			return rest.Empty{}, s.Factors.Show(c.Context(), Caller(c), in.Code)
+		})
+	view := a.View("mfa", model.MFAs.Def, s.mfaColumns()...)
+	rest.Show(a, op(http.MethodGet, own, "detailMfa", "Get the state of the second factor, and until it is verified what verifying needs.", rest.Partial),
+		view, func(c *rest.Call, _ rest.None) (kind.Record, error) { return ownMFA(c) })
+	rest.Handle(a, op(http.MethodPost, own, "enrollMfa", "Start to enroll a second factor.", rest.Partial),
+		func(c *rest.Call, _ rest.None) (rest.Created, error) {
+			_, err := s.Factors.Start(c.Context(), Caller(c))
+			return rest.Created{Path: "current-identity", ID: "mfa"}, err
+		})
+	rest.Handle(a, op(http.MethodDelete, own, "deleteMfa", "Remove the second factor; the code is in the header "+codeHeader+".", rest.Full),
+		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+			return rest.Empty{}, s.Factors.Remove(c.Context(), Caller(c), c.Request.Header.Get(codeHeader))
+		})
+	rest.Handle(a, op(http.MethodPost, own+"/verify", "verifyMfa", "Complete the enrollment of a second factor with a one-time code.", rest.Partial),
+		func(c *rest.Call, in codeIn) (rest.Empty, error) {
+			return rest.Empty{}, s.Factors.Confirm(c.Context(), Caller(c), in.Code)
+		})
+	qr := op(http.MethodGet, own+"/qr-code", "detailMfaQrCode", "Get the QR code of an enrollment that is not verified yet.", rest.Partial)
+	qr.Types = []string{"image/png"}
+	rest.Handle(a, qr, s.qrCode)
+	recovery := op(http.MethodGet, own+"/recovery-codes", "detailMfaRecoveryCodes", "Get the recovery codes; the one-time code is in the body or the header "+codeHeader+".", rest.Full)
+	recovery.BodyOptional = true
+	rest.Handle(a, recovery, s.recoveryCodes)
+	rest.Handle(a, op(http.MethodPost, own+"/recovery-codes", "createMfaRecoveryCodes", "Replace all recovery codes.", rest.Full),
+		func(c *rest.Call, in codeIn) (rest.Empty, error) {
+			return rest.Empty{}, s.Factors.Renew(c.Context(), Caller(c), in.Code)
+		})
+}
+
+// ownMFA returns the caller's second factor.
+func ownMFA(c *rest.Call) (*model.MFA, error) {
+	m, has := model.MFAOf(c.Snap, Caller(c).Identity().ID)
+	if !has {
+		return nil, fault.New(fault.CodeNotFound, "the identity has no second factor")
+	}
+	return m, nil
+}
+
+// mfaColumns show what verifying needs, until it is done.
+func (s *Service) mfaColumns() []rest.Derived {
+	pending := func(name string, schema kind.Schema, show func(dst []byte, c *rest.Call, m *model.MFA) []byte) rest.Derived {
+		return rest.Derived{Name: name, Schema: schema, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			if m := rec.(*model.MFA); !m.IsVerified {
+				return show(dst, c, m)
+			}
+			return dst
+		}}
+	}
+	return []rest.Derived{
+		pending("provisioningUrl", Text, func(dst []byte, c *rest.Call, m *model.MFA) []byte {
+			return kind.AppendText(dst, s.Factors.ProvisioningURL(Caller(c), m))
+		}),
+		pending("recoveryCodes", kind.ListOf(Text), func(dst []byte, _ *rest.Call, m *model.MFA) []byte {
+			return kind.AppendTexts(dst, m.RecoveryCodes)
+		}),
+		{Name: "_links", Schema: kind.RefTo("links"), Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+			dst = append(dst, `{"self":{"href":"./current-identity/mfa"},"current-identity":{"href":"./current-identity"}`...)
+			if rec.(*model.MFA).IsVerified {
+				return append(dst, `,"recovery-codes":{"href":"./current-identity/mfa/recovery-codes"}}`...)
+			}
+			return append(dst, `,"verify":{"href":"./current-identity/mfa/verify"},"qr":{"href":"./current-identity/mfa/qr-code"}}`...)
+		}},
+	}
+}
+
+func (s *Service) qrCode(c *rest.Call, _ rest.None) (rest.File, error) {
+	m, err := ownMFA(c)
+	if err != nil {
+		return rest.File{}, err
+	}
+	if m.IsVerified {
+		return rest.File{}, fault.New(fault.CodeNotFound, "the second factor is verified; its QR code is not shown again")
+	}
+	png, err := mfa.QRCode(s.Factors.ProvisioningURL(Caller(c), m))
+	return rest.File{Type: "image/png", Body: png}, err
+}
+
+// optionalCode is a code that may be in the header instead.
+type optionalCode struct {
+	Code string `json:"code" kind:"secret"`
+}
+
+// recoveryOut is the recovery codes, which only this operation shows.
+type recoveryOut struct {
+	RecoveryCodes []string `json:"recoveryCodes"`
+}
+
+func (s *Service) recoveryCodes(c *rest.Call, in optionalCode) (recoveryOut, error) {
+	code := in.Code
+	if code == "" {
+		code = c.Request.Header.Get(codeHeader)
+	}
+	codes, err := s.Factors.Recover(c.Context(), Caller(c), code)
+	return recoveryOut{codes}, err
+}

@@ -1,0 +1,197 @@
+package api
+
+import (
+	"strings"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/state/cow"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/filter"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
+	"netkeep/internal/policy/posture"
+	"netkeep/internal/web/rest"
+)
+
+// Viewer is how one identity sees services. It is made once a request, so that
+// a page of services costs what its services cost.
+type Viewer struct {
+	snap      *state.Snapshot
+	grants    access.Grants
+	configs   func(typeID string) bool
+	overrides map[string][]*model.ServiceConfig // by service
+	device    *posture.Evaluator
+	checks    map[string][]*model.PostureCheck // by policy
+}
+
+// View returns how the caller sees services.
+func (s *Service) View(c *rest.Call) *Viewer {
+	if v, ok := c.Memo.(*Viewer); ok {
+		return v
+	}
+	who := Caller(c)
+	v := s.ViewOf(c, who.Identity().ID)
+	v.device = s.Access.Device(who.Session())
+	return v
+}
+
+// ViewOf makes this request see services as some identity does, though with
+// the config types that the caller asked for.
+func (s *Service) ViewOf(c *rest.Call, identityID string) *Viewer {
+	v := &Viewer{
+		snap: c.Snap, grants: access.ServicesWithAdmin(c.Snap, identityID), configs: ConfigTypes(c),
+		overrides: map[string][]*model.ServiceConfig{}, checks: map[string][]*model.PostureCheck{},
+		device: s.Access.Device(&model.APISession{IdentityID: identityID}),
+	}
+	for o := range model.ServiceConfigs.Select(c.Snap, "identityId", identityID) {
+		v.overrides[o.ServiceID] = append(v.overrides[o.ServiceID], o)
+	}
+	c.Memo = v
+	return v
+}
+
+// Services is those that the identity may dial or host.
+func (v *Viewer) Services() *cow.Bitmap { return v.grants.Visible() }
+
+// Sees reports whether the identity may dial or host the service.
+func (v *Viewer) Sees(id string) bool {
+	ord, ok := v.snap.Ordinal(model.Services.Def, id)
+	return ok && (v.grants.Dial.Contains(ord) || v.grants.Bind.Contains(ord))
+}
+
+// ServiceColumns are what answers show of a service beyond its record, all of
+// it as the viewer sees it.
+func ServiceColumns(s *Service) []rest.Derived {
+	column := func(name string, schema kind.Schema, show func(v *Viewer, dst []byte, service *model.Service) []byte) rest.Derived {
+		return rest.Derived{Name: name, Schema: schema, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			return show(s.View(c), dst, rec.(*model.Service))
+		}}
+	}
+	return []rest.Derived{
+		column("permissions", kind.ListOf(kind.Schema{"type": "string", "enum": []string{model.Bind, model.Dial}}), (*Viewer).appendPermissions),
+		column("config", kind.Schema{"type": "object", "additionalProperties": AnyMap}, (*Viewer).appendConfigs),
+		column("postureQueries", kind.ListOf(posture.QueriesSchema()), (*Viewer).appendQueries),
+	}
+}
+
+func (v *Viewer) appendPermissions(dst []byte, service *model.Service) []byte {
+	ord, _ := v.snap.Ordinal(model.Services.Def, service.ID)
+	switch dial, bind := v.grants.Dial.Contains(ord), v.grants.Bind.Contains(ord); {
+	case dial && bind:
+		return append(dst, `["Bind","Dial"]`...)
+	case bind:
+		return append(dst, `["Bind"]`...)
+	case dial:
+		return append(dst, `["Dial"]`...)
+	}
+	return append(dst, "[]"...)
+}
+
+// appendConfigs adds the data of a service's configs by the name of their
+// type. Those that the identity has for itself take the place of the
+// service's own.
+func (v *Viewer) appendConfigs(dst []byte, service *model.Service) []byte {
+	own := v.overrides[service.ID]
+	dst = append(dst, '{')
+	for _, id := range service.Configs {
+		if config, ok := model.Configs.Get(v.snap, id); ok && !overridden(own, config.ConfigTypeID) {
+			dst = v.appendConfig(dst, config)
+		}
+	}
+	for _, o := range own {
+		if config, ok := model.Configs.Get(v.snap, o.ConfigID); ok {
+			dst = v.appendConfig(dst, config)
+		}
+	}
+	return append(dst, '}')
+}
+
+func overridden(own []*model.ServiceConfig, typeID string) bool {
+	for _, o := range own {
+		if o.ConfigTypeID == typeID {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *Viewer) appendConfig(dst []byte, config *model.Config) []byte {
+	if !v.configs(config.ConfigTypeID) {
+		return dst
+	}
+	typ, ok := model.ConfigTypes.Get(v.snap, config.ConfigTypeID)
+	if !ok {
+		return dst
+	}
+	return kind.AppendMember(dst, typ.Name, func(dst []byte) []byte { return append(dst, config.Data...) })
+}
+
+// appendQueries adds what each policy that gives the service asks of the
+// device, and whether it passes now.
+func (v *Viewer) appendQueries(dst []byte, service *model.Service) []byte {
+	dst = append(dst, '[')
+	for i, p := range v.grants.Over(service) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = v.device.AppendQueries(dst, p.ID, p.Type, v.checksOf(p))
+	}
+	return append(dst, ']')
+}
+
+func (v *Viewer) checksOf(p *model.ServicePolicy) []*model.PostureCheck {
+	checks, known := v.checks[p.ID]
+	if !known {
+		checks = access.Checks(v.snap, p)
+		v.checks[p.ID] = checks
+	}
+	return checks
+}
+
+// ServiceJoins let filters look into the configs of a service.
+func ServiceJoins(r kind.Reader) []filter.Symbol[kind.Record] {
+	configs, _ := model.Services.Symbols.Lookup("configs")
+	symbol := *configs
+	symbol.Sub = filter.Through(model.Configs.Symbols, func(rec kind.Record, yield func(kind.Record) bool) {
+		for _, id := range rec.(*model.Service).Configs {
+			if c, ok := r.Lookup(model.Configs.Def, id); ok && !yield(c) {
+				return
+			}
+		}
+	})
+	return []filter.Symbol[kind.Record]{symbol}
+}
+
+// RoleParams narrow a list to the records that a role list selects.
+var RoleParams = []rest.Param{
+	{Name: "roleFilter", Doc: "Roles (#attribute or @id) of which entries must have all, or any.", Schema: kind.ListOf(Text)},
+	{Name: "roleSemantic", Doc: "AllOf, which is the default, or AnyOf.", Schema: Text},
+}
+
+// ByRoles returns the records that a request's role list selects; nil if it
+// has none.
+func ByRoles(c *rest.Call, d *kind.Def) (*cow.Bitmap, error) {
+	params := c.Request.URL.Query()
+	roles, semantic := params["roleFilter"], params.Get("roleSemantic")
+	if len(roles) == 0 && semantic == "" {
+		return nil, nil
+	}
+	return access.Filter(c.Snap, d, roles, semantic)
+}
+
+// AsIdentity lets an admin see services as somebody else does.
+func AsIdentity(s *Service, c *rest.Call) (*Viewer, error) {
+	as := c.Request.URL.Query().Get("asIdentity")
+	if as == "" {
+		return nil, nil
+	}
+	identity, ok := model.Identities.Get(c.Snap, as)
+	if !ok {
+		identity, ok = model.Identities.Find(c.Snap, "name", strings.TrimSpace(as))
+	}
+	if !ok {
+		return nil, fault.NotFound("identity", as)
+	}
+	return s.ViewOf(c, identity.ID), nil
+}

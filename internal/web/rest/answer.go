@@ -1,0 +1,119 @@
+package rest
+
+import (
+	"net/http"
+	"strconv"
+
+	"netkeep/internal/lang/kind"
+)
+
+// answer is what a handler may return besides a plain struct.
+type answer interface {
+	describe(o *operation)
+	send(c *Call) error
+}
+
+// Empty answers with an empty object.
+type Empty struct{}
+
+func (Empty) describe(o *operation) { o.data = kind.Schema{"type": "object"} }
+
+func (Empty) send(c *Call) error {
+	return c.send(o200(c), func(dst []byte) []byte { return append(dst, "{}"...) })
+}
+
+// o200 is the status that the operation declared for success.
+func o200(c *Call) int { return c.op.status }
+
+// Counted answers with an object that tells of several things, and how many
+// they are.
+type Counted[T any] struct {
+	Data  T
+	Total int
+}
+
+func (Counted[T]) describe(o *operation) { o.data = kind.NewOutput[T]().Schema() }
+
+func (a Counted[T]) send(c *Call) error {
+	return c.build(o200(c), func(dst []byte) []byte {
+		dst = kind.NewOutput[T]().Append(append(dst, `{"data":`...), &a.Data)
+		dst = append(dst, `,"meta":{"pagination":{"limit":-1,"offset":0,"totalCount":`...)
+		return append(strconv.AppendInt(dst, int64(a.Total), 10), `}}}`...)
+	})
+}
+
+// Created answers 201 with the id and address of a new record.
+type Created struct {
+	Path string // collection
+	ID   string
+}
+
+func (Created) describe(o *operation) {
+	o.status = http.StatusCreated
+	o.data = kind.RefTo("createLocation")
+}
+
+func (a Created) send(c *Call) error { return Located(a).send(c) }
+
+// Located answers with the id and address of a record.
+type Located struct {
+	Path string
+	ID   string
+}
+
+func (Located) describe(o *operation) { o.data = kind.RefTo("createLocation") }
+
+func (a Located) send(c *Call) error {
+	return c.send(o200(c), func(dst []byte) []byte {
+		dst = append(dst, `{"id":`...)
+		dst = kind.AppendText(dst, a.ID)
+		dst = append(dst, `,"_links":{"self":{"href":`...)
+		dst = kind.AppendText(dst, "./"+a.Path+"/"+a.ID)
+		return append(dst, `}}}`...)
+	})
+}
+
+// Ref is a link object to a record, for answers that are structs.
+type Ref struct {
+	Links  refLinks `json:"_links"`
+	Entity string   `json:"entity"`
+	ID     string   `json:"id"`
+	Name   string   `json:"name"`
+}
+
+type refLinks struct {
+	Self refLink `json:"self"`
+}
+
+type refLink struct {
+	Href string `json:"href"`
+}
+
+// RefOf returns the link object of a record.
+func RefOf(c *Call, d *kind.Def, id string) Ref {
+	ref := Ref{Entity: d.Path, ID: id, Links: refLinks{refLink{"./" + d.Path + "/" + id}}}
+	if rec, ok := c.Snap.Lookup(d, id); ok {
+		ref.Name = d.Label(rec)
+	}
+	return ref
+}
+
+// File answers with a body of its own, without an envelope.
+type File struct {
+	Type string
+	Body []byte
+}
+
+func (File) describe(*operation) {}
+
+// Envelope returns the usual JSON answer as a File, for operations that answer
+// in several types.
+func Envelope[T any](data *T) File {
+	body := kind.NewOutput[T]().Append([]byte(`{"data":`), data)
+	return File{Type: "application/json", Body: append(body, `,"meta":{}}`...)}
+}
+
+func (f File) send(c *Call) error {
+	c.write(http.StatusOK, f.Type, f.Body)
+	return nil
+}

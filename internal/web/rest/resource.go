@@ -1,0 +1,234 @@
+package rest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/filter"
+	"netkeep/internal/lang/kind"
+)
+
+// Verbs are the operations of a resource.
+type Verbs uint8
+
+const (
+	Lists Verbs = 1 << iota
+	Gets
+	Creates
+	Replaces
+	Patches
+	Deletes
+
+	CRUD = Lists | Gets | Creates | Replaces | Patches | Deletes
+)
+
+// Resource offers a kind's records as list, create, get, replace, patch and
+// delete.
+type Resource struct {
+	Kind *kind.Def
+	// Noun names the schemas and operations: "configType".
+	Noun string
+	// Plural is Noun with an s unless given.
+	Plural  string
+	Auth    Access
+	Verbs   Verbs
+	Derived []Derived
+
+	// Path is where the resource is; the kind's path if empty.
+	Path string
+	// Lists may be narrowed to what a caller may see or further query
+	// parameters select: Narrow returns the records that remain.
+	Narrow func(c *Call) (Set, error)
+	Query  []Param
+	// Joins are filter symbols that look at other records.
+	Joins func(r kind.Reader) []filter.Symbol[kind.Record]
+	// Prepare does what a create needs beyond the record, such as making
+	// keys. It runs before the write; what it returns runs in it.
+	Prepare func(c *Call, body kind.Body, rec kind.Record) (also func(tx *state.Tx) error, err error)
+	// Inputs are members of a create's body that are not fields.
+	Inputs kind.Schema
+	// Refuse says why a record cannot be replaced or patched here.
+	Refuse func(rec kind.Record) error
+}
+
+// Mount adds the resource's operations to the API and returns how it shows
+// records.
+func (r Resource) Mount(a *API) *View {
+	v := a.View(r.Noun, r.Kind, r.Derived...)
+	if r.Plural == "" {
+		r.Plural = r.Noun + "s"
+	}
+	if r.Path == "" {
+		r.Path = r.Kind.Path
+	}
+	m := mount{r, a, v}
+	add := func(verb Verbs, method, path, op, name, doc string, status int, handle func(*Call) error, more func(*operation)) {
+		if r.Verbs&verb == 0 {
+			return
+		}
+		o := &operation{
+			Op:     Op{Method: method, Path: path, Name: op + upperFirst(name), Tag: r.Path, Doc: doc, Auth: r.Auth},
+			handle: handle, status: status, data: kind.Schema{"type": "object"},
+		}
+		if more != nil {
+			more(o)
+		}
+		a.add(o)
+	}
+	all, one := "/"+r.Path, "/"+r.Path+"/{id}"
+	words := strings.ReplaceAll(r.Path, "-", " ")
+	add(Lists, http.MethodGet, all, "list", r.Plural, "List "+words+".", 200, m.list, func(o *operation) {
+		o.list, o.data, o.Query = true, kind.ListOf(v.schema), slices.Concat(listParams, r.Query)
+	})
+	add(Creates, http.MethodPost, all, "create", r.Noun, r.Kind.Doc, 201, m.create, func(o *operation) {
+		o.body, o.data = a.schema(r.Noun+"Create", r.createSchema()), kind.RefTo("createLocation")
+	})
+	add(Gets, http.MethodGet, one, "detail", r.Noun, "Get one of the "+words+".", 200, m.get, func(o *operation) {
+		o.data = v.schema
+	})
+	add(Replaces, http.MethodPut, one, "update", r.Noun, "Replace all fields.", 200, m.replace, func(o *operation) {
+		o.body = a.schema(r.Noun+"Update", r.Kind.BodySchema(kind.Replace))
+	})
+	add(Patches, http.MethodPatch, one, "patch", r.Noun, "Change the fields given.", 200, m.patch, func(o *operation) {
+		o.body = a.schema(r.Noun+"Patch", r.Kind.BodySchema(kind.Patch))
+	})
+	add(Deletes, http.MethodDelete, one, "delete", r.Noun, "Delete it.", 200, m.delete, nil)
+	return v
+}
+
+// createSchema is the kind's own with the further inputs.
+func (r Resource) createSchema() kind.Schema {
+	s := r.Kind.BodySchema(kind.Create)
+	props := s["properties"].(kind.Schema)
+	for name, input := range r.Inputs {
+		props[name] = input
+	}
+	return s
+}
+
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// mount is a resource on an API.
+type mount struct {
+	Resource
+	api  *API
+	view *View
+}
+
+func (m mount) list(c *Call) error {
+	symbols := m.Kind.Symbols
+	if m.Joins != nil {
+		symbols = symbols.With(m.Joins(c.Snap)...)
+	}
+	q, page, err := Query(c, symbols)
+	if err != nil {
+		return err
+	}
+	if m.Narrow != nil {
+		among, err := m.Narrow(c)
+		if err != nil {
+			return err
+		}
+		if among.Records != nil {
+			recs, total := q.Select(filter.Rows[kind.Record]{Seq: among.Records, Ordered: len(q.Sort()) == 0, Count: among.Len}, page)
+			return m.view.page(c, page, recs, total)
+		}
+	}
+	recs, total := c.Snap.Query(m.Kind, q, page)
+	return m.view.page(c, page, recs, total)
+}
+
+func (m mount) get(c *Call) error {
+	rec, err := m.find(c)
+	if err != nil {
+		return err
+	}
+	return m.view.detail(c, rec)
+}
+
+func (m mount) find(c *Call) (kind.Record, error) {
+	id := c.Param("id")
+	rec, ok := c.Snap.Lookup(m.Kind, id)
+	if !ok {
+		return nil, fault.NotFound(m.Kind.Name, id)
+	}
+	return rec, nil
+}
+
+func (m mount) create(c *Call) error {
+	body, err := c.body(false)
+	if err != nil {
+		return err
+	}
+	rec := m.Kind.New()
+	if err := m.Kind.Apply(kind.Create, rec, body); err != nil {
+		return err
+	}
+	also := func(*state.Tx) error { return nil }
+	if m.Prepare != nil {
+		// What is prepared may carry the id, so it is made now.
+		rec.Base().ID = state.NewID()
+		if also, err = m.Prepare(c, body, rec); err != nil {
+			return err
+		}
+	}
+	var id string
+	err = c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+		fresh := m.Kind.Clone(rec) // the closure may run again
+		if err := tx.Create(m.Kind, fresh); err != nil {
+			return err
+		}
+		id = fresh.Base().ID
+		return also(tx)
+	})
+	if err != nil {
+		return err
+	}
+	return Created{Path: m.Path, ID: id}.send(c)
+}
+
+func (m mount) replace(c *Call) error { return m.change(c, kind.Replace) }
+func (m mount) patch(c *Call) error   { return m.change(c, kind.Patch) }
+
+// change merges the body into the record as it is when the write runs, so
+// that changes of different fields at the same time all stay.
+func (m mount) change(c *Call, shape kind.Shape) error {
+	body, err := c.body(false)
+	if err != nil {
+		return err
+	}
+	err = c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+		return tx.Edit(m.Kind, c.Param("id"), func(rec kind.Record) error {
+			if rec.Base().System {
+				return fault.New(fault.CodeUnchangeable, "the system keeps this record; it cannot be changed")
+			}
+			if m.Refuse != nil {
+				if err := m.Refuse(rec); err != nil {
+					return err
+				}
+			}
+			return m.Kind.Apply(shape, rec, body)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return Empty{}.send(c)
+}
+
+func (m mount) delete(c *Call) error {
+	rec, err := m.find(c)
+	if err != nil {
+		return err
+	}
+	if rec.Base().System {
+		return fault.New(fault.CodeUndeletable, "the system keeps this record; it cannot be deleted")
+	}
+	if err := c.State.Delete(c.Context(), c.By(), m.Kind, rec.Base().ID); err != nil {
+		return err
+	}
+	return Empty{}.send(c)
+}

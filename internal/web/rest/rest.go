@@ -1,0 +1,259 @@
+// Package rest is the HTTP machinery: operations and who may call them,
+// request bodies, answers, paging, errors, and the specification that follows
+// from them. It knows kinds only as descriptors and must not import model or
+// authn: who calls is told by the Gate it is given.
+package rest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net/http"
+	"slices"
+	"time"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/ops/limit"
+)
+
+// Access is what a caller must have shown to use an operation. The zero value
+// is none of these: an operation that forgets to say does not start.
+type Access uint8
+
+const (
+	Anonymous Access = iota + 1
+	Partial          // a session, though factors may be missing
+	Full             // a session with every factor
+	Admin            // a full session of an admin
+)
+
+func (a Access) String() string {
+	return [...]string{"unset", "anonymous", "partial", "full", "admin"}[a]
+}
+
+// Caller is who sent a request, as the Gate found out.
+type Caller interface {
+	// Access is the most this caller may use.
+	Access() Access
+	// By names the caller in the log and the audit trail.
+	By() string
+}
+
+// Gate finds out who sent a request. It returns nil for nobody, and an error
+// where the request claims somebody it cannot show to be.
+type Gate func(c *Call) (Caller, error)
+
+// Op declares an operation. Everything but Path parameters, Doc and the
+// handler's types follows from it.
+type Op struct {
+	Method string
+	Path   string // below the API's root, with {name} for parameters
+	Name   string // operation id in the specification
+	Tag    string // group in the specification
+	Doc    string
+	Auth   Access
+	Query  []Param
+	// MaxBody is the largest body in bytes; that of the API if 0.
+	MaxBody int64
+	// BodyOptional lets a request leave the body out.
+	BodyOptional bool
+	// Types are the content types of an answer without an envelope.
+	Types []string
+	// Status of success, if not the one that the answer has by nature.
+	Status int
+	// Guarded operations are open to strangers who may guess: API.Admit counts
+	// how often an address calls them.
+	Guarded bool
+	// Consumes are the content types of a Raw body; JSON if empty.
+	Consumes []string
+}
+
+// Param is a query parameter in the specification.
+type Param struct {
+	Name   string
+	Doc    string
+	Need   bool
+	Schema kind.Schema
+}
+
+// API is the operations under one root path.
+type API struct {
+	Name    string // "edge-management"
+	Title   string
+	Version string
+	Root    string // "/edge/management/v1"
+
+	State *state.State
+	Gate  Gate
+	Log   *slog.Logger
+	// Timeout bounds the work on one request.
+	Timeout time.Duration
+	// MaxBody is the largest body in bytes of operations that do not say.
+	MaxBody int64
+	// Bodies bounds the memory that the bodies of all requests take, and
+	// Requests how many are worked on.
+	Bodies   *limit.Memory
+	Requests *limit.Slots
+	// Admit returns how long a client must wait before it may call a guarded
+	// operation; 0 if it may now.
+	Admit func(op *Op, r *http.Request) time.Duration
+	// Answered, if set, is told of every request: the name of its operation,
+	// Unknown if it has none, and how it ended.
+	Answered func(operation string, status int, took time.Duration)
+	// Trace, if set, is told of every request that has an operation before it
+	// is worked on. It returns the context to work in and what to call with the
+	// status in the end.
+	Trace func(r *http.Request, op Op) (context.Context, func(status int))
+
+	ops     []*operation
+	routes  node
+	schemas map[string]kind.Schema
+}
+
+// operation is a declared Op with what its types add.
+type operation struct {
+	Op
+	handle func(c *Call) error
+	body   kind.Schema // nil if none is read
+	status int
+	data   kind.Schema // schema of the answer's data; nil for a bare body
+	list   bool
+}
+
+// Unknown stands for the operation of a request that has none.
+const Unknown = "unknown"
+
+// None is the input of an operation that reads no body.
+type None struct{}
+
+// Handle adds an operation with a typed handler. In is None or a struct with
+// kind tags; Out is one of this package's answers or such a struct.
+func Handle[In, Out any](a *API, op Op, fn func(c *Call, in In) (Out, error)) {
+	read, body := inputOf[In](op.BodyOptional)
+	write, o := outputOf[Out]()
+	op.Query = slices.Concat(o.Query, op.Query) // those of the answer's kind first
+	o.Op, o.body = op, body
+	o.handle = func(c *Call) error {
+		in, err := read(c)
+		if err != nil {
+			return err
+		}
+		out, err := fn(c, in)
+		if err != nil {
+			return err
+		}
+		return write(c, out)
+	}
+	a.add(o)
+}
+
+func (a *API) add(o *operation) {
+	if o.Auth == 0 || o.Auth > Admin {
+		panic(fmt.Sprintf("rest: %s %s does not say who may call it", o.Method, o.Path))
+	}
+	if o.Name == "" || o.Doc == "" || o.Tag == "" {
+		panic(fmt.Sprintf("rest: %s %s needs a name, a tag and a sentence", o.Method, o.Path))
+	}
+	if o.data == nil && len(o.Types) == 0 {
+		panic(fmt.Sprintf("rest: %s %s does not say what type its answer has", o.Method, o.Path))
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = a.MaxBody
+	}
+	if o.Status != 0 {
+		o.status = o.Status
+	}
+	a.ops = append(a.ops, o)
+	a.routes.add(o)
+}
+
+// Operations lists what the API offers, for tests that walk all of it.
+func (a *API) Operations() []Op {
+	ops := make([]Op, len(a.ops))
+	for i, o := range a.ops {
+		ops[i] = o.Op
+	}
+	return ops
+}
+
+// inputOf returns how to read In from a request, and its schema.
+func inputOf[In any](optional bool) (func(*Call) (In, error), kind.Schema) {
+	if _, none := any(*new(In)).(None); none {
+		return func(*Call) (in In, err error) { return in, nil }, nil
+	}
+	if own, ok := any(new(In)).(bodyReader); ok {
+		return func(c *Call) (in In, err error) { return in, any(&in).(bodyReader).readBody(c, optional) }, own.bodySchema()
+	}
+	input := kind.NewInput[In]()
+	read := func(c *Call) (in In, err error) {
+		body, err := c.body(optional)
+		if err != nil {
+			return in, err
+		}
+		return input.Read(body)
+	}
+	return read, input.BodySchema()
+}
+
+// Batch is the input of an operation whose body is a list of objects.
+type Batch[T any] struct{ Items []T }
+
+// bodyReader is an input that reads the body itself.
+type bodyReader interface {
+	readBody(c *Call, optional bool) error
+	bodySchema() kind.Schema
+}
+
+// Raw is the input of an operation whose body is a text: PEM, mostly. It may
+// be left out.
+type Raw struct {
+	Type string // without parameters
+	Data []byte
+}
+
+func (*Raw) bodySchema() kind.Schema { return kind.Schema{"type": "string"} }
+
+func (r *Raw) readBody(c *Call, _ bool) (err error) {
+	r.Type, _, _ = mime.ParseMediaType(c.Request.Header.Get("Content-Type"))
+	r.Data, err = c.read()
+	return err
+}
+
+func (b *Batch[T]) bodySchema() kind.Schema { return kind.ListOf(kind.NewInput[T]().BodySchema()) }
+
+func (b *Batch[T]) readBody(c *Call, optional bool) error {
+	data, err := c.read()
+	if err != nil || len(data) == 0 && optional {
+		return err
+	}
+	bodies, err := kind.ReadBodies(data)
+	if err != nil {
+		return err
+	}
+	input := kind.NewInput[T]()
+	for i, body := range bodies {
+		item, err := input.Read(body)
+		if err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
+		b.Items = append(b.Items, item)
+	}
+	return nil
+}
+
+// outputOf returns how to answer with an Out, and what the specification says
+// of it.
+func outputOf[Out any]() (func(*Call, Out) error, *operation) {
+	o := &operation{status: http.StatusOK}
+	if a, ok := any(*new(Out)).(answer); ok {
+		a.describe(o)
+		return func(c *Call, out Out) error { return any(out).(answer).send(c) }, o
+	}
+	output := kind.NewOutput[Out]()
+	o.data = output.Schema()
+	return func(c *Call, out Out) error {
+		return c.send(c.op.status, func(dst []byte) []byte { return output.Append(dst, &out) })
+	}, o
+}

@@ -1,0 +1,185 @@
+package rest
+
+import (
+	"iter"
+	"net/http"
+	"slices"
+
+	"netkeep/internal/data/state/cow"
+	"netkeep/internal/lang/filter"
+	"netkeep/internal/lang/kind"
+)
+
+// Derived is a member of an answer that is computed when it is asked for.
+type Derived struct {
+	Name     string
+	Schema   kind.Schema
+	Optional bool
+	// Append adds the member's JSON value; adding nothing leaves the member
+	// out.
+	Append func(dst []byte, c *Call, rec kind.Record) []byte
+}
+
+// View is how answers show records of a kind.
+type View struct {
+	kind    *kind.Def
+	symbols *filter.Schema[kind.Record]
+	columns []Derived
+	keys    []kind.Key  // of the columns
+	schema  kind.Schema // a reference to the one in the specification
+}
+
+// View shows the kind's own fields, its links and what is derived. A derived
+// member takes the place of a field with its name. The specification calls it
+// by noun, as in "identityDetail".
+func (a *API) View(noun string, d *kind.Def, derived ...Derived) *View {
+	v := &View{kind: d, symbols: d.Symbols, columns: a.columns(d, derived)}
+	return v.complete(a, noun)
+}
+
+func (v *View) complete(a *API, noun string) *View {
+	for _, col := range v.columns {
+		v.keys = append(v.keys, kind.NewKey(nil, col.Name))
+	}
+	v.schema = a.schema(noun+"Detail", v.describe())
+	return v
+}
+
+// PartialView is a View of these members alone. Filters cannot name others
+// either: they would tell what is not shown.
+func (a *API) PartialView(noun string, d *kind.Def, members []string, derived ...Derived) *View {
+	v := &View{kind: d, symbols: d.Symbols.Among(members...)}
+	for _, col := range a.columns(d, derived) {
+		if slices.Contains(members, col.Name) {
+			v.columns = append(v.columns, col)
+		}
+	}
+	return v.complete(a, noun)
+}
+
+// columns are a kind's own fields, what is derived, and links.
+func (a *API) columns(d *kind.Def, derived []Derived) []Derived {
+	taken := map[string]bool{}
+	for _, x := range derived {
+		taken[x.Name] = true
+	}
+	var columns []Derived
+	for _, col := range a.State.Set().Columns(d) {
+		if taken[col.Name] {
+			continue
+		}
+		columns = append(columns, Derived{
+			Name: col.Name, Schema: col.Schema, Optional: col.Optional,
+			Append: func(dst []byte, c *Call, rec kind.Record) []byte { return col.Append(dst, c.Snap, rec) },
+		})
+	}
+	columns = append(columns, derived...)
+	if !taken["_links"] {
+		columns = append(columns, Derived{
+			Name: "_links", Schema: kind.RefTo("links"),
+			Append: func(dst []byte, _ *Call, rec kind.Record) []byte { return appendLinks(dst, d, rec.Base().ID) },
+		})
+	}
+	return columns
+}
+
+// Append adds the JSON of a record.
+func (v *View) Append(dst []byte, c *Call, rec kind.Record) []byte {
+	dst = append(dst, '{')
+	for i := range v.columns {
+		dst = kind.AppendKeyed(dst, v.keys[i], func(dst []byte) []byte { return v.columns[i].Append(dst, c, rec) })
+	}
+	return append(dst, '}')
+}
+
+// describe is the schema of what Append adds.
+func (v *View) describe() kind.Schema {
+	props, required := kind.Schema{}, []string{}
+	for _, col := range v.columns {
+		props[col.Name] = col.Schema
+		if !col.Optional {
+			required = append(required, col.Name)
+		}
+	}
+	return kind.Schema{"type": "object", "properties": props, "required": required}
+}
+
+func appendLinks(dst []byte, d *kind.Def, id string) []byte {
+	dst = append(dst, `{"self":{"href":`...)
+	start := len(dst)
+	dst = kind.AppendText(dst, "./"+d.Path+"/"+id)
+	self := dst[start : len(dst)-1] // without the last quote; dst only grows
+	dst = append(dst, '}')
+	for _, sub := range d.Links { // plain words, all of them
+		dst = append(dst, ',', '"')
+		dst = append(dst, sub...)
+		dst = append(dst, `":{"href":`...)
+		dst = append(dst, self...)
+		dst = append(dst, '/')
+		dst = append(dst, sub...)
+		dst = append(dst, '"', '}')
+	}
+	return append(dst, '}')
+}
+
+// Show adds an operation that answers with one record.
+func Show[In any](a *API, op Op, v *View, fn func(c *Call, in In) (kind.Record, error)) {
+	read, body := inputOf[In](op.BodyOptional)
+	a.add(&operation{Op: op, body: body, status: http.StatusOK, data: v.schema, handle: func(c *Call) error {
+		in, err := read(c)
+		if err != nil {
+			return err
+		}
+		rec, err := fn(c, in)
+		if err != nil {
+			return err
+		}
+		return v.detail(c, rec)
+	}})
+}
+
+// Records are some records of a kind, by id.
+type Records = iter.Seq[kind.Record]
+
+// Set is some records of a kind, by id. The zero value stands for all of them.
+type Set struct {
+	Records Records
+	Len     int64 // 0 if nobody knows
+}
+
+// SetOf returns the records that have the ordinals of a bitmap.
+func SetOf(c *Call, d *kind.Def, bits *cow.Bitmap) Set {
+	return Set{c.Snap.Within(d, bits), int64(bits.GetCardinality())}
+}
+
+// ShowList adds an operation that answers with a page of records; nil is none.
+func ShowList(a *API, op Op, v *View, find func(c *Call) (Records, error)) {
+	op.Query = slices.Concat(listParams, op.Query)
+	a.add(&operation{Op: op, status: http.StatusOK, list: true, data: kind.ListOf(v.schema), handle: func(c *Call) error {
+		q, page, err := Query(c, v.symbols)
+		if err != nil {
+			return err
+		}
+		seq, err := find(c)
+		if err != nil {
+			return err
+		}
+		if seq == nil {
+			seq = func(func(kind.Record) bool) {}
+		}
+		recs, total := q.Select(filter.Rows[kind.Record]{Seq: seq, Ordered: len(q.Sort()) == 0}, page)
+		return v.page(c, page, recs, total)
+	}})
+}
+
+func (v *View) detail(c *Call, rec kind.Record) error {
+	return c.send(c.op.status, func(dst []byte) []byte { return v.Append(dst, c, rec) })
+}
+
+// page answers with a page of records.
+func (v *View) page(c *Call, page filter.Page, recs []kind.Record, total int64) error {
+	return List{
+		Page: page, Total: total, Fields: v.symbols.Names(), Len: len(recs),
+		Append: func(dst []byte, i int) []byte { return v.Append(dst, c, recs[i]) },
+	}.send(c)
+}
