@@ -107,6 +107,15 @@ func closeSchema(ref *openapi3.SchemaRef, seen map[*openapi3.Schema]bool) {
 	for _, p := range s.Properties {
 		closeSchema(p, seen)
 	}
+	// A reference with words of its own is in an allOf. Both must allow a null,
+	// though the validator takes one that either allows.
+	for _, part := range s.AllOf {
+		part.Value.Nullable = false
+		closeSchema(part, seen)
+	}
+	for _, variant := range s.AnyOf {
+		closeSchema(variant, seen)
+	}
 	closeSchema(s.Items, seen)
 	closeSchema(s.AdditionalProperties.Schema, seen)
 }

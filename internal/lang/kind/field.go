@@ -45,6 +45,7 @@ const (
 // Field is one field of a kind, or one member of a struct in it.
 type Field struct {
 	Name    string // JSON name; dotted for members of a nested struct
+	Doc     string // what it is, in a sentence for those who run a network
 	Form    Form
 	Members []*Field // of Struct and Structs
 
@@ -152,7 +153,7 @@ func readField(t reflect.Type, sf reflect.StructField, prefix string) *Field {
 	if !sf.IsExported() || name == "" || strings.Contains(name, ",") {
 		misdeclared(t, sf.Name, "needs a json tag with a name and no options, and must be exported")
 	}
-	f := &Field{Name: prefix + name, last: name, prefix: prefix, index: sf.Index, typ: sf.Type}
+	f := &Field{Name: prefix + name, Doc: sf.Tag.Get("doc"), last: name, prefix: prefix, index: sf.Index, typ: sf.Type}
 	var ok bool
 	if f.Form, ok = formOf(sf.Type); !ok {
 		misdeclared(t, f.Name, "no form for type %s", sf.Type)

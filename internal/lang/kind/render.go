@@ -146,9 +146,9 @@ func appendMap(dst []byte, v reflect.Value) []byte {
 
 // refColumn is the link object of a reference.
 func (f *Field) refColumn(target *Def) Column {
-	schema := RefTo("entityRef")
+	schema := Described(RefTo("entityRef"), "Name and address of the "+spoken(target.Name)+" that "+f.shownAs()+" refers to.")
 	if !f.Omit {
-		schema = Schema{"nullable": true, "allOf": []any{schema}}
+		schema["nullable"] = true
 	}
 	return Column{
 		Name: f.As, Schema: schema, Optional: f.leftOut(),
@@ -165,15 +165,19 @@ func (f *Field) refColumn(target *Def) Column {
 	}
 }
 
+// spoken writes a kind's name as one would say it.
+func spoken(name string) string { return strings.ReplaceAll(name, "-", " ") }
+
 // rolesColumn is a list of roles for people to read, with the names of the
 // records that it lists. Those that are gone are left out.
 func (f *Field) rolesColumn(target *Def) Column {
 	text := Schema{"type": "string"}
 	role := object{}
-	role.add("name", text, true)
-	role.add("role", text, true)
+	role.add("name", Described(text, "The role for people to read, with the name of the record in place of its id."), true)
+	role.add("role", Described(text, "The role as it is in "+f.shownAs()+"."), true)
+	doc := "The " + f.shownAs() + " for people to read: each with the name of what it lists, without those that are gone."
 	return Column{
-		Name: f.shownAs() + "Display", Schema: ListOf(role.schema()), Optional: f.leftOut(),
+		Name: f.shownAs() + "Display", Schema: Described(ListOf(role.schema()), doc), Optional: f.leftOut(),
 		Append: func(dst []byte, r Reader, rec Record) []byte {
 			roles := f.texts(rec)
 			if f.Omit && len(roles) == 0 || !f.applies(reflect.ValueOf(rec).Elem()) {

@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"maps"
 	"math"
 	"slices"
 )
@@ -13,6 +14,21 @@ func RefTo(name string) Schema { return Schema{"$ref": "#/components/schemas/" +
 
 // ListOf is the schema of a list.
 func ListOf(items Schema) Schema { return Schema{"type": "array", "items": items} }
+
+// Described returns a schema that says in a sentence what it is for. A
+// reference must stand alone, so that it is wrapped: all that is referred to
+// are objects.
+func Described(s Schema, doc string) Schema {
+	if doc == "" {
+		return s
+	}
+	if _, refers := s["$ref"]; refers {
+		return Schema{"type": "object", "allOf": []any{s}, "description": doc}
+	}
+	s = maps.Clone(s)
+	s["description"] = doc
+	return s
+}
 
 // BodySchema describes the bodies of a shape. It is what clients should send:
 // Apply also takes an empty text for a default and a date-time without an
@@ -29,7 +45,7 @@ func bodySchema(fields []*Field, shape Shape) Schema {
 		if !f.settable(shape) {
 			continue
 		}
-		s, required := f.shaped(shape), f.Required&shape != 0
+		s, required := Described(f.shaped(shape), f.Doc), f.Required&shape != 0
 		if f.initial.IsValid() {
 			s["default"] = f.initial.Interface()
 		}
@@ -86,7 +102,7 @@ const answer Shape = 0
 // Schema describes the field as answers show it. They promise no range: it
 // binds what is sent, and a field that nobody sent is outside of it.
 func (f *Field) Schema() Schema {
-	s := f.shaped(answer)
+	s := Described(f.shaped(answer), f.Doc)
 	if f.Nullable || f.optional() && !f.Omit {
 		s["nullable"] = true
 	}
@@ -121,8 +137,9 @@ func (f *Field) shaped(shape Shape) Schema {
 	case Map:
 		return Schema{"type": "object", "additionalProperties": f.elementSchema(shape)}
 	case Marks:
+		// No type is the one of both, and without one nullable says nothing.
 		return Schema{"type": "object", "additionalProperties": Schema{
-			"nullable": true, "anyOf": []any{Schema{"type": "string"}, Schema{"type": "boolean"}},
+			"anyOf": []any{Schema{"type": "string", "nullable": true}, Schema{"type": "boolean"}},
 		}}
 	}
 	return Schema{"type": "object"}

@@ -27,7 +27,7 @@ func SessionColumns(s *Service) []rest.Derived {
 
 // PoliciesColumn is the policies that allow a session.
 func PoliciesColumn() rest.Derived {
-	return rest.Derived{Name: "servicePolicies", Schema: kind.ListOf(kind.RefTo("entityRef")), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+	return rest.Derived{Name: "servicePolicies", Schema: kind.ListOf(kind.Described(kind.RefTo("entityRef"), "A policy that allows the session.")), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 		session := rec.(*model.Session)
 		dst = append(dst, '[')
 		for i, p := range access.Granting(c.Snap, session.IdentityID, session.ServiceID, session.Type) {

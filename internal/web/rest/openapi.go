@@ -126,9 +126,9 @@ var sharedSchemas = map[string]kind.Schema{
 	"links": {
 		"type": "object", "additionalProperties": kind.RefTo("link"),
 	},
-	"entityRef": object(kind.Schema{
+	"entityRef": nullable(object(kind.Schema{
 		"_links": kind.RefTo("links"), "entity": text, "id": text, "name": text,
-	}, "_links", "entity", "id"),
+	}, "_links", "entity", "id")),
 	"createLocation": object(kind.Schema{"id": text, "_links": kind.RefTo("links")}, "id", "_links"),
 	"meta":           object(kind.Schema{}),
 	"listMeta": object(kind.Schema{
@@ -149,6 +149,12 @@ var (
 	text  = kind.Schema{"type": "string"}
 	whole = kind.Schema{"type": "integer", "format": "int64"}
 )
+
+// nullable lets a schema be null where those that refer to it are.
+func nullable(s kind.Schema) kind.Schema {
+	s["nullable"] = true
+	return s
+}
 
 func object(props kind.Schema, required ...string) kind.Schema {
 	s := kind.Schema{"type": "object", "properties": props}

@@ -13,6 +13,7 @@ import (
 // Derived is a member of an answer that is computed when it is asked for.
 type Derived struct {
 	Name     string
+	Doc      string // what it is, in a sentence; that of Schema if empty
 	Schema   kind.Schema
 	Optional bool
 	// Append adds the member's JSON value; adding nothing leaves the member
@@ -96,7 +97,7 @@ func (v *View) Append(dst []byte, c *Call, rec kind.Record) []byte {
 func (v *View) describe() kind.Schema {
 	props, required := kind.Schema{}, []string{}
 	for _, col := range v.columns {
-		props[col.Name] = col.Schema
+		props[col.Name] = kind.Described(col.Schema, col.Doc)
 		if !col.Optional {
 			required = append(required, col.Name)
 		}
