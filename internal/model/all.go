@@ -1,6 +1,6 @@
 // Package model is the network's kinds, one file each, and the rules that
-// need only records. It imports kind, schema and fault, and must not import
-// state: it sees the write in progress through kind.Reader and kind.Writer.
+// need only records. Of ours it imports lang and pki, and must not import state:
+// it sees the write in progress through kind.Reader and kind.Writer.
 package model
 
 import "netkeep/internal/lang/kind"

@@ -17,7 +17,7 @@
 // A text costs time and memory in proportion to its length, which is bounded,
 // as are its nesting, its terms and its arrays.
 //
-// Of ours it imports package fault alone.
+// Of ours it imports packages fault and spell alone.
 package filter
 
 import (

@@ -96,7 +96,6 @@ func (f *Field) read(shape Shape, dst reflect.Value, b Body, path string) error 
 		return f.decode(shape, dst, raw, path)
 	case f.Required&shape != 0 && !(null && f.Nullable):
 		return fault.Invalid(path, "is required", nil)
-	case null && f.NullClears:
 	case shape == Patch || shape == Replace && f.Keep:
 		return nil
 	}

@@ -76,27 +76,26 @@ func member(t testing.TB, w *widget, path string) string {
 
 // forms is values of every form, and what becomes of them.
 var forms = []struct {
-	field  string
-	value  string // to send
-	want   string // what becomes of it; the value if empty
-	reset  string // what becomes of nothing
-	clears bool   // a null in a patch resets
-	wrong  string // values of the wrong type, by spaces
+	field string
+	value string // to send
+	want  string // what becomes of it; the value if empty
+	reset string // what becomes of nothing
+	wrong string // values of the wrong type, by spaces
 }{
-	{field: "owner", value: `"bob"`, reset: `""`, clears: true, wrong: `1 true [] {}`},
+	{field: "owner", value: `"bob"`, reset: `""`, wrong: `1 true [] {}`},
 	{field: "mode", value: `"slow"`, reset: `"slow"`, wrong: `1 true [] {}`},
 	{field: "site", value: `"http://b.example"`, reset: `""`, wrong: `1 true [] {}`},
 	{field: "key", value: `"abc"`, reset: `""`, wrong: `1 true [] {}`},
 	{field: "active", value: `true`, reset: `true`, wrong: `"true" 0 [] {}`},
 	{field: "active", value: `false`, reset: `true`, wrong: `"false"`},
-	{field: "level", value: `-4`, reset: `3`, clears: true, wrong: `"1" 1.5 1.0 1e2 true [] {} 2147483648 -2147483649`},
+	{field: "level", value: `-4`, reset: `3`, wrong: `"1" 1.5 1.0 1e2 true [] {} 2147483648 -2147483649`},
 	{field: "made", value: `"2020-01-02T03:04:05Z"`, reset: `"0001-01-01T00:00:00Z"`,
 		wrong: `"" "yesterday" "2020-01-02" "2020-13-02T03:04:05Z" "2020-01-02T03:04:05+01:00Z" "9999-12-31T23:59:59-12:00" "0000-01-01T00:00:00+12:00" 1 true [] {}`},
 	{field: "made", value: `"2020-01-02T03:04:05.123456789+02:00"`, want: `"2020-01-02T01:04:05.123456789Z"`, reset: `"0001-01-01T00:00:00Z"`},
 	{field: "made", value: `"2020-01-02T03:04:05.5"`, want: `"2020-01-02T03:04:05.5Z"`, reset: `"0001-01-01T00:00:00Z"`},
 	{field: "made", value: `"0001-01-01T00:00:00Z"`, reset: `"0001-01-01T00:00:00Z"`},
-	{field: "sold", value: `"0001-01-01T00:00:00Z"`, want: `null`, reset: `null`, clears: true},
-	{field: "sold", value: `"2020-01-02T03:04:05Z"`, reset: `null`, clears: true, wrong: `"" "x" 1 true [] {}`},
+	{field: "sold", value: `"0001-01-01T00:00:00Z"`, want: `null`, reset: `null`},
+	{field: "sold", value: `"2020-01-02T03:04:05Z"`, reset: `null`, wrong: `"" "x" 1 true [] {}`},
 	{field: "blob", value: `"BAU="`, reset: `""`, wrong: `"BAU" "#" 1 true [1] {}`},
 	{field: "colors", value: `["green"]`, reset: `[]`, wrong: `"red" 1 true {} ["red",null] [1] [["red"]]`},
 	{field: "colors", value: `[]`, reset: `[]`},
@@ -107,8 +106,8 @@ var forms = []struct {
 	{field: "grades", value: `{"b":"bad","a":"good"}`, want: `{"a":"good","b":"bad"}`, reset: `{}`, wrong: `"x" 1 true []`},
 	{field: "switches", value: `{"a":false}`, reset: `{}`, wrong: `"x" 1 true []`},
 	{field: "tags", value: `{"x":null,"y":"z","w":false}`, want: `{"w":false,"x":null,"y":"z"}`, reset: `{}`, wrong: `"x" 1 true []`},
-	{field: "data", value: `{"b":{"z":9223372036854775807,"a":1.50}}`, reset: `null`, clears: true, wrong: `"x" 1 true []`},
-	{field: "box", value: `{"label":"z","depth":1,"stamps":["s"]}`, reset: `null`, clears: true, wrong: `"x" 1 true []`},
+	{field: "data", value: `{"b":{"z":9223372036854775807,"a":1.50}}`, reset: `null`, wrong: `"x" 1 true []`},
+	{field: "box", value: `{"label":"z","depth":1,"stamps":["s"]}`, reset: `null`, wrong: `"x" 1 true []`},
 	{field: "parts", value: `[{"code":"z"}]`, want: `[{"code":"z","qty":1,"pin":"","lot":""}]`, reset: `[]`, wrong: `"x" 1 true {}`},
 }
 
@@ -125,9 +124,7 @@ func TestForms(t *testing.T) {
 				absent, null, value := tt.reset, tt.reset, tt.want
 				if shape == kind.Patch {
 					absent = before
-					if !tt.clears {
-						null = before
-					}
+					null = before // which never clears
 				}
 				for sent, want := range map[string]string{
 					"": absent, `"` + tt.field + `":null`: null, `"` + tt.field + `":` + tt.value: value,

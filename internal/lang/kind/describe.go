@@ -56,7 +56,6 @@ func (f *Field) words() string {
 	say(f.Secret, "secret")
 	say(f.Hidden, "hidden")
 	say(f.Keep, "keep")
-	say(f.NullClears, "clear")
 	say(f.Nullable, "nullable")
 	say(f.Omit, "omit")
 	say(f.NoFilter, "nofilter")

@@ -55,7 +55,6 @@ type Field struct {
 	Secret     bool // stored; never answered, filtered or repeated in an error
 	Hidden     bool // not part of answers
 	Keep       bool // a replace without it leaves the field
-	NullClears bool // a null in a patch resets the field
 	Nullable   bool // answered as null when empty
 	Omit       bool // left out of answers when empty
 	Unique     bool

@@ -26,7 +26,7 @@ type widget struct {
 
 	Name     string            `json:"name" kind:"required,unique,range=1..8"`
 	Serial   string            `json:"serial" kind:"required=create,fixed,index"`
-	Owner    string            `json:"owner" kind:"nullable,clear,alias=holder|keeper,out=ownerName"`
+	Owner    string            `json:"owner" kind:"nullable,alias=holder|keeper,out=ownerName"`
 	Mode     string            `json:"mode" kind:"enum=slow|fast,default=slow"`
 	Site     string            `json:"site" kind:"format=url,omit"`
 	Note     string            `json:"note" kind:"required=patch"`
@@ -42,14 +42,14 @@ type widget struct {
 	Roles    []string          `json:"roles" kind:"roles=maker"`
 	Active   bool              `json:"active" kind:"default=true"`
 	Count    int               `json:"count" kind:"required=replace,range=-5..5"`
-	Level    int32             `json:"level" kind:"default=3,clear"`
+	Level    int32             `json:"level" kind:"default=3"`
 	Made     time.Time         `json:"made"`
-	Sold     *time.Time        `json:"sold" kind:"clear,nofilter"`
+	Sold     *time.Time        `json:"sold" kind:"nofilter"`
 	Seen     *time.Time        `json:"seen" kind:"server,omit"`
 	Blob     []byte            `json:"blob" kind:"range=0..4"`
-	Data     jsontext.Value    `json:"data" kind:"clear"`
+	Data     jsontext.Value    `json:"data"`
 	Size     size              `json:"size"`
-	Box      *box              `json:"box" kind:"clear"`
+	Box      *box              `json:"box"`
 	Parts    []part            `json:"parts" kind:"range=0..3"`
 	Key      string            `json:"key" kind:"secret,range=3..6"`
 	Keys     []string          `json:"keys" kind:"secret,enum=k1|k2"`

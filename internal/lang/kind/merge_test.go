@@ -12,18 +12,12 @@ import (
 	"netkeep/internal/lang/kind"
 )
 
-// cleared is what a null in a patch makes of the fields that it resets.
-var cleared = map[string]any{"owner": "", "level": 3.0, "sold": nil, "data": nil, "box": nil}
-
 // merge is what a patch does, written down as plainly as can be.
 func merge(record, patch map[string]any, path string) {
 	for name, value := range patch {
 		object, isObject := value.(map[string]any)
 		switch at := path + name; {
-		case value == nil:
-			if to, ok := cleared[at]; ok {
-				record[name] = to
-			}
+		case value == nil: // never clears
 		case isObject && len(object) == 0:
 		case at == "serial" || at == "size.origin":
 		case at == "size" || at == "size.inner":

@@ -84,7 +84,6 @@ var words = map[string]word{
 	"secret":   flag(func(f *Field) { f.Secret = true }),
 	"hidden":   flag(func(f *Field) { f.Hidden = true }),
 	"keep":     flag(func(f *Field) { f.Keep = true }),
-	"clear":    flag(func(f *Field) { f.NullClears = true }),
 	// A false that turns into null would be no boolean any more.
 	"nullable":   flag(func(f *Field) { f.Nullable = true }, Text, Int, Time, Bytes, Texts, Struct, Structs, Map, Marks, JSON),
 	"omit":       flag(func(f *Field) { f.Omit = true }),
@@ -108,8 +107,8 @@ var words = map[string]word{
 // that silently never runs.
 func (f *Field) coherent() error {
 	switch {
-	case f.Server && (f.Required != 0 || f.Fixed || f.Keep || f.NullClears || f.Default != ""):
-		return errors.New("no body sets it, so required, fixed, keep, clear and default say nothing")
+	case f.Server && (f.Required != 0 || f.Fixed || f.Keep || f.Default != ""):
+		return errors.New("no body sets it, so required, fixed, keep and default say nothing")
 	case f.Keep && (f.Fixed || f.Required&Replace != 0):
 		return errors.New("keep says nothing where a replace cannot leave the field out")
 	case f.Nullable && f.Omit:
