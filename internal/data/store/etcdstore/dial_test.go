@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +93,8 @@ type relay struct {
 	to string
 	wg sync.WaitGroup
 
+	tripped atomic.Bool // the next bytes of a client are its last
+
 	mu     sync.Mutex
 	conns  []net.Conn
 	served int
@@ -133,8 +136,24 @@ func (r *relay) serve() {
 			_, _ = io.Copy(to, from) // ends when either is cut
 		}
 		r.wg.Go(func() { pass(in, out) })
-		r.wg.Go(func() { pass(out, in) })
+		r.wg.Go(func() { pass(out, tripwire{in, r}) })
 	}
+}
+
+// tripwire is a client's connection that is cut when the client asks for
+// something, if the relay says so.
+type tripwire struct {
+	net.Conn
+	relay *relay
+}
+
+func (w tripwire) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if n > 0 && w.relay.tripped.CompareAndSwap(true, false) {
+		w.relay.cut()
+		return 0, net.ErrClosed
+	}
+	return n, err
 }
 
 func (r *relay) cut() {
@@ -202,6 +221,46 @@ func TestFollowThroughCuts(t *testing.T) {
 	defer r.mu.Unlock()
 	if r.served < 2 {
 		t.Errorf("the follower connected %d times, so nothing was cut", r.served)
+	}
+}
+
+// TestReadThroughCut loses the connection just when something is asked for.
+// What only reads asks again.
+func TestReadThroughCut(t *testing.T) {
+	m := startTest(t, silent, listening)
+	r := newRelay(t, m.address())
+	s, err := Dial(t.Context(), Options{Endpoints: []string{r.Addr().String()}, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Put(t.Context(), set("k/1", 10)); err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("enough")
+	for name, read := range map[string]func() error{
+		"get": func() error {
+			_, _, err := s.Get(t.Context(), "k/1")
+			return err
+		},
+		"load": func() error {
+			_, err := s.Load(t.Context(), func(store.Record) error { return nil })
+			return err
+		},
+		"follow": func() error {
+			if err := s.Follow(t.Context(), 0, func(store.Batch) error { return enough }); err != enough {
+				return err
+			}
+			return nil
+		},
+	} {
+		r.tripped.Store(true)
+		if err := read(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if r.tripped.Load() {
+			t.Errorf("%s: nothing was cut", name)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -43,22 +44,28 @@ func (s *Store) Follow(ctx context.Context, rev store.Rev, fn func(store.Batch) 
 
 // feedFrom reads how head and put stood at rev, so that the first batch can be
 // checked like all others. The read also finds out whether history reaches
-// back to rev; a watch would start one revision too early.
+// back to rev; a watch would start one revision too early. It is made of two
+// that the client repeats when a connection is lost; it repeats no transaction.
 func (s *Store) feedFrom(ctx context.Context, rev store.Rev) (*feed, error) {
 	at := clientv3.WithRev(int64(max(rev, 1))) // 0 would be now; nothing is written before 2
-	resp, err := s.client.Txn(ctx).Then(clientv3.OpGet(s.keys.head, at), clientv3.OpGet(s.keys.put, at)).Commit()
-	if errors.Is(err, rpctypes.ErrFutureRev) {
-		return nil, fmt.Errorf("%w: revision %d is not reached yet", store.ErrGap, rev)
-	}
-	if err != nil {
-		return nil, explain(ctx, "follow", err)
-	}
 	f := &feed{keys: s.keys, last: int64(rev)}
-	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
-		f.head = kv.ModRevision
-	}
-	for _, kv := range resp.Responses[1].GetResponseRange().Kvs {
-		f.puts = kv.Version
+	for _, read := range []struct {
+		key  string
+		note func(*mvccpb.KeyValue)
+	}{
+		{s.keys.head, func(kv *mvccpb.KeyValue) { f.head = kv.ModRevision }},
+		{s.keys.put, func(kv *mvccpb.KeyValue) { f.puts = kv.Version }},
+	} {
+		resp, err := s.client.Get(ctx, read.key, at)
+		if errors.Is(err, rpctypes.ErrFutureRev) {
+			return nil, fmt.Errorf("%w: revision %d is not reached yet", store.ErrGap, rev)
+		}
+		if err != nil {
+			return nil, explain(ctx, "follow", err)
+		}
+		for _, kv := range resp.Kvs {
+			read.note(kv)
+		}
 	}
 	return f, nil
 }

@@ -21,26 +21,29 @@ const (
 	pageMost  = 16384
 )
 
-// Load reads all records page by page, at the revision of the first page. It
-// reads the next page while fn sees to the last.
+// Load reads all records page by page, at the revision of the head. It reads
+// the next page while fn sees to the last.
 func (s *Store) Load(ctx context.Context, fn func(store.Record) error) (store.Mark, error) {
 	ctx, done, err := s.read(ctx)
 	if err != nil {
 		return store.Mark{}, err
 	}
 	defer done()
-	resp, err := s.client.Txn(ctx).Then(
-		clientv3.OpGet(s.keys.head),
-		clientv3.OpGet(s.keys.records, clientv3.WithRange(s.keys.end), clientv3.WithLimit(pageFirst)),
-	).Commit()
+	// Not a transaction, even of reads alone: the client repeats a Get that lost
+	// its connection, and nothing else.
+	head, err := s.client.Get(ctx, s.keys.head)
 	if err != nil {
 		return store.Mark{}, explain(ctx, "load", err)
 	}
-	mark, err := markOf(resp.Header.Revision, resp.Responses[0].GetResponseRange().Kvs)
+	mark, err := markOf(head.Header.Revision, head.Kvs)
 	if err != nil {
 		return store.Mark{}, err
 	}
-	first := (*clientv3.GetResponse)(resp.Responses[1].GetResponseRange())
+	first, err := s.client.Get(ctx, s.keys.records,
+		clientv3.WithRange(s.keys.end), clientv3.WithLimit(pageFirst), clientv3.WithRev(int64(mark.Rev)))
+	if err != nil {
+		return store.Mark{}, explain(ctx, "load", err)
+	}
 	if err := s.pages(ctx, mark.Rev, first, fn); err != nil {
 		return store.Mark{}, err
 	}
