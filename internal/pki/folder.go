@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"netkeep/internal/disk"
 )
 
 // The files of a keystore. Those with a secret in them end in secretSuffix.
@@ -64,7 +66,7 @@ func (f folder) make() error {
 	if err := os.MkdirAll(f.path, 0o700); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(f.path))
+	return disk.Sync(filepath.Dir(f.path))
 }
 
 // close keeps others out of the directory. One that is open to others is closed
@@ -161,13 +163,13 @@ func (f folder) write(name string, data []byte) (err error) {
 	if err := f.rename(tmp.Name(), f.file(name)); err != nil {
 		return err
 	}
-	return syncDir(f.path)
+	return disk.Sync(f.path)
 }
 
 func (f folder) remove(name string) error {
 	err := os.Remove(f.file(name))
 	if err == nil {
-		err = syncDir(f.path)
+		err = disk.Sync(f.path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -4,12 +4,10 @@ package pki
 
 import "io/fs"
 
-// These systems have no advisory file locks, permission bits or directory
-// syncs that Go's standard library could offer: one process at a time must use
-// a keystore, and its directory must be closed by the system's own means.
+// These systems have no advisory file locks or permission bits that Go's
+// standard library could offer: one process at a time must use a keystore, and
+// its directory must be closed by the system's own means.
 
 func (f folder) lock() (unlock func(), err error) { return func() {}, nil }
 
 func exposed(fs.FileInfo) bool { return false }
-
-func syncDir(string) error { return nil }

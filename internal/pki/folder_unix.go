@@ -32,13 +32,3 @@ func (f folder) lock() (unlock func(), err error) {
 
 // exposed reports whether anyone but the owner may use the file.
 func exposed(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
-
-// syncDir makes the names in a directory durable.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
-}

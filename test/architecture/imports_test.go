@@ -22,9 +22,10 @@ var wings = []struct {
 	uses []string
 }{
 	{"lang", nil},
-	{"pki", []string{"lang"}},
+	{"disk", nil},
+	{"pki", []string{"lang", "disk"}},
 	{"model", []string{"lang", "pki"}},
-	{"data", []string{"lang"}},
+	{"data", []string{"lang", "disk"}},
 	{"ops", []string{"lang", "pki", "model", "data"}},
 	{"auth", []string{"lang", "pki", "model", "data", "ops"}},
 	{"policy", []string{"lang", "model", "data", "auth"}},
@@ -67,7 +68,7 @@ var narrow = map[string][]string{
 	"policy/posture":       {"lang", "model"},
 	"web/rest":             {"lang", "data/state", "ops/limit"},
 	"run/cli":              {"ops", "web/api", "fabric/edge"},
-	"data/store/etcdstore": {},
+	"data/store/etcdstore": {"disk"},
 	"data/store/storetest": {},
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"netkeep/internal/data/store"
+	"netkeep/internal/disk"
 	"netkeep/internal/lang/fault"
 )
 
@@ -160,16 +161,8 @@ func (s *Snapshots) create(ctx context.Context, now time.Time) (err error) {
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	s.Log.Info("wrote a snapshot", "file", path, "revision", mark.Rev)
-	if err := syncDir(s.Dir); err != nil {
+	if err := disk.Sync(s.Dir); err != nil {
 		s.Log.Warn("the name of a snapshot may not be on disk yet", "file", path, "error", err)
 	}
 	return nil
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"netkeep/internal/data/store"
+	"netkeep/internal/disk"
 )
 
 // maxName keeps names of files below what file systems take.
@@ -42,16 +43,8 @@ func (s *Scanner) quarantine(key string, rev store.Rev, value []byte) (name stri
 		return "", fmt.Errorf("quarantine: %w", err)
 	}
 	_, err = f.Write(value)
-	if err = errors.Join(err, f.Sync(), f.Close(), syncDir(s.Quarantine)); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close(), disk.Sync(s.Quarantine)); err != nil {
 		return "", fmt.Errorf("quarantine: %w", err)
 	}
 	return name, nil
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+
+	"netkeep/internal/disk"
 )
 
 // lockDir creates dir and takes it for this process. etcd itself would wait
@@ -55,7 +57,7 @@ func begin(dir string) error {
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	return syncDir(dir)
+	return disk.Sync(dir)
 }
 
 // begun ends what begin began.
@@ -67,17 +69,5 @@ func begun(dir string) error {
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync directory: %w", err)
-	}
-	defer d.Close()
-	if err := fileutil.Fsync(d); err != nil {
-		return fmt.Errorf("sync directory: %w", err)
-	}
-	return nil
+	return disk.Sync(dir)
 }

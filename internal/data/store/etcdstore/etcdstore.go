@@ -1,7 +1,7 @@
 // Package etcdstore is the engine of the log: etcd, as a member inside this
 // process or as a cluster by address. It owns the layout of keys, the limits
-// of a batch and the care of a data directory. It imports store and nothing
-// else of ours.
+// of a batch and the care of a data directory. It imports store and disk
+// and nothing else of ours.
 //
 // A record is the key r/<kind>/<id>. Every batch is one transaction, and its
 // last key closes it: head for a Commit, put for a Put. Both say how many ops

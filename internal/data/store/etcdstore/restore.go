@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+
+	"netkeep/internal/disk"
 )
 
 // Restore makes the data directory dir from a snapshot, for Open. It refuses a
@@ -49,7 +51,7 @@ func Restore(ctx context.Context, from io.Reader, dir string) (err error) {
 	if err := os.Rename(filepath.Join(data, "member"), filepath.Join(dir, "member")); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	if err := syncDir(dir); err != nil {
+	if err := disk.Sync(dir); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	return nil
