@@ -7,8 +7,10 @@ DATA  ?= data
 
 .PHONY: build run test check lint golden bench clean
 
+# The binary tells which commit it was built from, if git can be asked, whatever
+# GOFLAGS says.
 build: ## leave the binary at bin/netkeep
-	$(GO) build -trimpath -o bin/netkeep ./cmd/netkeep
+	$(GO) build -trimpath -buildvcs=$$(git status >/dev/null 2>&1 && echo auto || echo false) -o bin/netkeep ./cmd/netkeep
 
 run: build ## run a controller on 127.0.0.1:1280 with its data in ./data
 	./bin/netkeep run --data $(DATA)

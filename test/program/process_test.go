@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
@@ -62,14 +63,15 @@ func (o *output) String() string {
 
 // settings is how a process is started.
 type settings struct {
-	args []string
-	env  []string // only these; the test's own environment is kept away
+	binary string // instead of the one that was built for all tests
+	args   []string
+	env    []string // only these; the test's own environment is kept away
 }
 
 // launch starts the program. It ends with the test at the latest.
 func launch(t *testing.T, s settings) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(binary, s.args...), started: time.Now(), ended: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command(cmp.Or(s.binary, binary), s.args...), started: time.Now(), ended: make(chan struct{})}
 	p.cmd.Env = append([]string{"HOME=" + os.TempDir(), "NETKEEP_METRICS_LISTEN=off"}, s.env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	if err := p.cmd.Start(); err != nil {
