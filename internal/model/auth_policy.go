@@ -16,33 +16,33 @@ const DefaultAuthPolicy = "default"
 type AuthPolicy struct {
 	kind.Meta
 
-	Name      string        `json:"name" kind:"required,unique,range=1..256"`
-	Primary   AuthPrimary   `json:"primary" kind:"required"`
-	Secondary AuthSecondary `json:"secondary" kind:"required"`
+	Name      string        `json:"name" kind:"required,unique,range=1..256" doc:"What people call the policy; no two policies have the same name."`
+	Primary   AuthPrimary   `json:"primary" kind:"required" doc:"By which credentials somebody may show who they are; one of them is enough."`
+	Secondary AuthSecondary `json:"secondary" kind:"required" doc:"What somebody must show beside that before the session is good for more than showing it."`
 }
 
 // AuthPrimary is the methods that establish who somebody is.
 type AuthPrimary struct {
-	Cert   AuthCert   `json:"cert" kind:"required"`
-	UPDB   AuthUPDB   `json:"updb" kind:"required"`
-	ExtJWT AuthExtJWT `json:"extJwt" kind:"required"`
+	Cert   AuthCert   `json:"cert" kind:"required" doc:"Rules for client certificates."`
+	UPDB   AuthUPDB   `json:"updb" kind:"required" doc:"Rules for user names and passwords."`
+	ExtJWT AuthExtJWT `json:"extJwt" kind:"required" doc:"Rules for tokens of external JWT signers."`
 }
 
 // AuthCert is the rules for client certificates.
 type AuthCert struct {
-	Allowed           bool `json:"allowed" kind:"required"`
-	AllowExpiredCerts bool `json:"allowExpiredCerts" kind:"required"`
+	Allowed           bool `json:"allowed" kind:"required" doc:"Whether a client certificate is accepted."`
+	AllowExpiredCerts bool `json:"allowExpiredCerts" kind:"required" doc:"Whether a certificate is accepted past its end, so that a device that was off for long can come back."`
 }
 
 // AuthUPDB is the rules for passwords.
 type AuthUPDB struct {
-	Allowed                bool `json:"allowed" kind:"required"`
-	MinPasswordLength      int  `json:"minPasswordLength" kind:"required"`
-	RequireSpecialChar     bool `json:"requireSpecialChar" kind:"required"`
-	RequireNumberChar      bool `json:"requireNumberChar" kind:"required"`
-	RequireMixedCase       bool `json:"requireMixedCase" kind:"required"`
-	MaxAttempts            int  `json:"maxAttempts" kind:"required"`
-	LockoutDurationMinutes int  `json:"lockoutDurationMinutes" kind:"required"`
+	Allowed                bool `json:"allowed" kind:"required" doc:"Whether a user name with its password is accepted."`
+	MinPasswordLength      int  `json:"minPasswordLength" kind:"required" doc:"How many characters a new password must have; less than 5 counts as 5."`
+	RequireSpecialChar     bool `json:"requireSpecialChar" kind:"required" doc:"Whether a new password must hold a character that is neither a letter nor a digit."`
+	RequireNumberChar      bool `json:"requireNumberChar" kind:"required" doc:"Whether a new password must hold a digit."`
+	RequireMixedCase       bool `json:"requireMixedCase" kind:"required" doc:"Whether a new password must hold lower and upper case letters."`
+	MaxAttempts            int  `json:"maxAttempts" kind:"required" doc:"How many wrong passwords in a row disable the identity; 0 if they never do."`
+	LockoutDurationMinutes int  `json:"lockoutDurationMinutes" kind:"required" doc:"For how many minutes wrong passwords disable the identity; 0 until an admin enables it."`
 }
 
 // Refuses says what a password lacks, or nothing.
@@ -75,14 +75,14 @@ func (u AuthUPDB) Refuses(password string) string {
 
 // AuthExtJWT is the rules for tokens of other issuers.
 type AuthExtJWT struct {
-	Allowed        bool     `json:"allowed" kind:"required"`
-	AllowedSigners []string `json:"allowedSigners" kind:"required,ref=ext-jwt-signer:restrict"`
+	Allowed        bool     `json:"allowed" kind:"required" doc:"Whether a token of an external JWT signer is accepted."`
+	AllowedSigners []string `json:"allowedSigners" kind:"required,ref=ext-jwt-signer:restrict" doc:"Ids of the external JWT signers whose tokens are accepted; all of them if empty."`
 }
 
 // AuthSecondary is the further factors that are needed.
 type AuthSecondary struct {
-	RequireTOTP         bool   `json:"requireTotp" kind:"required"`
-	RequireExtJWTSigner string `json:"requireExtJwtSigner" kind:"nullable,ref=ext-jwt-signer:restrict"`
+	RequireTOTP         bool   `json:"requireTotp" kind:"required" doc:"Whether a one-time code is asked for; an identity that has enrolled a second factor is asked in any case."`
+	RequireExtJWTSigner string `json:"requireExtJwtSigner" kind:"nullable,ref=ext-jwt-signer:restrict" doc:"Id of an external JWT signer of which every request must carry a token; null if none is asked for."`
 }
 
 // AuthPolicies is the kind.

@@ -23,18 +23,18 @@ const (
 type Authenticator struct {
 	kind.Meta
 
-	IdentityID   string    `json:"identityId" kind:"required=create,fixed,ref=identity:cascade,as=identity,alias=identity"`
-	Method       string    `json:"method" kind:"required=create,fixed,enum=updb|cert"`
-	Username     string    `json:"username" kind:"unique,omit,range=4..100,when=method:updb,alias=updbUsername"`
-	PasswordHash string    `json:"passwordHash" kind:"server,secret,when=method:updb"`
-	CertPEM      string    `json:"certPem" kind:"server,omit,when=method:cert"`
-	Fingerprint  string    `json:"fingerprint" kind:"server,unique,omit,when=method:cert,alias=certFingerprint"`
-	NotAfter     time.Time `json:"notAfter" kind:"server,hidden,nofilter"`
-	CAID         string    `json:"caId" kind:"server,hidden,nofilter,ref=ca:cascade"`
+	IdentityID   string    `json:"identityId" kind:"required=create,fixed,ref=identity:cascade,as=identity,alias=identity" doc:"Id of the identity that authenticates with it."`
+	Method       string    `json:"method" kind:"required=create,fixed,enum=updb|cert" doc:"What it is: updb is a user name with a password, cert a client certificate."`
+	Username     string    `json:"username" kind:"unique,omit,range=4..100,when=method:updb,alias=updbUsername" doc:"User name to log in with; no two authenticators have the same."`
+	PasswordHash string    `json:"passwordHash" kind:"server,secret,when=method:updb" doc:"Hash by which a password is recognised."`
+	CertPEM      string    `json:"certPem" kind:"server,omit,when=method:cert" doc:"The client certificate, as PEM."`
+	Fingerprint  string    `json:"fingerprint" kind:"server,unique,omit,when=method:cert,alias=certFingerprint" doc:"SHA-1 of the client certificate, in hexadecimal; no two authenticators have the same."`
+	NotAfter     time.Time `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the client certificate ends."`
+	CAID         string    `json:"caId" kind:"server,hidden,nofilter,ref=ca:cascade" doc:"Id of the CA that the client certificate leads to; empty if that is the controller's own."`
 
 	// A certificate that was issued in place of the present one, which stays
 	// until its holder shows to have received it.
-	PendingCertPEM string `json:"pendingCertPem" kind:"server,hidden,nofilter"`
+	PendingCertPEM string `json:"pendingCertPem" kind:"server,hidden,nofilter" doc:"Certificate that was issued in place of the present one, until its holder shows to have it."`
 }
 
 // Authenticators is the kind.

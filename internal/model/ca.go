@@ -13,27 +13,27 @@ import (
 type CA struct {
 	kind.Meta
 
-	Name                      string           `json:"name" kind:"required,unique,range=1..256"`
-	CertPEM                   string           `json:"certPem" kind:"required=create,fixed,nofilter"`
-	Fingerprint               string           `json:"fingerprint" kind:"server,index"`
-	IsVerified                bool             `json:"isVerified" kind:"server"`
-	VerificationToken         string           `json:"verificationToken" kind:"server,omit"`
-	IsAuthEnabled             bool             `json:"isAuthEnabled" kind:"required"`
-	IsAutoCAEnrollmentEnabled bool             `json:"isAutoCaEnrollmentEnabled" kind:"required"`
-	IsOTTCAEnrollmentEnabled  bool             `json:"isOttCaEnrollmentEnabled" kind:"required"`
-	IdentityRoles             []string         `json:"identityRoles" kind:"required,nofilter"`
-	IdentityNameFormat        string           `json:"identityNameFormat" kind:"required=replace,default=[caName]-[commonName],nofilter"`
-	ExternalIDClaim           *ExternalIDClaim `json:"externalIdClaim" kind:"omit,nofilter"`
+	Name                      string           `json:"name" kind:"required,unique,range=1..256" doc:"What people call the CA; no two CAs have the same name."`
+	CertPEM                   string           `json:"certPem" kind:"required=create,fixed,nofilter" doc:"Certificate of the CA as PEM; more may follow it, ten in all at most."`
+	Fingerprint               string           `json:"fingerprint" kind:"server,index" doc:"SHA-1 of the CA's certificate, in hexadecimal."`
+	IsVerified                bool             `json:"isVerified" kind:"server" doc:"Whether somebody has shown to hold the CA's key; until then its certificates count for nothing."`
+	VerificationToken         string           `json:"verificationToken" kind:"server,omit" doc:"Common name of the certificate that the CA must sign to be verified."`
+	IsAuthEnabled             bool             `json:"isAuthEnabled" kind:"required" doc:"Whether identities may authenticate with certificates of this CA."`
+	IsAutoCAEnrollmentEnabled bool             `json:"isAutoCaEnrollmentEnabled" kind:"required" doc:"Whether everybody with a certificate of this CA may enroll as a new identity."`
+	IsOTTCAEnrollmentEnabled  bool             `json:"isOttCaEnrollmentEnabled" kind:"required" doc:"Whether enrollments of the method ottca may use certificates of this CA."`
+	IdentityRoles             []string         `json:"identityRoles" kind:"required,nofilter" doc:"Role attributes of the identities that enroll by themselves with a certificate of this CA."`
+	IdentityNameFormat        string           `json:"identityNameFormat" kind:"required=replace,default=[caName]-[commonName],nofilter" doc:"Name of those identities, with [caName], [caId], [commonName], [requestedName] and [identityId] filled in; [caName]-[commonName] if empty."`
+	ExternalIDClaim           *ExternalIDClaim `json:"externalIdClaim" kind:"omit,nofilter" doc:"Where a certificate carries an external id, so that every certificate with it is as good; without this, a certificate stands for itself."`
 }
 
 // ExternalIDClaim says where in a certificate an identity's external id is.
 type ExternalIDClaim struct {
-	Location        string `json:"location" kind:"required,enum=COMMON_NAME|SAN_URI|SAN_EMAIL"`
-	Matcher         string `json:"matcher" kind:"required,enum=ALL|PREFIX|SUFFIX|SCHEME"`
-	MatcherCriteria string `json:"matcherCriteria" kind:"required,nullable"`
-	Parser          string `json:"parser" kind:"required,enum=NONE|SPLIT"`
-	ParserCriteria  string `json:"parserCriteria" kind:"required,nullable"`
-	Index           int    `json:"index" kind:"required,range=0..1000"`
+	Location        string `json:"location" kind:"required,enum=COMMON_NAME|SAN_URI|SAN_EMAIL" doc:"Where in the certificate the id is: its common name, its URIs or its email addresses."`
+	Matcher         string `json:"matcher" kind:"required,enum=ALL|PREFIX|SUFFIX|SCHEME" doc:"Which of the texts there count: all of them, those with a prefix or suffix, or URIs with a scheme."`
+	MatcherCriteria string `json:"matcherCriteria" kind:"required,nullable" doc:"The prefix, suffix or scheme, which is cut off; null for the matcher ALL, which needs none."`
+	Parser          string `json:"parser" kind:"required,enum=NONE|SPLIT" doc:"Whether a text is an id as it is (NONE) or holds several parts (SPLIT)."`
+	ParserCriteria  string `json:"parserCriteria" kind:"required,nullable" doc:"What separates the parts; null for the parser NONE, which needs none."`
+	Index           int    `json:"index" kind:"required,range=0..1000" doc:"Which of all that was found is the id, counted from 0."`
 }
 
 // CAs is the kind.

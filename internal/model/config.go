@@ -12,9 +12,9 @@ import (
 type Config struct {
 	kind.Meta
 
-	Name         string         `json:"name" kind:"required,unique,range=1..256"`
-	ConfigTypeID string         `json:"configTypeId" kind:"required=create,fixed,ref=config-type:restrict,as=configType,alias=type"`
-	Data         jsontext.Value `json:"data" kind:"required"`
+	Name         string         `json:"name" kind:"required,unique,range=1..256" doc:"What people call the config; no two configs have the same name."`
+	ConfigTypeID string         `json:"configTypeId" kind:"required=create,fixed,ref=config-type:restrict,as=configType,alias=type" doc:"Id of the config type, whose schema the data must match."`
+	Data         jsontext.Value `json:"data" kind:"required" doc:"The settings, for the programs that know the type."`
 }
 
 // Configs is the kind.

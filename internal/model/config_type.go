@@ -13,8 +13,8 @@ import (
 type ConfigType struct {
 	kind.Meta
 
-	Name   string         `json:"name" kind:"required,unique,range=1..256"`
-	Schema jsontext.Value `json:"schema"`
+	Name   string         `json:"name" kind:"required,unique,range=1..256" doc:"What people and clients call the type, such as intercept.v1; no two types have the same name, and none is called all."`
+	Schema jsontext.Value `json:"schema" doc:"JSON schema that the data of configs must match; they may hold anything if it is empty."`
 }
 
 // ConfigTypes is the kind.

@@ -11,18 +11,18 @@ import (
 type EdgeRouter struct {
 	kind.Meta
 
-	Name                  string         `json:"name" kind:"required,unique,range=1..256"`
-	Cost                  int            `json:"cost" kind:"range=0..65535"`
-	Disabled              bool           `json:"disabled"`
-	NoTraversal           bool           `json:"noTraversal"`
-	IsTunnelerEnabled     bool           `json:"isTunnelerEnabled"`
-	RoleAttributes        []string       `json:"roleAttributes" kind:"attributes"`
-	AppData               jsontext.Value `json:"appData" kind:"nofilter"`
-	IsVerified            bool           `json:"isVerified" kind:"server"`
-	Fingerprint           string         `json:"fingerprint" kind:"server,unique,omit"`
-	CertPEM               string         `json:"certPem" kind:"server,nullable,nofilter"`
-	UnverifiedFingerprint string         `json:"unverifiedFingerprint" kind:"server,nullable,nofilter"`
-	UnverifiedCertPEM     string         `json:"unverifiedCertPem" kind:"server,nullable,nofilter"`
+	Name                  string         `json:"name" kind:"required,unique,range=1..256" doc:"What people call the router; no two edge routers have the same name."`
+	Cost                  int            `json:"cost" kind:"range=0..65535" doc:"What it costs to send traffic through the router, compared with other ways; 0 if not given."`
+	Disabled              bool           `json:"disabled" doc:"Whether the router is shut out of the network; true ends its connection at once."`
+	NoTraversal           bool           `json:"noTraversal" doc:"Whether the router carries only traffic that enters or leaves the network at it."`
+	IsTunnelerEnabled     bool           `json:"isTunnelerEnabled" doc:"Whether the router may dial and host services itself; it then has an identity and an edge router policy with its own id."`
+	RoleAttributes        []string       `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
+	AppData               jsontext.Value `json:"appData" kind:"nofilter" doc:"An object for applications to read; the controller gives it no meaning."`
+	IsVerified            bool           `json:"isVerified" kind:"server" doc:"Whether the router has enrolled."`
+	Fingerprint           string         `json:"fingerprint" kind:"server,unique,omit" doc:"SHA-1 of the certificate that the router connects with, in hexadecimal; left out until it has enrolled."`
+	CertPEM               string         `json:"certPem" kind:"server,nullable,nofilter" doc:"Certificate that the router connects with, as PEM; null until it has enrolled."`
+	UnverifiedFingerprint string         `json:"unverifiedFingerprint" kind:"server,nullable,nofilter" doc:"SHA-1 of a certificate that is to replace the present one and was not used yet; null if there is none."`
+	UnverifiedCertPEM     string         `json:"unverifiedCertPem" kind:"server,nullable,nofilter" doc:"Certificate that is to replace the present one and was not used yet, as PEM; null if there is none."`
 }
 
 // EdgeRouters is the kind.
@@ -82,15 +82,15 @@ func (e *EdgeRouter) dropTunneler(w kind.Writer) error {
 type Router struct {
 	kind.Meta
 
-	Name                  string `json:"name" kind:"required,unique,range=1..256"`
-	Cost                  int    `json:"cost" kind:"range=0..65535"`
-	Disabled              bool   `json:"disabled"`
-	NoTraversal           bool   `json:"noTraversal"`
-	IsVerified            bool   `json:"isVerified" kind:"server"`
-	Fingerprint           string `json:"fingerprint" kind:"server,unique"`
-	UnverifiedFingerprint string `json:"unverifiedFingerprint" kind:"server,nullable,nofilter"`
-	UnverifiedCertPEM     string `json:"unverifiedCertPem" kind:"server,nullable,nofilter"`
-	IsEdge                bool   `json:"isEdge" kind:"server,hidden,nofilter"`
+	Name                  string `json:"name" kind:"required,unique,range=1..256" doc:"What people call the router; no two routers have the same name."`
+	Cost                  int    `json:"cost" kind:"range=0..65535" doc:"What it costs to send traffic through the router, compared with other ways; 0 if not given."`
+	Disabled              bool   `json:"disabled" doc:"Whether the router is shut out of the network; true ends its connection at once."`
+	NoTraversal           bool   `json:"noTraversal" doc:"Whether the router carries only traffic that enters or leaves the network at it."`
+	IsVerified            bool   `json:"isVerified" kind:"server" doc:"Whether the router has enrolled."`
+	Fingerprint           string `json:"fingerprint" kind:"server,unique" doc:"SHA-1 of the certificate that the router connects with, in hexadecimal; empty until it has enrolled."`
+	UnverifiedFingerprint string `json:"unverifiedFingerprint" kind:"server,nullable,nofilter" doc:"SHA-1 of a certificate that is to replace the present one and was not used yet; null if there is none."`
+	UnverifiedCertPEM     string `json:"unverifiedCertPem" kind:"server,nullable,nofilter" doc:"Certificate that is to replace the present one and was not used yet, as PEM; null if there is none."`
+	IsEdge                bool   `json:"isEdge" kind:"server,hidden,nofilter" doc:"Whether this stands for an edge router, which is the one to change."`
 }
 
 // Routers is the kind.

@@ -20,15 +20,15 @@ const (
 type Enrollment struct {
 	kind.Meta
 
-	Method          string    `json:"method" kind:"server,nofilter"`
-	Token           string    `json:"token" kind:"server,unique"`
-	JWT             string    `json:"jwt" kind:"server,omit,nofilter"`
-	ExpiresAt       time.Time `json:"expiresAt" kind:"server,nofilter"`
-	IdentityID      string    `json:"identityId" kind:"server,omit,ref=identity:cascade,as=identity,alias=identity"`
-	EdgeRouterID    string    `json:"edgeRouterId" kind:"server,omit,ref=edge-router:cascade,as=edgeRouter,alias=edgeRouter"`
-	TransitRouterID string    `json:"transitRouterId" kind:"server,omit,ref=router:cascade,as=transitRouter,alias=transitRouter"`
-	CAID            string    `json:"caId" kind:"server,nullable,ref=ca:cascade"`
-	Username        string    `json:"username" kind:"server,omit,nofilter"`
+	Method          string    `json:"method" kind:"server,nofilter" doc:"How to enroll: ott with a certificate that the controller issues, ottca with one of a registered CA, updb with a password; erott and trott are for edge and other routers."`
+	Token           string    `json:"token" kind:"server,unique" doc:"What makes its holder the identity or router; it works once."`
+	JWT             string    `json:"jwt" kind:"server,omit,nofilter" doc:"The same token with the address of the controller, signed by it, to hand over to whoever enrolls."`
+	ExpiresAt       time.Time `json:"expiresAt" kind:"server,nofilter" doc:"When the token ends."`
+	IdentityID      string    `json:"identityId" kind:"server,omit,ref=identity:cascade,as=identity,alias=identity" doc:"Id of the identity that is to enroll; left out for routers."`
+	EdgeRouterID    string    `json:"edgeRouterId" kind:"server,omit,ref=edge-router:cascade,as=edgeRouter,alias=edgeRouter" doc:"Id of the edge router that is to enroll; left out for everything else."`
+	TransitRouterID string    `json:"transitRouterId" kind:"server,omit,ref=router:cascade,as=transitRouter,alias=transitRouter" doc:"Id of the router that is to enroll and is no edge router; left out for everything else."`
+	CAID            string    `json:"caId" kind:"server,nullable,ref=ca:cascade" doc:"Id of the CA of which the method ottca wants a certificate; null for other methods."`
+	Username        string    `json:"username" kind:"server,omit,nofilter" doc:"User name that the method updb gives the identity; left out for other methods."`
 }
 
 // Enrollments is the kind.

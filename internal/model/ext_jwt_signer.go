@@ -12,20 +12,20 @@ import (
 type ExtJWTSigner struct {
 	kind.Meta
 
-	Name            string    `json:"name" kind:"required,unique,range=1..256"`
-	Enabled         bool      `json:"enabled" kind:"required"`
-	Issuer          string    `json:"issuer" kind:"required,unique"`
-	Audience        string    `json:"audience" kind:"required,nullable"`
-	CertPEM         string    `json:"certPem" kind:"nullable"`
-	KID             string    `json:"kid" kind:"unique"`
-	JWKSEndpoint    string    `json:"jwksEndpoint" kind:"nullable,format=uri,nofilter"`
-	ClaimsProperty  string    `json:"claimsProperty" kind:"default=sub"`
-	UseExternalID   bool      `json:"useExternalId"`
-	ExternalAuthURL string    `json:"externalAuthUrl" kind:"format=url,nofilter"`
-	CommonName      string    `json:"commonName" kind:"server"`
-	Fingerprint     string    `json:"fingerprint" kind:"server,unique"`
-	NotBefore       time.Time `json:"notBefore" kind:"server"`
-	NotAfter        time.Time `json:"notAfter" kind:"server"`
+	Name            string    `json:"name" kind:"required,unique,range=1..256" doc:"What people call the signer; no two signers have the same name."`
+	Enabled         bool      `json:"enabled" kind:"required" doc:"Whether its tokens are accepted."`
+	Issuer          string    `json:"issuer" kind:"required,unique" doc:"The iss claim of its tokens, by which they are recognised; no two signers have the same."`
+	Audience        string    `json:"audience" kind:"required,nullable" doc:"What the aud claim of its tokens must hold; null if that does not matter."`
+	CertPEM         string    `json:"certPem" kind:"nullable" doc:"Certificate of the key that signs the tokens, as PEM; either this or jwksEndpoint is given."`
+	KID             string    `json:"kid" kind:"unique" doc:"The kid header of tokens signed by the key of certPem; the fingerprint of certPem if empty."`
+	JWKSEndpoint    string    `json:"jwksEndpoint" kind:"nullable,format=uri,nofilter" doc:"Where the controller fetches the keys that sign the tokens, as a JSON Web Key Set; either this or certPem is given."`
+	ClaimsProperty  string    `json:"claimsProperty" kind:"default=sub" doc:"Name of the claim that says whose token it is; sub if empty."`
+	UseExternalID   bool      `json:"useExternalId" doc:"Whether that claim holds an identity's externalId; it holds the id otherwise."`
+	ExternalAuthURL string    `json:"externalAuthUrl" kind:"format=url,nofilter" doc:"Where people log in to get a token; clients are not told of the signer if it is empty."`
+	CommonName      string    `json:"commonName" kind:"server" doc:"Common name of certPem; empty without one."`
+	Fingerprint     string    `json:"fingerprint" kind:"server,unique" doc:"SHA-1 of certPem, in hexadecimal; empty without one."`
+	NotBefore       time.Time `json:"notBefore" kind:"server" doc:"When certPem begins; the year 1 without one."`
+	NotAfter        time.Time `json:"notAfter" kind:"server" doc:"When certPem ends; the year 1 without one."`
 }
 
 // ExtJWTSigners is the kind.

@@ -13,22 +13,22 @@ import (
 type Identity struct {
 	kind.Meta
 
-	Name                      string            `json:"name" kind:"required,unique,range=1..256"`
-	Type                      string            `json:"type" kind:"required,enum=User|Device|Service|Router,ref=identity-type:restrict,as=type,out=typeId"`
-	IsAdmin                   bool              `json:"isAdmin" kind:"required"`
-	IsDefaultAdmin            bool              `json:"isDefaultAdmin" kind:"server"`
-	AuthPolicyID              string            `json:"authPolicyId" kind:"ref=auth-policy:restrict,as=authPolicy,default=default"`
-	ExternalID                string            `json:"externalId" kind:"unique,nullable"`
-	RoleAttributes            []string          `json:"roleAttributes" kind:"attributes"`
-	AppData                   jsontext.Value    `json:"appData" kind:"nofilter"`
-	DefaultHostingCost        int               `json:"defaultHostingCost" kind:"range=0..65535"`
-	DefaultHostingPrecedence  string            `json:"defaultHostingPrecedence" kind:"enum=default|required|failed,default=default"`
-	ServiceHostingCosts       map[string]int    `json:"serviceHostingCosts" kind:"range=0..65535,ref=service:clear"`
-	ServiceHostingPrecedences map[string]string `json:"serviceHostingPrecedences" kind:"enum=default|required|failed,ref=service:clear"`
-	EnvInfo                   EnvInfo           `json:"envInfo" kind:"server,nofilter"`
-	SDKInfo                   SDKInfo           `json:"sdkInfo" kind:"server,nofilter"`
-	DisabledAt                *time.Time        `json:"disabledAt" kind:"server,omit"`
-	DisabledUntil             *time.Time        `json:"disabledUntil" kind:"server,omit"`
+	Name                      string            `json:"name" kind:"required,unique,range=1..256" doc:"What people call the identity; no two identities have the same name."`
+	Type                      string            `json:"type" kind:"required,enum=User|Device|Service|Router,ref=identity-type:restrict,as=type,out=typeId" doc:"What the identity stands for; a Router stays one and cannot have authenticators."`
+	IsAdmin                   bool              `json:"isAdmin" kind:"required" doc:"Whether the identity may manage the network; an admin also sees every service and edge router."`
+	IsDefaultAdmin            bool              `json:"isDefaultAdmin" kind:"server" doc:"Whether this is the admin that the network began with, who remains one and cannot be deleted."`
+	AuthPolicyID              string            `json:"authPolicyId" kind:"ref=auth-policy:restrict,as=authPolicy,default=default" doc:"Id of the authentication policy that says how the identity may authenticate; default if empty."`
+	ExternalID                string            `json:"externalId" kind:"unique,nullable" doc:"What tokens and certificates of others call the identity; null if they do not know it, and otherwise no two have the same."`
+	RoleAttributes            []string          `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
+	AppData                   jsontext.Value    `json:"appData" kind:"nofilter" doc:"An object for applications to read; the controller gives it no meaning."`
+	DefaultHostingCost        int               `json:"defaultHostingCost" kind:"range=0..65535" doc:"Cost of using the identity as the host of a service for which serviceHostingCosts has none; 0 if not given."`
+	DefaultHostingPrecedence  string            `json:"defaultHostingPrecedence" kind:"enum=default|required|failed,default=default" doc:"Precedence of the identity as the host of a service for which serviceHostingPrecedences has none."`
+	ServiceHostingCosts       map[string]int    `json:"serviceHostingCosts" kind:"range=0..65535,ref=service:clear" doc:"Cost of using the identity as the host of a service, by the id of the service."`
+	ServiceHostingPrecedences map[string]string `json:"serviceHostingPrecedences" kind:"enum=default|required|failed,ref=service:clear" doc:"Precedence of the identity as the host of a service, by the id of the service."`
+	EnvInfo                   EnvInfo           `json:"envInfo" kind:"server,nofilter" doc:"What its client last said of the machine it runs on; empty if it said nothing."`
+	SDKInfo                   SDKInfo           `json:"sdkInfo" kind:"server,nofilter" doc:"What its client last said of itself; empty if it said nothing."`
+	DisabledAt                *time.Time        `json:"disabledAt" kind:"server,omit" doc:"When the identity was last disabled; left out once it is enabled."`
+	DisabledUntil             *time.Time        `json:"disabledUntil" kind:"server,omit" doc:"When a disabled identity may authenticate again; left out if an admin has to enable it."`
 }
 
 // The types of identities that rules speak of.
@@ -36,22 +36,22 @@ const TypeRouter = "Router"
 
 // EnvInfo is what a client says of the machine it runs on.
 type EnvInfo struct {
-	Arch      string `json:"arch" kind:"omit"`
-	Domain    string `json:"domain" kind:"omit"`
-	Hostname  string `json:"hostname" kind:"omit"`
-	OS        string `json:"os" kind:"omit"`
-	OSRelease string `json:"osRelease" kind:"omit"`
-	OSVersion string `json:"osVersion" kind:"omit"`
+	Arch      string `json:"arch" kind:"omit" doc:"Architecture of the processor, such as amd64."`
+	Domain    string `json:"domain" kind:"omit" doc:"Domain that the machine belongs to."`
+	Hostname  string `json:"hostname" kind:"omit" doc:"Name of the machine."`
+	OS        string `json:"os" kind:"omit" doc:"Operating system, such as linux."`
+	OSRelease string `json:"osRelease" kind:"omit" doc:"Release of the operating system."`
+	OSVersion string `json:"osVersion" kind:"omit" doc:"Version of the operating system."`
 }
 
 // SDKInfo is what a client says of itself.
 type SDKInfo struct {
-	AppID      string `json:"appId" kind:"omit"`
-	AppVersion string `json:"appVersion" kind:"omit"`
-	Branch     string `json:"branch" kind:"omit"`
-	Revision   string `json:"revision" kind:"omit"`
-	Type       string `json:"type" kind:"omit"`
-	Version    string `json:"version" kind:"omit"`
+	AppID      string `json:"appId" kind:"omit" doc:"Name of the application."`
+	AppVersion string `json:"appVersion" kind:"omit" doc:"Version of the application."`
+	Branch     string `json:"branch" kind:"omit" doc:"Branch from which the client library was built."`
+	Revision   string `json:"revision" kind:"omit" doc:"Commit from which the client library was built."`
+	Type       string `json:"type" kind:"omit" doc:"Name of the client library."`
+	Version    string `json:"version" kind:"omit" doc:"Version of the client library."`
 }
 
 // Identities is the kind.
@@ -104,7 +104,7 @@ func (i *Identity) Disabled(now time.Time) bool {
 type IdentityType struct {
 	kind.Meta
 
-	Name string `json:"name" kind:"server,unique"`
+	Name string `json:"name" kind:"server,unique" doc:"What an identity has as its type."`
 }
 
 // IdentityTypes is the kind.

@@ -20,12 +20,12 @@ const (
 type ServicePolicy struct {
 	kind.Meta
 
-	Name              string   `json:"name" kind:"required,unique,range=1..256"`
-	Semantic          string   `json:"semantic" kind:"required,enum=AllOf|AnyOf"`
-	Type              string   `json:"type" kind:"required,enum=Dial|Bind"`
-	IdentityRoles     []string `json:"identityRoles" kind:"roles=identity"`
-	ServiceRoles      []string `json:"serviceRoles" kind:"roles=service"`
-	PostureCheckRoles []string `json:"postureCheckRoles" kind:"roles=posture-check"`
+	Name              string   `json:"name" kind:"required,unique,range=1..256" doc:"What people call the policy; no two service policies have the same name."`
+	Semantic          string   `json:"semantic" kind:"required,enum=AllOf|AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
+	Type              string   `json:"type" kind:"required,enum=Dial|Bind" doc:"Whether the identities may dial the services (Dial) or host them (Bind)."`
+	IdentityRoles     []string `json:"identityRoles" kind:"roles=identity" doc:"Which identities the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	ServiceRoles      []string `json:"serviceRoles" kind:"roles=service" doc:"Which services the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	PostureCheckRoles []string `json:"postureCheckRoles" kind:"roles=posture-check" doc:"Which posture checks a device must pass: #attribute, @id, or #all alone for all of them; none if empty."`
 }
 
 // ServicePolicies is the kind.
@@ -40,10 +40,10 @@ var ServicePolicies = kind.Define(kind.Spec[ServicePolicy]{
 type EdgeRouterPolicy struct {
 	kind.Meta
 
-	Name            string   `json:"name" kind:"required,unique,range=1..256"`
-	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf"`
-	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router"`
-	IdentityRoles   []string `json:"identityRoles" kind:"roles=identity"`
+	Name            string   `json:"name" kind:"required,unique,range=1..256" doc:"What people call the policy; no two edge router policies have the same name."`
+	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
+	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	IdentityRoles   []string `json:"identityRoles" kind:"roles=identity" doc:"Which identities the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 }
 
 // EdgeRouterPolicies is the kind.
@@ -58,10 +58,10 @@ var EdgeRouterPolicies = kind.Define(kind.Spec[EdgeRouterPolicy]{
 type ServiceEdgeRouterPolicy struct {
 	kind.Meta
 
-	Name            string   `json:"name" kind:"required,unique,range=1..256"`
-	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf"`
-	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router"`
-	ServiceRoles    []string `json:"serviceRoles" kind:"roles=service"`
+	Name            string   `json:"name" kind:"required,unique,range=1..256" doc:"What people call the policy; no two service edge router policies have the same name."`
+	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
+	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	ServiceRoles    []string `json:"serviceRoles" kind:"roles=service" doc:"Which services the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 }
 
 // ServiceEdgeRouterPolicies is the kind.

@@ -12,42 +12,42 @@ import (
 type PostureCheck struct {
 	kind.Meta
 
-	Name           string   `json:"name" kind:"required,unique,range=1..256"`
-	TypeID         string   `json:"typeId" kind:"required=create|patch,keep,enum=OS|PROCESS|DOMAIN|MAC|MFA|PROCESS_MULTI"`
-	RoleAttributes []string `json:"roleAttributes" kind:"attributes"`
+	Name           string   `json:"name" kind:"required,unique,range=1..256" doc:"What people call the check; no two checks have the same name."`
+	TypeID         string   `json:"typeId" kind:"required=create|patch,keep,enum=OS|PROCESS|DOMAIN|MAC|MFA|PROCESS_MULTI" doc:"What the check looks at, which decides the other fields that it has; it cannot be changed."`
+	RoleAttributes []string `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 
-	Domains               []string          `json:"domains" kind:"required,range=1..,when=typeId:DOMAIN,nofilter"`
-	MACAddresses          []string          `json:"macAddresses" kind:"required,range=1..,when=typeId:MAC,nofilter"`
-	OperatingSystems      []OperatingSystem `json:"operatingSystems" kind:"required,range=1..,when=typeId:OS"`
-	Process               *Process          `json:"process" kind:"required,when=typeId:PROCESS,nofilter"`
-	Semantic              string            `json:"semantic" kind:"required,enum=AllOf|AnyOf,when=typeId:PROCESS_MULTI,nofilter"`
-	Processes             []ProcessMulti    `json:"processes" kind:"required,range=1..,when=typeId:PROCESS_MULTI"`
-	TimeoutSeconds        int               `json:"timeoutSeconds" kind:"when=typeId:MFA,nofilter"`
-	PromptOnWake          bool              `json:"promptOnWake" kind:"when=typeId:MFA"`
-	PromptOnUnlock        bool              `json:"promptOnUnlock" kind:"when=typeId:MFA"`
-	IgnoreLegacyEndpoints bool              `json:"ignoreLegacyEndpoints" kind:"when=typeId:MFA,nofilter"`
+	Domains               []string          `json:"domains" kind:"required,range=1..,when=typeId:DOMAIN,nofilter" doc:"Windows domains of which the device must belong to one; capitals do not matter."`
+	MACAddresses          []string          `json:"macAddresses" kind:"required,range=1..,when=typeId:MAC,nofilter" doc:"Hardware addresses of which the device must have one, in hexadecimal with any separators."`
+	OperatingSystems      []OperatingSystem `json:"operatingSystems" kind:"required,range=1..,when=typeId:OS" doc:"Operating systems of which the device must run one; the last entry for a type decides."`
+	Process               *Process          `json:"process" kind:"required,when=typeId:PROCESS,nofilter" doc:"The program that must run on the device."`
+	Semantic              string            `json:"semantic" kind:"required,enum=AllOf|AnyOf,when=typeId:PROCESS_MULTI,nofilter" doc:"Whether all of the processes must run (AllOf) or any of them (AnyOf)."`
+	Processes             []ProcessMulti    `json:"processes" kind:"required,range=1..,when=typeId:PROCESS_MULTI" doc:"The programs that must run on the device."`
+	TimeoutSeconds        int               `json:"timeoutSeconds" kind:"when=typeId:MFA,nofilter" doc:"For how many seconds one code is enough; -1, as anything below 1, for as long as the session lasts."`
+	PromptOnWake          bool              `json:"promptOnWake" kind:"when=typeId:MFA" doc:"Whether a new code is needed within five minutes after the device wakes up."`
+	PromptOnUnlock        bool              `json:"promptOnUnlock" kind:"when=typeId:MFA" doc:"Whether a new code is needed within five minutes after the device is unlocked."`
+	IgnoreLegacyEndpoints bool              `json:"ignoreLegacyEndpoints" kind:"when=typeId:MFA,nofilter" doc:"Whether clients that do not know how to ask for a code in time are told that there is no timeout, though it holds for them too."`
 }
 
 // OperatingSystem is one that a check accepts, in some versions or all.
 type OperatingSystem struct {
-	Type     string   `json:"type" kind:"required,enum=Windows|WindowsServer|Android|iOS|Linux|macOS"`
-	Versions []string `json:"versions" kind:"required"`
+	Type     string   `json:"type" kind:"required,enum=Windows|WindowsServer|Android|iOS|Linux|macOS" doc:"Which operating system."`
+	Versions []string `json:"versions" kind:"required" doc:"Version ranges such as >=10.0.0, of which it must be in one; every version if empty."`
 }
 
 // Process is a program that must run.
 type Process struct {
-	OSType            string   `json:"osType" kind:"required,enum=Windows|WindowsServer|Android|iOS|Linux|macOS"`
-	Path              string   `json:"path" kind:"required"`
-	Hashes            []string `json:"hashes"`
-	SignerFingerprint string   `json:"signerFingerprint" kind:"omit"`
+	OSType            string   `json:"osType" kind:"required,enum=Windows|WindowsServer|Android|iOS|Linux|macOS" doc:"Operating system of the device that the program runs on."`
+	Path              string   `json:"path" kind:"required" doc:"Where the program is on the device."`
+	Hashes            []string `json:"hashes" doc:"Hashes in hexadecimal, of which the program must have one; any program if empty."`
+	SignerFingerprint string   `json:"signerFingerprint" kind:"omit" doc:"Fingerprint of the certificate that must have signed the program; that does not matter if it is empty."`
 }
 
 // ProcessMulti is one of several programs.
 type ProcessMulti struct {
-	OSType             string   `json:"osType" kind:"required,enum=Windows|WindowsServer|Android|iOS|Linux|macOS"`
-	Path               string   `json:"path" kind:"required"`
-	Hashes             []string `json:"hashes"`
-	SignerFingerprints []string `json:"signerFingerprints"`
+	OSType             string   `json:"osType" kind:"required,enum=Windows|WindowsServer|Android|iOS|Linux|macOS" doc:"Operating system of the device that the program runs on."`
+	Path               string   `json:"path" kind:"required" doc:"Where the program is on the device."`
+	Hashes             []string `json:"hashes" doc:"Hashes in hexadecimal, of which the program must have one; any program if empty."`
+	SignerFingerprints []string `json:"signerFingerprints" doc:"Fingerprints of certificates, of which one must have signed the program; that does not matter if empty."`
 }
 
 // PostureChecks is the kind.
@@ -86,9 +86,9 @@ func (p *PostureCheck) Check(_ kind.Reader, old *PostureCheck) error {
 type PostureCheckType struct {
 	kind.Meta
 
-	Name             string            `json:"name" kind:"server,unique"`
-	OperatingSystems []OperatingSystem `json:"operatingSystems" kind:"server"`
-	Version          string            `json:"version" kind:"server,nofilter"`
+	Name             string            `json:"name" kind:"server,unique" doc:"What a posture check has as its typeId."`
+	OperatingSystems []OperatingSystem `json:"operatingSystems" kind:"server" doc:"Operating systems on which clients know how to report."`
+	Version          string            `json:"version" kind:"server,nofilter" doc:"Version of the type."`
 }
 
 // PostureCheckTypes is the kind.

@@ -11,11 +11,11 @@ import (
 type Service struct {
 	kind.Meta
 
-	Name               string   `json:"name" kind:"required,unique,range=1..256"`
-	EncryptionRequired bool     `json:"encryptionRequired" kind:"required=create,fixed"`
-	TerminatorStrategy string   `json:"terminatorStrategy" kind:"default=smartrouting"`
-	RoleAttributes     []string `json:"roleAttributes" kind:"attributes"`
-	Configs            []string `json:"configs" kind:"ref=config:clear"`
+	Name               string   `json:"name" kind:"required,unique,range=1..256" doc:"What people and clients call the service; no two services have the same name."`
+	EncryptionRequired bool     `json:"encryptionRequired" kind:"required=create,fixed" doc:"Whether traffic must be encrypted all the way from client to host."`
+	TerminatorStrategy string   `json:"terminatorStrategy" kind:"default=smartrouting" doc:"How one of several terminators is picked: smartrouting, weighted, random or sticky; smartrouting if empty."`
+	RoleAttributes     []string `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
+	Configs            []string `json:"configs" kind:"ref=config:clear" doc:"Ids of the configs that clients of the service get, one of a type at most."`
 }
 
 // Services is the kind.
@@ -58,10 +58,10 @@ func oneConfigPerType(r kind.Reader, ids []string) error {
 type ServiceConfig struct {
 	kind.Meta
 
-	IdentityID   string `json:"identityId" kind:"server,ref=identity:cascade"`
-	ServiceID    string `json:"serviceId" kind:"server,ref=service:cascade,as=service"`
-	ConfigID     string `json:"configId" kind:"server,ref=config:cascade,as=config"`
-	ConfigTypeID string `json:"configTypeId" kind:"server"`
+	IdentityID   string `json:"identityId" kind:"server,ref=identity:cascade" doc:"Id of the identity that gets another config."`
+	ServiceID    string `json:"serviceId" kind:"server,ref=service:cascade,as=service" doc:"Id of the service for which it does."`
+	ConfigID     string `json:"configId" kind:"server,ref=config:cascade,as=config" doc:"Id of the config that it gets."`
+	ConfigTypeID string `json:"configTypeId" kind:"server" doc:"Id of the type of that config, and of the one that it replaces."`
 }
 
 // ServiceConfigs is the kind.

@@ -10,18 +10,18 @@ import (
 type APISession struct {
 	kind.Meta
 
-	IdentityID      string    `json:"identityId" kind:"server,ref=identity:cascade,as=identity,alias=identity"`
-	AuthenticatorID string    `json:"authenticatorId" kind:"server,index,alias=authenticator"`
-	CAID            string    `json:"caId" kind:"server,hidden,nofilter"`
-	TokenHash       string    `json:"tokenHash" kind:"server,secret,unique"`
-	ConfigTypes     []string  `json:"configTypes" kind:"server"`
-	IPAddress       string    `json:"ipAddress" kind:"server"`
-	IsMFARequired   bool      `json:"isMfaRequired" kind:"server"`
-	IsMFAComplete   bool      `json:"isMfaComplete" kind:"server"`
-	LastActivityAt  time.Time `json:"lastActivityAt" kind:"server"`
+	IdentityID      string    `json:"identityId" kind:"server,ref=identity:cascade,as=identity,alias=identity" doc:"Id of the identity that authenticated."`
+	AuthenticatorID string    `json:"authenticatorId" kind:"server,index,alias=authenticator" doc:"Id of the authenticator that was shown; for a token, extJwtId: and the id of its signer."`
+	CAID            string    `json:"caId" kind:"server,hidden,nofilter" doc:"Id of the CA that the certificate shown leads to; empty for the controller's own."`
+	TokenHash       string    `json:"tokenHash" kind:"server,secret,unique" doc:"Hash by which the session's token is recognised."`
+	ConfigTypes     []string  `json:"configTypes" kind:"server" doc:"Ids of the config types that the client asked for, or all; services show configs of these."`
+	IPAddress       string    `json:"ipAddress" kind:"server" doc:"Address that the client authenticated from."`
+	IsMFARequired   bool      `json:"isMfaRequired" kind:"server" doc:"Whether the identity had a second factor to show."`
+	IsMFAComplete   bool      `json:"isMfaComplete" kind:"server" doc:"Whether a one-time or recovery code has been shown."`
+	LastActivityAt  time.Time `json:"lastActivityAt" kind:"server" doc:"When the session was last known to be used, as it is stored, which is some time after the fact."`
 	// What posture checks look at.
-	MFAPassedAt *time.Time `json:"mfaPassedAt" kind:"server,hidden,nofilter"`
-	SDKInfo     SDKInfo    `json:"sdkInfo" kind:"server,hidden,nofilter"`
+	MFAPassedAt *time.Time `json:"mfaPassedAt" kind:"server,hidden,nofilter" doc:"When a one-time or recovery code was last shown."`
+	SDKInfo     SDKInfo    `json:"sdkInfo" kind:"server,hidden,nofilter" doc:"What the client said of itself."`
 }
 
 // SessionCertificate is a certificate that an API session asked for. It ends
@@ -29,12 +29,12 @@ type APISession struct {
 type SessionCertificate struct {
 	kind.Meta
 
-	APISessionID string    `json:"apiSessionId" kind:"server,hidden,ref=api-session:cascade,alias=apiSession"`
-	Subject      string    `json:"subject" kind:"server"`
-	Fingerprint  string    `json:"fingerprint" kind:"server,unique"`
-	Certificate  string    `json:"certificate" kind:"server,nofilter"`
-	ValidFrom    time.Time `json:"validFrom" kind:"server"`
-	ValidTo      time.Time `json:"validTo" kind:"server"`
+	APISessionID string    `json:"apiSessionId" kind:"server,hidden,ref=api-session:cascade,alias=apiSession" doc:"Id of the API session with which the certificate ends."`
+	Subject      string    `json:"subject" kind:"server" doc:"Whom the certificate names."`
+	Fingerprint  string    `json:"fingerprint" kind:"server,unique" doc:"SHA-1 of the certificate, in hexadecimal."`
+	Certificate  string    `json:"certificate" kind:"server,nofilter" doc:"The certificate itself, as PEM."`
+	ValidFrom    time.Time `json:"validFrom" kind:"server" doc:"When the certificate begins."`
+	ValidTo      time.Time `json:"validTo" kind:"server" doc:"When the certificate ends, if its API session has not ended before."`
 }
 
 // SessionCertificates is the kind.
@@ -58,12 +58,12 @@ var APISessions = kind.Define(kind.Spec[APISession]{
 type Session struct {
 	kind.Meta
 
-	APISessionID string `json:"apiSessionId" kind:"server,ref=api-session:cascade,as=apiSession,alias=apiSession"`
-	IdentityID   string `json:"identityId" kind:"server,ref=identity:cascade,alias=identity"`
-	ServiceID    string `json:"serviceId" kind:"server,ref=service:cascade,as=service,alias=service"`
-	Type         string `json:"type" kind:"server"`
+	APISessionID string `json:"apiSessionId" kind:"server,ref=api-session:cascade,as=apiSession,alias=apiSession" doc:"Id of the API session that got it."`
+	IdentityID   string `json:"identityId" kind:"server,ref=identity:cascade,alias=identity" doc:"Id of the identity that may use it."`
+	ServiceID    string `json:"serviceId" kind:"server,ref=service:cascade,as=service,alias=service" doc:"Id of the service that it is for."`
+	Type         string `json:"type" kind:"server" doc:"What it allows: Dial is to use the service, Bind to host it."`
 	// Key is what there is one session for: API session, type and service.
-	Key string `json:"key" kind:"server,hidden,nofilter,unique"`
+	Key string `json:"key" kind:"server,hidden,nofilter,unique" doc:"What there is one session for: API session, type and service."`
 }
 
 // Sessions is the kind.

@@ -10,15 +10,15 @@ import (
 type Terminator struct {
 	kind.Meta
 
-	ServiceID      string `json:"service" kind:"required,fixed,ref=service:cascade,as=service,out=serviceId"`
-	RouterID       string `json:"router" kind:"required,ref=router:cascade,as=router,out=routerId"`
-	Binding        string `json:"binding" kind:"required"`
-	Address        string `json:"address" kind:"required"`
-	Identity       string `json:"identity" kind:"fixed,alias=instanceId"`
-	IdentitySecret []byte `json:"identitySecret" kind:"fixed,secret"`
-	HostID         string `json:"hostId" kind:"server,hidden"`
-	Cost           int    `json:"cost" kind:"range=0..65535"`
-	Precedence     string `json:"precedence" kind:"enum=default|required|failed,default=default"`
+	ServiceID      string `json:"service" kind:"required,fixed,ref=service:cascade,as=service,out=serviceId" doc:"Id of the service whose traffic leaves the network here."`
+	RouterID       string `json:"router" kind:"required,ref=router:cascade,as=router,out=routerId" doc:"Id of the router at which it leaves."`
+	Binding        string `json:"binding" kind:"required" doc:"How the router reaches the address, such as transport, udp or edge; what the address implies if empty."`
+	Address        string `json:"address" kind:"required" doc:"Where the router sends the traffic, such as tcp:10.0.0.7:5432."`
+	Identity       string `json:"identity" kind:"fixed,alias=instanceId" doc:"Name of one host among several, for clients that want to reach just this one; empty if they do not care."`
+	IdentitySecret []byte `json:"identitySecret" kind:"fixed,secret" doc:"What all terminators of that one host have in common, so that nobody else can take its name; it is never shown."`
+	HostID         string `json:"hostId" kind:"server,hidden" doc:"Id of the identity that hosts the service here."`
+	Cost           int    `json:"cost" kind:"range=0..65535" doc:"What it costs to use the terminator, compared with others of the service; 0 if not given."`
+	Precedence     string `json:"precedence" kind:"enum=default|required|failed,default=default" doc:"When the terminator is used: required ones come first, then those with default, and failed ones last."`
 }
 
 // Terminators is the kind.
