@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
 	"netkeep/test/servertest"
 )
@@ -76,13 +77,14 @@ func TestIntegrity(t *testing.T) {
 	service := add("services", M{"name": "service", "encryptionRequired": true})
 	policy := add("service-policies", M{"name": "policy", "type": "Dial", "semantic": "AnyOf", "identityRoles": []any{"@" + first}, "serviceRoles": []any{"@" + service}})
 
+	vandal := store.Head{Writes: []store.Write{{Author: state.Program("vandal"), Ops: 1}}}
 	damage := func(key string, change func(value string) string) {
 		t.Helper()
 		rec, _, err := s.Store().Get(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = s.Store().Put(t.Context(), []store.Op{{Key: key, Value: []byte(change(string(rec.Value))), Prev: rec.Rev}}); err != nil {
+		if _, err = s.Store().Put(t.Context(), vandal, []store.Op{{Key: key, Value: []byte(change(string(rec.Value))), Prev: rec.Rev}}); err != nil {
 			t.Fatal(err)
 		}
 	}

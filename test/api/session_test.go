@@ -218,7 +218,7 @@ func TestDisabledIdentityLosesItsSession(t *testing.T) {
 	c := shared.Login(t, user.Username, user.Password)
 	disable := func(at, until *time.Time) {
 		t.Helper()
-		err := shared.State().Update(t.Context(), "test", func(tx *state.Tx) error {
+		err := shared.State().Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 			return model.Identities.Edit(tx, user.ID, func(i *model.Identity) error {
 				i.DisabledAt, i.DisabledUntil = at, until
 				return nil

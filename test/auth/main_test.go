@@ -117,7 +117,7 @@ func queries(t testing.TB, c *servertest.Client) []any {
 // edit changes a record behind the API's back.
 func edit[T any](t testing.TB, k *kind.Kind[T], id string, change func(*T)) {
 	t.Helper()
-	err := shared.State().Update(t.Context(), "test", func(tx *state.Tx) error {
+	err := shared.State().Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 		return k.Edit(tx, id, func(rec *T) error {
 			change(rec)
 			return nil

@@ -131,7 +131,7 @@ func someRouter(host string) edge.Router {
 // verifyRouter stands for an enrollment: the router has a certificate.
 func verifyRouter(t *testing.T, id string) {
 	t.Helper()
-	err := shared.State().Update(t.Context(), "test", func(tx *state.Tx) error {
+	err := shared.State().Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 		return model.EdgeRouters.Edit(tx, id, func(r *model.EdgeRouter) error {
 			r.IsVerified, r.Fingerprint = true, servertest.Unique("print")
 			return nil

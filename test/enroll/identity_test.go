@@ -122,7 +122,7 @@ func TestZiti2559(t *testing.T) {
 	_, tokens["ottca"] = invite(t, c, M{"ottca": ca})
 	_, tokens["updb"] = invite(t, c, M{"updb": servertest.Unique("user")})
 	for method, token := range tokens {
-		err := shared.State().Update(t.Context(), "test", func(tx *state.Tx) error {
+		err := shared.State().Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 			e, _ := model.Enrollments.Find(tx, "token", token)
 			return model.Enrollments.Edit(tx, e.ID, func(e *model.Enrollment) error {
 				e.ExpiresAt = time.Now().Add(-time.Second)

@@ -46,6 +46,8 @@ type Server struct {
 	log   *journal
 	// ledger is all that was said to and by the controller.
 	ledger ledger
+	// authors is who wrote what.
+	authors *authors
 
 	login sync.Once
 	token string // the admin's
@@ -89,6 +91,7 @@ func Open(dir string, change ...func(*config.Config)) (*Server, error) {
 	if s.Server, err = server.Start(ctx, cfg, s.Routers, log); err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
+	s.authors = watchAuthors(s.Store())
 	s.URL = "https://" + s.Address()
 	if err := s.connect(); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -128,12 +131,14 @@ func newHTTP(config *tls.Config) *http.Client {
 func (s *Server) TLS() *tls.Config { return &tls.Config{RootCAs: s.roots} }
 
 // Close stops the controller. What it logged as an error is returned as one,
-// as are secrets that it logged or told to others.
+// as are secrets that it logged or told to others, and writes without an
+// author.
 func (s *Server) Close() error {
 	s.http.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
-	err := s.Stop(ctx)
+	err := errors.Join(s.authors.faults()...)
+	err = errors.Join(err, s.Stop(ctx))
 	for _, line := range s.log.errors() {
 		err = errors.Join(err, fmt.Errorf("the controller logged: %s", line))
 	}

@@ -21,7 +21,7 @@ func (s *Server) AddUser(t testing.TB, admin bool) User {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.State().Update(t.Context(), "test", func(tx *state.Tx) error {
+	err = s.State().Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 		identity := &model.Identity{
 			Name: u.Username, Type: "User", IsAdmin: admin,
 			AuthPolicyID: model.DefaultAuthPolicy, DefaultHostingPrecedence: "default",

@@ -51,7 +51,7 @@ func (s *Sessions) flush(ctx context.Context) {
 }
 
 func (s *Sessions) writeActivity(ctx context.Context, sessions []*model.APISession) error {
-	return s.State.UpdateSessions(ctx, "system", func(tx *state.Tx) error {
+	return s.State.UpdateSessions(ctx, state.Program("session activity"), func(tx *state.Tx) error {
 		for _, session := range sessions {
 			// One of an identity that is gone would fail the write for all.
 			_, still := model.APISessions.Get(tx, session.ID)

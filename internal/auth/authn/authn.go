@@ -17,6 +17,11 @@ import (
 	"netkeep/internal/model"
 )
 
+// By is an identity as the author of a write.
+func By(i *model.Identity) state.Author {
+	return state.Author{Kind: model.Identities.Def.Name, ID: i.ID, Name: i.Name}
+}
+
 // Proof is an identity that has shown a primary credential.
 type Proof struct {
 	identity      *model.Identity
@@ -60,7 +65,7 @@ var errDenied = fault.New(fault.CodeAuth, "")
 
 // Check returns the identity with this user name and password. Unknown names
 // take as long as wrong passwords.
-func (p *Passwords) Check(ctx context.Context, r kind.Reader, username, password string) (Proof, error) {
+func (p *Passwords) Check(ctx context.Context, by state.Author, r kind.Reader, username, password string) (Proof, error) {
 	a, known := model.Authenticators.Find(r, "username", username)
 	hash := ""
 	if known {
@@ -83,7 +88,7 @@ func (p *Passwords) Check(ctx context.Context, r kind.Reader, username, password
 	if !rules.Allowed {
 		return Proof{}, errDenied // nor does it count: nothing was there to guess
 	}
-	good, err := p.judge(ctx, a, rules, right)
+	good, err := p.judge(ctx, by, a, rules, right)
 	if err != nil {
 		return Proof{}, err
 	}
@@ -91,19 +96,19 @@ func (p *Passwords) Check(ctx context.Context, r kind.Reader, username, password
 		return Proof{}, errDenied
 	}
 	if p.Hasher.Outdated(hash) {
-		p.upgrade(ctx, a.ID, hash, password)
+		p.upgrade(ctx, by, a.ID, hash, password)
 	}
 	return proof, nil
 }
 
 // upgrade stores the password at today's strength. That it may fail is no
 // reason to refuse the login.
-func (p *Passwords) upgrade(ctx context.Context, id, old, password string) {
+func (p *Passwords) upgrade(ctx context.Context, by state.Author, id, old, password string) {
 	hash, err := p.Hasher.Hash(ctx, password)
 	if err != nil {
 		return
 	}
-	_ = p.Sessions.State.Update(ctx, "system", func(tx *state.Tx) error {
+	_ = p.Sessions.State.Update(ctx, state.Program("password upgrade").On(by), func(tx *state.Tx) error {
 		return model.Authenticators.Edit(tx, id, func(a *model.Authenticator) error {
 			if a.PasswordHash == old {
 				a.PasswordHash = hash
@@ -182,7 +187,7 @@ func CreateAdmin(ctx context.Context, st *state.State, h *Hasher, f FirstAdmin) 
 	if err != nil {
 		return err
 	}
-	return st.Update(ctx, "system", func(tx *state.Tx) error {
+	return st.Update(ctx, state.Program("first start"), func(tx *state.Tx) error {
 		if HasAdmin(tx) {
 			return nil
 		}

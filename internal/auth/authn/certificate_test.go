@@ -134,7 +134,7 @@ func TestSessionsEndWithWhatOpenedThem(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				proof, withdraw := vouch(t, w, w.add(t, "visitor"))
-				who, err := w.Open(t.Context(), proof, Request{})
+				who, err := w.Open(t.Context(), state.Nobody, proof, Request{})
 				if err != nil {
 					t.Fatal(err)
 				}

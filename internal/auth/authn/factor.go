@@ -29,9 +29,9 @@ var (
 )
 
 // Start gives an identity a second factor, to be verified.
-func (f *Factors) Start(ctx context.Context, who *Caller) (id string, err error) {
+func (f *Factors) Start(ctx context.Context, by state.Author, who *Caller) (id string, err error) {
 	secret, codes := mfa.NewSecret(), mfa.NewRecoveryCodes()
-	err = f.State.Update(ctx, by(who), func(tx *state.Tx) error {
+	err = f.State.Update(ctx, by, func(tx *state.Tx) error {
 		if _, has := model.MFAOf(tx, who.identity.ID); has {
 			return fault.New(fault.CodeMFAExists, "the identity has a second factor; remove it first")
 		}
@@ -50,8 +50,8 @@ func (f *Factors) ProvisioningURL(who *Caller, m *model.MFA) string {
 
 // Confirm completes an enrollment with a one-time code, which also counts for
 // the session.
-func (f *Factors) Confirm(ctx context.Context, who *Caller, code string) error {
-	err := f.use(ctx, who, func(m *model.MFA) error {
+func (f *Factors) Confirm(ctx context.Context, by state.Author, who *Caller, code string) error {
+	err := f.use(ctx, by, who, func(m *model.MFA) error {
 		if m.IsVerified {
 			return errNoFactor
 		}
@@ -64,12 +64,12 @@ func (f *Factors) Confirm(ctx context.Context, who *Caller, code string) error {
 	if err != nil {
 		return err
 	}
-	return f.complete(ctx, who, true)
+	return f.complete(ctx, by, who, true)
 }
 
 // Show completes a session's authentication with a one-time or recovery code.
-func (f *Factors) Show(ctx context.Context, who *Caller, code string) error {
-	err := f.use(ctx, who, func(m *model.MFA) error {
+func (f *Factors) Show(ctx context.Context, by state.Author, who *Caller, code string) error {
+	err := f.use(ctx, by, who, func(m *model.MFA) error {
 		if !m.IsVerified {
 			return errNotEnabled
 		}
@@ -78,12 +78,12 @@ func (f *Factors) Show(ctx context.Context, who *Caller, code string) error {
 	if err != nil {
 		return err
 	}
-	return f.complete(ctx, who, false)
+	return f.complete(ctx, by, who, false)
 }
 
 // complete marks the session.
-func (f *Factors) complete(ctx context.Context, who *Caller, required bool) error {
-	return f.State.UpdateSessions(ctx, by(who), func(tx *state.Tx) error {
+func (f *Factors) complete(ctx context.Context, by state.Author, who *Caller, required bool) error {
+	return f.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
 		return model.APISessions.Edit(tx, who.session.ID, func(s *model.APISession) error {
 			now := tx.Now()
 			s.IsMFAComplete, s.MFAPassedAt = true, &now
@@ -94,8 +94,8 @@ func (f *Factors) complete(ctx context.Context, who *Caller, required bool) erro
 }
 
 // Recover returns the recovery codes to somebody who shows a one-time code.
-func (f *Factors) Recover(ctx context.Context, who *Caller, code string) (codes []string, err error) {
-	err = f.use(ctx, who, func(m *model.MFA) error {
+func (f *Factors) Recover(ctx context.Context, by state.Author, who *Caller, code string) (codes []string, err error) {
+	err = f.use(ctx, by, who, func(m *model.MFA) error {
 		if !m.IsVerified {
 			return errNoFactor
 		}
@@ -109,9 +109,9 @@ func (f *Factors) Recover(ctx context.Context, who *Caller, code string) (codes 
 }
 
 // Renew replaces all recovery codes.
-func (f *Factors) Renew(ctx context.Context, who *Caller, code string) error {
+func (f *Factors) Renew(ctx context.Context, by state.Author, who *Caller, code string) error {
 	fresh := mfa.NewRecoveryCodes()
-	return f.use(ctx, who, func(m *model.MFA) error {
+	return f.use(ctx, by, who, func(m *model.MFA) error {
 		if !m.IsVerified {
 			return errNoFactor
 		}
@@ -125,8 +125,8 @@ func (f *Factors) Renew(ctx context.Context, who *Caller, code string) error {
 
 // Remove takes the second factor away. One that was never verified needs no
 // code.
-func (f *Factors) Remove(ctx context.Context, who *Caller, code string) error {
-	return f.guess(ctx, who, func(tx *state.Tx) error {
+func (f *Factors) Remove(ctx context.Context, by state.Author, who *Caller, code string) error {
+	return f.guess(ctx, by, who, func(tx *state.Tx) error {
 		m, has := model.MFAOf(tx, who.identity.ID)
 		if !has {
 			return errNoFactor
@@ -142,8 +142,8 @@ func (f *Factors) Remove(ctx context.Context, who *Caller, code string) error {
 }
 
 // Drop takes the second factor of any identity away.
-func (f *Factors) Drop(ctx context.Context, author, identityID string) error {
-	return f.State.Update(ctx, author, func(tx *state.Tx) error {
+func (f *Factors) Drop(ctx context.Context, by state.Author, identityID string) error {
+	return f.State.Update(ctx, by, func(tx *state.Tx) error {
 		if _, ok := model.Identities.Get(tx, identityID); !ok {
 			return fault.NotFound("identity", identityID)
 		}
@@ -156,8 +156,8 @@ func (f *Factors) Drop(ctx context.Context, author, identityID string) error {
 
 // use changes the caller's second factor. Codes are spent in the same write
 // that they pay for, so each works once, on every controller.
-func (f *Factors) use(ctx context.Context, who *Caller, change func(*model.MFA) error, missing error) error {
-	return f.guess(ctx, who, func(tx *state.Tx) error {
+func (f *Factors) use(ctx context.Context, by state.Author, who *Caller, change func(*model.MFA) error, missing error) error {
+	return f.guess(ctx, by, who, func(tx *state.Tx) error {
 		m, has := model.MFAOf(tx, who.identity.ID)
 		if !has {
 			return missing
@@ -168,12 +168,12 @@ func (f *Factors) use(ctx context.Context, who *Caller, change func(*model.MFA) 
 
 // guess runs a write that a code pays for, unless the identity has tried too
 // many.
-func (f *Factors) guess(ctx context.Context, who *Caller, write func(tx *state.Tx) error) error {
+func (f *Factors) guess(ctx context.Context, by state.Author, who *Caller, write func(tx *state.Tx) error) error {
 	id := who.identity.ID
 	if !f.guesses.take(id, f.Now()) {
 		return errGuesses
 	}
-	err := f.State.Update(ctx, by(who), write)
+	err := f.State.Update(ctx, by, write)
 	switch {
 	case err == nil:
 		f.guesses.forget(id)
@@ -202,5 +202,3 @@ func (f *Factors) anyCode(m *model.MFA, code string) error {
 	}
 	return f.oneTime(m, code)
 }
-
-func by(who *Caller) string { return "identity:" + who.identity.ID }

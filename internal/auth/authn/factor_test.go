@@ -21,7 +21,7 @@ func enrolled(t *testing.T) (f *Factors, who *Caller, code func(steps int) strin
 	w := newWorld(t)
 	f = &Factors{State: w.State, Now: time.Now, Issuer: "test"}
 	who = w.open(t)
-	if _, err := f.Start(t.Context(), who); err != nil {
+	if _, err := f.Start(t.Context(), By(who.identity), who); err != nil {
 		t.Fatal(err)
 	}
 	m, _ := model.MFAOf(w.State.Snapshot(), who.Identity().ID)
@@ -33,7 +33,7 @@ func enrolled(t *testing.T) (f *Factors, who *Caller, code func(steps int) strin
 		}
 		return text
 	}
-	if err := f.Confirm(t.Context(), who, code(-2)); err != nil {
+	if err := f.Confirm(t.Context(), By(who.identity), who, code(-2)); err != nil {
 		t.Fatal(err)
 	}
 	return f, who, code
@@ -45,27 +45,27 @@ func TestGuesses(t *testing.T) {
 		f, who, code := enrolled(t)
 		for range 2 {
 			for n := range maxGuesses {
-				if err := f.Show(t.Context(), who, "nocode"); !fault.Is(err, fault.CodeMFACode) {
+				if err := f.Show(t.Context(), By(who.identity), who, "nocode"); !fault.Is(err, fault.CodeMFACode) {
 					t.Fatalf("wrong code %d: %v", n, err)
 				}
 			}
 			for _, try := range []func() error{
-				func() error { return f.Show(t.Context(), who, code(0)) },
-				func() error { return f.Remove(t.Context(), who, code(0)) },
-				func() error { return f.Renew(t.Context(), who, code(0)) },
-				func() error { _, err := f.Recover(t.Context(), who, code(0)); return err },
-				func() error { return f.Confirm(t.Context(), who, code(0)) },
+				func() error { return f.Show(t.Context(), By(who.identity), who, code(0)) },
+				func() error { return f.Remove(t.Context(), By(who.identity), who, code(0)) },
+				func() error { return f.Renew(t.Context(), By(who.identity), who, code(0)) },
+				func() error { _, err := f.Recover(t.Context(), By(who.identity), who, code(0)); return err },
+				func() error { return f.Confirm(t.Context(), By(who.identity), who, code(0)) },
 			} {
 				if err := try(); !fault.Is(err, fault.CodeRateLimited) {
 					t.Errorf("after too many: %v", err)
 				}
 			}
 			time.Sleep(guessWindow - time.Second)
-			if err := f.Show(t.Context(), who, code(0)); !fault.Is(err, fault.CodeRateLimited) {
+			if err := f.Show(t.Context(), By(who.identity), who, code(0)); !fault.Is(err, fault.CodeRateLimited) {
 				t.Errorf("before the time is over: %v", err)
 			}
 			time.Sleep(time.Second)
-			if err := f.Show(t.Context(), who, code(0)); err != nil {
+			if err := f.Show(t.Context(), By(who.identity), who, code(0)); err != nil {
 				t.Errorf("after the time is over: %v", err)
 			}
 		}
@@ -80,7 +80,7 @@ func TestParallelCodes(t *testing.T) {
 		var all sync.WaitGroup
 		for n := range 200 {
 			all.Go(func() {
-				err := f.Show(t.Context(), who, fmt.Sprintf("%06d", n))
+				err := f.Show(t.Context(), By(who.identity), who, fmt.Sprintf("%06d", n))
 				if !fault.Is(err, fault.CodeRateLimited) {
 					judged.Add(1)
 				}
@@ -100,11 +100,11 @@ func TestHangingUpIsNoWayAround(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range maxGuesses {
-			if err := f.Show(gone, who, "nocode"); err == nil {
+			if err := f.Show(gone, By(who.identity), who, "nocode"); err == nil {
 				t.Fatal("a wrong code was accepted")
 			}
 		}
-		if err := f.Show(t.Context(), who, "nocode"); !fault.Is(err, fault.CodeRateLimited) {
+		if err := f.Show(t.Context(), By(who.identity), who, "nocode"); !fault.Is(err, fault.CodeRateLimited) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -117,16 +117,16 @@ func TestRightCodesDoNotCount(t *testing.T) {
 		f, who, code := enrolled(t)
 		for n := range 3 * maxGuesses {
 			time.Sleep(time.Second * 30)
-			if err := f.Show(t.Context(), who, code(0)); err != nil {
+			if err := f.Show(t.Context(), By(who.identity), who, code(0)); err != nil {
 				t.Fatalf("right code %d: %v", n, err)
 			}
 		}
 		time.Sleep(time.Second * 30)
-		if err := f.Remove(t.Context(), who, code(0)); err != nil {
+		if err := f.Remove(t.Context(), By(who.identity), who, code(0)); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 * maxGuesses {
-			if err := f.Show(t.Context(), who, "nocode"); !fault.Is(err, fault.CodeMFAMissing) {
+			if err := f.Show(t.Context(), By(who.identity), who, "nocode"); !fault.Is(err, fault.CodeMFAMissing) {
 				t.Fatalf("without a second factor: %v", err)
 			}
 		}

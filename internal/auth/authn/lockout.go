@@ -52,7 +52,7 @@ const lockTime = 10 * time.Second
 // judge decides on an attempt, and locks the identity out when its policy says
 // so. A right password is no good once there were too many wrong ones: those
 // sent at the same time are judged like those sent one after the other.
-func (p *Passwords) judge(ctx context.Context, a *model.Authenticator, rules model.AuthUPDB, right bool) (good bool, err error) {
+func (p *Passwords) judge(ctx context.Context, by state.Author, a *model.Authenticator, rules model.AuthUPDB, right bool) (good bool, err error) {
 	if rules.MaxAttempts <= 0 {
 		return right, nil
 	}
@@ -65,18 +65,19 @@ func (p *Passwords) judge(ctx context.Context, a *model.Authenticator, rules mod
 	// Somebody who hangs up is locked out all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockTime)
 	defer cancel()
-	if err := p.lock(ctx, a.IdentityID, rules); err != nil && !fault.Is(err, fault.CodeNotFound) {
+	by = state.Program("lockout").On(by)
+	if err := p.lock(ctx, by, a.IdentityID, rules); err != nil && !fault.Is(err, fault.CodeNotFound) {
 		return false, err
 	}
 	// Not before the lock is there to be seen: until then the tally refuses.
 	p.failures.reset(a.ID)
-	return false, p.Sessions.EndAll(ctx, "system", "identityId", a.IdentityID)
+	return false, p.Sessions.EndAll(ctx, by, "identityId", a.IdentityID)
 }
 
 // lock disables an identity for as long as its policy says. One that is
 // disabled stays so as long as it was to.
-func (p *Passwords) lock(ctx context.Context, identityID string, rules model.AuthUPDB) error {
-	return p.Sessions.State.Update(ctx, "system", func(tx *state.Tx) error {
+func (p *Passwords) lock(ctx context.Context, by state.Author, identityID string, rules model.AuthUPDB) error {
+	return p.Sessions.State.Update(ctx, by, func(tx *state.Tx) error {
 		return model.Identities.Edit(tx, identityID, func(i *model.Identity) error {
 			now := tx.Now()
 			if i.Disabled(now) {

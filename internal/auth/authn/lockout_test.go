@@ -48,7 +48,7 @@ func (w *world) enters(t testing.TB) bool {
 	t.Helper()
 	proof, err := w.login(t, "visitor", adminPassword)
 	if err == nil {
-		_, err = w.Open(t.Context(), proof, Request{})
+		_, err = w.Open(t.Context(), state.Nobody, proof, Request{})
 	}
 	if err != nil && !fault.Is(err, fault.CodeAuth) {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestLockoutEndsSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := w.Open(t.Context(), proof, Request{})
+	who, err := w.Open(t.Context(), state.Nobody, proof, Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestLockoutOutlivesTheRequest(t *testing.T) {
 	cancel()
 	rules := model.AuthUPDB{MaxAttempts: 3, LockoutDurationMinutes: 10}
 	for range 3 {
-		if good, err := w.passwords.judge(gone, a, rules, false); good || err != nil {
+		if good, err := w.passwords.judge(gone, state.Nobody, a, rules, false); good || err != nil {
 			t.Fatalf("%v, %v", good, err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestLockoutShortensNothing(t *testing.T) {
 			return nil
 		})
 	})
-	if err := w.passwords.lock(t.Context(), a.IdentityID, model.AuthUPDB{LockoutDurationMinutes: 1}); err != nil {
+	if err := w.passwords.lock(t.Context(), state.Nobody, a.IdentityID, model.AuthUPDB{LockoutDurationMinutes: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if i, _ := model.Identities.Get(w.State.Snapshot(), a.IdentityID); i.DisabledUntil != nil {
@@ -198,14 +198,14 @@ func TestNothingToGuess(t *testing.T) {
 func TestConfirmCounts(t *testing.T) {
 	w, a := guarded(t, func(*model.AuthUPDB) {})
 	for range 3 {
-		if err := w.passwords.Confirm(t.Context(), a, "wrong one"); !fault.Is(err, fault.CodeUnauthorized) {
+		if err := w.passwords.Confirm(t.Context(), state.Nobody, a, "wrong one"); !fault.Is(err, fault.CodeUnauthorized) {
 			t.Errorf("a wrong present password: %v", err)
 		}
 	}
 	if !w.disabled(a.IdentityID) {
 		t.Error("the present password can be guessed without end")
 	}
-	if err := w.passwords.Confirm(t.Context(), a, adminPassword); !fault.Is(err, fault.CodeUnauthorized) {
+	if err := w.passwords.Confirm(t.Context(), state.Nobody, a, adminPassword); !fault.Is(err, fault.CodeUnauthorized) {
 		t.Errorf("the right password after a lockout: %v", err)
 	}
 }

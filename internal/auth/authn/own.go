@@ -3,6 +3,7 @@ package authn
 import (
 	"context"
 
+	"netkeep/internal/data/state"
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
@@ -24,7 +25,7 @@ func Own(r kind.Reader, who *Caller, id string) (*model.Authenticator, error) {
 // Confirm checks the present password of an authenticator before it is
 // changed. Wrong ones count as they do for a login: who took over a session
 // may not guess either.
-func (p *Passwords) Confirm(ctx context.Context, a *model.Authenticator, password string) error {
+func (p *Passwords) Confirm(ctx context.Context, by state.Author, a *model.Authenticator, password string) error {
 	if a.Method != model.MethodUPDB {
 		return fault.New(fault.CodeAuthenticator, "only a user name and password can be changed, and this is a certificate")
 	}
@@ -36,7 +37,7 @@ func (p *Passwords) Confirm(ctx context.Context, a *model.Authenticator, passwor
 	if err != nil {
 		return errPassword
 	}
-	good, err := p.judge(ctx, a, proof.policy.Primary.UPDB, right)
+	good, err := p.judge(ctx, by, a, proof.policy.Primary.UPDB, right)
 	if err == nil && !good {
 		return errPassword
 	}

@@ -170,7 +170,7 @@ func TestZiti4420(t *testing.T) {
 		for i := range 1000 {
 			flood.Go(func() {
 				name := []string{adminName, "nobody"}[i%2]
-				_, err := w.passwords.Check(ctx, w.State.Snapshot(), name, "wrong one")
+				_, err := w.passwords.Check(ctx, state.Nobody, w.State.Snapshot(), name, "wrong one")
 				switch {
 				case errors.Is(err, context.Canceled):
 					waited.Add(1)
@@ -208,14 +208,14 @@ func BenchmarkCertificateLogin(b *testing.B) {
 			for range flooders {
 				flood.Go(func() {
 					for ctx.Err() == nil {
-						_, _ = w.passwords.Check(ctx, w.State.Snapshot(), "nobody", "wrong one")
+						_, _ = w.passwords.Check(ctx, state.Nobody, w.State.Snapshot(), "nobody", "wrong one")
 					}
 				})
 			}
 			for b.Loop() {
 				proof, err := certs.Check(w.State.Snapshot(), []*x509.Certificate{leaf})
 				if err == nil {
-					_, err = w.Open(b.Context(), proof, Request{})
+					_, err = w.Open(b.Context(), state.Nobody, proof, Request{})
 				}
 				if err != nil {
 					b.Fatal(err)
@@ -291,7 +291,7 @@ func TestUpgrade(t *testing.T) {
 		t.Error("a hash of today's strength was made again")
 	}
 	// A change of the password that came first stays.
-	w.passwords.upgrade(t.Context(), id, old, adminPassword)
+	w.passwords.upgrade(t.Context(), state.Nobody, id, old, adminPassword)
 	if stored() != fresh {
 		t.Error("an upgrade replaced a newer password")
 	}

@@ -67,7 +67,6 @@ type Request struct {
 	ConfigTypes []string // ids or names, or "all"
 	EnvInfo     *model.EnvInfo
 	SDKInfo     *model.SDKInfo
-	IPAddress   string
 	Bearer      string // a JWT that came with the request
 }
 
@@ -78,14 +77,15 @@ type Credentials struct {
 }
 
 // Open starts a session for somebody who has shown who they are.
-func (s *Sessions) Open(ctx context.Context, p Proof, req Request) (*Caller, error) {
+func (s *Sessions) Open(ctx context.Context, by state.Author, p Proof, req Request) (*Caller, error) {
 	if p.identity == nil {
 		return nil, errDenied
 	}
-	err := s.remember(ctx, p, req)
+	by = By(p.identity).On(by)
+	err := s.remember(ctx, by, p, req)
 	var session *model.APISession
 	if err == nil {
-		session, err = s.create(ctx, p, req)
+		session, err = s.create(ctx, by, p, req)
 	}
 	if fault.Is(err, fault.CodeNotFound) {
 		return nil, errDenied // the identity was deleted meanwhile
@@ -98,14 +98,14 @@ func (s *Sessions) Open(ctx context.Context, p Proof, req Request) (*Caller, err
 
 // create stores a session, unless the identity was shut out or lost its
 // credential since it showed it.
-func (s *Sessions) create(ctx context.Context, p Proof, req Request) (session *model.APISession, err error) {
-	err = s.State.UpdateSessions(ctx, "identity:"+p.identity.ID, func(tx *state.Tx) error {
+func (s *Sessions) create(ctx context.Context, by state.Author, p Proof, req Request) (session *model.APISession, err error) {
+	err = s.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
 		if _, err := prove(tx, p.identity.ID, p.authenticator, s.Now()); err != nil {
 			return err
 		}
 		mfa, has := model.MFAOf(tx, p.identity.ID)
 		session = &model.APISession{
-			IdentityID: p.identity.ID, AuthenticatorID: p.authenticator, CAID: p.ca, IPAddress: req.IPAddress,
+			IdentityID: p.identity.ID, AuthenticatorID: p.authenticator, CAID: p.ca, IPAddress: by.Source,
 			ConfigTypes: ResolveConfigTypes(tx, req.ConfigTypes), LastActivityAt: tx.Now(),
 			IsMFARequired: has && mfa.IsVerified,
 		}
@@ -123,13 +123,13 @@ func (s *Sessions) create(ctx context.Context, p Proof, req Request) (session *m
 }
 
 // remember keeps what the client said of itself on its identity.
-func (s *Sessions) remember(ctx context.Context, p Proof, req Request) error {
+func (s *Sessions) remember(ctx context.Context, by state.Author, p Proof, req Request) error {
 	i := p.identity
 	same := (req.EnvInfo == nil || *req.EnvInfo == i.EnvInfo) && (req.SDKInfo == nil || *req.SDKInfo == i.SDKInfo)
 	if same {
 		return nil
 	}
-	return s.State.Update(ctx, "identity:"+i.ID, func(tx *state.Tx) error {
+	return s.State.Update(ctx, by, func(tx *state.Tx) error {
 		return model.Identities.Edit(tx, i.ID, func(i *model.Identity) error {
 			if req.EnvInfo != nil {
 				i.EnvInfo = *req.EnvInfo
@@ -246,7 +246,7 @@ func (s *Sessions) touch(id string, now time.Time) {
 }
 
 // End removes a session.
-func (s *Sessions) End(ctx context.Context, by, id string) error {
+func (s *Sessions) End(ctx context.Context, by state.Author, id string) error {
 	err := s.State.Delete(ctx, by, model.APISessions.Def, id)
 	if err == nil {
 		s.active.Delete(id)
@@ -255,7 +255,7 @@ func (s *Sessions) End(ctx context.Context, by, id string) error {
 }
 
 // EndAll removes the sessions that an index files under key.
-func (s *Sessions) EndAll(ctx context.Context, by, index, key string) error {
+func (s *Sessions) EndAll(ctx context.Context, by state.Author, index, key string) error {
 	var ids []string
 	for session := range model.APISessions.Select(s.State.Snapshot(), index, key) {
 		ids = append(ids, session.ID)
@@ -290,13 +290,13 @@ func (s *Sessions) Sweep(ctx context.Context, every time.Duration) {
 const unwritten = 2 * time.Minute
 
 func (s *Sessions) sweep(ctx context.Context) error {
-	snap, now := s.State.Snapshot(), s.Now()
+	snap, now, by := s.State.Snapshot(), s.Now(), state.Program("session sweep")
 	for session := range model.APISessions.All(snap) {
 		_, known := model.Identities.Get(snap, session.IdentityID)
 		if known && s.alive(snap, session, now.Add(-unwritten)) {
 			continue
 		}
-		if err := s.End(ctx, "system", session.ID); err != nil && !fault.Is(err, fault.CodeNotFound) {
+		if err := s.End(ctx, by, session.ID); err != nil && !fault.Is(err, fault.CodeNotFound) {
 			return err
 		}
 	}

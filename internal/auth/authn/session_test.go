@@ -57,14 +57,14 @@ func newController(t testing.TB, memory *storetest.Memory) *world {
 
 func update(t testing.TB, st *state.State, fn func(tx *state.Tx) error) {
 	t.Helper()
-	if err := st.Update(t.Context(), "test", fn); err != nil {
+	if err := st.Update(t.Context(), state.Program("test"), fn); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func remove(t testing.TB, st *state.State, d *kind.Def, id string) {
 	t.Helper()
-	if err := st.Delete(t.Context(), "test", d, id); err != nil {
+	if err := st.Delete(t.Context(), state.Program("test"), d, id); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,12 +110,12 @@ func (w *world) vouched(t testing.TB, i *model.Identity) Proof {
 
 func (w *world) login(t testing.TB, username, password string) (Proof, error) {
 	t.Helper()
-	return w.passwords.Check(t.Context(), w.State.Snapshot(), username, password)
+	return w.passwords.Check(t.Context(), state.Nobody, w.State.Snapshot(), username, password)
 }
 
 func (w *world) open(t testing.TB) *Caller {
 	t.Helper()
-	who, err := w.Open(t.Context(), w.proof, Request{IPAddress: "192.0.2.1"})
+	who, err := w.Open(t.Context(), state.Author{Kind: state.Nobody.Kind, Source: "192.0.2.1"}, w.proof, Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestSweepForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		here, elsewhere, left := w.open(t), w.open(t), w.open(t)
-		if err := w.End(t.Context(), "test", here.Session().ID); err != nil {
+		if err := w.End(t.Context(), state.Program("test"), here.Session().ID); err != nil {
 			t.Fatal(err)
 		}
 		remove(t, w.State, model.APISessions.Def, elsewhere.Session().ID)
@@ -251,7 +251,7 @@ func TestSweepRemovesSessionsOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		visitor := w.add(t, "visitor")
-		who, err := w.Open(t.Context(), w.vouched(t, visitor), Request{})
+		who, err := w.Open(t.Context(), state.Nobody, w.vouched(t, visitor), Request{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -361,7 +361,7 @@ func TestFlushLeavesOutWhoIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		who, visitor := w.open(t), w.add(t, "visitor")
-		if _, err := w.Open(t.Context(), w.vouched(t, visitor), Request{}); err != nil {
+		if _, err := w.Open(t.Context(), state.Nobody, w.vouched(t, visitor), Request{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -380,13 +380,13 @@ func TestFlushLeavesOutWhoIsGone(t *testing.T) {
 func TestEnd(t *testing.T) {
 	w := newWorld(t)
 	one, other := w.open(t), w.open(t)
-	if err := w.End(t.Context(), "test", one.Session().ID); err != nil {
+	if err := w.End(t.Context(), state.Program("test"), one.Session().ID); err != nil {
 		t.Fatal(err)
 	}
 	if w.works(t, one.Token()) || !w.works(t, other.Token()) {
 		t.Error("ending one session did not end it alone")
 	}
-	if err := w.End(t.Context(), "test", one.Session().ID); !fault.Is(err, fault.CodeNotFound) {
+	if err := w.End(t.Context(), state.Program("test"), one.Session().ID); !fault.Is(err, fault.CodeNotFound) {
 		t.Errorf("ending it again: %v", err)
 	}
 }
@@ -416,7 +416,7 @@ func TestOpenRefusesTheShutOut(t *testing.T) {
 			proof := w.vouched(t, visitor)
 			shut(t, w, visitor)
 			for _, req := range []Request{{}, {SDKInfo: &model.SDKInfo{Type: "x"}}} {
-				if _, err := w.Open(t.Context(), proof, req); !fault.Is(err, fault.CodeAuth) {
+				if _, err := w.Open(t.Context(), state.Nobody, proof, req); !fault.Is(err, fault.CodeAuth) {
 					t.Errorf("error %v", err)
 				}
 			}
@@ -426,7 +426,7 @@ func TestOpenRefusesTheShutOut(t *testing.T) {
 		})
 	}
 	w := newWorld(t)
-	if _, err := w.Open(t.Context(), Proof{}, Request{}); !fault.Is(err, fault.CodeAuth) {
+	if _, err := w.Open(t.Context(), state.Nobody, Proof{}, Request{}); !fault.Is(err, fault.CodeAuth) {
 		t.Errorf("nobody's proof: %v", err)
 	}
 }

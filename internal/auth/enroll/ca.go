@@ -16,7 +16,7 @@ import (
 
 // VerifyCA believes that somebody commands a CA who shows a certificate that
 // it signed for the verification token.
-func (d *Desk) VerifyCA(ctx context.Context, r kind.Reader, by, id string, shown []byte) error {
+func (d *Desk) VerifyCA(ctx context.Context, by state.Author, r kind.Reader, id string, shown []byte) error {
 	ca, ok := model.CAs.Get(r, id)
 	if !ok {
 		return fault.NotFound("ca", id)

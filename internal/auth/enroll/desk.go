@@ -63,8 +63,9 @@ func (d *Desk) Method(r kind.Reader, token string) (string, error) {
 
 // redeem uses up an enrollment in the same write as what it brings about, so
 // that of many who hold the token one wins.
-func (d *Desk) redeem(ctx context.Context, e *model.Enrollment, then func(tx *state.Tx) error) error {
-	return d.State.Update(ctx, "enrollment:"+e.ID, func(tx *state.Tx) error {
+func (d *Desk) redeem(ctx context.Context, by state.Author, e *model.Enrollment, then func(tx *state.Tx) error) error {
+	by = state.Author{Kind: model.Enrollments.Def.Name, ID: e.ID}.On(by)
+	return d.State.Update(ctx, by, func(tx *state.Tx) error {
 		now, still := model.Enrollments.Get(tx, e.ID)
 		if !still || now.Token != e.Token {
 			return errToken

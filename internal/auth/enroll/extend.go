@@ -14,7 +14,7 @@ import (
 
 // Extend issues a new certificate for an authenticator of the caller. The old
 // one stays good until the new one is shown to have arrived.
-func (d *Desk) Extend(ctx context.Context, r kind.Reader, who *authn.Caller, id string, presented []*x509.Certificate, csr []byte) ([]*x509.Certificate, error) {
+func (d *Desk) Extend(ctx context.Context, by state.Author, r kind.Reader, who *authn.Caller, id string, presented []*x509.Certificate, csr []byte) ([]*x509.Certificate, error) {
 	a, err := authn.Own(r, who, id)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (d *Desk) Extend(ctx context.Context, r kind.Reader, who *authn.Caller, id 
 	if err != nil {
 		return nil, err
 	}
-	err = d.State.Update(ctx, "identity:"+a.IdentityID, func(tx *state.Tx) error {
+	err = d.State.Update(ctx, by, func(tx *state.Tx) error {
 		return model.Authenticators.Edit(tx, id, func(a *model.Authenticator) error {
 			a.PendingCertPEM = string(pki.EncodeCertificates(chain[0]))
 			return nil
@@ -43,7 +43,7 @@ func (d *Desk) Extend(ctx context.Context, r kind.Reader, who *authn.Caller, id 
 
 // Confirm puts the new certificate in the old one's place. Sessions that the
 // old one opened stay.
-func (d *Desk) Confirm(ctx context.Context, r kind.Reader, who *authn.Caller, id string, shown []byte) error {
+func (d *Desk) Confirm(ctx context.Context, by state.Author, r kind.Reader, who *authn.Caller, id string, shown []byte) error {
 	a, err := authn.Own(r, who, id)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (d *Desk) Confirm(ctx context.Context, r kind.Reader, who *authn.Caller, id
 	if err != nil || string(pki.EncodeCertificates(certs[0])) != a.PendingCertPEM {
 		return fault.On(fault.CodeClientCert, "clientCert", "must be the certificate that was issued last", nil)
 	}
-	return d.State.Update(ctx, "identity:"+a.IdentityID, func(tx *state.Tx) error {
+	return d.State.Update(ctx, by, func(tx *state.Tx) error {
 		return model.Authenticators.Edit(tx, id, func(now *model.Authenticator) error {
 			if now.PendingCertPEM != a.PendingCertPEM {
 				return fault.New(fault.CodeAuthenticator, "another certificate was issued meanwhile")
@@ -71,14 +71,14 @@ func (d *Desk) Confirm(ctx context.Context, r kind.Reader, who *authn.Caller, id
 const maxShown = 5
 
 // Ephemeral issues a certificate that ends with the caller's session.
-func (d *Desk) Ephemeral(ctx context.Context, who *authn.Caller, csr []byte) (*model.SessionCertificate, []*x509.Certificate, error) {
+func (d *Desk) Ephemeral(ctx context.Context, by state.Author, who *authn.Caller, csr []byte) (*model.SessionCertificate, []*x509.Certificate, error) {
 	chain, err := d.issue(who.Identity().ID, csr, d.Lifetimes.Ephemeral)
 	if err != nil {
 		return nil, nil, err
 	}
 	leaf := chain[0]
 	var rec *model.SessionCertificate
-	err = d.State.UpdateSessions(ctx, "identity:"+who.Identity().ID, func(tx *state.Tx) error {
+	err = d.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
 		rec = &model.SessionCertificate{
 			APISessionID: who.Session().ID, Subject: leaf.Subject.String(), Fingerprint: pki.Fingerprint(leaf),
 			Certificate: string(pki.EncodeCertificates(leaf)), ValidFrom: leaf.NotBefore, ValidTo: leaf.NotAfter,
@@ -90,7 +90,7 @@ func (d *Desk) Ephemeral(ctx context.Context, who *authn.Caller, csr []byte) (*m
 
 // Revert deletes an authenticator and invites its identity to enroll again in
 // the same way.
-func (d *Desk) Revert(ctx context.Context, by string, a *model.Authenticator, invite *model.Enrollment) (id string, err error) {
+func (d *Desk) Revert(ctx context.Context, by state.Author, a *model.Authenticator, invite *model.Enrollment) (id string, err error) {
 	err = d.State.Update(ctx, by, func(tx *state.Tx) error {
 		if err := model.Authenticators.Delete(tx, a.ID); err != nil {
 			return err

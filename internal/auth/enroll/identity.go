@@ -15,7 +15,7 @@ import (
 
 // OTT enrolls an identity with a key of its own, for which it gets a
 // certificate.
-func (d *Desk) OTT(ctx context.Context, r kind.Reader, token string, csr []byte) ([]*x509.Certificate, error) {
+func (d *Desk) OTT(ctx context.Context, by state.Author, r kind.Reader, token string, csr []byte) ([]*x509.Certificate, error) {
 	e, err := d.find(r, token, model.MethodOTT)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (d *Desk) OTT(ctx context.Context, r kind.Reader, token string, csr []byte)
 	if err != nil {
 		return nil, err
 	}
-	err = d.redeem(ctx, e, func(tx *state.Tx) error {
+	err = d.redeem(ctx, by, e, func(tx *state.Tx) error {
 		return model.Authenticators.Create(tx, certificateAuthenticator(e.IdentityID, "", chain[0]))
 	})
 	return chain, err
@@ -32,7 +32,7 @@ func (d *Desk) OTT(ctx context.Context, r kind.Reader, token string, csr []byte)
 
 // OTTCA enrolls an identity with a certificate of somebody else's CA, whose
 // key the TLS handshake has proved.
-func (d *Desk) OTTCA(ctx context.Context, r kind.Reader, token string, presented []*x509.Certificate) error {
+func (d *Desk) OTTCA(ctx context.Context, by state.Author, r kind.Reader, token string, presented []*x509.Certificate) error {
 	e, err := d.find(r, token, model.MethodOTTCA)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (d *Desk) OTTCA(ctx context.Context, r kind.Reader, token string, presented
 	if err != nil {
 		return err
 	}
-	return d.redeem(ctx, e, func(tx *state.Tx) error {
+	return d.redeem(ctx, by, e, func(tx *state.Tx) error {
 		if err := unused(tx, leaf); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (d *Desk) signedBy(cas []*model.CA, presented []*x509.Certificate) (*x509.C
 }
 
 // UPDB enrolls an identity with a password.
-func (d *Desk) UPDB(ctx context.Context, r kind.Reader, token, username, password string) error {
+func (d *Desk) UPDB(ctx context.Context, by state.Author, r kind.Reader, token, username, password string) error {
 	e, err := d.find(r, token, model.MethodUPDB)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (d *Desk) UPDB(ctx context.Context, r kind.Reader, token, username, passwor
 	if err != nil {
 		return err
 	}
-	return d.redeem(ctx, e, func(tx *state.Tx) error {
+	return d.redeem(ctx, by, e, func(tx *state.Tx) error {
 		if _, taken := model.Authenticators.Find(tx, "username", username); taken {
 			return fault.On(fault.CodeUsername, "username", "is taken", username)
 		}
@@ -104,7 +104,7 @@ func (d *Desk) UPDB(ctx context.Context, r kind.Reader, token, username, passwor
 
 // CA enrolls whoever holds a certificate of a CA that allows it, as a new
 // identity.
-func (d *Desk) CA(ctx context.Context, r kind.Reader, presented []*x509.Certificate, name string) error {
+func (d *Desk) CA(ctx context.Context, by state.Author, r kind.Reader, presented []*x509.Certificate, name string) error {
 	var eligible []*model.CA
 	for ca := range model.CAs.All(r) {
 		if ca.IsVerified && ca.IsAutoCAEnrollmentEnabled {
@@ -125,7 +125,8 @@ func (d *Desk) CA(ctx context.Context, r kind.Reader, presented []*x509.Certific
 			return fault.New(fault.CodeCertClaim, "the certificate lacks the external id that the CA asks for")
 		}
 	}
-	return d.State.Update(ctx, "ca:"+ca.ID, func(tx *state.Tx) error {
+	by = state.Author{Kind: model.CAs.Def.Name, ID: ca.ID, Name: ca.Name}.On(by)
+	return d.State.Update(ctx, by, func(tx *state.Tx) error {
 		if err := unused(tx, leaf); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ type RouterCerts struct {
 }
 
 // Router enrolls a router with the keys of two CSRs.
-func (d *Desk) Router(ctx context.Context, r kind.Reader, token string, client, server []byte) (RouterCerts, error) {
+func (d *Desk) Router(ctx context.Context, by state.Author, r kind.Reader, token string, client, server []byte) (RouterCerts, error) {
 	e, err := d.find(r, token, model.MethodErOTT, model.MethodTrOTT)
 	if err != nil {
 		return RouterCerts{}, err
@@ -28,13 +28,13 @@ func (d *Desk) Router(ctx context.Context, r kind.Reader, token string, client, 
 	if err != nil {
 		return RouterCerts{}, err
 	}
-	err = d.redeem(ctx, e, func(tx *state.Tx) error { return useRouterCert(tx, id, certs.Client[0]) })
+	err = d.redeem(ctx, by, e, func(tx *state.Tx) error { return useRouterCert(tx, id, certs.Client[0]) })
 	return certs, err
 }
 
 // ExtendRouter gives a router that shows its present certificate new ones. The
 // old one is worthless from then on.
-func (d *Desk) ExtendRouter(ctx context.Context, r kind.Reader, presented []*x509.Certificate, client, server []byte) (RouterCerts, error) {
+func (d *Desk) ExtendRouter(ctx context.Context, by state.Author, r kind.Reader, presented []*x509.Certificate, client, server []byte) (RouterCerts, error) {
 	denied := fault.New(fault.CodeUnauthorized, "the connection must present the router's present certificate")
 	if len(presented) == 0 {
 		return RouterCerts{}, denied
@@ -53,7 +53,8 @@ func (d *Desk) ExtendRouter(ctx context.Context, r kind.Reader, presented []*x50
 	if err != nil {
 		return RouterCerts{}, err
 	}
-	err = d.State.Update(ctx, "router:"+router.ID, func(tx *state.Tx) error {
+	by = state.Author{Kind: model.Routers.Def.Name, ID: router.ID, Name: router.Name}.On(by)
+	err = d.State.Update(ctx, by, func(tx *state.Tx) error {
 		if now, ok := model.Routers.Get(tx, router.ID); !ok || now.Fingerprint != old {
 			return denied
 		}
@@ -116,7 +117,7 @@ func useRouterCert(tx *state.Tx, id string, cert *x509.Certificate) error {
 
 // Reinvite takes an edge router's certificate away and invites it anew. Other
 // properties stay.
-func (d *Desk) Reinvite(ctx context.Context, by, id string, invite *model.Enrollment) error {
+func (d *Desk) Reinvite(ctx context.Context, by state.Author, id string, invite *model.Enrollment) error {
 	return d.State.Update(ctx, by, func(tx *state.Tx) error {
 		err := model.EdgeRouters.Edit(tx, id, func(e *model.EdgeRouter) error {
 			e.IsVerified, e.Fingerprint, e.CertPEM = false, "", ""

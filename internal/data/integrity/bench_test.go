@@ -28,7 +28,7 @@ func BenchmarkScan(b *testing.B) {
 	defer s.Close()
 	const identities, batch = 100_000, 500
 	for from := 0; from < identities; from += batch {
-		err := s.Update(ctx, "bench", func(tx *state.Tx) error {
+		err := s.Update(ctx, state.Program("bench"), func(tx *state.Tx) error {
 			if err := model.Seed(tx); err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func BenchmarkScan(b *testing.B) {
 	defer stop()
 	go scanner.Run(run)
 	for b.Loop() {
-		if err := scanner.Start(false); err != nil {
+		if err := scanner.Start(state.Program("test"), false); err != nil {
 			b.Fatal(err)
 		}
 		for scanner.Report().Running {

@@ -260,7 +260,7 @@ func (r *run) unreadable(ctx context.Context, d *kind.Def, id string, rec store.
 	if err != nil {
 		return err
 	}
-	if err := r.State.Discard(ctx, by, d, id, rec.Rev); err != nil {
+	if err := r.State.Discard(ctx, r.by, d, id, rec.Rev); err != nil {
 		r.found(false, "%s cannot be read: %s; removing it failed: %v", rec.Key, reason, err)
 		return ctx.Err()
 	}

@@ -56,25 +56,26 @@ type Scanner struct {
 
 	mu     sync.Mutex
 	report Report
-	wake   chan struct{} // made by the first who needs it
+	wake   chan state.Author // takes who asks for a run; made by the first who needs it
 }
 
-// Start asks for a run. It fails with CodeRateLimited while one is under way.
-func (s *Scanner) Start(fix bool) error {
+// Start asks for a run, whose repairs are by whoever asks. It fails with
+// CodeRateLimited while one is under way.
+func (s *Scanner) Start(by state.Author, fix bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.report.Running {
 		return fault.New(fault.CodeRateLimited, "an integrity scan is under way; see data-integrity-results")
 	}
 	s.report = Report{Started: s.Now(), Running: true, Fixing: fix}
-	s.signal() <- struct{}{} // has room: the run before took its own
+	s.signal() <- by // has room: the run before took its own
 	return nil
 }
 
 // signal returns the channel that wakes Run. The caller holds mu.
-func (s *Scanner) signal() chan struct{} {
+func (s *Scanner) signal() chan state.Author {
 	if s.wake == nil {
-		s.wake = make(chan struct{}, 1)
+		s.wake = make(chan state.Author, 1)
 	}
 	return s.wake
 }
@@ -97,10 +98,10 @@ func (s *Scanner) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-wake:
+		case by := <-wake:
+			r := &run{Scanner: s, by: by, fix: s.Report().Fixing}
+			s.finish(r.all(ctx))
 		}
-		r := &run{Scanner: s, fix: s.Report().Fixing}
-		s.finish(r.all(ctx))
 	}
 }
 
@@ -137,12 +138,10 @@ func (s *Scanner) found(fixed bool, format string, args ...any) {
 // run is one scan.
 type run struct {
 	*Scanner
+	by   state.Author
 	fix  bool
 	pace pace
 }
-
-// by names the scan as the author of its repairs.
-const by = "integrity"
 
 // all compares first and judges second: rules are judged in memory, which by
 // then is what the store holds.
@@ -152,7 +151,7 @@ func (r *run) all(ctx context.Context) error {
 		return fmt.Errorf("compare memory with the store: %w", err)
 	}
 	if r.fix {
-		if err := r.State.Update(ctx, by, r.Seed); err != nil {
+		if err := r.State.Update(ctx, r.by, r.Seed); err != nil {
 			return fmt.Errorf("add the built-in records: %w", err)
 		}
 	}

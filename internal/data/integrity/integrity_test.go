@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netkeep/internal/data/integrity"
+	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/storetest"
 	"netkeep/internal/lang/fault"
@@ -226,7 +227,7 @@ func TestSweptSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		spoil(n, visits, "v", func(v *visit) { v.Person = "ghost" })
 		time.AfterFunc(lag/2, func() {
-			if err := n.state.Delete(context.Background(), "test", visits.Def, "v"); err != nil {
+			if err := n.state.Delete(context.Background(), state.Program("test"), visits.Def, "v"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -249,12 +250,12 @@ func TestOneAtATime(t *testing.T) {
 		}
 		for _, first := range []bool{false, true} {
 			gate := faulty.BlockNext(storetest.Load)
-			if err := n.scanner.Start(first); err != nil {
+			if err := n.scanner.Start(state.Program("test"), first); err != nil {
 				t.Fatal(err)
 			}
 			<-gate.Reached()
 			for _, second := range []bool{false, true} {
-				if err := n.scanner.Start(second); !fault.Is(err, fault.CodeRateLimited) {
+				if err := n.scanner.Start(state.Program("test"), second); !fault.Is(err, fault.CodeRateLimited) {
 					t.Errorf("fixing %t during fixing %t: %v", second, first, err)
 				}
 			}
@@ -281,7 +282,7 @@ func TestFailure(t *testing.T) {
 		n := open(t, mem, faulty, dir)
 		defer n.close()
 		faulty.FailNext(storetest.Load, storetest.ErrInjected)
-		if err := n.scanner.Start(true); err != nil {
+		if err := n.scanner.Start(state.Program("test"), true); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -302,7 +303,7 @@ func TestNothingIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.write("place/a", []byte("?"))
-		if err := n.scanner.Start(true); err != nil {
+		if err := n.scanner.Start(state.Program("test"), true); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -326,7 +327,7 @@ func TestTooMany(t *testing.T) {
 			for i := from; i < min(all, from+500); i++ {
 				ops = append(ops, store.Op{Key: fmt.Sprintf("place/%s%d", long, i), Value: []byte("?"), Prev: store.Any})
 			}
-			if _, err := n.mem.Put(context.Background(), ops); err != nil {
+			if _, err := n.mem.Put(context.Background(), store.Head{}, ops); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -142,7 +142,7 @@ func (r *run) repair(ctx context.Context, snap *state.Snapshot, ref state.Ref, f
 	case slices.ContainsFunc(flaws, func(f kind.Flaw) bool { return f.Remedy() == kind.Decide }):
 		return "", errDecide
 	}
-	err = r.write(ref.Def)(ctx, by, func(tx *state.Tx) error {
+	err = r.write(ref.Def)(ctx, r.by, func(tx *state.Tx) error {
 		var did []string
 		flaws := r.flawsOf(tx, ref)
 		if len(flaws) == 0 {
@@ -178,14 +178,14 @@ func (r *run) remove(ctx context.Context, snap *state.Snapshot, ref state.Ref) (
 	if err != nil {
 		return "", err
 	}
-	err = r.write(ref.Def)(ctx, by, func(tx *state.Tx) error {
+	err = r.write(ref.Def)(ctx, r.by, func(tx *state.Tx) error {
 		if !slices.ContainsFunc(r.flawsOf(tx, ref), removable) {
 			return fault.New(fault.CodeUnavailable, "it was written meanwhile; run it again")
 		}
 		return tx.Delete(ref.Def, ref.ID)
 	})
 	if fault.Is(err, fault.CodeTooLarge) {
-		err = r.State.Delete(ctx, by, ref.Def, ref.ID) // in several steps
+		err = r.State.Delete(ctx, r.by, ref.Def, ref.ID) // in several steps
 	}
 	if err != nil {
 		return "", err
@@ -196,7 +196,7 @@ func (r *run) remove(ctx context.Context, snap *state.Snapshot, ref state.Ref) (
 func removable(f kind.Flaw) bool { return f.Remedy() == kind.Remove }
 
 // write is the way to write records of a kind.
-func (r *run) write(d *kind.Def) func(context.Context, string, func(*state.Tx) error) error {
+func (r *run) write(d *kind.Def) func(context.Context, state.Author, func(*state.Tx) error) error {
 	if d.Lane == kind.Session {
 		return r.State.UpdateSessions
 	}

@@ -66,7 +66,7 @@ func open(t tester, mem *storetest.Memory, st store.Store, dir string) *network 
 
 func (n *network) update(fn func(kind.Writer) error) {
 	n.t.Helper()
-	if err := n.state.Update(context.Background(), "test", func(tx *state.Tx) error { return fn(tx) }); err != nil {
+	if err := n.state.Update(context.Background(), state.Program("test"), func(tx *state.Tx) error { return fn(tx) }); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -74,7 +74,7 @@ func (n *network) update(fn func(kind.Writer) error) {
 // visit adds a record of the session lane.
 func (n *network) visit(v *visit) {
 	n.t.Helper()
-	err := n.state.UpdateSessions(context.Background(), "test", func(tx *state.Tx) error { return visits.Create(tx, v) })
+	err := n.state.UpdateSessions(context.Background(), state.Program("test"), func(tx *state.Tx) error { return visits.Create(tx, v) })
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func (n *network) visit(v *visit) {
 // memory has followed.
 func (n *network) write(key string, value []byte) {
 	n.t.Helper()
-	if _, err := n.mem.Put(context.Background(), []store.Op{{Key: key, Value: value, Prev: store.Any}}); err != nil {
+	if _, err := n.mem.Put(context.Background(), store.Head{}, []store.Op{{Key: key, Value: value, Prev: store.Any}}); err != nil {
 		n.t.Fatal(err)
 	}
 	synctest.Wait()
@@ -109,7 +109,7 @@ func spoil[T any](n *network, k *kind.Kind[T], id string, change func(*T)) {
 // scan runs a scan to its end.
 func (n *network) scan(fix bool) integrity.Report {
 	n.t.Helper()
-	if err := n.scanner.Start(fix); err != nil {
+	if err := n.scanner.Start(state.Program("test"), fix); err != nil {
 		n.t.Fatal(err)
 	}
 	for range 1000 {

@@ -34,8 +34,24 @@ type device struct {
 
 var (
 	devices   = kind.Define(kind.Spec[device]{Name: "device", Path: "devices", Doc: "A device."})
-	deviceSet = kind.NewSet(places.Def, devices.Def)
+	tickets   = kind.Define(kind.Spec[ticket]{Name: "ticket", Path: "tickets", Doc: "A ticket.", Lane: kind.Session})
+	deviceSet = kind.NewSet(places.Def, devices.Def, tickets.Def)
 )
+
+// ticket has the size and the indexes of an API session.
+type ticket struct {
+	kind.Meta
+	Device   string `json:"deviceId" kind:"index"`
+	Token    string `json:"token" kind:"unique"`
+	Address  string `json:"address"`
+	LastUsed string `json:"lastUsed"`
+}
+
+// bench is an author as requests have them.
+var bench = state.Author{
+	Kind: "device", ID: "00000000001", Name: "device-0000001.branch-1.example", Operation: "patchDevice",
+	Request: "00000000002", Source: "192.0.2.1",
+}
 
 func newDevice(i int) *device {
 	return &device{
@@ -67,6 +83,11 @@ func (o *only) Load(_ context.Context, fn func(store.Record) error) (store.Mark,
 }
 
 func (o *only) Commit(context.Context, store.Rev, store.Head, []store.Op) (store.Rev, error) {
+	o.rev++
+	return o.rev, nil
+}
+
+func (o *only) Put(context.Context, store.Head, []store.Op) (store.Rev, error) {
 	o.rev++
 	return o.rev, nil
 }
@@ -118,11 +139,11 @@ func BenchmarkCreate(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			rec := newDevice(n + i%100)
-			err := s.Update(b.Context(), "bench", func(tx *state.Tx) error { return devices.Create(tx, rec) })
+			err := s.Update(b.Context(), bench, func(tx *state.Tx) error { return devices.Create(tx, rec) })
 			if err != nil {
 				b.Fatal(err)
 			}
-			err = s.Update(b.Context(), "bench", func(tx *state.Tx) error { return devices.Delete(tx, rec.ID) })
+			err = s.Update(b.Context(), bench, func(tx *state.Tx) error { return devices.Delete(tx, rec.ID) })
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -136,7 +157,7 @@ func BenchmarkEditAttribute(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			id := newDevice(i % n).ID
-			err := s.Update(b.Context(), "bench", func(tx *state.Tx) error {
+			err := s.Update(b.Context(), bench, func(tx *state.Tx) error {
 				return devices.Edit(tx, id, func(d *device) error {
 					d.Attributes[0] = fmt.Sprintf("branch-%d", (i+1)%97)
 					return nil
@@ -155,7 +176,7 @@ func BenchmarkEditOther(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			id := newDevice(i % n).ID
-			err := s.Update(b.Context(), "bench", func(tx *state.Tx) error {
+			err := s.Update(b.Context(), bench, func(tx *state.Tx) error {
 				return devices.Edit(tx, id, func(d *device) error { d.Cost = i; return nil })
 			})
 			if err != nil {
@@ -163,6 +184,25 @@ func BenchmarkEditOther(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkSession opens and ends a session.
+func BenchmarkSession(b *testing.B) {
+	s := openFilled(b, 10_000)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		id := fmt.Sprintf("c%024d", i%1000)
+		err := s.UpdateSessions(b.Context(), bench, func(tx *state.Tx) error {
+			return tickets.Create(tx, &ticket{Meta: kind.Meta{ID: id}, Device: "d", Token: id, Address: "192.0.2.1"})
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		err = s.UpdateSessions(b.Context(), bench, func(tx *state.Tx) error { return tickets.Delete(tx, id) })
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func BenchmarkQuery(b *testing.B) {

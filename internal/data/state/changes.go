@@ -2,6 +2,7 @@ package state
 
 import (
 	"iter"
+	"slices"
 
 	"netkeep/internal/data/store"
 	"netkeep/internal/lang/kind"
@@ -55,7 +56,13 @@ func (cs *changes) weigh(key string, c change, sign int) {
 	}
 }
 
-// merge adds the changes of a later write.
+// overlaps reports whether a later write changes a record that is among the
+// changes.
+func (cs *changes) overlaps(later changes) bool {
+	return slices.ContainsFunc(later.order, func(k string) bool { _, has := cs.byKey[k]; return has })
+}
+
+// merge adds the changes of a later write, which does not overlap.
 func (cs *changes) merge(later changes) {
 	for _, k := range later.order {
 		cs.note(later.byKey[k])

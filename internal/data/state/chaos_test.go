@@ -85,8 +85,8 @@ func (c *chaos) Commit(ctx context.Context, prev store.Rev, head store.Head, ops
 	return call(c, func() (store.Rev, error) { return c.Store.Commit(ctx, prev, head, ops) })
 }
 
-func (c *chaos) Put(ctx context.Context, ops []store.Op) (store.Rev, error) {
-	return call(c, func() (store.Rev, error) { return c.Store.Put(ctx, ops) })
+func (c *chaos) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Rev, error) {
+	return call(c, func() (store.Rev, error) { return c.Store.Put(ctx, head, ops) })
 }
 
 // Follow never loses a Put: stores must notice that themselves, since only
@@ -98,7 +98,7 @@ func (c *chaos) Follow(ctx context.Context, rev store.Rev, fn func(store.Batch) 
 			<-time.After(3 * time.Second)
 		case m == failed:
 			return storetest.ErrInjected
-		case m == lost && b.Head != nil:
+		case m == lost && b.Commit:
 			return nil
 		case m == repeated:
 			if err := fn(b); err != nil {
@@ -150,10 +150,10 @@ func newMayhem(t *testing.T, rt *rapid.T) *mayhem {
 		}
 		m.chaos, m.states = append(m.chaos, c), append(m.states, s)
 	}
-	must(t, m.states[0].Update(t.Context(), "tester", func(tx *state.Tx) error {
+	must(t, m.states[0].Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		return places.Create(tx, &place{Meta: kind.Meta{ID: "hall"}})
 	}))
-	must(t, m.states[0].UpdateSessions(t.Context(), "tester", func(tx *state.Tx) error {
+	must(t, m.states[0].UpdateSessions(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		return visits.Create(tx, &visit{Meta: kind.Meta{ID: "v"}})
 	}))
 	synctest.Wait()
@@ -193,13 +193,13 @@ func (m *mayhem) write(rt *rapid.T, s *state.State, what, id string) {
 		err = lengthen(m.t, s)
 	case "create":
 		what = id
-		err = s.Update(m.t.Context(), "tester", func(tx *state.Tx) error {
+		err = s.Update(m.t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 			return people.Create(tx, &person{Meta: kind.Meta{ID: id}, Traits: []string{"red"}})
 		})
 		seen = func(snap *state.Snapshot) bool { _, ok := people.Get(snap, id); return ok }
 	case "visit":
 		what = id
-		err = s.UpdateSessions(m.t.Context(), "tester", func(tx *state.Tx) error {
+		err = s.UpdateSessions(m.t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 			return visits.Create(tx, &visit{Meta: kind.Meta{ID: id}})
 		})
 		seen = func(snap *state.Snapshot) bool { _, ok := visits.Get(snap, id); return ok }

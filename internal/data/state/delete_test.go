@@ -103,7 +103,7 @@ func TestDeleteInSeveralCommits(t *testing.T) {
 				s := open(t, memory, state.Options{})
 				estate(t, s, n)
 				before := s.Snapshot().Rev
-				must(t, s.Delete(t.Context(), "tester", people.Def, "p"))
+				must(t, s.Delete(t.Context(), state.Program("tester"), people.Def, "p"))
 				commits := 0
 				everyBatch(t, memory, before, func(b store.Batch, w world) {
 					commits++
@@ -135,7 +135,7 @@ func TestDeleteBreaksOff(t *testing.T) {
 			faults.BlockNext(storetest.Commit).Open() // this many pass
 		}
 		faults.FailNext(storetest.Commit, storetest.ErrInjected)
-		unavailable(t, s.Delete(t.Context(), "tester", people.Def, "p"))
+		unavailable(t, s.Delete(t.Context(), state.Program("tester"), people.Def, "p"))
 		w := stored(t, memory)
 		if problem := dangling(w); problem != "" {
 			t.Error(problem)
@@ -143,7 +143,7 @@ func TestDeleteBreaksOff(t *testing.T) {
 		if got := len(w[items.Def]); got == 20 || len(w[people.Def]) != 1 {
 			t.Errorf("%d items are left, and %d people", got, len(w[people.Def]))
 		}
-		must(t, s.Delete(t.Context(), "tester", people.Def, "p"))
+		must(t, s.Delete(t.Context(), state.Program("tester"), people.Def, "p"))
 		sameAsStore(t, memory, s)
 	})
 }
@@ -160,7 +160,7 @@ func TestDeleteRefused(t *testing.T) {
 				create(t, s, items.Def, &item{Meta: kind.Meta{ID: "part"}, Whole: "own9"})
 				create(t, s, rules.Def, &rule{Meta: kind.Meta{ID: "keeper"}, Item: "part"})
 				before := s.Snapshot().Rev
-				err := s.Delete(t.Context(), "tester", people.Def, "p")
+				err := s.Delete(t.Context(), state.Program("tester"), people.Def, "p")
 				if !fault.Is(err, fault.CodeReferenced) {
 					t.Errorf("got %v, want %s", err, fault.CodeReferenced)
 				}
@@ -175,7 +175,7 @@ func TestDeleteRefused(t *testing.T) {
 func TestDeleteCycles(t *testing.T) {
 	s := open(t, storetest.NewMemory(), state.Options{})
 	link := func(id, whole string) {
-		must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+		must(t, s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 			return items.Edit(tx, id, func(i *item) error { i.Whole = whole; return nil })
 		}))
 	}
@@ -184,12 +184,12 @@ func TestDeleteCycles(t *testing.T) {
 	link("a", "c")
 	link("self", "self")
 	create(t, s, people.Def, &person{Meta: kind.Meta{ID: "p"}})
-	must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+	must(t, s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		return people.Edit(tx, "p", func(p *person) error { p.Boss = "p"; return nil })
 	}))
 	create(t, s, rules.Def, &rule{Meta: kind.Meta{ID: "r"}})
 	create(t, s, items.Def, &item{Meta: kind.Meta{ID: "lawful"}, Law: "r"})
-	must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+	must(t, s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		return rules.Edit(tx, "r", func(r *rule) error { r.Item = "lawful"; return nil })
 	}))
 	create(t, s, items.Def, &item{Meta: kind.Meta{ID: "i"}}, &item{Meta: kind.Meta{ID: "j"}})
@@ -200,7 +200,7 @@ func TestDeleteCycles(t *testing.T) {
 		{Def: rules.Def, ID: "r"},                             // its item goes with it, so that may hold it
 		{Def: items.Def, ID: "i"}, {Def: crates.Def, ID: "2"}, // each takes the other along
 	} {
-		if err := s.Delete(t.Context(), "tester", end.Def, end.ID); err != nil {
+		if err := s.Delete(t.Context(), state.Program("tester"), end.Def, end.ID); err != nil {
 			t.Errorf("delete %s %s: %v", end.Def.Name, end.ID, err)
 		}
 	}
@@ -213,13 +213,13 @@ func TestDeleteAndLanes(t *testing.T) {
 	create(t, s, people.Def, &person{Meta: kind.Meta{ID: "p"}})
 	createVisit(t, s, &visit{Meta: kind.Meta{ID: "host"}, Person: "p"})
 	createVisit(t, s, &visit{Meta: kind.Meta{ID: "guest"}, Host: "host"})
-	must(t, s.Delete(t.Context(), "tester", people.Def, "p"))
+	must(t, s.Delete(t.Context(), state.Program("tester"), people.Def, "p"))
 	if got := s.Snapshot().Len(visits.Def); got != 2 {
 		t.Fatalf("%d visits are left, want 2", got)
 	}
-	must(t, s.Delete(t.Context(), "tester", visits.Def, "host"))
+	must(t, s.Delete(t.Context(), state.Program("tester"), visits.Def, "host"))
 	newWorld().verify(t, s.Snapshot())
-	if err := s.Delete(t.Context(), "tester", visits.Def, "host"); !fault.Is(err, fault.CodeNotFound) {
+	if err := s.Delete(t.Context(), state.Program("tester"), visits.Def, "host"); !fault.Is(err, fault.CodeNotFound) {
 		t.Errorf("got %v, want %s", err, fault.CodeNotFound)
 	}
 }

@@ -276,7 +276,7 @@ func TestOwnPutsRepeated(t *testing.T) {
 		p.faults.RepeatNext()
 		must(t, lengthen(t, p.broken))
 		createVisit(t, p.broken, &visit{Meta: kind.Meta{ID: "x"}})
-		must(t, p.broken.Delete(t.Context(), "tester", visits.Def, "x"))
+		must(t, p.broken.Delete(t.Context(), state.Program("tester"), visits.Def, "x"))
 		gone := func() {
 			t.Helper()
 			if x, ok := visits.Get(p.broken.Snapshot(), "x"); ok {
@@ -301,7 +301,7 @@ func TestOwnPutAheadOfFeed(t *testing.T) {
 		first, second := p.faults.HoldNext(), p.faults.HoldNext()
 		x := &visit{Meta: kind.Meta{ID: "x"}, Token: "theirs"}
 		createVisit(t, p.sound, x)
-		must(t, p.sound.Delete(t.Context(), "tester", visits.Def, "x"))
+		must(t, p.sound.Delete(t.Context(), state.Program("tester"), visits.Def, "x"))
 		y := &visit{Meta: kind.Meta{ID: "x"}, Token: "ours"}
 		createVisit(t, p.broken, y)
 		first.Open()
@@ -310,7 +310,7 @@ func TestOwnPutAheadOfFeed(t *testing.T) {
 		if got, ok := visits.Get(p.broken.Snapshot(), "x"); !ok || got.Token != "ours" {
 			t.Fatalf("the visit is %+v, %t", got, ok)
 		}
-		must(t, p.broken.Delete(t.Context(), "tester", visits.Def, "x"))
+		must(t, p.broken.Delete(t.Context(), state.Program("tester"), visits.Def, "x"))
 		second.Open()
 		synctest.Wait()
 		if got, ok := visits.Get(p.broken.Snapshot(), "x"); ok {
@@ -329,7 +329,7 @@ func TestSlowStore(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		runs := 0
-		err := p.broken.Update(ctx, "tester", func(tx *state.Tx) error {
+		err := p.broken.Update(ctx, state.Program("tester"), func(tx *state.Tx) error {
 			runs++
 			return places.Edit(tx, "hall", func(p *place) error { p.Count++; return nil })
 		})
@@ -364,7 +364,7 @@ func TestLosesTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
 		runs := 0
-		err := p.broken.Update(t.Context(), "tester", func(tx *state.Tx) error {
+		err := p.broken.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 			runs++
 			must(t, increment(t, p.sound)) // somebody is always faster
 			return places.Edit(tx, "hall", func(p *place) error { p.Count++; return nil })

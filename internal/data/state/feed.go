@@ -110,10 +110,10 @@ func (s *State) apply(b store.Batch) error {
 	}
 	cur := s.Snapshot()
 	switch {
-	case b.Head != nil && b.Rev <= cur.head: // committed here
+	case b.Commit && b.Rev <= cur.head: // committed here
 		s.arrived(b.Rev)
 		return nil
-	case b.Head != nil && (b.Head.Prev != cur.head || b.Head.Ops != len(b.Ops)):
+	case b.Commit && (b.Head.Prev != cur.head || b.Head.Ops != len(b.Ops)):
 		s.opt.Logger.Warn("the feed is not continuous", "rev", b.Rev, "have", cur.head, "prev", b.Head.Prev)
 		return errBroken
 	}
@@ -128,7 +128,7 @@ func (s *State) apply(b store.Batch) error {
 		}
 	}
 	w.Rev = max(w.Rev, b.Rev)
-	if b.Head != nil {
+	if b.Commit {
 		w.head, w.Time = b.Rev, b.Head.Time
 	}
 	s.arrived(b.Rev)

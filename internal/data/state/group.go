@@ -2,8 +2,6 @@ package state
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"netkeep/internal/data/store"
@@ -17,7 +15,7 @@ type group struct {
 	base    *Snapshot // what the commit is guarded by
 	draft   *Snapshot // base with all changes
 	now     time.Time
-	by      []string
+	writes  []store.Write
 	answers []answer
 }
 
@@ -30,7 +28,9 @@ type answer struct {
 var errTooLarge = fault.New(fault.CodeTooLarge, "the change is larger than one commit can hold; make it in several steps")
 
 // prepare runs closures one after the other, up to most of them and until the
-// commit is full. One that fails leaves no trace. rest is what did not fit.
+// commit is full, or one changes what another has changed: each record of a
+// commit has one author. One that fails leaves no trace. rest is what did not
+// fit.
 func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, rest []*request) {
 	base := s.Snapshot()
 	now := s.opt.Now().UTC().Truncate(time.Microsecond)
@@ -55,7 +55,7 @@ func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, re
 			// It may have failed because of what is not stored yet, so it
 			// shares the group's fate.
 			g.answers = append(g.answers, answer{req, err})
-		case !g.fits(store.Limits{Ops: limits.Ops - tx.count, Bytes: limits.Bytes - tx.bytes}):
+		case g.overlaps(tx.changes), !g.fits(store.Limits{Ops: limits.Ops - tx.count, Bytes: limits.Bytes - tx.bytes}):
 			return g, reqs[i:]
 		default:
 			g.add(tx, req)
@@ -65,12 +65,14 @@ func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, re
 }
 
 func (g *group) add(tx *Tx, req *request) {
-	g.merge(tx.changes)
-	g.draft = tx.Snapshot
 	g.answers = append(g.answers, answer{req: req})
-	if !slices.Contains(g.by, req.by) {
-		g.by = append(g.by, req.by)
+	if tx.count == 0 {
+		return
 	}
+	g.merge(tx.changes)
+	g.bytes += req.by.Size()
+	g.draft = tx.Snapshot
+	g.writes = append(g.writes, store.Write{Author: req.by, Ops: tx.count})
 }
 
 // requests returns who waits for the group.
@@ -126,11 +128,11 @@ func (s *State) commit(ctx context.Context, lane kind.Lane, g *group) error {
 // put writes the group to the store, and says so.
 func (s *State) put(ctx context.Context, lane kind.Lane, g *group) (rev store.Rev, err error) {
 	start := time.Now()
+	head := store.Head{Time: g.now, Writes: g.writes}
 	if lane == kind.Model {
-		head := store.Head{Time: g.now, Author: strings.Join(g.by, ",")}
 		rev, err = s.store.Commit(ctx, g.base.head, head, g.ops())
 	} else {
-		rev, err = s.store.Put(ctx, g.ops())
+		rev, err = s.store.Put(ctx, head, g.ops())
 	}
 	s.opt.Stored(Stored{Lane: lane, Writes: len(g.answers), Start: start, Took: time.Since(start), Err: err, group: g})
 	return rev, err

@@ -41,7 +41,8 @@ func TestGroupCommit(t *testing.T) {
 		var writes []func() error
 		for i := range 100 {
 			writes = append(writes, func() error {
-				return s.Update(t.Context(), fmt.Sprint("user", i%3), func(tx *state.Tx) error {
+				by := state.Author{Kind: "person", ID: fmt.Sprint(i), Operation: "createPlace", Request: fmt.Sprint("request", i), Source: "192.0.2.1"}
+				return s.Update(t.Context(), by, func(tx *state.Tx) error {
 					return places.Create(tx, &place{Name: fmt.Sprint(i)})
 				})
 			})
@@ -52,11 +53,10 @@ func TestGroupCommit(t *testing.T) {
 			must(t, <-r)
 		}
 		var sizes []int
+		var authors []store.Write
 		err := memory.Follow(t.Context(), 0, func(b store.Batch) error {
 			sizes = append(sizes, len(b.Ops))
-			if len(sizes) == 2 && b.Head.Author != "user0,user1,user2" {
-				t.Errorf("the author is %q", b.Head.Author)
-			}
+			authors = append(authors, b.Head.Writes...)
 			if want := time.Now().Add(time.Duration(len(sizes)-1) * time.Microsecond); !b.Head.Time.Equal(want) {
 				t.Errorf("the time is %v, want %v", b.Head.Time, want)
 			}
@@ -71,7 +71,91 @@ func TestGroupCommit(t *testing.T) {
 		if want := []int{1, 64, 36}; !slices.Equal(sizes, want) {
 			t.Errorf("the commits have %d ops, want %d", sizes, want)
 		}
+		for i, w := range authors[1:] {
+			want := store.Author{Kind: "person", ID: fmt.Sprint(i), Operation: "createPlace", Request: fmt.Sprint("request", i), Source: "192.0.2.1"}
+			if w.Author != want || w.Ops != 1 {
+				t.Errorf("write %d is %+v, want one op by %+v", i, w, want)
+			}
+		}
 	})
+}
+
+// batches returns the first n batches of a store.
+func batches(t *testing.T, st store.Store, n int) (list []store.Batch) {
+	t.Helper()
+	err := st.Follow(t.Context(), 0, func(b store.Batch) error {
+		if list = append(list, b); len(list) == n {
+			return errEnough
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// No two writes of a commit change the same record, so that each change has
+// one author, in both lanes.
+func TestOneAuthorEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemory()
+		faults := storetest.NewFaulty(memory)
+		s := open(t, faults, state.Options{})
+		create(t, s, places.Def, &place{Meta: kind.Meta{ID: "hall"}})
+		count := func(who string, more ...string) func() error {
+			return func() error {
+				return s.Update(t.Context(), state.Author{Kind: "person", ID: who}, func(tx *state.Tx) error {
+					for _, id := range more {
+						if err := places.Create(tx, &place{Meta: kind.Meta{ID: id}}); err != nil {
+							return err
+						}
+					}
+					return places.Edit(tx, "hall", func(p *place) error { p.Count++; return nil })
+				})
+			}
+		}
+		nothing := func() error {
+			return s.Update(t.Context(), state.Author{Kind: "person", ID: "nobody"}, func(*state.Tx) error { return nil })
+		}
+		gate, results := queue(t, s, faults, count("ann", "1", "2"), nothing, count("bob"), func() error { return createPlace(s, t.Context(), "3", "") })
+		gate.Open()
+		for _, r := range results {
+			must(t, <-r)
+		}
+		must(t, s.UpdateSessions(t.Context(), state.Author{Kind: "person", ID: "cid"}, func(tx *state.Tx) error {
+			return visits.Create(tx, &visit{Token: "x"})
+		}))
+		var got []string
+		for _, b := range batches(t, memory, 5) {
+			line := ""
+			for _, w := range b.Head.Writes {
+				line += fmt.Sprintf("%s %d ", w.Author, w.Ops)
+			}
+			got = append(got, line)
+		}
+		want := []string{"program:tester 1 ", "program:tester 1 ", "person:ann 3 ", "person:bob 1 program:tester 1 ", "person:cid 1 "}
+		if !slices.Equal(got, want) {
+			t.Errorf("the batches are by %q, want %q", got, want)
+		}
+		sameAsStore(t, memory, s)
+	})
+}
+
+// Nobody writes without saying who it is.
+func TestNoAuthor(t *testing.T) {
+	s := open(t, storetest.NewMemory(), state.Options{})
+	create := func(tx *state.Tx) error { return places.Create(tx, &place{}) }
+	for name, err := range map[string]error{
+		"Update":         s.Update(t.Context(), state.Author{}, create),
+		"UpdateSessions": s.UpdateSessions(t.Context(), state.Author{ID: "x", Name: "x"}, create),
+		"Delete":         s.Delete(t.Context(), state.Author{}, places.Def, "x"),
+		"Discard":        s.Discard(t.Context(), state.Author{}, places.Def, "x", 1),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "must say who") {
+			t.Errorf("%s without an author: %v", name, err)
+		}
+	}
 }
 
 var errEnough = errors.New("enough")
@@ -95,8 +179,8 @@ func TestRefusalWaits(t *testing.T) {
 	})
 }
 
-// Create and delete of a record in one commit is nothing to the store, and a
-// record that is deleted and created again is one change.
+// A record that comes and goes while writes wait ends up as the last of them
+// left it; one that comes and goes in the same write is nothing to the store.
 func TestComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := storetest.NewMemory()
@@ -104,7 +188,7 @@ func TestComesAndGoes(t *testing.T) {
 		s := open(t, faults, state.Options{})
 		create(t, s, places.Def, &place{Meta: kind.Meta{ID: "old"}}, &place{Meta: kind.Meta{ID: "older"}})
 		remove := func(id string) func() error {
-			return func() error { return s.Delete(t.Context(), "tester", places.Def, id) }
+			return func() error { return s.Delete(t.Context(), state.Program("tester"), places.Def, id) }
 		}
 		gate, results := queue(t, s, faults,
 			func() error { return createPlace(s, t.Context(), "1", "ann") },
@@ -121,7 +205,7 @@ func TestComesAndGoes(t *testing.T) {
 		for _, r := range results {
 			must(t, <-r)
 		}
-		must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+		must(t, s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 			rec := &place{}
 			if err := places.Create(tx, rec); err != nil {
 				return err
@@ -142,7 +226,7 @@ func TestSessionComesAndGoes(t *testing.T) {
 		s := open(t, memory, state.Options{})
 		createVisit(t, s, &visit{Meta: kind.Meta{ID: "v"}})
 		runs := 0
-		must(t, s.UpdateSessions(t.Context(), "tester", func(tx *state.Tx) error {
+		must(t, s.UpdateSessions(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 			runs++
 			if err := visits.Delete(tx, "v"); err != nil {
 				return err
@@ -163,7 +247,7 @@ func TestLimits(t *testing.T) {
 		s := open(t, faults, state.Options{})
 		several := func(n int, name string) func() error {
 			return func() error {
-				return s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+				return s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 					for i := range n {
 						if err := places.Create(tx, &place{Name: fmt.Sprint(name, i)}); err != nil {
 							return err

@@ -24,7 +24,7 @@ func TestAheadIsForgotten(t *testing.T) {
 		}
 		for i := range 10 {
 			id := fmt.Sprint(i % 7)
-			err := s.UpdateSessions(t.Context(), "tester", func(tx *Tx) error {
+			err := s.UpdateSessions(t.Context(), Program("tester"), func(tx *Tx) error {
 				if _, ok := passes.Get(tx, id); ok {
 					return passes.Delete(tx, id)
 				}

@@ -165,7 +165,7 @@ func act(t *testing.T, s *state.State, a action) (r result) {
 		hall, _ := places.Get(s.Snapshot(), "hall")
 		return result{read: byte(hall.Count)}
 	}
-	err := s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+	err := s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		return places.Edit(tx, "hall", func(p *place) error {
 			r.read, p.Count = byte(p.Count), int(a.write)
 			return nil

@@ -195,9 +195,9 @@ func codeOf(err error) fault.Code {
 
 func (m *machine) submit(lane kind.Lane, fn func(*state.Tx) error) error {
 	if lane == kind.Session {
-		return m.st.UpdateSessions(m.t.Context(), "tester", fn)
+		return m.st.UpdateSessions(m.t.Context(), state.Program("tester"), fn)
 	}
-	return m.st.Update(m.t.Context(), "tester", fn)
+	return m.st.Update(m.t.Context(), state.Program("tester"), fn)
 }
 
 // write makes one write and compares the outcome.
@@ -265,7 +265,7 @@ func (m *machine) remove(t *rapid.T) {
 	id := someID.Draw(t, "id")
 	next := m.world.clone()
 	want := next.delete(d, id)
-	err := m.st.Delete(m.t.Context(), "tester", d, id)
+	err := m.st.Delete(m.t.Context(), state.Program("tester"), d, id)
 	if got := codeOf(err); got != want {
 		t.Fatalf("the delete ends with %q (%v), want %q", got, err, want)
 	}

@@ -108,7 +108,7 @@ func TestStored(t *testing.T) {
 			}
 		}})
 		write := func(who string) error {
-			return s.Update(context.WithValue(t.Context(), key{}, who), "test", func(tx *state.Tx) error {
+			return s.Update(context.WithValue(t.Context(), key{}, who), state.Program("test"), func(tx *state.Tx) error {
 				return places.Create(tx, &place{Name: who})
 			})
 		}

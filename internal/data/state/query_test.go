@@ -166,7 +166,7 @@ func TestQueryIsNaive(t *testing.T) {
 		defer s.Close()
 		w := newWorld()
 		full := rapid.Bool().Draw(rt, "all have names") // so that an index has the order
-		err = s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+		err = s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 			for _, id := range []string{"a", "b", "c"} {
 				if err := places.Create(tx, &place{Meta: kind.Meta{ID: id}}); err != nil {
 					return err

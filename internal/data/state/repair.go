@@ -26,7 +26,7 @@ func (s *State) Reload(ctx context.Context) error {
 // Discard removes what the store has under the key of a record that memory
 // does not hold, because it cannot be read. rev is the revision at which the
 // caller saw it; what was written since then stays.
-func (s *State) Discard(ctx context.Context, by string, d *kind.Def, id string, rev store.Rev) error {
+func (s *State) Discard(ctx context.Context, by Author, d *kind.Def, id string, rev store.Rev) error {
 	// Whatever the record's lane, a Put is guarded by the record's own
 	// revision, and no rule of the model is about what memory does not hold.
 	return s.submit(kind.Session, &request{ctx: ctx, by: by, fn: func(tx *Tx) error {

@@ -26,7 +26,7 @@ func TestDiscard(t *testing.T) {
 			key := d.Name + "/x"
 			put := func(value string) store.Rev {
 				t.Helper()
-				rev, err := mem.Put(t.Context(), []store.Op{{Key: key, Value: []byte(value), Prev: store.Any}})
+				rev, err := mem.Put(t.Context(), store.Head{}, []store.Op{{Key: key, Value: []byte(value), Prev: store.Any}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -35,17 +35,17 @@ func TestDiscard(t *testing.T) {
 			}
 			old := put("?")
 			rev := put("??")
-			if err := s.Discard(t.Context(), "test", d, "x", old); !fault.Is(err, fault.CodeUnavailable) {
+			if err := s.Discard(t.Context(), state.Program("test"), d, "x", old); !fault.Is(err, fault.CodeUnavailable) {
 				t.Errorf("%s of an older revision: %v", key, err)
 			}
-			if err := s.Discard(t.Context(), "test", d, "x", rev); err != nil {
+			if err := s.Discard(t.Context(), state.Program("test"), d, "x", rev); err != nil {
 				t.Errorf("%s: %v", key, err)
 			}
 			if _, there, err := mem.Get(t.Context(), key); there || err != nil {
 				t.Errorf("%s is still there: %v", key, err)
 			}
 			rev = put(`{"id":"x"}`)
-			if err := s.Discard(t.Context(), "test", d, "x", rev); !fault.Is(err, fault.CodeUnavailable) {
+			if err := s.Discard(t.Context(), state.Program("test"), d, "x", rev); !fault.Is(err, fault.CodeUnavailable) {
 				t.Errorf("%s can be read: %v", key, err)
 			}
 			if _, there := s.Snapshot().Lookup(d, "x"); !there {
@@ -67,7 +67,7 @@ func TestReload(t *testing.T) {
 		}
 		synctest.Wait()
 		faulty.DropNext()
-		if _, err := mem.Another().Put(t.Context(), []store.Op{{Key: "place/x", Value: []byte(`{"id":"x"}`), Prev: 0}}); err != nil {
+		if _, err := mem.Another().Put(t.Context(), store.Head{}, []store.Op{{Key: "place/x", Value: []byte(`{"id":"x"}`), Prev: 0}}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

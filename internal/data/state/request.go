@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -13,7 +14,7 @@ import (
 // request is a write waiting for its turn.
 type request struct {
 	ctx  context.Context
-	by   string
+	by   Author
 	fn   func(*Tx) error
 	done chan error // buffered, so that the owner never waits
 
@@ -22,8 +23,13 @@ type request struct {
 
 var errStopping = fault.New(fault.CodeUnavailable, "the controller is stopping")
 
+var errNoAuthor = errors.New("state: a write must say who makes it")
+
 // submit hands a write to the owner and waits for its answer.
 func (s *State) submit(lane kind.Lane, req *request) error {
+	if req.by.Kind == "" {
+		return errNoAuthor
+	}
 	req.done = make(chan error, 1)
 	select {
 	case s.queues[lane] <- req:

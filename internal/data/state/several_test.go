@@ -92,7 +92,7 @@ func TestOneWinner(t *testing.T) {
 					for i := range names {
 						wg.Go(func() {
 							err := insist(func() error {
-								return s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+								return s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 									return people.Create(tx, &person{Name: fmt.Sprint(i), Traits: []string{"red"}})
 								})
 							})
@@ -165,21 +165,21 @@ func TestNoLostUpdate(t *testing.T) {
 
 // increment counts in the model lane.
 func increment(t *testing.T, s *state.State) error {
-	return s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+	return s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		return places.Edit(tx, "hall", func(p *place) error { p.Count++; return nil })
 	})
 }
 
 // lengthen counts in the session lane.
 func lengthen(t *testing.T, s *state.State) error {
-	return s.UpdateSessions(t.Context(), "tester", func(tx *state.Tx) error {
+	return s.UpdateSessions(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		return visits.Edit(tx, "v", func(v *visit) error { v.Token += "."; return nil })
 	})
 }
 
 func create(t *testing.T, s *state.State, d *kind.Def, recs ...kind.Record) {
 	t.Helper()
-	err := s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+	err := s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		for _, rec := range recs {
 			if err := tx.Create(d, d.Clone(rec)); err != nil {
 				return err
@@ -194,7 +194,7 @@ func create(t *testing.T, s *state.State, d *kind.Def, recs ...kind.Record) {
 
 func createVisit(t *testing.T, s *state.State, v *visit) {
 	t.Helper()
-	err := s.UpdateSessions(t.Context(), "tester", func(tx *state.Tx) error {
+	err := s.UpdateSessions(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		fresh := *v
 		return visits.Create(tx, &fresh)
 	})

@@ -40,6 +40,15 @@ type Options struct {
 	Frozen bool
 }
 
+// Author is who makes a write, and on what occasion.
+type Author = store.Author
+
+// Nobody is an author of whom nothing is known.
+var Nobody = Author{Kind: store.Anonymous}
+
+// Program is the author of what a part of the program does by itself.
+func Program(part string) Author { return Author{Kind: store.Program, Name: part} }
+
 // State holds the current snapshot and accepts writes.
 type State struct {
 	set   *kind.Set
@@ -138,20 +147,20 @@ func (s *State) Set() *kind.Set { return s.set }
 // fn may run several times, so it must not do anything that cannot be repeated
 // or that takes long: no network, no signing, no hashing. It never runs once
 // Update has returned.
-func (s *State) Update(ctx context.Context, by string, fn func(*Tx) error) error {
+func (s *State) Update(ctx context.Context, by Author, fn func(*Tx) error) error {
 	return s.submit(kind.Model, &request{ctx: ctx, by: by, fn: fn})
 }
 
 // UpdateSessions runs fn as one write of session records, under the same
 // rules.
-func (s *State) UpdateSessions(ctx context.Context, by string, fn func(*Tx) error) error {
+func (s *State) UpdateSessions(ctx context.Context, by Author, fn func(*Tx) error) error {
 	return s.submit(kind.Session, &request{ctx: ctx, by: by, fn: fn})
 }
 
 // Delete removes one record and what depends on it. If that is more than one
 // commit can hold it takes several, dependents first, so that an interruption
 // leaves nothing dangling.
-func (s *State) Delete(ctx context.Context, by string, d *kind.Def, id string) error {
+func (s *State) Delete(ctx context.Context, by Author, d *kind.Def, id string) error {
 	// The whole is tried first even if it cannot fit: a refusal somewhere in
 	// the cascade must show before the first part is gone.
 	_, err := s.deleteSome(ctx, by, d, id, 0)
@@ -171,7 +180,7 @@ func (s *State) Delete(ctx context.Context, by string, d *kind.Def, id string) e
 
 // deleteSome deletes with a budget of ops, 0 for no limit, and reports whether
 // there is more to do.
-func (s *State) deleteSome(ctx context.Context, by string, d *kind.Def, id string, budget int) (more bool, err error) {
+func (s *State) deleteSome(ctx context.Context, by Author, d *kind.Def, id string, budget int) (more bool, err error) {
 	err = s.submit(d.Lane, &request{ctx: ctx, by: by, fn: func(tx *Tx) (err error) {
 		more, err = tx.deleteWithin(budget, d, id)
 		return err

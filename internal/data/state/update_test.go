@@ -20,7 +20,7 @@ import (
 )
 
 func createPlace(s *state.State, ctx context.Context, id, name string) error {
-	return s.Update(ctx, "tester", func(tx *state.Tx) error {
+	return s.Update(ctx, state.Program("tester"), func(tx *state.Tx) error {
 		return places.Create(tx, &place{Meta: kind.Meta{ID: id}, Name: name})
 	})
 }
@@ -29,14 +29,14 @@ func TestPanicInWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := storetest.NewMemory()
 		s := open(t, memory, state.Options{})
-		err := s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+		err := s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 			must(t, places.Create(tx, &place{Name: "ann"}))
 			panic("dear me")
 		})
 		if err == nil || !strings.Contains(err.Error(), "dear me") || codeOf(err) != fault.CodeUnhandled {
 			t.Errorf("got %v", err)
 		}
-		err = s.UpdateSessions(t.Context(), "tester", func(tx *state.Tx) error { return places.Create(tx, &place{}) })
+		err = s.UpdateSessions(t.Context(), state.Program("tester"), func(tx *state.Tx) error { return places.Create(tx, &place{}) })
 		if err == nil || !strings.Contains(err.Error(), "lane") {
 			t.Errorf("a write in the wrong lane ends with %v", err)
 		}
@@ -48,7 +48,7 @@ func TestPanicInWrite(t *testing.T) {
 func TestWriteAfterEnd(t *testing.T) {
 	s := open(t, storetest.NewMemory(), state.Options{})
 	var leaked *state.Tx
-	must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+	must(t, s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		leaked = tx
 		return places.Create(tx, &place{Name: "ann"})
 	}))
@@ -69,12 +69,12 @@ func TestFrozen(t *testing.T) {
 		},
 		"after create": func(s *state.State) {
 			mine := &place{Meta: kind.Meta{ID: "2"}}
-			_ = s.Update(background, "tester", func(tx *state.Tx) error { return places.Create(tx, mine) })
+			_ = s.Update(background, state.Program("tester"), func(tx *state.Tx) error { return places.Create(tx, mine) })
 			mine.Count++
 		},
 		"after edit": func(s *state.State) {
 			var kept *place
-			_ = s.Update(background, "tester", func(tx *state.Tx) error {
+			_ = s.Update(background, state.Program("tester"), func(tx *state.Tx) error {
 				return places.Edit(tx, "1", func(p *place) error { kept = p; return nil })
 			})
 			kept.Count++
@@ -85,7 +85,7 @@ func TestFrozen(t *testing.T) {
 			s := open(t, storetest.NewMemory(), state.Options{})
 			must(t, createPlace(s, t.Context(), "1", ""))
 			spoil(s)
-			err := s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+			err := s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 				for _, id := range ids(tx.All(places.Def)) {
 					if err := places.Edit(tx, id, func(*place) error { return nil }); err != nil {
 						return err
@@ -117,7 +117,7 @@ func TestCancelled(t *testing.T) {
 		gate.Open()
 		must(t, <-results[0])
 		must(t, <-results[2])
-		err := s.Update(ctx, "tester", func(*state.Tx) error {
+		err := s.Update(ctx, state.Program("tester"), func(*state.Tx) error {
 			t.Error("a write ran that nobody waits for")
 			return nil
 		})
@@ -133,7 +133,7 @@ func TestCancelledWhileRunning(t *testing.T) {
 	s := open(t, storetest.NewMemory(), state.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := false
-	err := s.Update(ctx, "tester", func(*state.Tx) error {
+	err := s.Update(ctx, state.Program("tester"), func(*state.Tx) error {
 		cancel()
 		for range 10_000 {
 			runtime.Gosched() // time enough to return
@@ -262,7 +262,7 @@ func TestTime(t *testing.T) {
 	var before time.Time
 	for _, shift := range []time.Duration{0, -time.Hour, 2 * time.Hour} {
 		now = now.Add(shift)
-		must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+		must(t, s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 			got = append(got, tx.Now())
 			return places.Create(tx, &place{})
 		}))
@@ -281,8 +281,8 @@ func TestTime(t *testing.T) {
 func TestCreateFillsIn(t *testing.T) {
 	s := open(t, storetest.NewMemory(), state.Options{})
 	rec, v := &place{}, &visit{}
-	must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error { return places.Create(tx, rec) }))
-	must(t, s.UpdateSessions(t.Context(), "tester", func(tx *state.Tx) error { return visits.Create(tx, v) }))
+	must(t, s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error { return places.Create(tx, rec) }))
+	must(t, s.UpdateSessions(t.Context(), state.Program("tester"), func(tx *state.Tx) error { return visits.Create(tx, v) }))
 	if len(rec.ID) != 11 || rec.CreatedAt.IsZero() || !rec.CreatedAt.Equal(rec.UpdatedAt) {
 		t.Errorf("got %+v", rec)
 	}
@@ -290,7 +290,7 @@ func TestCreateFillsIn(t *testing.T) {
 		t.Errorf("the session's id is %q", v.ID)
 	}
 	later := rec.UpdatedAt
-	must(t, s.Update(t.Context(), "tester", func(tx *state.Tx) error {
+	must(t, s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		return places.Edit(tx, rec.ID, func(p *place) error {
 			p.ID = "another"
 			return nil
@@ -309,7 +309,7 @@ func TestSessionIDsSort(t *testing.T) {
 	var made []string
 	for range 50 {
 		now = now.Add(400 * 24 * time.Hour)
-		must(t, s.UpdateSessions(t.Context(), "tester", func(tx *state.Tx) error {
+		must(t, s.UpdateSessions(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 			made = append(made, tx.NewSessionID())
 			return nil
 		}))
@@ -330,7 +330,7 @@ func TestOrdinals(t *testing.T) {
 	for i := range 100 {
 		id := fmt.Sprint(i % 10)
 		ord, _ := s.Snapshot().Ordinal(people.Def, id)
-		must(t, s.Delete(t.Context(), "tester", people.Def, id))
+		must(t, s.Delete(t.Context(), state.Program("tester"), people.Def, id))
 		if got := ids(s.Snapshot().At(people.Def, all)); len(got) != 9 || slices.Contains(got, id) {
 			t.Fatalf("after %s is gone, %q are there", id, got)
 		}
@@ -363,7 +363,7 @@ func TestApplied(t *testing.T) {
 	}
 	a, b := open(t, memory, note(&here)), open(t, memory, note(&there))
 	rec := &place{Name: "x"}
-	must(t, a.Update(t.Context(), "tester", func(tx *state.Tx) error { return places.Create(tx, rec) }))
+	must(t, a.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error { return places.Create(tx, rec) }))
 	mu.Lock()
 	last := here[len(here)-1]
 	if here[0].before != nil || here[0].changed != nil {
@@ -375,7 +375,7 @@ func TestApplied(t *testing.T) {
 		t.Errorf("a create is told as %+v", last)
 	}
 	second := &place{Name: "y"}
-	must(t, b.Update(t.Context(), "tester", func(tx *state.Tx) error {
+	must(t, b.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		fresh := *second
 		err := places.Create(tx, &fresh)
 		second.ID = fresh.ID

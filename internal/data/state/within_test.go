@@ -29,7 +29,7 @@ func TestWithin(t *testing.T) {
 	}
 	defer st.Close()
 	// The order of ordinals is not the order of ids.
-	err = st.Update(ctx, "test", func(tx *state.Tx) error {
+	err = st.Update(ctx, state.Program("test"), func(tx *state.Tx) error {
 		for i := range 200 {
 			m := &marble{Meta: kind.Meta{ID: fmt.Sprintf("%03d", i*7%200)}}
 			if i%40 == 1 {

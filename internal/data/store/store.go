@@ -33,21 +33,23 @@ type Op struct {
 	Prev  Rev    // what Put expects: the record's revision, 0 for "does not exist", or Any
 }
 
-// Head describes one Commit. The store fills in Prev and Ops.
+// Head describes one batch. The store fills in Prev and Ops.
 type Head struct {
-	Prev   Rev       `json:"prev"` // revision of the commit before
-	Ops    int       `json:"ops"`
-	Time   time.Time `json:"time"`
-	Author string    `json:"author,omitempty"`
-	Reason string    `json:"reason,omitempty"`
+	Prev Rev       `json:"prev,omitzero"` // revision of the commit before; 0 for a Put
+	Ops  int       `json:"ops"`
+	Time time.Time `json:"time,omitzero"`
+	// Writes are who wrote the ops, in their order: the first so many, the
+	// next so many. Batches of older versions have none.
+	Writes []Write `json:"writes,omitempty"`
 }
 
 // Batch is what one Commit or Put wrote: all of its ops, in their order, with
-// no Prev. Head is nil for a Put.
+// no Prev.
 type Batch struct {
-	Rev  Rev
-	Head *Head
-	Ops  []Op
+	Rev    Rev
+	Commit bool // or else a Put
+	Head   Head
+	Ops    []Op
 }
 
 // Mark is a position reached by Load: the revision the records belong to, and
@@ -123,7 +125,7 @@ type Store interface {
 	// Put writes independent records as one batch, each guarded by its own
 	// Prev only. If one guard fails nothing is written and the error is
 	// ErrConflict.
-	Put(ctx context.Context, ops []Op) (Rev, error)
+	Put(ctx context.Context, head Head, ops []Op) (Rev, error)
 
 	// Get reads one record as it is now; ok is false if there is none.
 	Get(ctx context.Context, key string) (rec Record, ok bool, err error)

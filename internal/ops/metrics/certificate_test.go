@@ -20,7 +20,7 @@ func TestCertificates(t *testing.T) {
 	}
 	defer st.Close()
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	err = st.Update(t.Context(), "test", func(tx *state.Tx) error {
+	err = st.Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 		if err := model.Seed(tx); err != nil {
 			return err
 		}

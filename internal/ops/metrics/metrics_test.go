@@ -122,10 +122,10 @@ func TestHashing(t *testing.T) {
 func TestCommits(t *testing.T) {
 	m := metrics.New(time.Now)
 	st := full(t, m)
-	if err := st.Update(t.Context(), "test", func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
+	if err := st.Update(t.Context(), state.Program("test"), func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
 		t.Fatal(err)
 	}
-	err := st.UpdateSessions(t.Context(), "test", func(tx *state.Tx) error {
+	err := st.UpdateSessions(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 		return model.APISessions.Create(tx, &model.APISession{Meta: kind.Meta{ID: tx.NewSessionID()}, TokenHash: "x"})
 	})
 	if err != nil {

@@ -221,7 +221,7 @@ func BenchmarkAdvise(b *testing.B) {
 }
 
 func update(b *testing.B, st *state.State, fn func(tx *state.Tx) error) {
-	if err := st.Update(context.Background(), "bench", fn); err != nil {
+	if err := st.Update(context.Background(), state.Program("bench"), fn); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -73,7 +73,7 @@ type step struct {
 
 func (w *world) write(fn func(*state.Tx) error) (step, error) {
 	s := step{before: w.st.Snapshot()}
-	err := w.st.Update(context.Background(), "test", fn)
+	err := w.st.Update(context.Background(), state.Program("test"), fn)
 	s.after = w.st.Snapshot()
 	s.changed = diff(s.before, s.after)
 	return s, err

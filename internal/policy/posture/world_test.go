@@ -63,7 +63,7 @@ func newWorld(t tester) *world {
 
 func (w *world) write(fn func(*state.Tx) error) {
 	w.t.Helper()
-	if err := w.st.Update(context.Background(), "test", fn); err != nil {
+	if err := w.st.Update(context.Background(), state.Program("test"), fn); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -83,7 +83,7 @@ func (w *world) check(c model.PostureCheck) *model.PostureCheck {
 // pass creates an API session, or lets one pass its second factor now.
 func (w *world) pass(session string, passed bool) posture.Session {
 	w.t.Helper()
-	err := w.st.UpdateSessions(context.Background(), "test", func(tx *state.Tx) error {
+	err := w.st.UpdateSessions(context.Background(), state.Program("test"), func(tx *state.Tx) error {
 		if _, ok := model.APISessions.Get(tx, session); !ok {
 			err := model.APISessions.Create(tx, &model.APISession{Meta: kind.Meta{ID: session}, IdentityID: "i", TokenHash: session})
 			if err != nil || !passed {

@@ -196,7 +196,7 @@ func (s *Sessions) remove(ctx context.Context, candidates []*model.Session) erro
 	snap := s.State.Snapshot()
 	candidates = slices.DeleteFunc(candidates, func(session *model.Session) bool { return s.Live(snap, session) })
 	for batch := range slices.Chunk(candidates, removeBatch) {
-		err := s.State.UpdateSessions(ctx, "system", func(tx *state.Tx) error {
+		err := s.State.UpdateSessions(ctx, state.Program("session enforcement"), func(tx *state.Tx) error {
 			for _, session := range batch {
 				// As it is now: another write may have come in between.
 				if s.Live(tx.Snapshot, session) {

@@ -45,9 +45,9 @@ func (s *Sessions) Token(id string) string { return authn.KeyedToken(s.Key, id) 
 
 // Create returns the caller's session of this type for a service: the one that
 // its API session has already, or a new one.
-func (s *Sessions) Create(ctx context.Context, who *authn.Caller, req Request) (*model.Session, error) {
+func (s *Sessions) Create(ctx context.Context, by state.Author, who *authn.Caller, req Request) (*model.Session, error) {
 	var session *model.Session
-	err := s.State.UpdateSessions(ctx, "identity:"+who.Identity().ID, func(tx *state.Tx) (err error) {
+	err := s.State.UpdateSessions(ctx, by, func(tx *state.Tx) (err error) {
 		session, err = s.create(tx, who.Session().ID, req)
 		return err
 	})

@@ -111,7 +111,7 @@ func put[T any](tx *state.Tx, k *kind.Kind[T], id string, change func(*T)) error
 // hold gives every person an API session, and it a session for every service
 // that it may use.
 func (c *controller) hold(t *testing.T) {
-	err := c.st.UpdateSessions(t.Context(), "test", func(tx *state.Tx) error {
+	err := c.st.UpdateSessions(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 		for i := range model.Identities.All(tx) {
 			id := "api-" + i.ID
 			if !has(tx, model.APISessions.Def, id) {
@@ -162,7 +162,7 @@ func TestControllersAgree(t *testing.T) {
 func controllersAgree(t *testing.T, r *rand.Rand) {
 	memory := storetest.NewMemory()
 	one := open(t, memory)
-	if err := one.st.Update(t.Context(), "test", func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
+	if err := one.st.Update(t.Context(), state.Program("test"), func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
 		t.Fatal(err)
 	}
 	two := open(t, memory)
@@ -176,7 +176,7 @@ func controllersAgree(t *testing.T, r *rand.Rand) {
 		for i := range model.Identities.All(past) {
 			told[i.ID] = by.changes.Of(past, i.ID)
 		}
-		if err := by.st.Update(t.Context(), "test", func(tx *state.Tx) error { return change(r, tx) }); err != nil {
+		if err := by.st.Update(t.Context(), state.Program("test"), func(tx *state.Tx) error { return change(r, tx) }); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -229,7 +229,7 @@ func TestChecksRunOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, storetest.NewMemory())
 		go c.sessions.Enforce(t.Context())
-		err := c.st.Update(t.Context(), "test", func(tx *state.Tx) error {
+		err := c.st.Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 			if err := model.Seed(tx); err != nil {
 				return err
 			}
@@ -258,7 +258,7 @@ func TestChecksRunOut(t *testing.T) {
 			t.Fatalf("there are %d sessions before the factor is shown", n)
 		}
 		before := c.changes.Of(c.st.Snapshot(), "person0")
-		err = c.st.UpdateSessions(t.Context(), "test", func(tx *state.Tx) error {
+		err = c.st.UpdateSessions(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 			return model.APISessions.Edit(tx, "api-person0", func(s *model.APISession) error {
 				now := tx.Now()
 				s.MFAPassedAt = &now

@@ -56,9 +56,9 @@ func network(b *testing.B, visible int) (http.Handler, string) {
 	}
 	hash, err := hasher.Hash(b.Context(), "secret")
 	must(err)
-	must(st.Update(b.Context(), "test", func(tx *state.Tx) error { return model.Seed(tx) }))
+	must(st.Update(b.Context(), state.Program("test"), func(tx *state.Tx) error { return model.Seed(tx) }))
 	for from := 0; from < 10_000; from += 500 {
-		must(st.Update(b.Context(), "test", func(tx *state.Tx) error {
+		must(st.Update(b.Context(), state.Program("test"), func(tx *state.Tx) error {
 			for i := from; i < from+500; i++ {
 				attribute := "hidden"
 				if i < visible {
@@ -75,7 +75,7 @@ func network(b *testing.B, visible int) (http.Handler, string) {
 			return nil
 		}))
 	}
-	must(st.Update(b.Context(), "test", func(tx *state.Tx) error {
+	must(st.Update(b.Context(), state.Program("test"), func(tx *state.Tx) error {
 		i := &model.Identity{
 			Meta: kind.Meta{ID: "someone"}, Name: "someone", Type: "User", AuthPolicyID: model.DefaultAuthPolicy, DefaultHostingPrecedence: "default",
 		}
@@ -98,9 +98,9 @@ func network(b *testing.B, visible int) (http.Handler, string) {
 	}))
 	sessions := &authn.Sessions{State: st, Key: []byte("API sessions"), Timeout: time.Hour, Now: time.Now, Log: log}
 	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
-	proof, err := passwords.Check(b.Context(), st.Snapshot(), "someone", "secret")
+	proof, err := passwords.Check(b.Context(), state.Nobody, st.Snapshot(), "someone", "secret")
 	must(err)
-	who, err := sessions.Open(b.Context(), proof, authn.Request{ConfigTypes: []string{"all"}})
+	who, err := sessions.Open(b.Context(), state.Nobody, proof, authn.Request{ConfigTypes: []string{"all"}})
 	must(err)
 	s.cfg, s.state, s.log = config.Default(), st, log
 	h, err := s.newRouter(&api.Service{

@@ -62,7 +62,7 @@ func TestCompact(t *testing.T) {
 		for i := range 5 {
 			synctest.Wait()
 			reached = append(reached, writer.Snapshot().Rev)
-			err := writer.Update(t.Context(), "test", func(tx *state.Tx) error {
+			err := writer.Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 				id := string(rune('a' + i))
 				return model.IdentityTypes.Create(tx, &model.IdentityType{Meta: kind.Meta{ID: id}, Name: id})
 			})

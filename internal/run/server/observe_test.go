@@ -96,7 +96,7 @@ func TestReadyMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, faults := watched(t, 0)
 		gate := faults.HoldNext()
-		if err := s.state.Update(t.Context(), "test", func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
+		if err := s.state.Update(t.Context(), state.Program("test"), func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(maxLag)

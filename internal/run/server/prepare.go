@@ -27,7 +27,7 @@ func openStore(ctx context.Context, cfg config.Config, d *dir, log *slog.Logger)
 
 // prepare adds what every network has, and at the first start its admin.
 func (s *Server) prepare(ctx context.Context, hasher *authn.Hasher) error {
-	err := s.state.Update(ctx, "system", func(tx *state.Tx) error { return model.Seed(tx) })
+	err := s.state.Update(ctx, state.Program("start"), func(tx *state.Tx) error { return model.Seed(tx) })
 	if err != nil {
 		return fmt.Errorf("add the built-in records: %w", err)
 	}

@@ -6,7 +6,6 @@ package api
 import (
 	"crypto/x509"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 	"netkeep/internal/auth/enroll"
 	"netkeep/internal/data/backup"
 	"netkeep/internal/data/integrity"
+	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/ops/limit"
@@ -97,7 +97,7 @@ func Caller(c *rest.Call) *authn.Caller {
 // caller is an authn.Caller in the terms of package rest.
 type caller struct{ *authn.Caller }
 
-func (c caller) By() string { return "identity:" + c.Identity().ID }
+func (c caller) Author() state.Author { return authn.By(c.Identity()) }
 
 // Access is complete authentication first and rights second: an admin who has
 // yet to show a factor is not an admin.
@@ -164,13 +164,4 @@ func bearer(r *http.Request) string {
 		return ""
 	}
 	return token
-}
-
-// remoteIP is where a request came from, without the port.
-func remoteIP(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }

@@ -75,7 +75,7 @@ func (s *Service) changeOwn(c *rest.Call, in ownPatch) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Passwords.Confirm(c.Context(), a, in.CurrentPassword); err != nil {
+	if err := s.Passwords.Confirm(c.Context(), c.Author(), a, in.CurrentPassword); err != nil {
 		return err
 	}
 	return s.ChangePassword(c, a, in.Username, in.Password, in.Tags)
@@ -91,7 +91,7 @@ func (s *Service) ChangePassword(c *rest.Call, a *model.Authenticator, username,
 			return err
 		}
 	}
-	return c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+	return c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		return model.Authenticators.Edit(tx, a.ID, func(a *model.Authenticator) error {
 			if username != "" {
 				a.Username = username

@@ -30,7 +30,7 @@ func mountExtend(a *rest.API, s *Service) {
 	}
 	rest.Handle(a, op(path+"/extend", "extendCurrentIdentityAuthenticator", "Get a new certificate; the old one stays good until it is verified."),
 		func(c *rest.Call, in extendIn) (extendOut, error) {
-			chain, err := s.Desk.Extend(c.Context(), c.Snap, Caller(c), c.Param("id"), c.Request.TLS.PeerCertificates, []byte(in.ClientCertCSR))
+			chain, err := s.Desk.Extend(c.Context(), c.Author(), c.Snap, Caller(c), c.Param("id"), c.Request.TLS.PeerCertificates, []byte(in.ClientCertCSR))
 			if err != nil {
 				return extendOut{}, err
 			}
@@ -38,6 +38,6 @@ func mountExtend(a *rest.API, s *Service) {
 		})
 	rest.Handle(a, op(path+"/extend-verify", "extendVerifyCurrentIdentityAuthenticator", "Show that the new certificate has arrived; only it is good from now on."),
 		func(c *rest.Call, in extendVerifyIn) (rest.Empty, error) {
-			return rest.Empty{}, s.Desk.Confirm(c.Context(), c.Snap, Caller(c), c.Param("id"), []byte(in.ClientCert))
+			return rest.Empty{}, s.Desk.Confirm(c.Context(), c.Author(), c.Snap, Caller(c), c.Param("id"), []byte(in.ClientCert))
 		})
 }

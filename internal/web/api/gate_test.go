@@ -31,7 +31,7 @@ func gated(t testing.TB) (*rest.API, string) {
 			t.Error(err)
 		}
 	})
-	if err := st.Update(t.Context(), "test", func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
+	if err := st.Update(t.Context(), state.Program("test"), func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
 		t.Fatal(err)
 	}
 	hasher := authn.NewHasher()
@@ -40,11 +40,11 @@ func gated(t testing.TB) (*rest.API, string) {
 	}
 	sessions := &authn.Sessions{State: st, Key: []byte("a key for tests"), Timeout: time.Hour, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
-	proof, err := passwords.Check(t.Context(), st.Snapshot(), "admin", "secret")
+	proof, err := passwords.Check(t.Context(), state.Nobody, st.Snapshot(), "admin", "secret")
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := sessions.Open(t.Context(), proof, authn.Request{})
+	who, err := sessions.Open(t.Context(), state.Nobody, proof, authn.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,23 +27,23 @@ func mountMFA(a *rest.API, s *Service) {
 	const own = "/current-identity/mfa"
 	rest.Handle(a, op(http.MethodPost, "/authenticate/mfa", "authenticateMfa", "Complete authentication with a one-time or recovery code.", rest.Partial),
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
-			return rest.Empty{}, s.Factors.Show(c.Context(), Caller(c), in.Code)
+			return rest.Empty{}, s.Factors.Show(c.Context(), c.Author(), Caller(c), in.Code)
 		})
 	view := a.View("mfa", model.MFAs.Def, s.mfaColumns()...)
 	rest.Show(a, op(http.MethodGet, own, "detailMfa", "Get the state of the second factor, and until it is verified what verifying needs.", rest.Partial),
 		view, func(c *rest.Call, _ rest.None) (kind.Record, error) { return ownMFA(c) })
 	rest.Handle(a, op(http.MethodPost, own, "enrollMfa", "Start to enroll a second factor.", rest.Partial),
 		func(c *rest.Call, _ rest.None) (rest.Created, error) {
-			_, err := s.Factors.Start(c.Context(), Caller(c))
+			_, err := s.Factors.Start(c.Context(), c.Author(), Caller(c))
 			return rest.Created{Path: "current-identity", ID: "mfa"}, err
 		})
 	rest.Handle(a, op(http.MethodDelete, own, "deleteMfa", "Remove the second factor; the code is in the header "+codeHeader+".", rest.Full),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-			return rest.Empty{}, s.Factors.Remove(c.Context(), Caller(c), c.Request.Header.Get(codeHeader))
+			return rest.Empty{}, s.Factors.Remove(c.Context(), c.Author(), Caller(c), c.Request.Header.Get(codeHeader))
 		})
 	rest.Handle(a, op(http.MethodPost, own+"/verify", "verifyMfa", "Complete the enrollment of a second factor with a one-time code.", rest.Partial),
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
-			return rest.Empty{}, s.Factors.Confirm(c.Context(), Caller(c), in.Code)
+			return rest.Empty{}, s.Factors.Confirm(c.Context(), c.Author(), Caller(c), in.Code)
 		})
 	qr := op(http.MethodGet, own+"/qr-code", "detailMfaQrCode", "Get the QR code of an enrollment that is not verified yet.", rest.Partial)
 	qr.Types = []string{"image/png"}
@@ -53,7 +53,7 @@ func mountMFA(a *rest.API, s *Service) {
 	rest.Handle(a, recovery, s.recoveryCodes)
 	rest.Handle(a, op(http.MethodPost, own+"/recovery-codes", "createMfaRecoveryCodes", "Replace all recovery codes.", rest.Full),
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
-			return rest.Empty{}, s.Factors.Renew(c.Context(), Caller(c), in.Code)
+			return rest.Empty{}, s.Factors.Renew(c.Context(), c.Author(), Caller(c), in.Code)
 		})
 }
 
@@ -120,6 +120,6 @@ func (s *Service) recoveryCodes(c *rest.Call, in optionalCode) (recoveryOut, err
 	if code == "" {
 		code = c.Request.Header.Get(codeHeader)
 	}
-	codes, err := s.Factors.Recover(c.Context(), Caller(c), code)
+	codes, err := s.Factors.Recover(c.Context(), c.Author(), Caller(c), code)
 	return recoveryOut{codes}, err
 }

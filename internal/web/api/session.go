@@ -43,7 +43,7 @@ func mountSession(a *rest.API, s *Service) {
 		Method: http.MethodDelete, Path: "/current-api-session", Name: "logout", Tag: "current-api-session",
 		Doc: "End the session that this request uses.", Auth: rest.Partial,
 	}, func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-		return rest.Empty{}, s.Sessions.End(c.Context(), c.By(), Caller(c).Session().ID)
+		return rest.Empty{}, s.Sessions.End(c.Context(), c.Author(), Caller(c).Session().ID)
 	})
 }
 
@@ -63,9 +63,9 @@ func (s *Service) logIn(c *rest.Call, in authenticateIn) (kind.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.Sessions.Open(c.Context(), proof, authn.Request{
+	who, err := s.Sessions.Open(c.Context(), c.Author(), proof, authn.Request{
 		ConfigTypes: in.ConfigTypes, EnvInfo: in.EnvInfo, SDKInfo: in.SDKInfo,
-		IPAddress: remoteIP(c.Request), Bearer: bearer(c.Request),
+		Bearer: bearer(c.Request),
 	})
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *Service) prove(c *rest.Call, in authenticateIn) (authn.Proof, error) {
 		case in.Password == "":
 			return authn.Proof{}, fault.Invalid("password", "is required", nil)
 		}
-		return s.Passwords.Check(c.Context(), c.Snap, in.Username, in.Password)
+		return s.Passwords.Check(c.Context(), c.Author(), c.Snap, in.Username, in.Password)
 	case "cert":
 		return s.Certs.Check(c.Snap, c.Request.TLS.PeerCertificates)
 	case "ext-jwt":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"mime"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -46,12 +47,20 @@ type Call struct {
 // Context ends when the client leaves or the time for the request is over.
 func (c *Call) Context() context.Context { return c.Request.Context() }
 
-// By names the caller in the audit trail.
-func (c *Call) By() string {
-	if c.Caller == nil {
-		return "anonymous"
+// Author is who makes the writes of this request, and on what occasion.
+func (c *Call) Author() state.Author {
+	by := state.Nobody
+	if c.Caller != nil {
+		by = c.Caller.Author()
 	}
-	return c.Caller.By()
+	by.Request, by.Source = c.ID, c.Request.RemoteAddr
+	if host, _, err := net.SplitHostPort(by.Source); err == nil {
+		by.Source = host
+	}
+	if c.op != nil {
+		by.Operation = c.op.Name
+	}
+	return by
 }
 
 // Header is the header of the answer.

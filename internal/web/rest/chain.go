@@ -92,7 +92,7 @@ func (a *API) answered(c *Call, took time.Duration) {
 		a.Answered(name, c.status, took)
 	}
 	a.Log.LogAttrs(context.Background(), slog.LevelInfo, "request",
-		slog.String("request", c.ID), slog.String("api", a.Name), slog.String("operation", name), slog.String("by", c.By()),
+		slog.String("request", c.ID), slog.String("api", a.Name), slog.String("operation", name), slog.String("by", c.Author().String()),
 		slog.Int("status", c.status), slog.Int("bytes", c.bytes), slog.Duration("took", took))
 }
 

@@ -176,7 +176,7 @@ func (m mount) create(c *Call) error {
 		}
 	}
 	var id string
-	err = c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		fresh := m.Kind.Clone(rec) // the closure may run again
 		if err := tx.Create(m.Kind, fresh); err != nil {
 			return err
@@ -200,7 +200,7 @@ func (m mount) change(c *Call, shape kind.Shape) error {
 	if err != nil {
 		return err
 	}
-	err = c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		return tx.Edit(m.Kind, c.Param("id"), func(rec kind.Record) error {
 			if rec.Base().System {
 				return fault.New(fault.CodeUnchangeable, "the system keeps this record; it cannot be changed")
@@ -227,7 +227,7 @@ func (m mount) delete(c *Call) error {
 	if rec.Base().System {
 		return fault.New(fault.CodeUndeletable, "the system keeps this record; it cannot be deleted")
 	}
-	if err := c.State.Delete(c.Context(), c.By(), m.Kind, rec.Base().ID); err != nil {
+	if err := c.State.Delete(c.Context(), c.Author(), m.Kind, rec.Base().ID); err != nil {
 		return err
 	}
 	return Empty{}.send(c)

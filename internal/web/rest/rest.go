@@ -37,8 +37,8 @@ func (a Access) String() string {
 type Caller interface {
 	// Access is the most this caller may use.
 	Access() Access
-	// By names the caller in the log and the audit trail.
-	By() string
+	// Author names the caller as one who writes.
+	Author() state.Author
 }
 
 // Gate finds out who sent a request. It returns nil for nobody, and an error

@@ -6,11 +6,21 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"netkeep/internal/data/store"
 )
 
 const recordSize = 900
+
+// requested is the head of a write as requests make them.
+func requested() store.Head {
+	by := store.Author{
+		Kind: "identity", ID: "00000000001", Name: "device-0000001.branch-1.example", Operation: "createSession",
+		Request: "00000000002", Source: "192.0.2.1",
+	}
+	return store.Head{Time: time.Now(), Writes: []store.Write{{Author: by, Ops: 1}}}
+}
 
 // openBench opens a member as a server would, with all syncs.
 func openBench(b *testing.B) *Store {
@@ -31,7 +41,7 @@ func fill(b *testing.B, s *Store, n int) {
 		for i := from; i < min(n, from+1000); i++ {
 			ops = append(ops, set(fmt.Sprintf("kind/%08d", i), recordSize)...)
 		}
-		if _, err := s.Put(b.Context(), ops); err != nil {
+		if _, err := s.Put(b.Context(), store.Head{}, ops); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -43,7 +53,7 @@ func BenchmarkCommit(b *testing.B) {
 	var head store.Rev
 	var err error
 	for b.Loop() {
-		if head, err = s.Commit(b.Context(), head, store.Head{}, ops); err != nil {
+		if head, err = s.Commit(b.Context(), head, requested(), ops); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -57,7 +67,7 @@ func BenchmarkPut64(b *testing.B) {
 	for w := range 64 {
 		wg.Go(func() {
 			for n.Add(1) <= int64(b.N) {
-				if _, err := s.Put(b.Context(), set(fmt.Sprintf("s/%d", w), recordSize)); err != nil {
+				if _, err := s.Put(b.Context(), requested(), set(fmt.Sprintf("s/%d", w), recordSize)); err != nil {
 					b.Error(err)
 					return
 				}

@@ -52,6 +52,11 @@ func TestDialRefuses(t *testing.T) {
 	}
 }
 
+// by is the head of a batch that somebody writes.
+func by(name string) store.Head {
+	return store.Head{Writes: []store.Write{{Author: store.Author{Kind: "identity", Name: name}, Ops: 1}}}
+}
+
 // TestServerLimits sends what the client lets pass and the server does not.
 func TestServerLimits(t *testing.T) {
 	m := startTest(t, testLogger(t), listening)
@@ -73,12 +78,12 @@ func TestServerLimits(t *testing.T) {
 		"bytes":      set("k/1", 1600<<10),
 		"more bytes": set("k/1", 3<<20-100),
 	} {
-		if _, err := s.Commit(t.Context(), 0, store.Head{Reason: name}, ops); !errors.Is(err, store.ErrTooLarge) {
+		if _, err := s.Commit(t.Context(), 0, by(name), ops); !errors.Is(err, store.ErrTooLarge) {
 			t.Errorf("%s: %v, want ErrTooLarge", name, err)
 		}
 	}
 	// The client has a limit of its own.
-	huge := store.Head{Reason: strings.Repeat("x", 6<<20)}
+	huge := by(strings.Repeat("x", 6<<20))
 	if _, err := s.Commit(t.Context(), 0, huge, set("k/1", 10)); !errors.Is(err, store.ErrTooLarge) {
 		t.Errorf("huge head: %v, want ErrTooLarge", err)
 	}
@@ -199,7 +204,7 @@ func TestFollowThroughCuts(t *testing.T) {
 			head, err = writer.Commit(t.Context(), head, store.Head{}, set("k/1", 10000))
 			rev = head
 		} else {
-			rev, err = writer.Put(t.Context(), set("k/2", 10000))
+			rev, err = writer.Put(t.Context(), store.Head{}, set("k/2", 10000))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -234,7 +239,7 @@ func TestReadThroughCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.Put(t.Context(), set("k/1", 10)); err != nil {
+	if _, err := s.Put(t.Context(), store.Head{}, set("k/1", 10)); err != nil {
 		t.Fatal(err)
 	}
 	enough := errors.New("enough")

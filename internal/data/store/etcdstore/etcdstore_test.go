@@ -183,7 +183,7 @@ func TestCloseWaits(t *testing.T) {
 				closed := make(chan error, 1)
 				go func() { closed <- s.Close() }()
 				synctest.Wait()
-				if _, err := s.Put(t.Context(), set("k/1", 1)); !errors.Is(err, store.ErrClosed) {
+				if _, err := s.Put(t.Context(), store.Head{}, set("k/1", 1)); !errors.Is(err, store.ErrClosed) {
 					t.Errorf("Put while closing: %v", err)
 				}
 				if len(closed) > 0 || ctx.Err() != nil {

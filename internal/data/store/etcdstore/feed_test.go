@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -35,9 +34,18 @@ func deleteEvent(key string, rev int64) *clientv3.Event {
 	return &clientv3.Event{Type: clientv3.EventTypeDelete, Kv: &mvccpb.KeyValue{Key: []byte(key), ModRevision: rev}}
 }
 
+func text(h store.Head) string {
+	value, err := json.Marshal(h)
+	if err != nil {
+		panic(err)
+	}
+	return string(value)
+}
+
 func (s *sender) send(commit bool, ops ...store.Op) (events []*clientv3.Event) {
 	s.rev += 2
-	batch := store.Batch{Rev: store.Rev(s.rev), Ops: ops}
+	batch := store.Batch{Rev: store.Rev(s.rev), Commit: commit, Ops: ops}
+	batch.Head = store.Head{Ops: len(ops), Time: time.Unix(s.rev, 0).UTC(), Writes: by("x").Writes}
 	for _, op := range ops {
 		if op.Value == nil {
 			events = append(events, deleteEvent("r/"+op.Key, s.rev))
@@ -46,16 +54,12 @@ func (s *sender) send(commit bool, ops ...store.Op) (events []*clientv3.Event) {
 		}
 	}
 	if commit {
-		batch.Head = &store.Head{Prev: store.Rev(s.head), Ops: len(ops), Time: time.Unix(s.rev, 0).UTC()}
-		value, err := json.Marshal(batch.Head)
-		if err != nil {
-			panic(err)
-		}
-		events = append(events, putEvent("head", string(value), s.rev, 1))
+		batch.Head.Prev = store.Rev(s.head)
+		events = append(events, putEvent("head", text(batch.Head), s.rev, 1))
 		s.head = s.rev
 	} else {
 		s.puts++
-		events = append(events, putEvent("put", strconv.Itoa(len(ops)), s.rev, s.puts))
+		events = append(events, putEvent("put", text(batch.Head), s.rev, s.puts))
 	}
 	s.batches = append(s.batches, batch)
 	return events
@@ -93,7 +97,7 @@ func TestFeedRefuses(t *testing.T) {
 		"an op twice":       func(s *sender) []*clientv3.Event { e := s.send(true, one); return append(e[:1:1], e...) },
 		"a deleted head":    func(s *sender) []*clientv3.Event { return []*clientv3.Event{deleteEvent("head", 9)} },
 		"a deleted put":     func(s *sender) []*clientv3.Event { return []*clientv3.Event{deleteEvent("put", 9)} },
-		"a put that is no number": func(s *sender) []*clientv3.Event {
+		"a put with a head that is none": func(s *sender) []*clientv3.Event {
 			return []*clientv3.Event{putEvent("put", "many", 9, 1)}
 		},
 		"a write by somebody else": func(s *sender) []*clientv3.Event {
@@ -113,6 +117,28 @@ func TestFeedRefuses(t *testing.T) {
 func TestFeedRefusesBadHead(t *testing.T) {
 	if _, err := feedAll([]*clientv3.Event{putEvent("head", "{", 9, 1)}); err == nil {
 		t.Error("a head that is not JSON passed")
+	}
+}
+
+// TestFeedOfOldBatches reads heads as older versions wrote them.
+func TestFeedOfOldBatches(t *testing.T) {
+	got, err := feedAll([]*clientv3.Event{
+		putEvent("r/k/1", "v", 5, 1), putEvent("r/k/2", "v", 5, 1),
+		putEvent("head", `{"prev":0,"ops":2,"time":"2024-01-02T03:04:05.000006Z","author":"identity:x,system","reason":"why"}`, 5, 1),
+		putEvent("r/s/1", "v", 7, 1),
+		putEvent("put", "1", 7, 1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := []byte("v")
+	want := []store.Batch{
+		{Rev: 5, Commit: true, Ops: []store.Op{{Key: "k/1", Value: v}, {Key: "k/2", Value: v}},
+			Head: store.Head{Ops: 2, Time: time.Date(2024, 1, 2, 3, 4, 5, 6000, time.UTC)}},
+		{Rev: 7, Head: store.Head{Ops: 1}, Ops: []store.Op{{Key: "s/1", Value: v}}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
 
@@ -193,7 +219,7 @@ func TestPrefixes(t *testing.T) {
 		stores[prefix] = s
 		var err error
 		if _, err = s.Commit(t.Context(), 0, store.Head{}, []store.Op{{Key: "k/1", Value: []byte(prefix)}}); err == nil {
-			last, err = s.Put(t.Context(), []store.Op{{Key: "s/1", Value: []byte(prefix)}})
+			last, err = s.Put(t.Context(), store.Head{}, []store.Op{{Key: "s/1", Value: []byte(prefix)}})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -211,7 +237,7 @@ func TestPrefixes(t *testing.T) {
 		if err != nil || n != 2 {
 			t.Errorf("%q has %d records, %v", prefix, n, err)
 		}
-		end, err := s.Put(t.Context(), []store.Op{{Key: "s/2", Value: []byte(prefix)}})
+		end, err := s.Put(t.Context(), store.Head{}, []store.Op{{Key: "s/2", Value: []byte(prefix)}})
 		if err != nil || end <= last {
 			t.Fatalf("put %d, %v", end, err)
 		}

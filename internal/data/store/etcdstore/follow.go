@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -156,24 +155,24 @@ func (f *feed) commit(ev *clientv3.Event) (*store.Batch, error) {
 	if int64(head.Prev) != f.head {
 		return nil, fmt.Errorf("%w: revision %d follows %d, not %d", store.ErrGap, f.rev, head.Prev, f.head)
 	}
-	batch, err := f.close(head.Ops)
+	batch, err := f.close(head)
 	if err != nil {
 		return nil, err
 	}
 	f.head = f.last
-	batch.Head = &head
+	batch.Commit = true
 	return batch, nil
 }
 
 func (f *feed) put(ev *clientv3.Event) (*store.Batch, error) {
-	n, err := strconv.Atoi(string(ev.Kv.Value))
+	head, err := headOf(ev.Kv)
 	if err != nil {
-		return nil, fmt.Errorf("%w: end of revision %d: %w", store.ErrGap, f.rev, err)
+		return nil, fmt.Errorf("%w: %w", store.ErrGap, err)
 	}
 	if ev.Kv.Version != f.puts+1 {
 		return nil, fmt.Errorf("%w: put %d follows %d", store.ErrGap, ev.Kv.Version, f.puts)
 	}
-	batch, err := f.close(n)
+	batch, err := f.close(head)
 	if err != nil {
 		return nil, err
 	}
@@ -181,11 +180,11 @@ func (f *feed) put(ev *clientv3.Event) (*store.Batch, error) {
 	return batch, nil
 }
 
-func (f *feed) close(ops int) (*store.Batch, error) {
-	if len(f.ops) != ops {
-		return nil, fmt.Errorf("%w: revision %d has %d ops of %d", store.ErrGap, f.rev, len(f.ops), ops)
+func (f *feed) close(head store.Head) (*store.Batch, error) {
+	if len(f.ops) != head.Ops {
+		return nil, fmt.Errorf("%w: revision %d has %d ops of %d", store.ErrGap, f.rev, len(f.ops), head.Ops)
 	}
-	batch := &store.Batch{Rev: store.Rev(f.rev), Ops: f.ops}
+	batch := &store.Batch{Rev: store.Rev(f.rev), Head: head, Ops: f.ops}
 	f.last = f.rev
 	f.drop()
 	return batch, nil

@@ -21,7 +21,7 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Put(t.Context(), []store.Op{{Key: "s/1", Value: []byte("v")}}); err != nil {
+	if _, err := s.Put(t.Context(), store.Head{}, []store.Op{{Key: "s/1", Value: []byte("v")}}); err != nil {
 		t.Fatal(err)
 	}
 	want, err := s.Load(t.Context(), func(store.Record) error { return nil })

@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -97,8 +98,14 @@ func markOf(rev int64, head []*mvccpb.KeyValue) (store.Mark, error) {
 	return mark, nil
 }
 
+// headOf reads what closes a batch. That of a Put was once the number of its
+// ops and nothing else, and that of a Commit named its author in one word.
 func headOf(kv *mvccpb.KeyValue) (store.Head, error) {
 	var h store.Head
+	if n, err := strconv.Atoi(string(kv.Value)); err == nil {
+		h.Ops = n
+		return h, nil
+	}
 	if err := json.Unmarshal(kv.Value, &h); err != nil {
 		return h, fmt.Errorf("etcd: head of revision %d: %w", kv.ModRevision, err)
 	}

@@ -59,7 +59,7 @@ func TestOpenListensNowhere(t *testing.T) {
 	o := directory(t)
 	s := o.Open(t)
 	defer s.Close()
-	if _, err := s.Put(t.Context(), set("k/1", 10)); err != nil {
+	if _, err := s.Put(t.Context(), store.Head{}, set("k/1", 10)); err != nil {
 		t.Fatal(err)
 	}
 	after := sockets(t)
@@ -119,7 +119,7 @@ func runOutOfDisk(how, dir string) {
 	}
 	shrink()
 	for err == nil {
-		_, err = s.Put(ctx, []store.Op{{Key: "k/1", Value: make([]byte, 1<<10), Prev: store.Any}})
+		_, err = s.Put(ctx, store.Head{}, []store.Op{{Key: "k/1", Value: make([]byte, 1<<10), Prev: store.Any}})
 	}
 	fmt.Println("put:", err)
 	fmt.Println("close:", s.Close())

@@ -34,7 +34,7 @@ func use(t *testing.T, s *Store) {
 			return nil
 		})
 	}()
-	if _, err := s.Put(t.Context(), set("k/1", 100)); err != nil {
+	if _, err := s.Put(t.Context(), store.Head{}, set("k/1", 100)); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -78,7 +78,7 @@ func TestOpenIsPrivate(t *testing.T) {
 	s := o.Open(t).(*Store)
 	defer s.Close()
 	for range snapshotCount + 10 {
-		if _, err := s.Put(t.Context(), set("k/1", 10)); err != nil {
+		if _, err := s.Put(t.Context(), store.Head{}, set("k/1", 10)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -196,7 +196,7 @@ func TestOpenUnfinished(t *testing.T) {
 		if err != nil || records != n {
 			t.Errorf("start %d has %d records, %v", n, records, err)
 		}
-		if _, err := s.Put(t.Context(), set(fmt.Sprintf("k/%d", n), 10)); err != nil {
+		if _, err := s.Put(t.Context(), store.Head{}, set(fmt.Sprintf("k/%d", n), 10)); err != nil {
 			t.Error(err)
 		}
 		if err := s.Close(); err != nil {
@@ -225,7 +225,7 @@ func TestFailed(t *testing.T) {
 	if err := <-ended; !errors.Is(err, ErrFailed) {
 		t.Errorf("Follow: %v", err)
 	}
-	_, err = s.Put(t.Context(), set("k/1", 10))
+	_, err = s.Put(t.Context(), store.Head{}, set("k/1", 10))
 	if !errors.Is(err, ErrFailed) || !strings.Contains(fmt.Sprint(err), "no space left") {
 		t.Errorf("Put: %v", err)
 	}
@@ -277,7 +277,7 @@ func TestFullAndReclaimed(t *testing.T) {
 			t.Fatal("there is no quota")
 		}
 		var r store.Rev
-		if r, err = s.Put(t.Context(), set("k/1", 512<<10)); err == nil {
+		if r, err = s.Put(t.Context(), store.Head{}, set("k/1", 512<<10)); err == nil {
 			rev = r
 		}
 	}
@@ -291,7 +291,7 @@ func TestFullAndReclaimed(t *testing.T) {
 	if now := m.etcd.Server.Backend().Size(); now >= size/2 {
 		t.Errorf("the file has %d bytes, %d before", now, size)
 	}
-	if _, err := s.Put(t.Context(), set("k/1", 512<<10)); err != nil {
+	if _, err := s.Put(t.Context(), store.Head{}, set("k/1", 512<<10)); err != nil {
 		t.Errorf("Put after making room: %v", err)
 	}
 }

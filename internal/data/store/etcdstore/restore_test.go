@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"netkeep/internal/data/store"
 )
 
 func TestRestoreRefuses(t *testing.T) {
 	s := startTest(t, testLogger(t), asIs).handle("", func() error { return nil })
 	defer s.Close()
-	if _, err := s.Put(t.Context(), set("k/1", 1000)); err != nil {
+	if _, err := s.Put(t.Context(), store.Head{}, set("k/1", 1000)); err != nil {
 		t.Fatal(err)
 	}
 	var good bytes.Buffer

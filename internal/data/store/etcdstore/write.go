@@ -3,7 +3,6 @@ package etcdstore
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,26 +17,22 @@ func (s *Store) Commit(ctx context.Context, prev store.Rev, head store.Head, ops
 	if err := s.limits.Check(ops); err != nil {
 		return 0, err
 	}
-	head.Prev, head.Ops = prev, len(ops)
-	// No name that comes along may keep a change from being written.
-	value, err := json.Marshal(head, jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		return 0, fmt.Errorf("%w: head: %w", store.ErrInvalid, err)
-	}
+	head.Prev = prev
 	guards := []clientv3.Cmp{at(s.keys.head, prev)}
 	for _, op := range ops {
 		if op.Value == nil {
 			guards = append(guards, exists(s.keys.record(op.Key)))
 		}
 	}
-	return s.transact(ctx, "commit", guards, ops, clientv3.OpPut(s.keys.head, string(value)))
+	return s.transact(ctx, "commit", guards, ops, s.keys.head, head)
 }
 
 // Put writes ops in one transaction, each guarded by its own revision.
-func (s *Store) Put(ctx context.Context, ops []store.Op) (store.Rev, error) {
+func (s *Store) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Rev, error) {
 	if err := s.limits.Check(ops); err != nil {
 		return 0, err
 	}
+	head.Prev = 0
 	var guards []clientv3.Cmp
 	for _, op := range ops {
 		key := s.keys.record(op.Key)
@@ -48,7 +43,7 @@ func (s *Store) Put(ctx context.Context, ops []store.Op) (store.Rev, error) {
 			guards = append(guards, exists(key))
 		}
 	}
-	return s.transact(ctx, "put", guards, ops, clientv3.OpPut(s.keys.put, strconv.Itoa(len(ops))))
+	return s.transact(ctx, "put", guards, ops, s.keys.put, head)
 }
 
 // at guards a key's revision; 0 is a key that does not exist.
@@ -62,9 +57,15 @@ func exists(key string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), ">", 0)
 }
 
-// transact writes ops and last, which closes the batch: watches report the
-// changes of a transaction in its order.
-func (s *Store) transact(ctx context.Context, doing string, guards []clientv3.Cmp, ops []store.Op, last clientv3.Op) (store.Rev, error) {
+// transact writes ops and then head, under the key that closes the batch:
+// watches report the changes of a transaction in its order.
+func (s *Store) transact(ctx context.Context, doing string, guards []clientv3.Cmp, ops []store.Op, last string, head store.Head) (store.Rev, error) {
+	head.Ops = len(ops)
+	// No name that comes along may keep a change from being written.
+	value, err := json.Marshal(head, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return 0, fmt.Errorf("%w: head: %w", store.ErrInvalid, err)
+	}
 	ctx, done, err := s.write(ctx)
 	if err != nil {
 		return 0, err
@@ -78,7 +79,8 @@ func (s *Store) transact(ctx context.Context, doing string, guards []clientv3.Cm
 			then = append(then, clientv3.OpPut(s.keys.record(op.Key), string(op.Value)))
 		}
 	}
-	resp, err := s.client.Txn(ctx).If(guards...).Then(append(then, last)...).Commit()
+	then = append(then, clientv3.OpPut(last, string(value)))
+	resp, err := s.client.Txn(ctx).If(guards...).Then(then...).Commit()
 	switch {
 	case oversized(err):
 		return 0, fmt.Errorf("%w of a message: %w", store.ErrTooLarge, err)

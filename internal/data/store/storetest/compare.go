@@ -188,7 +188,7 @@ func (p *pair) commit(rt *rapid.T) {
 	if rapid.IntRange(0, 4).Draw(rt, "stale") == 0 {
 		prev = p.pick(rt)
 	}
-	head := store.Head{Time: time.Unix(int64(len(p.revs)), 0).UTC(), Author: rapid.String().Draw(rt, "author")}
+	head := p.head(rt, len(ops))
 	rev, err := p.store.Commit(p.ctx, prev.store, head, ops)
 	modelRev, modelErr := p.model.Commit(p.ctx, prev.model, head, modelOps)
 	p.wrote(rt, rev, err, modelRev, modelErr)
@@ -196,9 +196,23 @@ func (p *pair) commit(rt *rapid.T) {
 
 func (p *pair) put(rt *rapid.T) {
 	ops, modelOps := p.ops(rt, true)
-	rev, err := p.store.Put(p.ctx, ops)
-	modelRev, modelErr := p.model.Put(p.ctx, modelOps)
+	head := p.head(rt, len(ops))
+	rev, err := p.store.Put(p.ctx, head, ops)
+	modelRev, modelErr := p.model.Put(p.ctx, head, modelOps)
 	p.wrote(rt, rev, err, modelRev, modelErr)
+}
+
+// head draws who writes ops.
+func (p *pair) head(rt *rapid.T, ops int) store.Head {
+	head := store.Head{Time: time.Unix(int64(len(p.revs)), 0).UTC()}
+	for left := ops; left > 0; {
+		w := store.Write{Ops: rapid.IntRange(1, left).Draw(rt, "share"), Author: store.Author{
+			Kind: "identity", Name: rapid.String().Draw(rt, "name"), Request: fmt.Sprint(left),
+		}}
+		head.Writes = append(head.Writes, w)
+		left -= w.Ops
+	}
+	return head
 }
 
 func (p *pair) get(rt *rapid.T) {
@@ -273,12 +287,8 @@ func (p *pair) expected(rt *rapid.T, place int) []store.Batch {
 	}
 	for i, b := range batches {
 		batches[i].Rev = p.revs[p.place(ofModel, b.Rev)].store
-		if b.Head != nil {
-			head := *b.Head
-			if head.Prev != 0 {
-				head.Prev = p.revs[p.place(ofModel, head.Prev)].store
-			}
-			batches[i].Head = &head
+		if prev := b.Head.Prev; prev != 0 {
+			batches[i].Head.Prev = p.revs[p.place(ofModel, prev)].store
 		}
 	}
 	return batches

@@ -178,8 +178,8 @@ func (f *Faulty) Commit(ctx context.Context, prev store.Rev, head store.Head, op
 }
 
 // Put implements store.Store.
-func (f *Faulty) Put(ctx context.Context, ops []store.Op) (store.Rev, error) {
-	return f.written(ctx, Put, func() (store.Rev, error) { return f.Store.Put(ctx, ops) })
+func (f *Faulty) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Rev, error) {
+	return f.written(ctx, Put, func() (store.Rev, error) { return f.Store.Put(ctx, head, ops) })
 }
 
 func (f *Faulty) written(ctx context.Context, m Method, write func() (store.Rev, error)) (rev store.Rev, err error) {

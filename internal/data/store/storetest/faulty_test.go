@@ -74,7 +74,7 @@ func TestFaultyBlock(t *testing.T) {
 	gate := f.BlockNext(Put)
 	wrote := make(chan error, 1)
 	go func() {
-		_, err := f.Put(t.Context(), []store.Op{set("k/1", "v")})
+		_, err := f.Put(t.Context(), store.Head{}, []store.Op{set("k/1", "v")})
 		wrote <- err
 	}()
 	<-gate.Reached()
@@ -117,7 +117,7 @@ func TestFaultyFeed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := NewFaulty(NewMemory())
 			for _, v := range "abcd" {
-				if _, err := f.Put(t.Context(), []store.Op{expecting(store.Any, set("k/1", string(v)))}); err != nil {
+				if _, err := f.Put(t.Context(), store.Head{}, []store.Op{expecting(store.Any, set("k/1", string(v)))}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -152,7 +152,7 @@ func TestFaultyHold(t *testing.T) {
 		})
 	}()
 	for _, v := range []string{"a", "b"} {
-		if _, err := f.Put(t.Context(), []store.Op{expecting(store.Any, set("k/1", v))}); err != nil {
+		if _, err := f.Put(t.Context(), store.Head{}, []store.Op{expecting(store.Any, set("k/1", v))}); err != nil {
 			t.Fatal(err)
 		}
 	}

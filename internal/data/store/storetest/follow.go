@@ -68,7 +68,7 @@ func followLive(t *testing.T, o Opener) {
 		var head store.Rev
 		for _, b := range batches {
 			revs = append(revs, b.Rev)
-			if b.Head == nil {
+			if !b.Commit {
 				continue
 			}
 			if b.Head.Prev != head || b.Head.Ops != len(b.Ops) {
@@ -96,7 +96,7 @@ func writeMany(ctx context.Context, t *testing.T, o Opener, writers, each int) m
 				ops := []store.Op{set(fmt.Sprintf("k/%d", w), fmt.Sprint(n)), set("k/all", fmt.Sprint(w, n))}
 				rev, err := commitAlways(ctx, s, ops)
 				sops := []store.Op{set(fmt.Sprintf("s/%d-%d", w, n), "put")}
-				srev, serr := s.Put(ctx, sops)
+				srev, serr := s.Put(ctx, store.Head{}, sops)
 				if err != nil || serr != nil {
 					t.Errorf("writer %d: %v, %v", w, err, serr)
 					return
@@ -252,7 +252,7 @@ func calls(ctx context.Context, s store.Store, prev store.Rev) map[Method]func()
 			return err
 		},
 		Put: func() error {
-			_, err := s.Put(ctx, []store.Op{expecting(1<<40, set("k/late", "late"))})
+			_, err := s.Put(ctx, store.Head{}, []store.Op{expecting(1<<40, set("k/late", "late"))})
 			return err
 		},
 		Get: func() error {

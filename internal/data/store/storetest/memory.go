@@ -105,15 +105,16 @@ func (m *Memory) Commit(ctx context.Context, prev store.Rev, head store.Head, op
 	if h.head != prev || slices.ContainsFunc(ops, h.deletesNothing) {
 		return 0, store.ErrConflict
 	}
-	head.Prev, head.Ops = prev, len(ops)
-	head.Time = head.Time.Round(0) // what is stored has no monotonic part
-	h.write(ops, &head)
-	h.head, h.time = h.rev, head.Time
+	head.Prev = prev
+	h.write(ops, head)
+	b := &h.batches[len(h.batches)-1]
+	b.Commit = true
+	h.head, h.time = h.rev, b.Head.Time
 	return h.rev, nil
 }
 
 // Put implements store.Store.
-func (m *Memory) Put(ctx context.Context, ops []store.Op) (store.Rev, error) {
+func (m *Memory) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Rev, error) {
 	if err := m.usable(ctx); err != nil {
 		return 0, err
 	}
@@ -128,7 +129,8 @@ func (m *Memory) Put(ctx context.Context, ops []store.Op) (store.Rev, error) {
 			return 0, store.ErrConflict
 		}
 	}
-	h.write(ops, nil)
+	head.Prev = 0
+	h.write(ops, head)
 	return h.rev, nil
 }
 
@@ -138,7 +140,10 @@ func (h *history) deletesNothing(op store.Op) bool {
 }
 
 // write applies a batch that has passed its guards.
-func (h *history) write(ops []store.Op, head *store.Head) {
+func (h *history) write(ops []store.Op, head store.Head) {
+	head.Ops = len(ops)
+	head.Time = head.Time.Round(0) // what is stored has no monotonic part
+	head.Writes = slices.Clone(head.Writes)
 	h.rev += 1 + store.Rev(len(ops)%2)
 	batch := store.Batch{Rev: h.rev, Head: head}
 	for _, op := range ops {

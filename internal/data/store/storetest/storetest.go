@@ -145,38 +145,44 @@ func newJournal(t testing.TB, s store.Store) *journal {
 
 func (j *journal) commit(ops ...store.Op) store.Rev {
 	j.t.Helper()
-	n := len(j.batches)
-	head := store.Head{
-		Time:   time.Unix(1e9+int64(n), 12345).UTC(),
-		Author: fmt.Sprintf("author %d", n),
-		Reason: fmt.Sprintf("reason %d", n),
-	}
+	head := j.next(ops)
 	rev, err := j.s.Commit(j.ctx, j.head, head, ops)
 	if err != nil {
 		j.t.Fatalf("Commit after %d: %v", j.head, err)
 	}
 	head.Prev, head.Ops = j.head, len(ops)
-	j.wrote(rev, &head, ops)
+	j.wrote(rev, store.Batch{Commit: true, Head: head}, ops)
 	j.head = rev
 	return rev
 }
 
+// next is the head of the next batch, but for what the store fills in.
+func (j *journal) next(ops []store.Op) store.Head {
+	n := len(j.batches)
+	return store.Head{
+		Time:   time.Unix(1e9+int64(n), 12345).UTC(),
+		Writes: []store.Write{{Author: store.Author{Kind: "identity", ID: fmt.Sprint(n)}, Ops: len(ops)}},
+	}
+}
+
 func (j *journal) put(ops ...store.Op) store.Rev {
 	j.t.Helper()
-	rev, err := j.s.Put(j.ctx, ops)
+	head := j.next(ops)
+	rev, err := j.s.Put(j.ctx, head, ops)
 	if err != nil {
 		j.t.Fatalf("Put: %v", err)
 	}
-	j.wrote(rev, nil, ops)
+	head.Ops = len(ops)
+	j.wrote(rev, store.Batch{Head: head}, ops)
 	return rev
 }
 
-func (j *journal) wrote(rev store.Rev, head *store.Head, ops []store.Op) {
+func (j *journal) wrote(rev store.Rev, b store.Batch, ops []store.Op) {
 	j.t.Helper()
 	if rev <= j.last() {
 		j.t.Fatalf("wrote revision %d after %d", rev, j.last())
 	}
-	b := store.Batch{Rev: rev, Head: head}
+	b.Rev = rev
 	for _, op := range ops {
 		b.Ops = append(b.Ops, store.Op{Key: op.Key, Value: op.Value})
 	}

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"netkeep/internal/data/store"
 )
@@ -173,7 +172,7 @@ func putGuards(t *testing.T, o Opener) {
 			op := expecting(revs[tt.op.Prev], tt.op)
 			if tt.ok {
 				j.put(op)
-			} else if _, err := s.Put(j.ctx, []store.Op{op}); !errors.Is(err, store.ErrConflict) {
+			} else if _, err := s.Put(j.ctx, store.Head{}, []store.Op{op}); !errors.Is(err, store.ErrConflict) {
 				t.Errorf("Put: %v, want a conflict", err)
 			}
 		})
@@ -185,7 +184,7 @@ func putAllOrNothing(t *testing.T, o Opener) {
 	s := open(t, o)
 	j := newJournal(t, s)
 	rev := j.put(expecting(0, set("s/1", "one")), expecting(0, set("s/2", "two")))
-	_, err := s.Put(j.ctx, []store.Op{
+	_, err := s.Put(j.ctx, store.Head{}, []store.Op{
 		expecting(rev, set("s/1", "lost")),
 		expecting(0, set("s/3", "lost")),
 		expecting(rev-1, del("s/2")),
@@ -206,7 +205,7 @@ func putOneWinner(t *testing.T, o Opener) {
 		s := open(t, o)
 		wg.Go(func() {
 			own := expecting(0, set(fmt.Sprintf("own/%d", w), "v"))
-			_, errs[w] = s.Put(ctx, []store.Op{expecting(0, set("s/1", strconv.Itoa(w))), own})
+			_, errs[w] = s.Put(ctx, store.Head{}, []store.Op{expecting(0, set("s/1", strconv.Itoa(w))), own})
 		})
 	}
 	wg.Wait()
@@ -231,7 +230,7 @@ func commitAndPut(t *testing.T, o Opener) {
 	j.commit(set("k/1", "one"), set("s/1", "committed"))
 	rev := j.put(expecting(j.head, set("s/1", "put")))
 	j.commit(set("k/1", "two"), set("s/1", "committed"))
-	if _, err := s.Put(j.ctx, []store.Op{expecting(rev, set("s/1", "lost"))}); !errors.Is(err, store.ErrConflict) {
+	if _, err := s.Put(j.ctx, store.Head{}, []store.Op{expecting(rev, set("s/1", "lost"))}); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("Put over a newer Commit: %v", err)
 	}
 	j.put(expecting(j.head, del("s/1")))
@@ -249,7 +248,7 @@ func write(t *testing.T, s store.Store, ops []store.Op, check func(t *testing.T,
 		check(t, err)
 	})
 	t.Run("Put", func(t *testing.T) {
-		_, err := s.Put(testContext(t), ops)
+		_, err := s.Put(testContext(t), store.Head{}, ops)
 		check(t, err)
 	})
 }
@@ -309,7 +308,7 @@ func limits(t *testing.T, o Opener) {
 	for what, write := range map[string]func() (store.Rev, error){
 		"Commit":            func() (store.Rev, error) { return s.Commit(j.ctx, 1<<40, store.Head{}, full) },
 		"Commit of deletes": func() (store.Rev, error) { return s.Commit(j.ctx, 1<<40, store.Head{}, deletes) },
-		"Put":               func() (store.Rev, error) { return s.Put(j.ctx, failing) },
+		"Put":               func() (store.Rev, error) { return s.Put(j.ctx, store.Head{}, failing) },
 	} {
 		if _, err := write(); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("%s that just fits: %v, want a conflict", what, err)
@@ -370,24 +369,45 @@ func oddValues(t *testing.T, o Opener) {
 func oddHeads(t *testing.T, o Opener) {
 	s := open(t, o)
 	j := newJournal(t, s)
+	author := store.Author{
+		Kind: "identity", ID: "\x00", Name: "ü <&> \u2028\x00", Operation: strings.Repeat("why ", 10000), Request: "1", Source: "::1",
+	}
 	for _, head := range []store.Head{
 		{},
-		{Time: time.Now(), Author: "ü <&> \u2028\x00", Reason: strings.Repeat("why ", 10000)},
+		{Time: time.Now(), Writes: []store.Write{{Author: author, Ops: 1}}},
 		{Time: time.Date(2030, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600)), Prev: 99, Ops: 99},
-		{Author: "\xff\xfe"}, // not text; it may be mended, not refused
+		{Writes: []store.Write{{}, {Ops: -1}, {Author: author, Ops: 99}}}, // which is not the store's to judge
 	} {
 		rev, err := s.Commit(j.ctx, j.head, head, []store.Op{set("k/1", "v")})
 		if err != nil {
 			t.Fatalf("Commit with head %+v: %v", head, err)
 		}
-		got := follow(t, s, rev-1, rev)[0].Head
-		if got.Prev != j.head || got.Ops != 1 || !got.Time.Equal(head.Time) || got.Reason != head.Reason ||
-			got.Author != head.Author && utf8.ValidString(head.Author) {
-			t.Errorf("head is %+v, was %+v", got, head)
-		}
+		sameHead(t, s, rev, head, j.head)
 		if _, mark := load(t, s); !mark.Time.Equal(head.Time) {
 			t.Errorf("mark has time %v, head had %v", mark.Time, head.Time)
 		}
 		j.head = rev
+		if rev, err = s.Put(j.ctx, head, []store.Op{expecting(store.Any, set("s/1", "v"))}); err != nil {
+			t.Fatalf("Put with head %+v: %v", head, err)
+		}
+		sameHead(t, s, rev, head, 0)
 	}
+	// What is not text may be mended, not refused.
+	mended := store.Head{Writes: []store.Write{{Author: store.Author{Name: "\xff\xfe"}, Ops: 1}}}
+	rev, err := s.Commit(j.ctx, j.head, mended, []store.Op{set("k/1", "v")})
+	if err != nil {
+		t.Fatalf("Commit by nobody who can be named: %v", err)
+	}
+	follow(t, s, rev-1, rev)
+}
+
+// sameHead tests that the batch at rev has the head that it was written with.
+func sameHead(t *testing.T, s store.Store, rev store.Rev, want store.Head, prev store.Rev) {
+	t.Helper()
+	got := follow(t, s, rev-1, rev)[0].Head
+	if !got.Time.Equal(want.Time) {
+		t.Errorf("the time is %v, was %v", got.Time, want.Time)
+	}
+	want.Prev, want.Ops, want.Time = prev, 1, got.Time
+	diff(t, "head", got, want)
 }

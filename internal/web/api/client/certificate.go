@@ -52,12 +52,12 @@ func mountCertificates(a *rest.API, s *api.Service) {
 			if err != nil {
 				return rest.Empty{}, err
 			}
-			return rest.Empty{}, c.State.Delete(c.Context(), c.By(), model.SessionCertificates.Def, cert.ID)
+			return rest.Empty{}, c.State.Delete(c.Context(), c.Author(), model.SessionCertificates.Def, cert.ID)
 		})
 	create := op(http.MethodPost, path, "createCurrentApiSessionCertificate", "Get a certificate that ends with this session.")
 	create.Status = http.StatusCreated
 	rest.Handle(a, create, func(c *rest.Call, in csrIn) (issuedOut, error) {
-		rec, chain, err := s.Desk.Ephemeral(c.Context(), api.Caller(c), []byte(in.CSR))
+		rec, chain, err := s.Desk.Ephemeral(c.Context(), c.Author(), api.Caller(c), []byte(in.CSR))
 		if err != nil {
 			return issuedOut{}, err
 		}

@@ -142,7 +142,7 @@ func (d desk) ottChain(c *rest.Call, in rest.Raw) ([]*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.Desk.OTT(c.Context(), c.Snap, token, csr)
+	return d.Desk.OTT(c.Context(), c.Author(), c.Snap, token, csr)
 }
 
 // csrOf takes the CSR from a body that is one, or from a JSON form.
@@ -176,7 +176,7 @@ func (d desk) ottca(c *rest.Call) error {
 	if err != nil {
 		return err
 	}
-	return d.Desk.OTTCA(c.Context(), c.Snap, token, c.Request.TLS.PeerCertificates)
+	return d.Desk.OTTCA(c.Context(), c.Author(), c.Snap, token, c.Request.TLS.PeerCertificates)
 }
 
 func (d desk) ca(c *rest.Call, in rest.Raw) error {
@@ -188,7 +188,7 @@ func (d desk) ca(c *rest.Call, in rest.Raw) error {
 		}
 		name = form.Name
 	}
-	return d.Desk.CA(c.Context(), c.Snap, c.Request.TLS.PeerCertificates, name)
+	return d.Desk.CA(c.Context(), c.Author(), c.Snap, c.Request.TLS.PeerCertificates, name)
 }
 
 func (d desk) updb(c *rest.Call, in rest.Raw) error {
@@ -200,7 +200,7 @@ func (d desk) updb(c *rest.Call, in rest.Raw) error {
 	if err != nil {
 		return err
 	}
-	return d.Desk.UPDB(c.Context(), c.Snap, token, form.Username, form.Password)
+	return d.Desk.UPDB(c.Context(), c.Author(), c.Snap, token, form.Username, form.Password)
 }
 
 func (d desk) router(c *rest.Call, in rest.Raw) (certsOut, error) {
@@ -212,7 +212,7 @@ func (d desk) router(c *rest.Call, in rest.Raw) (certsOut, error) {
 	if err != nil {
 		return certsOut{}, err
 	}
-	certs, err := d.Desk.Router(c.Context(), c.Snap, token, []byte(form.CertCSR+form.ClientCSR), []byte(form.ServerCertCSR+form.ServerCSR))
+	certs, err := d.Desk.Router(c.Context(), c.Author(), c.Snap, token, []byte(form.CertCSR+form.ClientCSR), []byte(form.ServerCertCSR+form.ServerCSR))
 	if err != nil {
 		return certsOut{}, err
 	}
@@ -226,7 +226,7 @@ type extendIn struct {
 }
 
 func (d desk) extendRouter(c *rest.Call, in extendIn) (certsOut, error) {
-	certs, err := d.Desk.ExtendRouter(c.Context(), c.Snap, c.Request.TLS.PeerCertificates, []byte(in.CertCSR), []byte(in.ServerCertCSR))
+	certs, err := d.Desk.ExtendRouter(c.Context(), c.Author(), c.Snap, c.Request.TLS.PeerCertificates, []byte(in.CertCSR), []byte(in.ServerCertCSR))
 	if err != nil {
 		return certsOut{}, err
 	}

@@ -35,12 +35,12 @@ func mountSessions(a *rest.API, s *api.Service) {
 			if err != nil {
 				return rest.Empty{}, err
 			}
-			return rest.Empty{}, c.State.Delete(c.Context(), c.By(), model.Sessions.Def, own.ID)
+			return rest.Empty{}, c.State.Delete(c.Context(), c.Author(), model.Sessions.Def, own.ID)
 		})
 	create := op(http.MethodPost, "", "createSession", "Get the permission to dial or host a service.")
 	create.Status = http.StatusCreated
 	rest.Show(a, create, view, func(c *rest.Call, in sessionIn) (kind.Record, error) {
-		made, err := s.Access.Create(c.Context(), api.Caller(c), session.Request{ServiceID: in.ServiceID, Type: in.Type, Tags: in.Tags})
+		made, err := s.Access.Create(c.Context(), c.Author(), api.Caller(c), session.Request{ServiceID: in.ServiceID, Type: in.Type, Tags: in.Tags})
 		c.Snap = c.State.Snapshot() // it shows what was made
 		return made, err
 	})

@@ -59,10 +59,10 @@ func mountAuthenticators(a *rest.API, s *api.Service) {
 	rest.Handle(a, op(http.MethodDelete, "/{id}", "deleteAuthenticator", "Delete an authenticator and end its sessions."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 			id := c.Param("id")
-			if err := c.State.Delete(c.Context(), c.By(), model.Authenticators.Def, id); err != nil {
+			if err := c.State.Delete(c.Context(), c.Author(), model.Authenticators.Def, id); err != nil {
 				return rest.Empty{}, err
 			}
-			return rest.Empty{}, s.Sessions.EndAll(c.Context(), c.By(), "authenticatorId", id)
+			return rest.Empty{}, s.Sessions.EndAll(c.Context(), c.Author(), "authenticatorId", id)
 		})
 }
 
@@ -79,7 +79,7 @@ func createAuthenticator(c *rest.Call, s *api.Service, in authenticatorIn) (rest
 		return rest.Created{}, err
 	}
 	var id string
-	err = c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		fresh := *auth
 		err := model.Authenticators.Create(tx, &fresh)
 		id = fresh.ID

@@ -30,7 +30,9 @@ func mountDatabase(a *rest.API, s *api.Service) {
 		return rest.Op{Method: method, Path: "/database/" + path, Name: name, Tag: "database", Doc: doc, Auth: rest.Admin}
 	}
 	scan := func(fix bool) func(*rest.Call, rest.None) (rest.Empty, error) {
-		return func(*rest.Call, rest.None) (rest.Empty, error) { return rest.Empty{}, s.Integrity.Start(fix) }
+		return func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+			return rest.Empty{}, s.Integrity.Start(c.Author(), fix)
+		}
 	}
 	check := op(http.MethodPost, "check-data-integrity", "checkDataIntegrity", "Start a scan of everything that is stored.")
 	fix := op(http.MethodPost, "fix-data-integrity", "fixDataIntegrity", "Start a scan that also repairs what it can.")

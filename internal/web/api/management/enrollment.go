@@ -55,7 +55,7 @@ func createEnrollment(c *rest.Call, s *api.Service, in enrollmentIn) (rest.Creat
 		return rest.Created{}, err
 	}
 	var id string
-	err := c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+	err := c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		fresh := *e
 		err := model.Enrollments.Create(tx, &fresh)
 		id = fresh.ID
@@ -78,7 +78,7 @@ func refreshEnrollment(c *rest.Call, s *api.Service, in refreshIn) (rest.Located
 	if err := s.Issuer.Issue(&fresh, fresh.Subject()); err != nil {
 		return rest.Located{}, err
 	}
-	err := c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+	err := c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		return model.Enrollments.Edit(tx, id, func(e *model.Enrollment) error {
 			e.Token, e.JWT, e.ExpiresAt = fresh.Token, fresh.JWT, fresh.ExpiresAt
 			return nil

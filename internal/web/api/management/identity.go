@@ -35,7 +35,7 @@ func mountIdentities(a *rest.API, s *api.Service) {
 		func(c *rest.Call, _ rest.None) (adviceOut, error) { return advise(c, s) })
 	rest.Handle(a, op(http.MethodDelete, "/mfa", "removeIdentityMfa", "Take an identity's second factor away."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-			return rest.Empty{}, s.Factors.Drop(c.Context(), c.By(), c.Param("id"))
+			return rest.Empty{}, s.Factors.Drop(c.Context(), c.Author(), c.Param("id"))
 		})
 	mountServiceConfigs(a)
 	mountPosture(a, s)
@@ -55,11 +55,11 @@ func disable(c *rest.Call, s *api.Service, in disableIn) error {
 	if err != nil {
 		return err
 	}
-	return s.Sessions.EndAll(c.Context(), c.By(), "identityId", c.Param("id"))
+	return s.Sessions.EndAll(c.Context(), c.Author(), "identityId", c.Param("id"))
 }
 
 func editIdentity(c *rest.Call, change func(tx *state.Tx, i *model.Identity)) error {
-	return c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error {
+	return c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		return model.Identities.Edit(tx, c.Param("id"), func(i *model.Identity) error {
 			change(tx, i)
 			return nil
@@ -124,12 +124,12 @@ func mountServiceConfigs(a *rest.API) {
 	rest.Handle(a, op(http.MethodGet, "listIdentitysServiceConfigs", "List the configs that an identity gets instead of a service's own."), listServiceConfigs)
 	rest.Handle(a, op(http.MethodPost, "associateIdentitysServiceConfigs", "Give an identity configs instead of a service's own."),
 		func(c *rest.Call, in rest.Batch[assignment]) (rest.Empty, error) {
-			return rest.Empty{}, c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error { return assign(tx, c.Param("id"), in) })
+			return rest.Empty{}, c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error { return assign(tx, c.Param("id"), in) })
 		})
 	remove := op(http.MethodDelete, "disassociateIdentitysServiceConfigs", "Take configs back; all of them if none are named.")
 	remove.BodyOptional = true
 	rest.Handle(a, remove, func(c *rest.Call, in rest.Batch[assignment]) (rest.Empty, error) {
-		return rest.Empty{}, c.State.Update(c.Context(), c.By(), func(tx *state.Tx) error { return unassign(tx, c.Param("id"), in) })
+		return rest.Empty{}, c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error { return unassign(tx, c.Param("id"), in) })
 	})
 }
 

@@ -29,13 +29,13 @@ func mountReenroll(a *rest.API, s *api.Service) {
 		if err := s.Issuer.Issue(e, id); err != nil {
 			return rest.Empty{}, err
 		}
-		return rest.Empty{}, s.Desk.Reinvite(c.Context(), c.By(), id, e)
+		return rest.Empty{}, s.Desk.Reinvite(c.Context(), c.Author(), id, e)
 	})
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/cas/{id}/verify", Name: "verifyCa", Tag: "cas", Auth: rest.Admin, MaxBody: 64 << 10,
 		Doc: "Verify a CA with a certificate that it signed for its verification token.", Consumes: []string{"text/plain"},
 	}, func(c *rest.Call, in rest.Raw) (rest.Empty, error) {
-		return rest.Empty{}, s.Desk.VerifyCA(c.Context(), c.Snap, c.By(), c.Param("id"), in.Data)
+		return rest.Empty{}, s.Desk.VerifyCA(c.Context(), c.Author(), c.Snap, c.Param("id"), in.Data)
 	})
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/cas/{id}/jwt", Name: "getCaJwt", Tag: "cas", Auth: rest.Admin,
@@ -71,9 +71,9 @@ func revert(c *rest.Call, s *api.Service, in refreshIn) (rest.Created, error) {
 	if err := s.Issuer.Issue(e, auth.IdentityID); err != nil {
 		return rest.Created{}, err
 	}
-	enrollment, err := s.Desk.Revert(c.Context(), c.By(), auth, e)
+	enrollment, err := s.Desk.Revert(c.Context(), c.Author(), auth, e)
 	if err != nil {
 		return rest.Created{}, err
 	}
-	return rest.Created{Path: "enrollments", ID: enrollment}, s.Sessions.EndAll(c.Context(), c.By(), "authenticatorId", id)
+	return rest.Created{Path: "enrollments", ID: enrollment}, s.Sessions.EndAll(c.Context(), c.Author(), "authenticatorId", id)
 }

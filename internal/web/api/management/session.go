@@ -27,7 +27,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 		Method: http.MethodDelete, Path: "/api-sessions/{id}", Name: "deleteApiSession", Tag: "api-sessions",
 		Doc: "End an API session and all that came with it.", Auth: rest.Admin,
 	}, func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-		return rest.Empty{}, s.Sessions.End(c.Context(), c.By(), c.Param("id"))
+		return rest.Empty{}, s.Sessions.End(c.Context(), c.Author(), c.Param("id"))
 	})
 	rest.Resource{
 		Kind: model.Sessions.Def, Noun: "session", Auth: rest.Admin, Verbs: rest.Lists | rest.Gets | rest.Deletes,
