@@ -12,7 +12,7 @@ type Service struct {
 	kind.Meta
 
 	Name               string   `json:"name" kind:"required,unique,range=1..256" doc:"What people and clients call the service; no two services have the same name."`
-	EncryptionRequired bool     `json:"encryptionRequired" kind:"required=create,fixed" doc:"Whether traffic must be encrypted all the way from client to host."`
+	EncryptionRequired bool     `json:"encryptionRequired" kind:"required=create,fixed,repeated" doc:"Whether traffic must be encrypted all the way from client to host; it stays as it was created."`
 	TerminatorStrategy string   `json:"terminatorStrategy" kind:"default=smartrouting" doc:"How one of several terminators is picked: smartrouting, weighted, random or sticky; smartrouting if empty."`
 	RoleAttributes     []string `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 	Configs            []string `json:"configs" kind:"ref=config:clear" doc:"Ids of the configs that clients of the service get, one of a type at most."`

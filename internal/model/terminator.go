@@ -10,7 +10,7 @@ import (
 type Terminator struct {
 	kind.Meta
 
-	ServiceID      string `json:"service" kind:"required,fixed,ref=service:cascade,as=service,out=serviceId" doc:"Id of the service whose traffic leaves the network here."`
+	ServiceID      string `json:"service" kind:"required,fixed,repeated,ref=service:cascade,as=service,out=serviceId" doc:"Id of the service whose traffic leaves the network here; it stays as it was created."`
 	RouterID       string `json:"router" kind:"required,ref=router:cascade,as=router,out=routerId" doc:"Id of the router at which it leaves."`
 	Binding        string `json:"binding" kind:"required" doc:"How the router reaches the address, such as transport, udp or edge; what the address implies if empty."`
 	Address        string `json:"address" kind:"required" doc:"Where the router sends the traffic, such as tcp:10.0.0.7:5432."`

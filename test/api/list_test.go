@@ -58,6 +58,22 @@ func TestFilterableFields(t *testing.T) {
 		"config-types": {"name", "schema"},
 		"configs":      {"name", "type", "configTypeId"},
 		"services":     {"name", "terminatorStrategy", "roleAttributes", "configs"},
+		"cas": {
+			"name", "fingerprint", "verificationToken", "isVerified", "isAutoCaEnrollmentEnabled", "isOttCaEnrollmentEnabled", "isAuthEnabled",
+		},
+		"external-jwt-signers": {
+			"name", "fingerprint", "kid", "issuer", "certPem", "commonName", "claimsProperty", "audience", "notAfter", "notBefore",
+			"enabled", "useExternalId",
+		},
+		"edge-routers": {
+			"name", "fingerprint", "cost", "noTraversal", "disabled", "isVerified", "isTunnelerEnabled", "roleAttributes",
+		},
+		"routers":                      {"name", "fingerprint", "cost", "noTraversal", "disabled"},
+		"terminators":                  {"binding", "address", "instanceId", "hostId", "service", "router", "service.name", "router.name"},
+		"posture-checks":               {"name", "promptOnUnlock", "promptOnWake"},
+		"service-policies":             {"name", "semantic", "type", "identityRoles", "serviceRoles", "postureCheckRoles"},
+		"edge-router-policies":         {"name", "semantic", "identityRoles", "edgeRouterRoles"},
+		"service-edge-router-policies": {"name", "semantic", "serviceRoles", "edgeRouterRoles"},
 	}
 	forEach(t, func(t *testing.T, c *servertest.Client, r resource) {
 		var fields []string
@@ -75,7 +91,7 @@ func TestFilterableFields(t *testing.T) {
 			switch {
 			case f == "tags":
 				filter = "tags.x = null"
-			case f == "roleAttributes" || f == "configs" || strings.HasSuffix(f, "allowedSigners"):
+			case f == "roleAttributes" || f == "configs" || strings.HasSuffix(f, "allowedSigners") || strings.HasSuffix(f, "Roles"):
 				filter = "isEmpty(" + f + ")"
 			}
 			c.Get(r.path + "?filter=" + query("%s", filter)).Want(200)

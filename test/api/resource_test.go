@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,10 +66,7 @@ func TestReplaceResets(t *testing.T) {
 	forEach(t, func(t *testing.T, c *servertest.Client, r resource) {
 		first := joined(r.least(t, c), r.more(t, c))
 		id := c.Post(r.path, first).Want(201).ID()
-		next := joined(r.least(t, c))
-		for _, name := range r.fixed {
-			delete(next, name)
-		}
+		next := r.replacement(t, c)
 		a := c.Put(r.path+"/"+id, next).Want(200)
 		if diff := cmp.Diff(M{"data": M{}, "meta": M{}}, a.JSON); diff != "" {
 			t.Errorf("answer differs (-want +got):\n%s", diff)
@@ -84,13 +82,15 @@ func TestReplaceResets(t *testing.T) {
 func TestReplaceRequires(t *testing.T) {
 	forEach(t, func(t *testing.T, c *servertest.Client, r resource) {
 		id := create(t, c, r.path, nil)
-		body := r.least(t, c)
-		for _, name := range r.required {
-			if slices.Contains(r.fixed, name) {
+		body := r.replacement(t, c)
+		for _, name := range slices.AppendSeq(slices.Clone(r.required), maps.Keys(r.also)) {
+			if slices.Contains(r.once, name) {
 				continue
 			}
 			c.Put(r.path+"/"+id, without(body, name)).Fails(400, "COULD_NOT_VALIDATE", name)
-			c.Put(r.path+"/"+id, joined(body, M{name: nil})).Fails(400, "COULD_NOT_VALIDATE", name)
+			if !slices.Contains(r.nullable, name) {
+				c.Put(r.path+"/"+id, joined(body, M{name: nil})).Fails(400, "COULD_NOT_VALIDATE", name)
+			}
 		}
 	})
 }
@@ -99,9 +99,12 @@ func TestPatchLeaves(t *testing.T) {
 	forEach(t, func(t *testing.T, c *servertest.Client, r resource) {
 		first := joined(r.least(t, c), r.more(t, c))
 		id := c.Post(r.path, first).Want(201).ID()
-		patches := []M{{}, {"name": servertest.Unique("patched")}, {"tags": M{"only": "this"}}}
+		patches := []M{{}, {"tags": M{"only": "this"}}}
+		if !r.nameless {
+			patches = append(patches, M{"name": servertest.Unique("patched")})
+		}
 		for _, patch := range patches {
-			a := c.Patch(r.path+"/"+id, patch).Want(200)
+			a := c.Patch(r.path+"/"+id, joined(r.patch, patch)).Want(200)
 			if diff := cmp.Diff(M{"data": M{}, "meta": M{}}, a.JSON); diff != "" {
 				t.Errorf("answer differs (-want +got):\n%s", diff)
 			}
@@ -119,7 +122,9 @@ func TestPatchTakesNullForAbsent(t *testing.T) {
 			if _, isObject := first[name].(M); isObject && r.path == "auth-policies" {
 				continue // their members are tested by name
 			}
-			c.Patch(r.path+"/"+id, M{name: nil}).Want(200)
+			if _, needed := r.patch[name]; !needed {
+				c.Patch(r.path+"/"+id, joined(r.patch, M{name: nil})).Want(200)
+			}
 		}
 		r.compare(t, c.Get(r.path+"/"+id).Want(200).Data(), first)
 	})
@@ -131,7 +136,7 @@ func TestUpdatedAtMoves(t *testing.T) {
 		before := c.Get(r.path + "/" + id).Data()
 		// Times have milliseconds: two changes may share one, never go back.
 		servertest.Eventually(t, waitTime, "a later updatedAt", func() bool {
-			c.Patch(r.path+"/"+id, M{"tags": M{"n": servertest.Unique("")}}).Want(200)
+			c.Patch(r.path+"/"+id, joined(r.patch, M{"tags": M{"n": servertest.Unique("")}})).Want(200)
 			after := c.Get(r.path + "/" + id).Data()
 			if after["createdAt"] != before["createdAt"] || after["updatedAt"].(string) < before["updatedAt"].(string) {
 				t.Fatalf("times went from %v to %v", before, after)
@@ -161,8 +166,8 @@ func TestUnknownID(t *testing.T) {
 	forEach(t, func(t *testing.T, c *servertest.Client, r resource) {
 		for _, id := range []string{"nope", "%22", "%2e%2e", strings.Repeat("x", 300), "%F0%9F%94%91"} {
 			c.Get(r.path+"/"+id).Fails(404, "NOT_FOUND", "")
-			c.Put(r.path+"/"+id, r.least(t, c)).Fails(404, "NOT_FOUND", "")
-			c.Patch(r.path+"/"+id, M{}).Fails(404, "NOT_FOUND", "")
+			c.Put(r.path+"/"+id, r.replacement(t, c)).Fails(404, "NOT_FOUND", "")
+			c.Patch(r.path+"/"+id, r.patch).Fails(404, "NOT_FOUND", "")
 			c.Delete(r.path+"/"+id).Fails(404, "NOT_FOUND", "")
 		}
 	})
@@ -173,7 +178,9 @@ func TestRequired(t *testing.T) {
 		body := r.least(t, c)
 		for _, name := range r.required {
 			c.Post(r.path, without(body, name)).Fails(400, "COULD_NOT_VALIDATE", name)
-			c.Post(r.path, joined(body, M{name: nil})).Fails(400, "COULD_NOT_VALIDATE", name)
+			if !slices.Contains(r.nullable, name) {
+				c.Post(r.path, joined(body, M{name: nil})).Fails(400, "COULD_NOT_VALIDATE", name)
+			}
 		}
 	})
 }
@@ -193,8 +200,8 @@ func TestWrongTypes(t *testing.T) {
 					continue
 				}
 				c.Post(r.path, joined(full, M{name: bad})).Fails(400, "COULD_NOT_PARSE_BODY", name)
-				if !slices.Contains(r.fixed, name) {
-					c.Patch(r.path+"/"+id, M{name: bad}).Fails(400, "COULD_NOT_PARSE_BODY", name)
+				if !slices.Contains(r.unread, name) {
+					c.Patch(r.path+"/"+id, joined(r.patch, M{name: bad})).Fails(400, "COULD_NOT_PARSE_BODY", name)
 				}
 			}
 		}
@@ -203,6 +210,9 @@ func TestWrongTypes(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	forEach(t, func(t *testing.T, c *servertest.Client, r resource) {
+		if r.nameless {
+			return
+		}
 		body := r.least(t, c)
 		for _, bad := range []string{"", strings.Repeat("x", 257)} {
 			c.Post(r.path, joined(body, M{"name": bad})).Fails(400, "COULD_NOT_VALIDATE", "name")
@@ -211,8 +221,8 @@ func TestNames(t *testing.T) {
 		longest := strings.Repeat("é", 244) + servertest.Unique("")[1:]
 		id := c.Post(r.path, joined(body, M{"name": longest})).Want(201).ID()
 		for _, bad := range []string{"", strings.Repeat("x", 257)} {
-			c.Patch(r.path+"/"+id, M{"name": bad}).Fails(400, "COULD_NOT_VALIDATE", "name")
-			c.Put(r.path+"/"+id, joined(body, M{"name": bad})).Fails(400, "COULD_NOT_VALIDATE", "name")
+			c.Patch(r.path+"/"+id, joined(r.patch, M{"name": bad})).Fails(400, "COULD_NOT_VALIDATE", "name")
+			c.Put(r.path+"/"+id, joined(body, r.also, M{"name": bad})).Fails(400, "COULD_NOT_VALIDATE", "name")
 		}
 		if got := c.Get(r.path + "/" + id).Data()["name"]; got != longest {
 			t.Errorf("name is %v, want %v", got, longest)
@@ -222,20 +232,23 @@ func TestNames(t *testing.T) {
 
 func TestNamesAreUnique(t *testing.T) {
 	forEach(t, func(t *testing.T, c *servertest.Client, r resource) {
+		if r.nameless {
+			return
+		}
 		body := r.least(t, c)
 		first := c.Post(r.path, body).Want(201).ID()
-		c.Post(r.path, body).Fails(400, "COULD_NOT_VALIDATE", "name")
-
 		other := r.least(t, c)
+		c.Post(r.path, joined(other, M{"name": body["name"]})).Fails(400, "COULD_NOT_VALIDATE", "name")
+
 		id := c.Post(r.path, other).Want(201).ID()
-		c.Patch(r.path+"/"+id, M{"name": body["name"]}).Fails(400, "COULD_NOT_VALIDATE", "name")
-		c.Put(r.path+"/"+id, joined(other, M{"name": body["name"]})).Fails(400, "COULD_NOT_VALIDATE", "name")
+		c.Patch(r.path+"/"+id, joined(r.patch, M{"name": body["name"]})).Fails(400, "COULD_NOT_VALIDATE", "name")
+		c.Put(r.path+"/"+id, joined(other, r.also, M{"name": body["name"]})).Fails(400, "COULD_NOT_VALIDATE", "name")
 		if got := c.Get(r.path + "/" + id).Data()["name"]; got != other["name"] {
 			t.Errorf("a refused change left the name %v, want %v", got, other["name"])
 		}
 		// A record does not stand in its own way.
-		c.Patch(r.path+"/"+first, M{"name": body["name"]}).Want(200)
-		c.Put(r.path+"/"+first, body).Want(200)
+		c.Patch(r.path+"/"+first, joined(r.patch, M{"name": body["name"]})).Want(200)
+		c.Put(r.path+"/"+first, joined(body, r.also)).Want(200)
 	})
 }
 
@@ -246,13 +259,13 @@ func TestTags(t *testing.T) {
 		r.compare(t, c.Get(r.path+"/"+id).Data(), M{"tags": want})
 		for _, bad := range []any{1.0, M{}, []any{}} {
 			c.Post(r.path, joined(r.least(t, c), M{"tags": M{"k": bad}})).Fails(400, "COULD_NOT_VALIDATE", "tags.k")
-			c.Patch(r.path+"/"+id, M{"tags": M{"k": bad}}).Fails(400, "COULD_NOT_VALIDATE", "tags.k")
+			c.Patch(r.path+"/"+id, joined(r.patch, M{"tags": M{"k": bad}})).Fails(400, "COULD_NOT_VALIDATE", "tags.k")
 		}
-		c.Patch(r.path+"/"+id, M{"tags": M{}}).Want(200) // counts as absent
+		c.Patch(r.path+"/"+id, joined(r.patch, M{"tags": M{}})).Want(200) // counts as absent
 		r.compare(t, c.Get(r.path+"/"+id).Data(), M{"tags": want})
-		c.Patch(r.path+"/"+id, M{"tags": M{"a": "b"}}).Want(200) // replaces all
+		c.Patch(r.path+"/"+id, joined(r.patch, M{"tags": M{"a": "b"}})).Want(200) // replaces all
 		r.compare(t, c.Get(r.path+"/"+id).Data(), M{"tags": M{"a": "b"}})
-		c.Put(r.path+"/"+id, joined(r.least(t, c), M{"tags": nil})).Want(200)
+		c.Put(r.path+"/"+id, joined(r.replacement(t, c), M{"tags": nil})).Want(200)
 		r.compare(t, c.Get(r.path+"/"+id).Data(), M{"tags": M{}})
 	})
 }
@@ -264,7 +277,7 @@ func TestServerMembersAreIgnored(t *testing.T) {
 			"isSystem": true, "_links": M{}, "unheardOf": M{"a": 1.0},
 		}
 		id := c.Post(r.path, joined(r.least(t, c), forged)).Want(201).ID()
-		c.Patch(r.path+"/"+id, forged).Want(200)
+		c.Patch(r.path+"/"+id, joined(r.patch, forged)).Want(200)
 		got := c.Get(r.path + "/" + id).Data()
 		if got["id"] == "chosen" || strings.HasPrefix(got["createdAt"].(string), "2001") || got["unheardOf"] != nil {
 			t.Errorf("the answer repeats what only the server may say: %v", got)
@@ -281,8 +294,8 @@ func TestCreateTakesNullForAbsent(t *testing.T) {
 		}
 		id := c.Post(r.path, body).Want(201).ID()
 		r.compare(t, c.Get(r.path+"/"+id).Data(), r.defaults)
-		c.Patch(r.path+"/"+id, r.more(t, c)).Want(200)
-		c.Put(r.path+"/"+id, body).Want(200)
+		c.Patch(r.path+"/"+id, joined(r.patch, r.more(t, c))).Want(200)
+		c.Put(r.path+"/"+id, joined(body, r.also)).Want(200)
 		r.compare(t, c.Get(r.path+"/"+id).Data(), r.defaults)
 	})
 }

@@ -17,15 +17,28 @@ type resource struct {
 	// be added to it, none of it with its default.
 	least, more func(t *testing.T, c *servertest.Client) M
 	required    []string // in create bodies
-	fixed       []string // may be in create bodies only
-	shown       M        // answers name these members differently
+	nullable    []string // of these, what may be null
+	once        []string // of these, what a replace may leave out
+	also        M        // what a replace needs beside least
+	patch       M        // what every patch needs
+	fixed       []string // stay as they were created
+	unread      []string // of these, what other bodies may hold anything in
+	shown       M        // answers name these members differently, or not at all
 	defaults    M        // what is in answers for those left out
 	links       []string
+	nameless    bool
 }
 
-// resources are all that can be created, changed and deleted.
+// absent stands for a member that an answer does not have.
+const absent = "there is none"
+
+// resources are all that can be created, changed and deleted, except
+// authenticators, which take another body for each of these.
 func resources() []resource {
-	return []resource{authPolicies(), identities(), configTypes(), configs(), services()}
+	return []resource{
+		authPolicies(), identities(), cas(), signers(), configTypes(), configs(), services(), terminators(), routers(),
+		edgeRouters(), postureChecks(), servicePolicies(), edgeRouterPolicies(), serviceEdgeRouterPolicies(),
+	}
 }
 
 func authPolicies() resource {
@@ -95,7 +108,9 @@ func configs() resource {
 		},
 		more:     func(*testing.T, *servertest.Client) M { return M{"tags": M{"x": "y"}} },
 		required: []string{"name", "configTypeId", "data"},
+		once:     []string{"configTypeId"},
 		fixed:    []string{"configTypeId"},
+		unread:   []string{"configTypeId"},
 		defaults: M{"tags": M{}},
 	}
 }
@@ -113,6 +128,7 @@ func services() resource {
 			}
 		},
 		required: []string{"name", "encryptionRequired"},
+		once:     []string{"encryptionRequired"},
 		fixed:    []string{"encryptionRequired"},
 		defaults: M{"terminatorStrategy": "smartrouting", "roleAttributes": []any{}, "configs": []any{}, "tags": M{}},
 		links:    []string{"configs", "service-edge-router-policies", "service-policies", "terminators"},
@@ -157,6 +173,15 @@ func forEach(t *testing.T, test func(t *testing.T, c *servertest.Client, r resou
 	}
 }
 
+// replacement is the least body of a replace.
+func (r resource) replacement(t *testing.T, c *servertest.Client) M {
+	body := joined(r.least(t, c), r.also)
+	for _, name := range r.once {
+		delete(body, name)
+	}
+	return body
+}
+
 // without returns a copy of a body that lacks a member.
 func without(body M, name string) M {
 	body = maps.Clone(body)
@@ -177,11 +202,17 @@ func joined(bodies ...M) M {
 func (r resource) compare(t *testing.T, got, want M) {
 	t.Helper()
 	for name, value := range want {
-		if other, ok := r.shown[name].(string); ok {
-			name = other
+		if other, differs := r.shown[name]; differs {
+			if name, _ = other.(string); name == "" {
+				continue
+			}
 		}
 		shown, there := got[name]
-		if diff := cmp.Diff(value, shown); diff != "" || !there {
+		if value == absent {
+			if there {
+				t.Errorf("%s is %v, want none", name, shown)
+			}
+		} else if diff := cmp.Diff(value, shown); diff != "" || !there {
 			t.Errorf("%s differs (-want +got):\n%s", name, diff)
 		}
 	}

@@ -64,14 +64,14 @@ func TestPostureChecks(t *testing.T) {
 
 func TestSigners(t *testing.T) {
 	c := shared.Admin(t)
-	c.Post("external-jwt-signers", sample(t, c, "external-jwt-signers", M{"certPem": newCertificate(t, false)})).
+	c.Post("external-jwt-signers", sample(t, c, "external-jwt-signers", M{"certPem": servertest.Certificate(t, false)})).
 		Fails(400, "REFERENCED_ENTITY_NOT_FOUND", "certPem")
 	c.Post("ext-jwt-signers", sample(t, c, "external-jwt-signers", M{"jwksEndpoint": nil})).
 		Fails(400, "REFERENCED_ENTITY_NOT_FOUND", "certPem")
 	c.Post("ext-jwt-signers", sample(t, c, "external-jwt-signers", M{"jwksEndpoint": nil, "certPem": "nonsense"})).
 		Fails(400, "INVALID_CERT_PEM", "certPem")
 	id := c.Post("ext-jwt-signers", sample(t, c, "external-jwt-signers", M{
-		"jwksEndpoint": nil, "kid": nil, "certPem": newCertificate(t, false), "tags": M{"a": "b"},
+		"jwksEndpoint": nil, "kid": nil, "certPem": servertest.Certificate(t, false), "tags": M{"a": "b"},
 	})).Want(201).ID()
 	got := c.Get("ext-jwt-signers/" + id).Data()
 	if got["kid"] != got["fingerprint"] || got["claimsProperty"] != "sub" || got["tags"].(M)["a"] != "b" || got["commonName"] == "" {
@@ -98,7 +98,7 @@ func TestCAs(t *testing.T) {
 	}
 	again := sample(t, c, "cas", M{"certPem": body["certPem"]})
 	c.Post("cas", again).Fails(400, "COULD_NOT_VALIDATE", "certPem")
-	c.Post("cas", sample(t, c, "cas", M{"certPem": newCertificate(t, false)})).Fails(400, "COULD_NOT_VALIDATE", "certPem")
+	c.Post("cas", sample(t, c, "cas", M{"certPem": servertest.Certificate(t, false)})).Fails(400, "COULD_NOT_VALIDATE", "certPem")
 	c.Patch("cas/"+id, M{"isVerified": true, "isAuthEnabled": false}).Want(200)
 	if got := c.Get("cas/" + id); got.At("data.isVerified") != false || got.At("data.isAuthEnabled") != false {
 		t.Errorf("CA is %s", got.Raw)
@@ -165,7 +165,7 @@ func TestAuthenticators(t *testing.T) {
 		Fails(409, "MAX_AUTHENTICATOR_METHODS_REACHED", "method")
 	c.Post("authenticators", M{"identityId": create(t, c, "identities", nil), "method": "updb", "username": body["username"], "password": "long enough 1"}).
 		Fails(400, "COULD_NOT_VALIDATE", "username")
-	c.Post("authenticators", M{"identityId": who, "method": "cert", "certPem": newCertificate(t, false)}).Fails(400, "COULD_NOT_VALIDATE", "certPem")
+	c.Post("authenticators", M{"identityId": who, "method": "cert", "certPem": servertest.Certificate(t, false)}).Fails(400, "COULD_NOT_VALIDATE", "certPem")
 	c.Post("authenticators", M{"identityId": who, "method": "nope"}).Fails(400, "COULD_NOT_VALIDATE", "method")
 
 	user := shared.Login(t, body["username"].(string), "long enough 1")
@@ -273,6 +273,11 @@ func TestTerminators(t *testing.T) {
 	if got["serviceId"] != service || got["identity"] != "x" || got["cost"] != float64(9) {
 		t.Errorf("terminator is %v", got)
 	}
+	// Both lists know it by the names of its service and its router.
+	filter := escape(`service.name = "` + got["service"].(M)["name"].(string) + `" and router.name = "` + got["router"].(M)["name"].(string) + `"`)
+	wantIDs(t, c, "terminators?filter="+filter, id)
+	wantIDs(t, c, "services/"+service+"/terminators?filter="+filter, id)
+	wantIDs(t, c, "services/"+service+"/terminators?filter="+escape(`router.name = "nope"`))
 	c.Post("terminators", sample(t, c, "terminators", M{"service": "nope"})).Fails(404, "NOT_FOUND", "service")
 	c.Post("terminators", sample(t, c, "terminators", M{"router": "nope"})).Fails(404, "NOT_FOUND", "router")
 	c.Post("terminators", sample(t, c, "terminators", M{"cost": 65536})).Fails(400, "COULD_NOT_VALIDATE", "cost")

@@ -3,13 +3,6 @@
 package model_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"testing"
 	"time"
 
@@ -44,7 +37,7 @@ func init() {
 		},
 		"cas": func(t *testing.T, _ *servertest.Client) M {
 			return M{
-				"certPem": newCertificate(t, true), "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true,
+				"certPem": servertest.Certificate(t, true), "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true,
 				"isOttCaEnrollmentEnabled": true, "identityRoles": []any{"a"},
 			}
 		},
@@ -106,23 +99,4 @@ func gone(t *testing.T, c *servertest.Client, paths ...string) {
 	for _, p := range paths {
 		c.Get(p).Fails(404, "NOT_FOUND", "")
 	}
-}
-
-// newCertificate returns a self-signed certificate as PEM.
-func newCertificate(t *testing.T, ca bool) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: servertest.Unique("ca")},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: ca, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }

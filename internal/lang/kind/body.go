@@ -70,11 +70,14 @@ func (in *Input[T]) Read(b Body) (T, error) {
 func apply(fields []*Field, shape Shape, v reflect.Value, b Body, prefix string) error {
 	for _, f := range fields {
 		dst := f.value(v)
-		if !f.applies(v) {
+		switch {
+		case !f.applies(v):
 			dst.SetZero()
 			continue
-		}
-		if !f.settable(shape) {
+		case f.settable(shape):
+		case f.Repeated:
+			dst = reflect.New(f.typ).Elem() // it is checked like any other, and dropped
+		default:
 			continue
 		}
 		if err := f.read(shape, dst, b, prefix+f.last); err != nil {
@@ -86,6 +89,9 @@ func apply(fields []*Field, shape Shape, v reflect.Value, b Body, prefix string)
 
 // settable reports whether bodies of the shape may set the field.
 func (f *Field) settable(shape Shape) bool { return !f.Server && (!f.Fixed || shape == Create) }
+
+// taken reports whether bodies of the shape may hold the field.
+func (f *Field) taken(shape Shape) bool { return f.settable(shape) || f.Repeated }
 
 // read takes one field from the body.
 func (f *Field) read(shape Shape, dst reflect.Value, b Body, path string) error {

@@ -235,6 +235,41 @@ func TestFixedAndServer(t *testing.T) {
 	}
 }
 
+// TestRepeated shows that a fixed field which bodies repeat is checked in each
+// and set by create alone.
+func TestRepeated(t *testing.T) {
+	type crate struct {
+		kind.Meta
+		Wood string `json:"wood" kind:"required,fixed,repeated,enum=oak|ash"`
+		Size int    `json:"size" kind:"required=create,fixed,repeated"`
+	}
+	crates := kind.Define(kind.Spec[crate]{Name: "crate", Path: "crates", Doc: "What things come in."})
+	for _, shape := range shapes {
+		c := &crate{Wood: "oak", Size: 1}
+		if err := crates.Apply(shape, c, read(t, `{"wood":"ash","size":2}`)); err != nil {
+			t.Fatal(err)
+		}
+		if created := shape == kind.Create; (c.Wood == "ash") != created || (c.Size == 2) != created {
+			t.Errorf("%s: the crate is %+v", shape, c)
+		}
+		for body, field := range map[string]string{`{"wood":1,"size":2}`: "wood", `{"wood":"ash","size":"big"}`: "size", `{"wood":"fir","size":2}`: "wood"} {
+			err, ok := errors.AsType[*fault.Error](crates.Apply(shape, c, read(t, body)))
+			if !ok || err.Field != field {
+				t.Errorf("%s: got %v for %s", shape, err, body)
+			}
+		}
+		if err := crates.Apply(shape, c, read(t, `{"size":2}`)); (err == nil) != (shape == kind.Patch) {
+			t.Errorf("%s: got %v without the wood", shape, err)
+		}
+		if err := crates.Apply(shape, c, read(t, `{"wood":"ash"}`)); (err == nil) != (shape != kind.Create) {
+			t.Errorf("%s: got %v without the size", shape, err)
+		}
+		if props := crates.BodySchema(shape)["properties"].(kind.Schema); props["wood"] == nil || props["size"] == nil {
+			t.Errorf("%s: the schema is %v", shape, props)
+		}
+	}
+}
+
 // TestServerMembersSurvive shows that a replace without a struct resets only
 // what bodies may set in it.
 func TestServerMembersSurvive(t *testing.T) {

@@ -52,6 +52,7 @@ func (f *Field) words() string {
 	say(f.Required == Create|Replace, "required")
 	say(f.Required != 0 && f.Required != Create|Replace, "required=%s", f.Required)
 	say(f.Fixed, "fixed")
+	say(f.Repeated, "repeated")
 	say(f.Server, "server")
 	say(f.Secret, "secret")
 	say(f.Hidden, "hidden")

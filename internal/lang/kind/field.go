@@ -51,6 +51,7 @@ type Field struct {
 
 	Required   Shape
 	Fixed      bool // set on create only
+	Repeated   bool // though in other bodies too, where it changes nothing
 	Server     bool // set by us, never read from a body
 	Secret     bool // stored; never answered, filtered or repeated in an error
 	Hidden     bool // not part of answers

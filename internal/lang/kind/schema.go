@@ -38,11 +38,11 @@ func (d *Def) BodySchema(shape Shape) Schema { return bodySchema(d.Fields, shape
 // BodySchema describes the bodies that the input reads.
 func (in *Input[T]) BodySchema() Schema { return bodySchema(in.Fields, Create) }
 
-// bodySchema describes an object with the fields that bodies may set.
+// bodySchema describes an object with the fields that bodies may hold.
 func bodySchema(fields []*Field, shape Shape) Schema {
 	o := object{}
 	for _, f := range fields {
-		if !f.settable(shape) {
+		if !f.taken(shape) {
 			continue
 		}
 		s, required := Described(f.shaped(shape), f.Doc), f.Required&shape != 0

@@ -80,6 +80,7 @@ func listed(set func(*Field, []string), forms ...Form) word {
 var words = map[string]word{
 	"required": {maybe, nil, readRequired},
 	"fixed":    flag(func(f *Field) { f.Fixed = true }),
+	"repeated": flag(func(f *Field) { f.Repeated = true }),
 	"server":   flag(func(f *Field) { f.Server = true }),
 	"secret":   flag(func(f *Field) { f.Secret = true }),
 	"hidden":   flag(func(f *Field) { f.Hidden = true }),
@@ -109,6 +110,10 @@ func (f *Field) coherent() error {
 	switch {
 	case f.Server && (f.Required != 0 || f.Fixed || f.Keep || f.Default != ""):
 		return errors.New("no body sets it, so required, fixed, keep and default say nothing")
+	case f.Repeated && !f.Fixed:
+		return errors.New("repeated says nothing where bodies can set the field")
+	case f.Fixed && !f.Repeated && f.Required&^Create != 0:
+		return errors.New("a fixed field is read from create bodies alone, unless it is repeated")
 	case f.Keep && (f.Fixed || f.Required&Replace != 0):
 		return errors.New("keep says nothing where a replace cannot leave the field out")
 	case f.Nullable && f.Omit:

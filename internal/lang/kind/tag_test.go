@@ -24,6 +24,9 @@ var vocabulary = []struct {
 	{field: "", tag: "required=delete", want: `word "required=delete": no shape "delete"`, bad: true},
 
 	{field: 0, tag: "fixed", want: "int fixed"},
+	{field: 0, tag: "fixed,required", want: "a fixed field is read from create bodies alone", bad: true},
+	{field: 0, tag: "fixed,repeated,required", want: "int required fixed repeated"},
+	{field: 0, tag: "repeated", want: "repeated says nothing where bodies can set the field", bad: true},
 	{field: 0, tag: "fixed=yes", want: `word "fixed=yes" takes no argument`, bad: true},
 	{field: 0, tag: "server", want: "int server"},
 	{field: 0, tag: "server=1", want: `word "server=1" takes no argument`, bad: true},

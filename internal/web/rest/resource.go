@@ -43,8 +43,7 @@ type Resource struct {
 	// parameters select: Narrow returns the records that remain.
 	Narrow func(c *Call) (Set, error)
 	Query  []Param
-	// Joins are filter symbols that look at other records.
-	Joins func(r kind.Reader) []filter.Symbol[kind.Record]
+	Joins Joins
 	// Prepare does what a create needs beyond the record, such as making
 	// keys. It runs before the write; what it returns runs in it.
 	Prepare func(c *Call, body kind.Body, rec kind.Record) (also func(tx *state.Tx) error, err error)
@@ -58,6 +57,9 @@ type Resource struct {
 // records.
 func (r Resource) Mount(a *API) *View {
 	v := a.View(r.Noun, r.Kind, r.Derived...)
+	if r.Joins != nil {
+		v.Join(r.Joins)
+	}
 	if r.Plural == "" {
 		r.Plural = r.Noun + "s"
 	}
@@ -119,11 +121,7 @@ type mount struct {
 }
 
 func (m mount) list(c *Call) error {
-	symbols := m.Kind.Symbols
-	if m.Joins != nil {
-		symbols = symbols.With(m.Joins(c.Snap)...)
-	}
-	q, page, err := Query(c, symbols)
+	q, page, err := Query(c, m.view.symbolsIn(c.Snap))
 	if err != nil {
 		return err
 	}

@@ -21,10 +21,15 @@ type Derived struct {
 	Append func(dst []byte, c *Call, rec kind.Record) []byte
 }
 
+// Joins are filter symbols that look at other records.
+type Joins func(r kind.Reader) []filter.Symbol[kind.Record]
+
 // View is how answers show records of a kind.
 type View struct {
 	kind    *kind.Def
 	symbols *filter.Schema[kind.Record]
+	joins   Joins
+	names   []string // that filters may use
 	columns []Derived
 	keys    []kind.Key  // of the columns
 	schema  kind.Schema // a reference to the one in the specification
@@ -38,7 +43,22 @@ func (a *API) View(noun string, d *kind.Def, derived ...Derived) *View {
 	return v.complete(a, noun)
 }
 
+// Join lets filters of the lists that use the view look at other records.
+func (v *View) Join(joins Joins) {
+	v.joins = joins
+	v.names = v.symbolsIn(nil).Names()
+}
+
+// symbolsIn is what filters may name, with values as r has them.
+func (v *View) symbolsIn(r kind.Reader) *filter.Schema[kind.Record] {
+	if v.joins == nil {
+		return v.symbols
+	}
+	return v.symbols.With(v.joins(r)...)
+}
+
 func (v *View) complete(a *API, noun string) *View {
+	v.names = v.symbols.Names()
 	for _, col := range v.columns {
 		v.keys = append(v.keys, kind.NewKey(nil, col.Name))
 	}
@@ -157,7 +177,7 @@ func SetOf(c *Call, d *kind.Def, bits *cow.Bitmap) Set {
 func ShowList(a *API, op Op, v *View, find func(c *Call) (Records, error)) {
 	op.Query = slices.Concat(listParams, op.Query)
 	a.add(&operation{Op: op, status: http.StatusOK, list: true, data: kind.ListOf(v.schema), handle: func(c *Call) error {
-		q, page, err := Query(c, v.symbols)
+		q, page, err := Query(c, v.symbolsIn(c.Snap))
 		if err != nil {
 			return err
 		}
@@ -180,7 +200,7 @@ func (v *View) detail(c *Call, rec kind.Record) error {
 // page answers with a page of records.
 func (v *View) page(c *Call, page filter.Page, recs []kind.Record, total int64) error {
 	return List{
-		Page: page, Total: total, Fields: v.symbols.Names(), Len: len(recs),
+		Page: page, Total: total, Fields: v.names, Len: len(recs),
 		Append: func(dst []byte, i int) []byte { return v.Append(dst, c, recs[i]) },
 	}.send(c)
 }
