@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"fmt"
 	"net/url"
 	"testing"
 	"time"
@@ -146,6 +147,22 @@ func TestPostureData(t *testing.T) {
 		if got := data.At(path); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)
 		}
+	}
+	// Reports that no check asked for are shown too.
+	domain := s.add("posture-checks", M{"typeId": "DOMAIN", "domains": []string{"corp"}})
+	multi := s.add("posture-checks", M{"typeId": "PROCESS_MULTI", "semantic": "AnyOf", "processes": []M{{"osType": "Linux", "path": "/bin/b"}}})
+	for _, r := range []M{{"id": "unknown", "path": "/bin/a"}, {"id": domain, "path": "/bin/a"}, {"id": multi, "path": "/bin/b"}, {"id": multi, "path": "/bin/c"}} {
+		r["typeId"], r["isRunning"], r["hash"] = "PROCESS", true, r["path"]
+		s.report(r)
+		s.report(r)
+	}
+	got := map[string]int{}
+	for _, p := range s.admin.Get("identities/" + s.user.ID + "/posture-data").Want(200).Data()["processes"].([]any) {
+		got[fmt.Sprint(p.(M)["postureCheckId"], p.(M)["binaryHash"])]++
+	}
+	want := map[string]int{check + "h": 1, "unknown/bin/a": 1, domain + "/bin/a": 1, multi + "/bin/b": 1, multi + "/bin/c": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("processes differ (-want +got):\n%s", diff)
 	}
 	empty := s.admin.Get("identities/nobody/posture-data").Want(200)
 	if n := len(empty.Data()["processes"].([]any)); n != 0 {

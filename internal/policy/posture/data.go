@@ -107,6 +107,9 @@ func processesOf(f *Facts) []processData {
 			all = append(all, entry{path, p})
 		}
 	}
+	for _, u := range f.unasked {
+		all = append(all, entry{u.path, u.processReport})
+	}
 	slices.SortFunc(all, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.report.checkID, b.report.checkID), cmp.Compare(a.path, b.path))
 	})

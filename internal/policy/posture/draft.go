@@ -87,15 +87,17 @@ func cleanMACs(list []string) []string {
 	return slices.Clip(slices.Compact(clean))
 }
 
-// takeProcess writes a report on a program, if there is a check that looks at
-// it. Nobody can make us keep more than there are checks.
+// takeProcess writes a report on a program. Nobody can make us keep more than
+// there are checks that look at it, and a few.
 func (d *draft) takeProcess(r *Response) {
 	check, ok := model.PostureChecks.Get(d.recs, r.ID)
 	if !ok {
+		d.takeUnasked(r)
 		return
 	}
 	path, named := namedPath(check, r.Path)
 	if !named && check.TypeID != typeProcess {
+		d.takeUnasked(r)
 		return
 	}
 	d.clonePrograms()
@@ -108,6 +110,21 @@ func (d *draft) takeProcess(r *Response) {
 		d.wrote(!report.same(d.next.paths[path]))
 		d.next.paths[path] = report
 	}
+}
+
+// maxUnasked is how many reports that no check looks at are kept for people to
+// see.
+const maxUnasked = 16
+
+// takeUnasked writes a report on a program that no check looks at, in the
+// place of the oldest if there are too many.
+func (d *draft) takeUnasked(r *Response) {
+	others := slices.DeleteFunc(slices.Clone(d.next.unasked), func(u unaskedReport) bool { return u.checkID == r.ID && u.path == r.Path })
+	if len(others) == maxUnasked {
+		others = slices.Delete(others, 0, 1)
+	}
+	d.next.unasked = append(others, unaskedReport{r.Path, &processReport{d.stamp(r.ID), r.IsRunning, r.Hash, r.SignerFingerprints}})
+	d.wrote(false)
 }
 
 // same reports whether two reports say the same of a program.

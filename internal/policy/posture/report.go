@@ -11,7 +11,7 @@ import (
 // Reports is what the devices of identities have reported. It is safe for
 // concurrent use, and its zero value is ready. Of each identity it keeps one
 // report of a kind, one for each check on a program and each program that
-// checks name, and when each of its API sessions was woken and unlocked.
+// checks name, a few more that nobody asked for, and when each of its API sessions was woken and unlocked.
 type Reports struct {
 	facts  sync.Map // *Facts by identity, replaced and never changed
 	ranges ranges
@@ -27,7 +27,9 @@ type Facts struct {
 	processes map[string]*processReport
 	// paths are the reports for programs that checks name, by path. Devices
 	// report each once, for whichever of the checks that name it.
-	paths     map[string]*processReport
+	paths map[string]*processReport
+	// unasked are the latest reports on programs that no check looks at.
+	unasked   []unaskedReport
 	endpoints map[string]endpoint // by API session
 }
 
@@ -59,6 +61,12 @@ type processReport struct {
 	running bool
 	hash    string
 	signers []string
+}
+
+// unaskedReport is one that decides nothing.
+type unaskedReport struct {
+	path string
+	*processReport
 }
 
 // endpoint is what happened to the device that uses an API session.

@@ -97,6 +97,42 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// TestUnasked has a device report programs that no check looks at: the latest
+// are shown, and never more than a few.
+func TestUnasked(t *testing.T) {
+	w := newWorld(t)
+	report := func(id, path, hash string) {
+		w.now = w.now.Add(time.Second)
+		if got := w.submit("s", strings.Replace(processReport(path, true, hash), "ID", id, 1)); got != (posture.Outcome{}) {
+			t.Errorf("a report that decides nothing gave %+v", got)
+		}
+	}
+	hashes := func() string {
+		var list []string
+		for _, p := range posture.DataOf(w.reports.Of("i"), nil, w.now).Processes {
+			list = append(list, p.CheckID+p.BinaryHash)
+		}
+		return strings.Join(list, " ")
+	}
+	report("b", "/x", "1")
+	report("a", "/y", "2")
+	first := w.reports.Of("i")
+	report("a", "/x", "3")
+	report("b", "/x", "4") // in the place of the first
+	if got := hashes(); got != "a3 a2 b4" {
+		t.Errorf("programs are %s", got)
+	}
+	for i := range 100 {
+		report(fmt.Sprintf("c%03d", i), "/x", "")
+	}
+	if got := strings.Fields(hashes()); len(got) != 16 || got[0] != "c084" || got[15] != "c099" {
+		t.Errorf("of a hundred programs these are left: %s", got)
+	}
+	if n := len(posture.DataOf(first, nil, w.now).Processes); n != 2 {
+		t.Errorf("facts that were handed out now have %d programs", n)
+	}
+}
+
 // TestTooLong leaves out what Validate refuses, whoever forgot to ask it.
 func TestTooLong(t *testing.T) {
 	w := newWorld(t)
@@ -134,9 +170,9 @@ func TestEndless(t *testing.T) {
 		}, w.now)
 	}
 	grown := int64(heap()) - int64(before)
-	if data := w.data(posture.Session{ID: "s"}); len(data) > 5_000 {
+	if data := w.data(posture.Session{ID: "s"}); len(data) > 15_000 {
 		t.Errorf("%d bytes of posture data: %s", len(data), data)
-	} else if processes := parse(t, data).(map[string]any)["processes"].([]any); len(processes) != 3 {
+	} else if processes := parse(t, data).(map[string]any)["processes"].([]any); len(processes) != 3+16 { // that checks look at, and the latest others
 		t.Errorf("%d programs: %v", len(processes), processes)
 	}
 	if grown > 256<<10 {

@@ -43,7 +43,7 @@ type Resource struct {
 	// parameters select: Narrow returns the records that remain.
 	Narrow func(c *Call) (Set, error)
 	Query  []Param
-	Joins Joins
+	Joins  Joins
 	// Prepare does what a create needs beyond the record, such as making
 	// keys. It runs before the write; what it returns runs in it.
 	Prepare func(c *Call, body kind.Body, rec kind.Record) (also func(tx *state.Tx) error, err error)
