@@ -50,7 +50,7 @@ func TestRequiredMembers(t *testing.T) {
 		{session, "data.edgeRouters.0", commonRouter + "urls:map"},
 		{s.me.Get(root + "current-identity/edge-routers"), "data.0", base + commonRouter},
 		{s.me.Get(root + "services/" + service + "/terminators"), "data.0", base + "service:map serviceId:string routerId:string identity:string"},
-		{shared.Nobody(t).Get(root + "external-jwt-signers"), "data.0", base + "name:string externalAuthUrl:string"},
+		{shared.Nobody(t).Get(root + "external-jwt-signers"), "data.0", "id:string _links:map name:string externalAuthUrl:string"},
 		{s.me.Get(root + "current-api-session/service-updates"), "data", "lastChangeAt:string"},
 		{s.me.Get(root + "current-identity"), "data", base + "name:string isAdmin:bool hasEdgeRouterConnection:bool"},
 		{posture, "data", "mac:map domain:map os:map processes:list apiSessionPostureData:map"},

@@ -36,9 +36,10 @@ func mountRouters(a *rest.API, s *api.Service) {
 	})
 }
 
-// mountSigners tells those who want to log in where they can.
+// mountSigners tells those who want to log in where they can. They may be
+// anybody, so that they are told nothing else.
 func mountSigners(a *rest.API) {
-	view := a.PartialView("clientExternalJwtSigner", model.ExtJWTSigners.Def, append(base, "name", "externalAuthUrl"))
+	view := a.PartialView("clientExternalJwtSigner", model.ExtJWTSigners.Def, []string{"id", "_links", "name", "externalAuthUrl"})
 	rest.ShowList(a, rest.Op{
 		Method: http.MethodGet, Path: "/external-jwt-signers", Name: "listExternalJwtSigners", Tag: "external-jwt-signers",
 		Doc: "List the identity providers to log in with.", Auth: rest.Anonymous,
