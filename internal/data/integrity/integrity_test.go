@@ -98,6 +98,30 @@ func TestDamage(t *testing.T) {
 			func(n *network) { spoil(n, people, "ann", func(p *person) { p.Traits = []string{"#kind"} }) },
 			"person/ann: traits must be plain texts", "", nil,
 		},
+		"text that is too long": {
+			func(n *network) { spoil(n, people, "ann", func(p *person) { p.Name = strings.Repeat("x", 5000) }) },
+			"person/ann: name must be 1 to 8 characters long", "", nil,
+		},
+		"word that is none": {
+			func(n *network) { spoil(n, items, "cup", func(i *item) { i.Shape = "nonsense" }) },
+			"item/cup: shape must be one of round, flat", "", nil,
+		},
+		"value of a map": {
+			func(n *network) { spoil(n, items, "cup", func(i *item) { i.Weights["b"] = 9999999 }) },
+			"item/cup: weights.b must be 0 to 9", "", nil,
+		},
+		"member of a variant": {
+			func(n *network) {
+				spoil(n, items, "cup", func(i *item) { i.Shape, i.Flat.Width = "flat", 10 })
+			},
+			"item/cup: flat.width must be 1 to 9", "", nil,
+		},
+		"member in a list": {
+			func(n *network) {
+				spoil(n, items, "cup", func(i *item) { i.Parts = []part{{"urn:a"}, {"no uri"}} })
+			},
+			"item/cup: parts.1.site must be an absolute URI", "", nil,
+		},
 		"needed unique value": {
 			func(n *network) { spoil(n, people, "ben", func(p *person) { p.Name = "ann" }) },
 			"person/ben: name is not unique: person ann has the same", "name is now ann-2", nil,

@@ -27,8 +27,19 @@ type item struct {
 	kind.Meta
 	Owner   string         `json:"owner" kind:"ref=person:cascade"`
 	Keepers []string       `json:"keepers" kind:"ref=person:clear"`
-	Weights map[string]int `json:"weights" kind:"ref=place:clear"`
+	Weights map[string]int `json:"weights" kind:"ref=place:clear,range=0..9"`
 	Size    int            `json:"size"`
+	Shape   string         `json:"shape" kind:"enum=round|flat"`
+	Flat    flat           `json:"flat" kind:"when=shape:flat"`
+	Parts   []part         `json:"parts"`
+}
+
+type flat struct {
+	Width int `json:"width" kind:"range=1..9"`
+}
+
+type part struct {
+	Site string `json:"site" kind:"format=uri"`
 }
 
 // Check keeps things from being less than nothing.

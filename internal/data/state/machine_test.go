@@ -42,6 +42,15 @@ func drawIDs(t *rapid.T, label string) []string {
 	return ids
 }
 
+// drawRoles draws a list of roles. Everybody leaves no room for others.
+func drawRoles(t *rapid.T) []string {
+	roles := rapid.SliceOfN(someRole, 0, 3).Draw(t, "who")
+	if slices.Contains(roles, "#all") {
+		return []string{"#all"}
+	}
+	return roles
+}
+
 // drawRecord draws a record of any kind but for its id.
 func drawRecord(t *rapid.T, d *kind.Def) kind.Record {
 	switch d {
@@ -62,7 +71,7 @@ func drawRecord(t *rapid.T, d *kind.Def) kind.Record {
 		}
 		return i
 	case rules.Def:
-		return &rule{Who: rapid.SliceOfN(someRole, 0, 3).Draw(t, "who"), Item: maybeID.Draw(t, "item")}
+		return &rule{Who: drawRoles(t), Item: maybeID.Draw(t, "item")}
 	case visits.Def:
 		return &visit{Person: maybeID.Draw(t, "person"), Token: someName.Draw(t, "token"), Host: maybeID.Draw(t, "host")}
 	}

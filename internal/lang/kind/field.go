@@ -81,6 +81,8 @@ type Field struct {
 	typ     reflect.Type
 	initial reflect.Value // Default as a value; invalid if there is none
 	when    []condition
+	needed  bool    // every body that creates it gives a value
+	layout  *layout // of Members
 }
 
 // condition is a text that another field must have for a field to exist.
@@ -159,6 +161,7 @@ func readField(t reflect.Type, sf reflect.StructField, prefix string) *Field {
 		misdeclared(t, f.Name, "no form for type %s", sf.Type)
 	}
 	f.readTag(t, sf.Tag.Get("kind"))
+	f.needed = f.Required&Create != 0 && !f.Nullable
 	switch f.Form {
 	case Struct:
 		f.Members = readFields(deref(sf.Type), f.Name+".")
@@ -272,6 +275,7 @@ func (f *Field) within(parent *Field) *Field {
 	}
 	c := *f
 	c.index = slices.Concat(parent.index, f.index)
+	c.needed = f.needed && (parent.needed || parent.optional()) // an unset one has no members
 	c.when = slices.Clone(parent.when)
 	for _, w := range f.when {
 		c.when = append(c.when, condition{w.field.within(parent), w.value})

@@ -60,6 +60,7 @@ type widget struct {
 	Bytes    int               `json:"bytes" kind:"required,when=type:disk"`
 	Spokes   int               `json:"spokes" kind:"when=type:wheel,default=8"`
 	Tube     tube              `json:"tube" kind:"when=type:wheel"`
+	Gear     []gear            `json:"gear" kind:"when=type:wheel"`
 	Checked  string            `json:"checked" kind:"server,when=type:wheel"`
 
 	notes []string `json:"-"`
@@ -107,6 +108,12 @@ type safe struct {
 
 type door struct {
 	Lock string `json:"lock" kind:"format=uri"`
+}
+
+// gear is an element with a variant of its own.
+type gear struct {
+	Size  string `json:"size" kind:"enum=big|small,default=big"`
+	Teeth int    `json:"teeth" kind:"range=10..99,when=size:big"`
 }
 
 type tube struct {
@@ -190,5 +197,5 @@ const full = `{
 	"parts": [{"code": "p1", "qty": 3, "pin": "0000"}, {"code": "p2"}],
 	"key": "k3y!", "keys": ["k1"],
 	"safe": {"code": "1234", "door": {"lock": "urn:lock"}, "log": [{"code": "q"}], "tags": {"hush": "mum"}, "pins": {"p": "a"}},
-	"type": "wheel", "spokes": 12, "tube": {"valve": "v"}
+	"type": "wheel", "spokes": 12, "tube": {"valve": "v"}, "gear": [{"size": "small"}, {"teeth": 12}]
 }`

@@ -2,6 +2,7 @@ package kind
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,9 +20,16 @@ type Flaw struct {
 }
 
 // Flaws returns the rules that a stored record breaks, judged as if it were
-// saved again as it is. Of two records with one unique value the younger has
+// made again as it is. Of two records with one unique value the younger has
 // the flaw. The kind's own check sees only records that have no other flaw.
 func (s *Set) Flaws(r Reader, d *Def, rec Record) (flaws []Flaw) {
+	again := d.Clone(rec)
+	d.fill(again)
+	for _, f := range d.layout.limited {
+		if err := f.breaks(reflect.ValueOf(again).Elem(), f.Name); err != nil {
+			flaws = append(flaws, Flaw{Def: d, Field: f, Err: err})
+		}
+	}
 	for _, ix := range d.Indexes {
 		if holder := ix.holder(r, d, rec); holder != "" {
 			flaws = append(flaws, Flaw{Def: d, Field: ix.field, Holder: holder})
@@ -30,31 +38,12 @@ func (s *Set) Flaws(r Reader, d *Def, rec Record) (flaws []Flaw) {
 			slices.Sort(missing)
 			flaws = append(flaws, Flaw{Def: d, Field: ix.field, Missing: slices.Compact(missing)})
 		}
-		if ix.field.Roles != "" {
-			flaws = d.malformed(flaws, ix.field, rec)
-		}
-	}
-	if d.Attributes != nil {
-		flaws = d.malformed(flaws, d.Attributes, rec)
 	}
 	if len(flaws) > 0 || d.hooks.check == nil {
 		return flaws
 	}
-	again := d.Clone(rec)
-	if d.hooks.fill != nil {
-		d.hooks.fill(again)
-	}
 	if err := d.hooks.check(r, rec, again); err != nil {
 		flaws = append(flaws, Flaw{Def: d, Err: err})
-	}
-	return flaws
-}
-
-// malformed adds what is wrong with the entries of a list of roles or
-// attributes.
-func (d *Def) malformed(flaws []Flaw, f *Field, rec Record) []Flaw {
-	if err := f.limitTexts(f.texts(rec), f.Name); err != nil {
-		flaws = append(flaws, Flaw{Def: d, Field: f, Err: err})
 	}
 	return flaws
 }

@@ -103,7 +103,8 @@ var genWidget = rapid.Custom(func(t *rapid.T) *widget {
 		Parts: genParts.Draw(t, "parts"), Key: text("key"), Keys: genTexts.Draw(t, "keys"), Digest: text("digest"),
 		Safe: safe{Code: text("code"), Door: door{text("lock")}, Log: genParts.Draw(t, "log"), Tags: genTags.Draw(t, "safe tags")},
 		Rank: rapid.Int().Draw(t, "rank"), Type: rapid.SampledFrom([]string{"", "disk", "wheel"}).Draw(t, "type"),
-		Bytes: rapid.Int().Draw(t, "bytes"), Spokes: rapid.Int().Draw(t, "spokes"), Tube: tube{text("valve")}, Checked: text("checked"),
+		Bytes: rapid.Int().Draw(t, "bytes"), Spokes: rapid.Int().Draw(t, "spokes"), Tube: tube{text("valve")},
+		Gear: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) gear { return gear{genText.Draw(t, "size"), rapid.Int().Draw(t, "teeth")} }), 0, 2).Draw(t, "gear"), Checked: text("checked"),
 	}
 	if data := drawOptional(t, genObject, "data"); data != nil {
 		w.Data = *data

@@ -104,9 +104,10 @@ type Def struct {
 	Attributes *Field // the role attributes, if the kind has any
 	Symbols    *filter.Schema[Record]
 
-	label *Field // what people call a record; usually its name
-	typ   reflect.Type
-	hooks hooks
+	label  *Field // what people call a record; usually its name
+	typ    reflect.Type
+	layout *layout
+	hooks  hooks
 }
 
 // Define reads the struct's tags. It panics on a mistake in them: a kind is
@@ -124,6 +125,7 @@ func Define[T any, P interface {
 	}
 	d.hooks = hooksOf[T]()
 	d.Fields = readFields(d.typ, "")
+	d.layout = newLayout(d.Fields)
 	d.finish()
 	return &Kind[T]{d}
 }

@@ -33,19 +33,71 @@ var formats = map[string]format{
 	}},
 }
 
-// limit checks a decoded value against range, enum, format and the rules of
-// its form.
+// limited reports whether a value of the field can break a rule by itself.
+func (f *Field) limited() bool {
+	return f.Limited || len(f.Enum) > 0 || f.Format != "" || f.Attributes || f.Roles != "" || f.Form == Marks ||
+		f.Form == Structs && len(f.layout.limited) > 0
+}
+
+// breaks says which limit the field of a struct breaks, if any. A value that
+// nobody had to give breaks none by being absent.
+func (f *Field) breaks(holder reflect.Value, path string) error {
+	if !f.applies(holder) {
+		return nil
+	}
+	v := f.value(holder)
+	if !v.IsValid() || !f.needed && f.empty(v) {
+		return nil
+	}
+	if err := f.limit(v, path); err != nil || f.Form != Structs {
+		return err
+	}
+	for i := range v.Len() {
+		for _, m := range f.layout.limited {
+			if m.breaks(v.Index(i), "") != nil { // the path is written only where it is read
+				return m.breaks(v.Index(i), path+"."+strconv.Itoa(i)+"."+m.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// inherits reports whether the field broke a limit before an edit that brought
+// nothing new into it.
+func (f *Field) inherits(old, next reflect.Value) bool {
+	if f.breaks(old, f.Name) == nil {
+		return false
+	}
+	switch old, next = f.value(old), f.value(next); f.Form {
+	case Texts:
+		had := *at[[]string](old)
+		return !slices.ContainsFunc(*at[[]string](next), func(s string) bool { return !slices.Contains(had, s) })
+	case Map, Marks:
+		for it := next.MapRange(); it.Next(); {
+			had := old.MapIndex(it.Key())
+			if !had.IsValid() || !reflect.DeepEqual(had.Interface(), it.Value().Interface()) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(old.Interface(), next.Interface())
+}
+
+// limit checks a value against range, enum, format and the rules of its form.
 func (f *Field) limit(v reflect.Value, path string) error {
 	if reason := f.outOfRange(v); reason != "" {
 		return f.invalid(path, reason, v.Interface())
 	}
 	switch f.Form {
 	case Text:
-		return f.limitText(v.String(), path)
+		if reason := f.misfit(v.String()); reason != "" {
+			return f.invalid(path, reason, v.String())
+		}
 	case Texts:
-		return f.limitTexts(v.Interface().([]string), path)
+		return f.limitTexts(*at[[]string](v), path)
 	case Marks:
-		return f.limitTags(v.Interface().(Tags), path)
+		return f.limitTags(*at[Tags](v), path)
 	case Map:
 		return f.limitMap(v, path)
 	}
@@ -87,15 +139,16 @@ func (f *Field) outside(n int64, unit string) string {
 	return fmt.Sprintf("must be %d to %d%s", f.Min, f.Max, unit)
 }
 
-func (f *Field) limitText(s, path string) error {
+// misfit says why a text is not one that the field may hold.
+func (f *Field) misfit(s string) string {
 	if len(f.Enum) > 0 && !slices.Contains(f.Enum, s) {
-		return f.invalid(path, "must be one of "+strings.Join(f.Enum, ", "), s)
+		return "must be one of " + strings.Join(f.Enum, ", ")
 	}
 	// An empty text unsets an optional field, so it needs no format.
 	if format, ok := formats[f.Format]; ok && s != "" && !format.fits(s) {
-		return f.invalid(path, format.reason, s)
+		return format.reason
 	}
-	return nil
+	return ""
 }
 
 func (f *Field) limitTexts(list []string, path string) error {
@@ -107,7 +160,9 @@ func (f *Field) limitTexts(list []string, path string) error {
 		case f.Roles != "":
 			err = f.limitRole(s, list, path)
 		default:
-			err = f.limitText(s, path+"."+strconv.Itoa(i))
+			if reason := f.misfit(s); reason != "" {
+				err = f.invalid(path+"."+strconv.Itoa(i), reason, s)
+			}
 		}
 		if err != nil {
 			return err
@@ -133,32 +188,48 @@ func (f *Field) limitRole(r string, list []string, path string) error {
 	return nil
 }
 
+// limitMap looks at every value and complains of the first in the order of
+// keys, so that one map always meets the same error.
 func (f *Field) limitMap(v reflect.Value, path string) error {
 	if len(f.Enum) == 0 && !f.Limited {
 		return nil
 	}
-	for _, key := range mapKeys(v) {
-		at, value := f.member(path, key), v.MapIndex(reflect.ValueOf(key))
+	var worst, why string
+	var wrong reflect.Value
+	for it := v.MapRange(); it.Next(); {
+		reason := ""
 		if f.Limited {
-			if reason := f.outside(value.Int(), ""); reason != "" {
-				return f.invalid(at, reason, value.Interface())
-			}
-		} else if err := f.limitText(value.String(), at); err != nil {
-			return err
+			reason = f.outside(it.Value().Int(), "")
+		} else {
+			reason = f.misfit(it.Value().String())
+		}
+		if key := it.Key().String(); reason != "" && (why == "" || key < worst) {
+			worst, why, wrong = key, reason, it.Value()
 		}
 	}
-	return nil
+	if why == "" {
+		return nil
+	}
+	return f.invalid(f.member(path, worst), why, wrong.Interface())
 }
 
+// limitTags does the same for tags.
 func (f *Field) limitTags(tags Tags, path string) error {
-	for _, key := range sortedKeys(tags) {
-		switch value := tags[key].(type) {
+	var worst string
+	var wrong any
+	for key, value := range tags {
+		switch value.(type) {
 		case nil, string, bool:
-		default:
-			return f.invalid(f.member(path, key), "must be null, a text or a boolean", value)
+			continue
+		}
+		if wrong == nil || key < worst {
+			worst, wrong = key, value
 		}
 	}
-	return nil
+	if wrong == nil {
+		return nil
+	}
+	return f.invalid(f.member(path, worst), "must be null, a text or a boolean", wrong)
 }
 
 // sortedKeys lists the keys in one order, so that one body always meets the

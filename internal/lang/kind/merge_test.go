@@ -48,7 +48,7 @@ func TestPatch(t *testing.T) {
 		w := new(widget)
 		applyTo(t, w, kind.Create, drawBody(t, kind.Create))
 		body := drawBody(t, kind.Patch)
-		for _, name := range []string{"traits", "roles", "parts", "type", "bytes", "spokes", "tube"} {
+		for _, name := range []string{"traits", "roles", "parts", "type", "bytes", "spokes", "tube", "gear"} {
 			delete(body, name) // these are sorted, completed or come and go
 		}
 		if made, ok := body["made"].(time.Time); ok && made.IsZero() {

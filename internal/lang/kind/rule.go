@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -8,16 +9,18 @@ import (
 )
 
 // Validate fills in what follows from other fields and runs every rule of the
-// kind on a record about to be written: its own checks, unique values,
-// references. old is nil on create.
+// kind on a record about to be written, whoever writes it: its own checks, the
+// limits of each field, unique values, references. old is nil on create.
 func (s *Set) Validate(r Reader, d *Def, old, next Record) error {
-	if d.hooks.fill != nil {
-		d.hooks.fill(next)
-	}
+	d.fill(next)
+	// The kind comes first: it can say why a change as a whole is refused.
 	if d.hooks.check != nil {
 		if err := d.hooks.check(r, old, next); err != nil {
 			return err
 		}
+	}
+	if err := d.judge(old, next); err != nil {
+		return err
 	}
 	for _, ix := range d.Indexes {
 		if err := ix.unique(r, d, next); err != nil {
@@ -26,6 +29,29 @@ func (s *Set) Validate(r Reader, d *Def, old, next Record) error {
 	}
 	for _, ix := range d.Indexes {
 		if err := s.resolve(r, ix, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill sets what a writer may leave to the kind.
+func (d *Def) fill(rec Record) {
+	d.layout.complete(reflect.ValueOf(rec).Elem())
+	if d.hooks.fill != nil {
+		d.hooks.fill(rec)
+	}
+}
+
+// judge returns the first limit that a value in the record breaks. An edit may
+// leave alone what was so before: nobody should have to mend a name to disable
+// an identity, nor to delete what the record refers to. The scan goes on to
+// report it, and no body can send it again.
+func (d *Def) judge(old, next Record) error {
+	v := reflect.ValueOf(next).Elem()
+	for _, f := range d.layout.limited {
+		err := f.breaks(v, f.Name)
+		if err != nil && (old == nil || !f.inherits(reflect.ValueOf(old).Elem(), v)) {
 			return err
 		}
 	}

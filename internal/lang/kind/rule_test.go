@@ -36,7 +36,7 @@ func TestValidate(t *testing.T) {
 		"list missing":    {func(w *widget) { w.Makers = []string{"m1", "m9"} }, fault.CodeNotFound, "makers", "m9"},
 		"empty in a list": {func(w *widget) { w.Makers = []string{"m1", ""} }, fault.CodeNotFound, "makers", ""},
 		"key missing":     {func(w *widget) { w.Prices = map[string]int64{"m9": 1, "m1": 2, "m8": 3} }, fault.CodeNotFound, "prices", "m8"},
-		"role attributes": {change: func(w *widget) { w.Roles = []string{"#all", "#m9", "@m1", ""} }},
+		"role attributes": {change: func(w *widget) { w.Roles = []string{"#m9", "@m1"} }},
 		"roles missing":   {func(w *widget) { w.Roles = []string{"#a", "@m8", "@m1", "@m9"} }, fault.CodeInvalid, "roles", []string{"m8", "m9"}},
 	}
 	for name, tt := range tests {

@@ -96,6 +96,7 @@ func stayWithin(body map[string]any, typ string) {
 	if typ != "wheel" {
 		delete(body, "spokes")
 		delete(body, "tube")
+		delete(body, "gear")
 	}
 	if body["mode"] == "" {
 		delete(body, "mode")
@@ -179,7 +180,7 @@ func TestAnswerSchemas(t *testing.T) {
 		"parts":     `{"items":{"properties":{"code":{"type":"string"},"lot":{"type":"string"},"qty":{"type":"integer"}},"required":["code","lot","qty"],"type":"object"},"type":"array"}`,
 	}
 	optional := map[string]bool{
-		"site": true, "backupId": true, "backup": true, "seen": true, "bytes": true, "spokes": true, "tube": true, "checked": true,
+		"site": true, "backupId": true, "backup": true, "seen": true, "bytes": true, "spokes": true, "tube": true, "gear": true, "checked": true,
 	}
 	for _, col := range columns {
 		if w, ok := want[col.Name]; ok && w != string(kind.AppendAny(nil, col.Schema)) {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"netkeep/internal/data/state"
+	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/access"
 )
@@ -93,25 +94,25 @@ func TestShared(t *testing.T) {
 // nobody's.
 func TestEmptyAttribute(t *testing.T) {
 	w := newWorld(t)
-	w.identity("ann", "")
-	s, err := w.write(func(tx *state.Tx) error {
-		err := put(tx, model.Services, "crm", func(s *model.Service) { s.Name, s.TerminatorStrategy = "crm", "smartrouting" })
-		if err != nil {
-			return err
-		}
-		return put(tx, model.ServicePolicies, "odd", func(p *model.ServicePolicy) {
-			p.Name, p.Type, p.Semantic = "odd", model.Dial, model.AnyOf
-			p.IdentityRoles, p.ServiceRoles = []string{"#"}, []string{"#all"}
-		})
+	ann := &model.Identity{Meta: kind.Meta{ID: "ann"}}
+	person("ann", "")(ann)
+	w.smuggle(model.Identities.Def, ann)
+	_, err := w.write(func(tx *state.Tx) error {
+		return put(tx, model.Services, "crm", func(s *model.Service) { s.Name, s.TerminatorStrategy = "crm", "smartrouting" })
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if access.MayDial(s.after, "ann", "crm") {
+	w.smuggle(model.ServicePolicies.Def, &model.ServicePolicy{
+		Meta: kind.Meta{ID: "odd"}, Name: "odd", Type: model.Dial, Semantic: model.AnyOf,
+		IdentityRoles: []string{"#"}, ServiceRoles: []string{"#all"},
+	})
+	snap := w.st.Snapshot()
+	if access.MayDial(snap, "ann", "crm") {
 		t.Error("ann may dial crm")
 	}
-	odd, _ := s.after.Lookup(model.ServicePolicies.Def, "odd")
-	if got := access.ServicePolicyIdentities.Members(s.after, odd); !got.IsEmpty() {
+	odd, _ := snap.Lookup(model.ServicePolicies.Def, "odd")
+	if got := access.ServicePolicyIdentities.Members(snap, odd); !got.IsEmpty() {
 		t.Errorf("the policy selects %v", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/storetest"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
@@ -36,18 +37,20 @@ type cleaner interface {
 
 // world is a network in memory.
 type world struct {
-	t  cleaner
-	st *state.State
+	t   cleaner
+	mem *storetest.Memory
+	st  *state.State
 }
 
 // newWorld opens a network that has only what every network has.
 func newWorld(t cleaner) *world {
-	st, err := state.Open(context.Background(), storetest.NewMemory(), model.All, state.Options{Frozen: true, Now: clock()})
+	mem := storetest.NewMemory()
+	st, err := state.Open(context.Background(), mem, model.All, state.Options{Frozen: true, Now: clock()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(st.Close)
-	w := &world{t, st}
+	w := &world{t, mem, st}
 	if _, err := w.write(func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +80,21 @@ func (w *world) write(fn func(*state.Tx) error) (step, error) {
 	s.after = w.st.Snapshot()
 	s.changed = diff(s.before, s.after)
 	return s, err
+}
+
+// smuggle stores a record that no write would take.
+func (w *world) smuggle(d *kind.Def, rec kind.Record) {
+	value, err := d.Encode(rec)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	op := store.Op{Key: d.Name + "/" + rec.Base().ID, Value: value, Prev: store.Any}
+	if _, err := w.mem.Another().Put(context.Background(), store.Head{}, []store.Op{op}); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.st.Reload(context.Background()); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // diff lists the records that are not the same in two snapshots, which share
@@ -185,8 +203,12 @@ func roles(t *rapid.T, d *kind.Def) []string {
 	return rapid.SliceOfN(role, 0, 3).Draw(t, d.Path+" roles")
 }
 
-// existing leaves out ids that would be refused.
+// existing leaves out what would be refused: ids of nothing, and all that
+// stands beside #all.
 func existing(r kind.Reader, d *kind.Def, list []string) []string {
+	if slices.Contains(list, "#all") {
+		return []string{"#all"}
+	}
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool {
 		id, ok := strings.CutPrefix(s, "@")
 		if !ok {
