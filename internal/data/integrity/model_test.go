@@ -115,7 +115,7 @@ func smuggle(t *testing.T, mem *storetest.Memory, s *state.State, d *kind.Def, r
 func scanOnce(t *testing.T, mem *storetest.Memory, s *state.State) []integrity.Finding {
 	t.Helper()
 	scanner := &integrity.Scanner{State: s, Store: mem, Quarantine: t.TempDir(), Now: time.Now, Log: slog.New(slog.DiscardHandler)}
-	if err := scanner.Start(false); err != nil {
+	if err := scanner.Start(state.Program("test"), false); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
