@@ -3,6 +3,7 @@ package servertest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"netkeep/internal/data/store"
 )
@@ -14,13 +15,17 @@ type authors struct {
 	ended  chan struct{} // closed when writes is whole
 }
 
-// watchAuthors follows the log from its beginning.
-func watchAuthors(st store.Store) *authors {
+// watchAuthors follows the log from its beginning. What older versions wrote
+// before the controller started may have no author.
+func watchAuthors(st store.Store, started time.Time) *authors {
 	ctx, stop := context.WithCancel(context.Background())
 	a := &authors{stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(a.ended)
 		_ = st.Follow(ctx, 0, func(b store.Batch) error {
+			if b.Head.Time.Before(started) {
+				return nil
+			}
 			if len(b.Head.Writes) == 0 {
 				a.writes = append(a.writes, store.Write{Ops: len(b.Ops)})
 			}

@@ -87,11 +87,12 @@ func Open(dir string, change ...func(*config.Config)) (*Server, error) {
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
+	started := time.Now().Truncate(time.Microsecond) // as the log keeps times
 	var err error
 	if s.Server, err = server.Start(ctx, cfg, s.Routers, log); err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
-	s.authors = watchAuthors(s.Store())
+	s.authors = watchAuthors(s.Store(), started)
 	s.URL = "https://" + s.Address()
 	if err := s.connect(); err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -1,0 +1,190 @@
+package upgrade_test
+
+import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
+	"netkeep/internal/data/store/etcdstore"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// open returns what a fixture stored, record by record, and as memory has it.
+func open(t *testing.T, fixture string) (map[string][]byte, *state.Snapshot) {
+	t.Helper()
+	data := filepath.Join(t.TempDir(), "data")
+	restore(t, fixture, data)
+	st, err := etcdstore.Open(t.Context(), etcdstore.Options{Dir: filepath.Join(data, "store")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	stored := map[string][]byte{}
+	if _, err := st.Load(t.Context(), func(r store.Record) error { stored[r.Key] = r.Value; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	memory, err := state.Open(t.Context(), st, model.All, state.Options{
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(memory.Close)
+	if log.Len() > 0 {
+		t.Errorf("opening it was complained of: %s", log.String())
+	}
+	return stored, memory.Snapshot()
+}
+
+// TestEveryRecord reads every record that was stored and finds every member of
+// it where it was.
+func TestEveryRecord(t *testing.T) {
+	stored, snap := open(t, first)
+	for _, d := range model.All.Defs {
+		if snap.Len(d) == 0 {
+			t.Errorf("there is no %s", d.Name)
+		}
+		for rec := range snap.All(d) {
+			key := d.Name + "/" + rec.Base().ID
+			if unknown := rec.Base().Unknown; len(unknown) > 0 {
+				t.Errorf("%s: nobody knows %s any more", key, unknown)
+			}
+			value, err := d.Encode(rec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var was, is map[string]any
+			if err := json.Unmarshal(stored[key], &was); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(value, &is); err != nil {
+				t.Fatal(err)
+			}
+			for name, v := range was {
+				if d := cmp.Diff(v, is[name]); d != "" {
+					t.Errorf("%s: %s was read as something else:\n%s", key, name, d)
+				}
+			}
+			delete(stored, key)
+		}
+	}
+	for key := range stored {
+		t.Errorf("%s was not read", key)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	_, snap := open(t, first)
+	got := map[string]int{}
+	for _, d := range model.All.Defs {
+		got[d.Name] = snap.Len(d)
+	}
+	want := map[string]int{
+		"api-session": 4, "api-session-certificate": 1, "auth-policy": 3, "authenticator": 4, "ca": 2, "config": 3, "config-type": 6,
+		"edge-router": 2, "edge-router-policy": 2, "enrollment": 5, "ext-jwt-signer": 2, "identity": 10, "identity-type": 4, "mfa": 2,
+		"posture-check": 6, "posture-check-type": 6, "router": 3, "service": 2, "service-config": 1, "service-edge-router-policy": 1,
+		"service-policy": 3, "session": 2, "terminator": 2,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// named returns the record of a kind that has a name.
+func named[T any](t *testing.T, snap *state.Snapshot, k *kind.Kind[T], name string) *T {
+	t.Helper()
+	rec, ok := k.Find(snap, "name", name)
+	if !ok {
+		t.Fatalf("there is no %s %q", k.Name, name)
+	}
+	return rec
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s differs:\n%s", what, d)
+	}
+}
+
+// TestContents looks at single records.
+func TestContents(t *testing.T) {
+	_, snap := open(t, first)
+	web := named(t, snap, model.Services, "web")
+	person := named(t, snap, model.Identities, "person")
+	same(t, "person", *person, model.Identity{
+		Meta: kind.Meta{
+			ID: person.ID, CreatedAt: moment(50, 111), UpdatedAt: moment(50, 427), Tags: kind.Tags{"desk": "4b", "remote": true},
+		},
+		Name: "person", Type: "User", AuthPolicyID: named(t, snap, model.AuthPolicies, "lenient").ID, ExternalID: "person@example.org",
+		RoleAttributes: []string{"eu", "staff"}, AppData: []byte(`{"nested":{"list":[1,"two",null]}}`),
+		DefaultHostingCost: 77, DefaultHostingPrecedence: "required",
+		ServiceHostingCosts: map[string]int{web.ID: 12}, ServiceHostingPrecedences: map[string]string{web.ID: "failed"},
+		EnvInfo: model.EnvInfo{Arch: "amd64", Domain: "example.org", Hostname: "desk", OS: "linux", OSRelease: "6.1", OSVersion: "6.1.0"},
+		SDKInfo: model.SDKInfo{AppID: "desk", AppVersion: "3", Branch: "main", Revision: "abc", Type: "sdk", Version: "1.0.0"},
+	})
+	robot := named(t, snap, model.Identities, "robot")
+	if robot.DisabledAt == nil || robot.DisabledUntil != nil || !robot.Disabled(time.Now()) {
+		t.Errorf("the robot is disabled at %v until %v", robot.DisabledAt, robot.DisabledUntil)
+	}
+	same(t, "web's strategy, attributes and configs", []any{web.TerminatorStrategy, web.RoleAttributes, len(web.Configs), web.EncryptionRequired},
+		[]any{"smartrouting", []string{"eu", "public"}, 2, true})
+	same(t, "a config", string(named(t, snap, model.Configs, "label").Data), `{"label":"Zürich ☂ <&>","size":7}`)
+	strict := named(t, snap, model.AuthPolicies, "strict")
+	same(t, "the strict policy", []any{strict.Primary.UPDB.MinPasswordLength, strict.Primary.UPDB.MaxAttempts, strict.Primary.Cert.Allowed, strict.Secondary.RequireTOTP},
+		[]any{12, 0, false, true})
+	same(t, "the second policy's signer", strict.Secondary.RequireExtJWTSigner, named(t, snap, model.ExtJWTSigners, "by endpoint").ID)
+	partner := named(t, snap, model.CAs, "partner")
+	same(t, "the CA", []any{partner.IsVerified, partner.IdentityNameFormat, partner.ExternalIDClaim.MatcherCriteria},
+		[]any{true, "[caName]/[commonName]", "@example.org"})
+}
+
+// TestCredentials looks at what lets people in.
+func TestCredentials(t *testing.T) {
+	_, snap := open(t, first)
+	k := read(t, first)
+	web, own := named(t, snap, model.Services, "web"), named(t, snap, model.ConfigTypes, "own.v1")
+	person, partner := named(t, snap, model.Identities, "person"), named(t, snap, model.CAs, "partner")
+	factor, ok := model.MFAOf(snap, person.ID)
+	if !ok || !factor.IsVerified || factor.Secret != k.TOTPSecret || !cmp.Equal(factor.RecoveryCodes, k.RecoveryCodes) || factor.LastStep == 0 {
+		t.Errorf("the second factor is not what it was: %v", ok)
+	}
+	if pending, ok := model.MFAOf(snap, named(t, snap, model.Identities, "clerk").ID); !ok || pending.IsVerified {
+		t.Errorf("the factor of the clerk is verified: %v", ok)
+	}
+	invited := named(t, snap, model.Identities, "invited by CA")
+	enrollment, ok := model.Enrollments.Find(snap, "identityId", invited.ID)
+	if !ok || enrollment.Method != model.MethodOTTCA || enrollment.CAID != partner.ID || enrollment.JWT == "" {
+		t.Errorf("the invitation is %+v", enrollment)
+	}
+	login, ok := model.Authenticators.Find(snap, "username", "person")
+	if !ok || login.IdentityID != person.ID || login.PasswordHash == "" {
+		t.Errorf("the authenticator is %+v", login)
+	}
+	session, ok := model.APISessions.Find(snap, "authenticatorId", login.ID)
+	if !ok || !session.IsMFAComplete || session.MFAPassedAt == nil || !cmp.Equal(session.ConfigTypes, []string{own.ID}) {
+		t.Errorf("the API session is %+v", session)
+	}
+	dial, ok := model.Sessions.Find(snap, "key", model.SessionKey(session.ID, "Dial", web.ID))
+	if !ok || !cmp.Equal(dial.Tags, kind.Tags{"purpose": "read"}) {
+		t.Errorf("the session is %+v", dial)
+	}
+}
+
+// moment is a time within the minute in which the first fixture was made.
+func moment(second, millis int) time.Time {
+	return time.Date(2026, 11, 15, 19, 45, second, millis*1e6, time.UTC)
+}
