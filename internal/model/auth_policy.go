@@ -42,7 +42,7 @@ type AuthUPDB struct {
 	RequireNumberChar      bool `json:"requireNumberChar" kind:"required" doc:"Whether a new password must hold a digit."`
 	RequireMixedCase       bool `json:"requireMixedCase" kind:"required" doc:"Whether a new password must hold lower and upper case letters."`
 	MaxAttempts            int  `json:"maxAttempts" kind:"required" doc:"How many wrong passwords in a row disable the identity; 0 if they never do."`
-	LockoutDurationMinutes int  `json:"lockoutDurationMinutes" kind:"required" doc:"For how many minutes wrong passwords disable the identity; 0 until an admin enables it."`
+	LockoutDurationMinutes int  `json:"lockoutDurationMinutes" kind:"required" doc:"For how many minutes wrong passwords disable the identity; 0, or more than a hundred years, until an admin enables it."`
 }
 
 // Refuses says what a password lacks, or nothing.

@@ -100,6 +100,20 @@ func (i *Identity) Disabled(now time.Time) bool {
 	return i.DisabledAt != nil && (i.DisabledUntil == nil || now.Before(*i.DisabledUntil))
 }
 
+// longest is what a number of minutes may come to. More is for ever: as
+// nanoseconds it could be more than a number holds, and lie in the past.
+const longest = 100 * 365 * 24 * time.Hour
+
+// Disable shuts the identity out for some minutes; none or fewer, or more than
+// a hundred years of them, are until it is enabled.
+func (i *Identity) Disable(now time.Time, minutes int) {
+	i.DisabledAt, i.DisabledUntil = &now, nil
+	if minutes > 0 && minutes <= int(longest/time.Minute) {
+		until := now.Add(time.Duration(minutes) * time.Minute)
+		i.DisabledUntil = &until
+	}
+}
+
 // IdentityType is one of the fixed types of identities.
 type IdentityType struct {
 	kind.Meta

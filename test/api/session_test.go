@@ -242,6 +242,23 @@ func TestDisabledIdentityLosesItsSession(t *testing.T) {
 	shared.Login(t, user.Username, user.Password).Get("identities").Want(200)
 }
 
+// TestDisabledForLong disables for more minutes than fit into nanoseconds.
+func TestDisabledForLong(t *testing.T) {
+	admin, user := shared.Admin(t), shared.AddUser(t, false)
+	for minutes, ends := range map[int]bool{
+		1: true, 52_560_000: true, 52_560_001: false, 153_722_868: false, 200_000_000: false, 1 << 53: false, 0: false, -200_000_000: false,
+	} {
+		admin.Post("identities/"+user.ID+"/disable", M{"durationMinutes": minutes}).Want(200)
+		got := admin.Get("identities/" + user.ID).Want(200).Data()
+		if _, until := got["disabledUntil"]; got["disabled"] != true || until != ends {
+			t.Errorf("disabled for %d minutes: disabled is %v, disabledUntil %v", minutes, got["disabled"], got["disabledUntil"])
+		}
+		shared.Nobody(t).Post(login, M{"username": user.Username, "password": user.Password}).Fails(401, "INVALID_AUTH", "")
+	}
+	admin.Post("identities/"+user.ID+"/enable", nil).Want(200)
+	shared.Login(t, user.Username, user.Password)
+}
+
 // TestRightsFollowTheIdentity changes what a live session may do.
 func TestRightsFollowTheIdentity(t *testing.T) {
 	admin, user := shared.Admin(t), shared.AddUser(t, false)

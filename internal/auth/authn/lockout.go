@@ -83,11 +83,7 @@ func (p *Passwords) lock(ctx context.Context, by state.Author, identityID string
 			if i.Disabled(now) {
 				return nil
 			}
-			i.DisabledAt, i.DisabledUntil = &now, nil
-			if rules.LockoutDurationMinutes > 0 {
-				until := now.Add(time.Duration(rules.LockoutDurationMinutes) * time.Minute)
-				i.DisabledUntil = &until
-			}
+			i.Disable(now, rules.LockoutDurationMinutes)
 			return nil
 		})
 	})

@@ -100,6 +100,21 @@ func TestLockoutWithoutEnd(t *testing.T) {
 	})
 }
 
+// TestLockoutOfCenturies has a policy whose minutes, as nanoseconds, are more
+// than a number can hold.
+func TestLockoutOfCenturies(t *testing.T) {
+	for _, minutes := range []int{200_000_000, 1 << 53} {
+		synctest.Test(t, func(t *testing.T) {
+			w, a := guarded(t, func(u *model.AuthUPDB) { u.LockoutDurationMinutes = minutes })
+			w.fails(t, 3)
+			time.Sleep(1000 * time.Hour)
+			if !w.disabled(a.IdentityID) || w.enters(t) {
+				t.Errorf("a lockout of %d minutes is over", minutes)
+			}
+		})
+	}
+}
+
 func TestLockoutEndsSessions(t *testing.T) {
 	w, _ := guarded(t, func(*model.AuthUPDB) {})
 	proof, err := w.login(t, "visitor", adminPassword)

@@ -2,7 +2,6 @@ package management
 
 import (
 	"net/http"
-	"time"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/lang/fault"
@@ -14,8 +13,8 @@ import (
 	"netkeep/internal/web/rest"
 )
 
-// disableIn says for how long an identity is disabled. Nothing or less is
-// until it is enabled again.
+// disableIn says for how long an identity is disabled. Nothing or less, and
+// more than a hundred years, is until it is enabled again.
 type disableIn struct {
 	DurationMinutes int `json:"durationMinutes" kind:"required"`
 }
@@ -44,14 +43,7 @@ func mountIdentities(a *rest.API, s *api.Service) {
 
 // disable shuts the identity out and ends its sessions.
 func disable(c *rest.Call, s *api.Service, in disableIn) error {
-	err := editIdentity(c, func(tx *state.Tx, i *model.Identity) {
-		now := tx.Now()
-		i.DisabledAt, i.DisabledUntil = &now, nil
-		if in.DurationMinutes > 0 {
-			until := now.Add(time.Duration(in.DurationMinutes) * time.Minute)
-			i.DisabledUntil = &until
-		}
-	})
+	err := editIdentity(c, func(tx *state.Tx, i *model.Identity) { i.Disable(tx.Now(), in.DurationMinutes) })
 	if err != nil {
 		return err
 	}
