@@ -60,6 +60,30 @@ func TestErrorsRepeatLittle(t *testing.T) {
 	}
 }
 
+// TestAnswersAreNotKept asks for secrets, for errors and for public documents.
+// The client of all tests looks at every answer; this says where it matters.
+func TestAnswersAreNotKept(t *testing.T) {
+	user, admin := shared.AddUser(t, false), shared.Admin(t)
+	c := shared.Login(t, user.Username, user.Password)
+	invited := admin.Post("identities", M{"name": servertest.Unique("invited"), "type": "User", "isAdmin": false, "enrollment": M{"ott": true}})
+	for what, a := range map[string]*servertest.Answer{
+		"a session token":      c.Get("current-api-session").Want(200),
+		"an enrollment token":  admin.Get("identities/" + invited.Want(201).ID()).Want(200),
+		"a new second factor":  c.Post("current-identity/mfa", nil).Want(201),
+		"codes of the factor":  c.Get("current-identity/mfa").Want(200),
+		"a picture of it":      c.Get("current-identity/mfa/qr-code").Want(200),
+		"an error":             c.Get("identities").Want(401),
+		"a path that is not":   c.Get("nowhere").Want(404),
+		"the trust bundle":     c.Get("/.well-known/est/cacerts").Want(200),
+		"a specification":      c.Get("specs/edge-client/spec").Want(200),
+		"one's own invitation": shared.Nobody(t).Post("/enroll/ott?token=00000000-0000-4000-8000-000000000000", M{}).Want(400),
+	} {
+		if got := a.Header.Get("Cache-Control"); got != "no-store" {
+			t.Errorf("Cache-Control of %s is %q", what, got)
+		}
+	}
+}
+
 func TestUnknownPaths(t *testing.T) {
 	c := shared.Admin(t)
 	for _, path := range []string{

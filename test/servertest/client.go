@@ -171,6 +171,9 @@ func (c *Client) judge(req *http.Request, sent []byte, a *Answer) {
 	if req.Method == http.MethodOptions {
 		return
 	}
+	if got := a.Header.Values("Cache-Control"); len(got) != 1 || got[0] != "no-store" {
+		c.t.Errorf("%s: Cache-Control is %q: somebody between may keep the answer and whatever secrets are in it", a.what, got)
+	}
 	if err := c.server.specs.check(req.Method, req.URL.Path, a); err != nil {
 		c.t.Errorf("%s: status %d is not as specified: %v\n%.2000s", a.what, a.Status, err, a.Raw)
 	}

@@ -186,9 +186,12 @@ func (c *Call) build(status int, fill func(dst []byte) []byte) error {
 	return nil
 }
 
-// write sends a whole answer. A client that left is no error of ours.
+// write sends a whole answer, which nobody on the way may keep: most carry a
+// secret or what only this caller may see. A client that left is no error of
+// ours.
 func (c *Call) write(status int, contentType string, body []byte) {
 	h := c.w.Header()
+	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	c.status = status
