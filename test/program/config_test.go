@@ -27,8 +27,8 @@ func TestConfigPrint(t *testing.T) {
 			[]string{"  level: warn # environment variable NETKEEP_LOG_LEVEL", "  # password: hidden # environment variable NETKEEP_ADMIN_PASSWORD"},
 		},
 		"flag": {
-			settings{args: []string{"--admin-password", "hush-flag", "--log-level", "error"}, env: []string{"NETKEEP_LOG_LEVEL=warn"}},
-			[]string{"  level: error # flag --log-level", "  # password: hidden # flag --admin-password"},
+			settings{args: []string{"--log-level", "error"}, env: []string{"NETKEEP_LOG_LEVEL=warn"}},
+			[]string{"  level: error # flag --log-level"},
 		},
 		"password file": {
 			settings{args: []string{"--admin-password-file", secret}},

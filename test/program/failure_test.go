@@ -72,9 +72,10 @@ func TestTakenPort(t *testing.T) {
 // TestBadFirstStart fails once the data directory is open: the next start
 // works with what is there.
 func TestBadFirstStart(t *testing.T) {
+	short := write(t, "short", "abc")
 	for name, test := range map[string]struct{ args, want []string }{
 		"algorithm":      {[]string{"--keys-algorithm", "ROT13"}, []string{"ROT13", "P-256"}},
-		"short password": {[]string{"--admin-password", "abc"}, []string{"password", "5 to 100"}},
+		"short password": {[]string{"--admin-password-file", short}, []string{"password", "5 to 100"}},
 		"short name":     {[]string{"--admin-username", "abc"}, []string{"username", "4 to 100"}},
 		"advertise":      {[]string{"--advertise", "nonsense"}, []string{"advertise", "nonsense"}},
 		"certificate":    {[]string{"--tls-cert", "/nonexistent/c", "--tls-key", "/nonexistent/k"}, []string{"/nonexistent/c"}},

@@ -208,10 +208,6 @@ func TestAdminPassword(t *testing.T) {
 		"environment":      {settings{env: []string{"NETKEEP_ADMIN_PASSWORD=from the environment"}}, "from the environment"},
 		"file environment": {settings{env: []string{"NETKEEP_ADMIN_PASSWORD_FILE=" + file}}, "from a file"},
 		"file flag":        {settings{args: []string{"--admin-password-file", file}}, "from a file"},
-		"flag": {
-			settings{args: []string{"--admin-password", "from a flag"}, env: []string{"NETKEEP_ADMIN_PASSWORD=not this one"}},
-			"from a flag",
-		},
 		"config file": {
 			settings{args: []string{"--config", write(t, "c.yaml", "admin:\n  password: from the config\n  username: boss\n")}},
 			"from the config",
@@ -237,11 +233,29 @@ func TestAdminPassword(t *testing.T) {
 	}
 }
 
+// TestPasswordOnTheCommandLine gives it where every user of the machine sees
+// it: nothing starts, and the error says where to put it instead.
+func TestPasswordOnTheCommandLine(t *testing.T) {
+	for _, args := range [][]string{{"run"}, {"config", "print"}, {"config", "check"}} {
+		data := filepath.Join(t.TempDir(), "data")
+		p := launch(t, settings{args: append(args, "--data", data, "--admin-password", "hush hush")})
+		p.fails("--admin-password", "NETKEEP_ADMIN_PASSWORD", "--admin-password-file")
+		if text := p.stdout.String() + p.stderr.String(); strings.Contains(text, "hush") {
+			t.Errorf("the password is shown:\n%s", text)
+		}
+		if _, err := os.Stat(data); !os.IsNotExist(err) {
+			t.Errorf("the data directory was made: %v", err)
+		}
+	}
+}
+
 // TestPasswordIsForTheFirstStart checks that a later password changes nothing.
 func TestPasswordIsForTheFirstStart(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	controller(t, data).stop()
-	p := controller(t, data, "--admin-password", "another password")
+	p := launch(t, settings{
+		args: []string{"run", "--data", data, "--listen", "127.0.0.1:0"}, env: []string{"NETKEEP_ADMIN_PASSWORD=another password"},
+	})
 	c := connect(t, p.ready(), filepath.Join(data, "pki", "root.crt"))
 	if err := c.login("admin", "another password"); err == nil {
 		t.Error("the password of the second start works")

@@ -73,8 +73,12 @@ func reference() string {
 		if s.Default != "" {
 			value = "`" + s.Default + "`"
 		}
+		flag := "`--" + s.Flag + "`"
+		if s.Secret {
+			flag = "none: others see the flags of a process"
+		}
 		fmt.Fprintf(&b, "\n### `%s`\n\n%s\n\n", s.Key, s.Doc)
-		fmt.Fprintf(&b, "| type | default | environment | flag |\n|---|---|---|---|\n| %s | %s | `%s` | `--%s` |\n", kind, value, s.Env, s.Flag)
+		fmt.Fprintf(&b, "| type | default | environment | flag |\n|---|---|---|---|\n| %s | %s | `%s` | %s |\n", kind, value, s.Env, flag)
 	}
 	return b.String()
 }

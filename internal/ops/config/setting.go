@@ -20,7 +20,9 @@ type Setting struct {
 	Flag    string // admin-password-file
 	Doc     string
 	Default string
-	Secret  bool
+	// Secret keeps the value out of everything that is shown. There is no flag
+	// for it either: everybody on a machine sees the flags of a process.
+	Secret bool
 
 	value reflect.Value
 	tag   reflect.StructTag

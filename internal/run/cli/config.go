@@ -1,22 +1,28 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"netkeep/internal/ops/config"
 )
 
-// settings gives a command a flag for every setting, and returns how to load
+// settings gives a command a flag for every setting that is no secret, and returns how to load
 // them once the command runs.
 func settings(cmd *cobra.Command, env Env) func() (config.Config, config.Origins, error) {
 	file := cmd.Flags().String("config", "", "YAML file with settings; the one that "+config.FileEnv+" names if empty")
 	given := map[string]*string{}
 	cfg := config.Default()
 	for s := range cfg.Settings() {
+		if s.Secret {
+			continue
+		}
 		given[s.Flag] = cmd.Flags().String(s.Flag, s.Default, s.Doc)
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return notAFlag(&cfg, err) })
 	return func() (config.Config, config.Origins, error) {
 		src := config.Sources{File: *file, Environ: env.Environ, Flags: map[string]string{}}
 		for name, text := range given {
@@ -26,6 +32,21 @@ func settings(cmd *cobra.Command, env Env) func() (config.Config, config.Origins
 		}
 		return config.Load(src)
 	}
+}
+
+// notAFlag says of a secret that was given as a flag where it belongs.
+func notAFlag(cfg *config.Config, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return err
+	}
+	for s := range cfg.Settings() {
+		if s.Secret && s.Flag == unknown.GetSpecifiedName() {
+			return fmt.Errorf("there is no flag --%s: everybody on this machine could read it; use the variable %s, %s in a file, or --%s-file",
+				s.Flag, s.Env, s.Key, s.Flag)
+		}
+	}
+	return err
 }
 
 // checked loads settings that a controller can run with.
