@@ -11,3 +11,5 @@ import "io/fs"
 func (f folder) lock() (unlock func(), err error) { return func() {}, nil }
 
 func exposed(fs.FileInfo) bool { return false }
+
+func checkKey(fs.FileInfo) error { return nil }

@@ -32,3 +32,26 @@ func (f folder) lock() (unlock func(), err error) {
 
 // exposed reports whether anyone but the owner may use the file.
 func exposed(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
+
+// closedTo is the bits that the mode of an operator's key must not have: those
+// of everybody but the owner, though root, who gives keys to others by their
+// group, may let the group read.
+func closedTo(uid int) fs.FileMode {
+	if uid == 0 {
+		return 0o037
+	}
+	return 0o077
+}
+
+// checkKey refuses an operator's key that others can read.
+func checkKey(info fs.FileInfo) error {
+	uid := os.Getuid()
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		uid = int(st.Uid)
+	}
+	if info.Mode().Perm()&closedTo(uid) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the key is open to other users (mode %04o): run chmod 600 on it (a secret mounted by Kubernetes needs defaultMode 0440 and an fsGroup), or replace it if it may have been read",
+		info.Mode().Perm())
+}

@@ -3,6 +3,7 @@ package pki
 import (
 	"crypto/tls"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -31,7 +32,8 @@ type Served struct {
 }
 
 // Serve reads a certificate chain and its key from PEM files, which may be the
-// keystore's or the operator's own. Reloads are logged.
+// keystore's or the operator's own. A key that others can read is refused.
+// Reloads are logged.
 func Serve(certFile, keyFile string, now func() time.Time, log *slog.Logger) (*Served, error) {
 	s := &Served{certFile: certFile, keyFile: keyFile, now: now, log: log}
 	s.looked.Store(now().UnixNano())
@@ -114,12 +116,45 @@ func (s *Served) follow() {
 }
 
 func (s *Served) load() error {
-	pair, err := tls.LoadX509KeyPair(s.certFile, s.keyFile)
+	pair, err := readPair(s.certFile, s.keyFile)
 	if err != nil {
 		return fmt.Errorf("loading TLS certificate %s with key %s: %w", s.certFile, s.keyFile, err)
 	}
 	s.current.Store(&pair)
 	return nil
+}
+
+func readPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := readPEM(certFile, func(fs.FileInfo) error { return nil })
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := readPEM(keyFile, checkKey)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
+// readPEM reads a file that may be read, as it was when that was looked at.
+func readPEM(name string, check func(fs.FileInfo) error) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err == nil {
+		err = check(info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxPEM+1))
+	if err == nil && len(data) > maxPEM {
+		err = fmt.Errorf("%s has more than %d bytes", name, maxPEM)
+	}
+	return data, err
 }
 
 // stamp tells whether the files are still those that were read. It is taken
@@ -145,7 +180,7 @@ func (st stamp) same(other stamp) bool {
 			}
 			continue
 		}
-		if !os.SameFile(a, b) || !a.ModTime().Equal(b.ModTime()) || a.Size() != b.Size() {
+		if !os.SameFile(a, b) || !a.ModTime().Equal(b.ModTime()) || a.Size() != b.Size() || a.Mode() != b.Mode() {
 			return false
 		}
 	}

@@ -39,7 +39,7 @@ type Config struct {
 
 	TLS struct {
 		Cert string `yaml:"cert" form:"file" eg:"/etc/netkeep/server.crt" doc:"PEM file with the certificate chain to serve, instead of one of our own."`
-		Key  string `yaml:"key" form:"file" eg:"/etc/netkeep/server.key" doc:"PEM file with the key of tls.cert."`
+		Key  string `yaml:"key" form:"file" eg:"/etc/netkeep/server.key" doc:"PEM file with the key of tls.cert, which only its owner may read; if that is root, a group may too."`
 	} `yaml:"tls"`
 
 	Keys struct {
