@@ -29,8 +29,8 @@ type CA struct {
 // ExternalIDClaim says where in a certificate an identity's external id is.
 type ExternalIDClaim struct {
 	Location        string `json:"location" kind:"required,enum=COMMON_NAME|SAN_URI|SAN_EMAIL" doc:"Where in the certificate the id is: its common name, its URIs or its email addresses."`
-	Matcher         string `json:"matcher" kind:"required,enum=ALL|PREFIX|SUFFIX|SCHEME" doc:"Which of the texts there count: all of them, those with a prefix or suffix, or URIs with a scheme."`
-	MatcherCriteria string `json:"matcherCriteria" kind:"required,nullable" doc:"The prefix, suffix or scheme, which is cut off; null for the matcher ALL, which needs none."`
+	Matcher         string `json:"matcher" kind:"required,enum=ALL|PREFIX|SUFFIX|SCHEME" doc:"Which of the texts there count: all of them, names and addresses with a prefix or suffix, or URIs with a scheme."`
+	MatcherCriteria string `json:"matcherCriteria" kind:"required,nullable" doc:"The prefix or suffix, which is cut off, or the scheme, which stays; null for the matcher ALL, which needs none."`
 	Parser          string `json:"parser" kind:"required,enum=NONE|SPLIT" doc:"Whether a text is an id as it is (NONE) or holds several parts (SPLIT)."`
 	ParserCriteria  string `json:"parserCriteria" kind:"required,nullable" doc:"What separates the parts; null for the parser NONE, which needs none."`
 	Index           int    `json:"index" kind:"required,range=0..1000" doc:"Which of all that was found is the id, counted from 0."`

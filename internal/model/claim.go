@@ -2,6 +2,7 @@ package model
 
 import (
 	"crypto/x509"
+	"net/url"
 	"strings"
 )
 
@@ -10,10 +11,6 @@ import (
 func (x *ExternalIDClaim) Find(cert *x509.Certificate) (id string, ok bool) {
 	var found []string
 	for _, value := range x.values(cert) {
-		value, matches := x.match(value)
-		if !matches {
-			continue
-		}
 		if x.Parser == "SPLIT" {
 			found = append(found, strings.Split(value, x.ParserCriteria)...)
 		} else {
@@ -26,36 +23,48 @@ func (x *ExternalIDClaim) Find(cert *x509.Certificate) (id string, ok bool) {
 	return found[x.Index], true
 }
 
-// values are the texts at the claim's location.
+// values are those of the texts at the claim's location that it means.
 func (x *ExternalIDClaim) values(cert *x509.Certificate) []string {
 	switch x.Location {
 	case "COMMON_NAME":
-		return []string{cert.Subject.CommonName}
+		return x.texts([]string{cert.Subject.CommonName})
 	case "SAN_EMAIL":
-		return cert.EmailAddresses
+		return x.texts(cert.EmailAddresses)
 	case "SAN_URI":
-		var uris []string
-		for _, u := range cert.URIs {
-			uris = append(uris, u.String())
-		}
-		return uris
+		return x.uris(cert.URIs)
 	}
 	return nil
 }
 
-// match reports whether a text is one that the claim means, and returns what
-// of it counts.
-func (x *ExternalIDClaim) match(value string) (string, bool) {
-	switch x.Matcher {
-	case "ALL":
-		return value, true
-	case "PREFIX":
-		return strings.CutPrefix(value, x.MatcherCriteria)
-	case "SUFFIX":
-		return strings.CutSuffix(value, x.MatcherCriteria)
-	case "SCHEME":
-		scheme, rest, ok := strings.Cut(value, ":")
-		return strings.TrimPrefix(rest, "//"), ok && strings.EqualFold(scheme, x.MatcherCriteria)
+// texts are what counts of the texts that the claim means: what it looks for
+// at their ends does not.
+func (x *ExternalIDClaim) texts(list []string) []string {
+	var meant []string
+	for _, value := range list {
+		var ok bool
+		switch x.Matcher {
+		case "ALL":
+			ok = true
+		case "PREFIX":
+			value, ok = strings.CutPrefix(value, x.MatcherCriteria)
+		case "SUFFIX":
+			value, ok = strings.CutSuffix(value, x.MatcherCriteria)
+		}
+		if ok {
+			meant = append(meant, value)
+		}
 	}
-	return "", false
+	return meant
+}
+
+// uris are the addresses that the claim means. All of each counts, its scheme
+// too. One cannot be looked for by its ends.
+func (x *ExternalIDClaim) uris(list []*url.URL) []string {
+	var meant []string
+	for _, u := range list {
+		if x.Matcher == "ALL" || x.Matcher == "SCHEME" && strings.EqualFold(u.Scheme, x.MatcherCriteria) {
+			meant = append(meant, u.String())
+		}
+	}
+	return meant
 }

@@ -159,31 +159,28 @@ func TestExternalIDClaims(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		claim  M
-		id     string // %s is something unique
+		before string // what is unique in the external id
+		after  string
 		change func(id string) template
 	}{
-		"common name":       {claim("COMMON_NAME", "ALL", "", "NONE", "", 0), "", named},
-		"name with prefix":  {claim("COMMON_NAME", "PREFIX", "pre-", "NONE", "", 0), "", func(id string) template { return named("pre-" + id) }},
-		"name with suffix":  {claim("COMMON_NAME", "SUFFIX", ".org", "NONE", "", 0), "", func(id string) template { return named(id + ".org") }},
-		"part of a name":    {claim("COMMON_NAME", "ALL", "", "SPLIT", "/", 1), "", func(id string) template { return named("a/" + id + "/c") }},
-		"part after prefix": {claim("COMMON_NAME", "PREFIX", "x:", "SPLIT", ":", 0), "", func(id string) template { return named("x:" + id + ":y") }},
-		"email":             {claim("SAN_EMAIL", "ALL", "", "NONE", "", 0), "@example.org", func(id string) template { return withEmails(id) }},
-		"second email":      {claim("SAN_EMAIL", "ALL", "", "NONE", "", 1), "@example.org", func(id string) template { return withEmails("a@b.c", id) }},
-		"email of a domain": {claim("SAN_EMAIL", "SUFFIX", "@example.org", "NONE", "", 0), "", func(id string) template { return withEmails("a@b.c", id+"@example.org") }},
-		"user of an email":  {claim("SAN_EMAIL", "ALL", "", "SPLIT", "@", 0), "", func(id string) template { return withEmails(id + "@example.org") }},
-		"URI":               {claim("SAN_URI", "ALL", "", "NONE", "", 0), "", func(id string) template { return uri(id) }},
-		"URI by scheme":     {claim("SAN_URI", "SCHEME", "spiffe", "NONE", "", 0), "", func(id string) template { return uri("https://x.org/a", "spiffe://"+id) }},
-		"part of a URI":     {claim("SAN_URI", "SCHEME", "spiffe", "SPLIT", "/", 2), "", func(id string) template { return uri("spiffe://td.org/users/" + id) }},
-		"URI with prefix":   {claim("SAN_URI", "PREFIX", "urn:x:", "NONE", "", 0), "", func(id string) template { return uri("urn:x:" + id) }},
-		"URI with suffix":   {claim("SAN_URI", "SUFFIX", "/end", "SPLIT", "/", 3), "", func(id string) template { return uri("https://x.org/" + id + "/end") }},
+		"common name":       {claim("COMMON_NAME", "ALL", "", "NONE", "", 0), "", "", named},
+		"name with prefix":  {claim("COMMON_NAME", "PREFIX", "pre-", "NONE", "", 0), "", "", func(id string) template { return named("pre-" + id) }},
+		"name with suffix":  {claim("COMMON_NAME", "SUFFIX", ".org", "NONE", "", 0), "", "", func(id string) template { return named(id + ".org") }},
+		"part of a name":    {claim("COMMON_NAME", "ALL", "", "SPLIT", "/", 1), "", "", func(id string) template { return named("a/" + id + "/c") }},
+		"part after prefix": {claim("COMMON_NAME", "PREFIX", "x:", "SPLIT", ":", 0), "", "", func(id string) template { return named("x:" + id + ":y") }},
+		"email":             {claim("SAN_EMAIL", "ALL", "", "NONE", "", 0), "", "@example.org", func(id string) template { return withEmails(id) }},
+		"second email":      {claim("SAN_EMAIL", "ALL", "", "NONE", "", 1), "", "@example.org", func(id string) template { return withEmails("a@b.c", id) }},
+		"email of a domain": {claim("SAN_EMAIL", "SUFFIX", "@example.org", "NONE", "", 0), "", "", func(id string) template { return withEmails("a@b.c", id+"@example.org") }},
+		"user of an email":  {claim("SAN_EMAIL", "ALL", "", "SPLIT", "@", 0), "", "", func(id string) template { return withEmails(id + "@example.org") }},
+		"URI":               {claim("SAN_URI", "ALL", "", "NONE", "", 0), "urn:", "", func(id string) template { return uri(id) }},
+		"URI by scheme":     {claim("SAN_URI", "SCHEME", "spiffe", "NONE", "", 0), "spiffe://", "", func(id string) template { return uri("https://x.org/a", id) }},
+		"part of a URI":     {claim("SAN_URI", "SCHEME", "spiffe", "SPLIT", "/", 4), "", "", func(id string) template { return uri("https://x.org/a/b", "spiffe://td.org/users/"+id) }},
+		"other part of it":  {claim("SAN_URI", "SCHEME", "spiffe", "SPLIT", "/user/", 1), "", "", func(id string) template { return uri("spiffe://td.org/user/" + id) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := newRoot(t)
 			register(t, root, M{"externalIdClaim": test.claim})
-			external := servertest.Unique("external") + test.id
-			if name == "URI" {
-				external = "urn:" + external
-			}
+			external := test.before + servertest.Unique("external") + test.after
 			id := add(t, M{"externalId": external})
 			leaf := root.issue(t, test.change(external))
 			if got := present(t, leaf.with()).Want(200).Data()["identityId"]; got != id {
