@@ -1,6 +1,10 @@
 package model
 
-import "netkeep/internal/lang/kind"
+import (
+	"time"
+
+	"netkeep/internal/lang/kind"
+)
 
 // MFA is the second factor of an identity: a shared key for one-time codes,
 // and recovery codes for when the device is lost.
@@ -24,4 +28,18 @@ var MFAs = kind.Define(kind.Spec[MFA]{
 // MFAOf returns the second factor of an identity, if it has one.
 func MFAOf(r kind.Reader, identityID string) (*MFA, bool) {
 	return MFAs.Find(r, "identityId", identityID)
+}
+
+// FactorShown returns when an API session last showed the second factor that
+// its identity has; nil if it has not. What was shown of one that is gone does
+// not count, not for the next one either.
+func (s *APISession) FactorShown(r kind.Reader) *time.Time {
+	if s.MFAPassedAt == nil {
+		return nil
+	}
+	m, has := MFAOf(r, s.IdentityID)
+	if !has || !m.IsVerified || m.CreatedAt.After(*s.MFAPassedAt) {
+		return nil
+	}
+	return s.MFAPassedAt
 }

@@ -241,6 +241,61 @@ func TestMFACheck(t *testing.T) {
 	other.Post(root+"authenticate/mfa", M{"code": "000000"}).Fails(400, "MFA_INVALID_TOKEN", "")
 }
 
+// TestMFACheckWithoutMFA takes the second factor away from somebody who uses a
+// service that asks for one. A new one is another: what was shown of the old
+// does not count for it.
+func TestMFACheckWithoutMFA(t *testing.T) {
+	for name, remove := range map[string]func(s *scene, code string){
+		"by the owner": func(s *scene, code string) {
+			s.me.With("mfa-validation-code", code).Delete(root + "current-identity/mfa").Want(200)
+		},
+		"by an admin": func(s *scene, _ string) { s.admin.Delete("identities/" + s.user.ID + "/mfa").Want(200) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, service, _ := checked(t, M{"typeId": "MFA"})
+			enroll := func() (codes []any) {
+				s.me.Post(root+"current-identity/mfa", M{}).Want(201)
+				mine := s.me.Get(root + "current-identity/mfa").Want(200).Data()
+				code, err := totp.GenerateCode(secretOf(t, mine["provisioningUrl"].(string)), time.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.me.Post(root+"current-identity/mfa/verify", M{"code": code}).Want(200)
+				return mine["recoveryCodes"].([]any)
+			}
+			other := s.login() // it has shown nothing
+			codes := enroll()
+			session := s.dial(service).Want(201).ID()
+			asks := func(when string) {
+				t.Helper()
+				if ok, query := s.passing(service); ok || query["isPassing"] != false || query["timeoutRemaining"] != 0.0 {
+					t.Errorf("%s the check says %v", when, query)
+				}
+				s.dial(service).Fails(409, "INVALID_POSTURE", "")
+			}
+			before := s.updated()
+			remove(s, codes[0].(string))
+			asks("without a second factor")
+			s.me.Get(root+"sessions/"+session).Fails(404, "NOT_FOUND", "")
+			s.removed(session, "removal of the session with the second factor")
+			if s.updated() == before {
+				t.Error("clients are not told to look again")
+			}
+			for _, of := range s.admin.Get("identities/" + s.user.ID + "/posture-data").Want(200).Data()["apiSessionPostureData"].(M) {
+				if of.(M)["mfa"].(M)["passedMfa"] != false {
+					t.Errorf("an API session has still passed: %v", of)
+				}
+			}
+			me := s.me
+			s.me = other
+			enroll()
+			s.dial(service).Want(201)
+			s.me = me
+			asks("with what was shown of the last one")
+		})
+	}
+}
+
 // secretOf reads the secret from what an authenticator app would scan.
 func secretOf(t *testing.T, text string) string {
 	t.Helper()

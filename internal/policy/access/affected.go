@@ -11,9 +11,10 @@ import (
 
 // Affected returns the identities, by their ordinals in after, for which
 // policies now give other services, or the same with other permissions,
-// configs or posture checks. It may name some for which nothing changed, but
-// only if a policy of theirs has to do with the change. What edge routers they
-// may use does not count, and neither does what admins see without a policy.
+// configs or posture checks, and those that have no second factor any more to
+// pass such checks with. It may name some for which nothing changed, but only
+// if a policy of theirs has to do with the change. What edge routers they may
+// use does not count, and neither does what admins see without a policy.
 //
 // changed must hold every record that differs between the snapshots, and after
 // must have grown out of before: a fresh load numbers records anew.
@@ -24,11 +25,10 @@ func Affected(before, after *state.Snapshot, changed []state.Ref) *cow.Bitmap {
 	all := everyone(after, model.Identities.Def)
 	identities := union{all: all}
 	for _, c := range changed {
-		switch c.Def {
-		case model.Identities.Def:
-			addIdentity(&identities, before, after, c.ID)
-		case model.ServicePolicies.Def:
+		if c.Def == model.ServicePolicies.Def {
 			addPolicy(&identities, before, after, c.ID)
+		} else {
+			addOwn(&identities, before, after, c)
 		}
 	}
 	for _, snap := range []*state.Snapshot{before, after} {
@@ -64,11 +64,26 @@ func concernsOthers(c state.Ref) bool {
 func affectedAlone(before, after *state.Snapshot, changed []state.Ref) *cow.Bitmap {
 	var identities union
 	for _, c := range changed {
-		if c.Def == model.Identities.Def {
-			addIdentity(&identities, before, after, c.ID)
-		}
+		addOwn(&identities, before, after, c)
 	}
 	return identities.set()
+}
+
+// addOwn adds the identity that a changed record is or belongs to, if the
+// change can mean something to it.
+func addOwn(identities *union, before, after *state.Snapshot, c state.Ref) {
+	switch c.Def {
+	case model.Identities.Def:
+		addIdentity(identities, before, after, c.ID)
+	case model.MFAs.Def:
+		old, had := model.MFAs.Get(before, c.ID)
+		if _, has := model.MFAs.Get(after, c.ID); has || !had || !old.IsVerified {
+			return
+		}
+		if ord, ok := after.Ordinal(model.Identities.Def, old.IdentityID); ok {
+			identities.addOne(ord)
+		}
+	}
 }
 
 // addIdentity adds a changed identity if the change can mean something to it.

@@ -188,8 +188,10 @@ func (d *draft) takeEndpoint(r *Response) {
 		return
 	}
 	var passed time.Time
-	if api, ok := model.APISessions.Get(d.recs, d.apiSessionID); ok && api.MFAPassedAt != nil {
-		passed = *api.MFAPassedAt
+	if api, ok := model.APISessions.Get(d.recs, d.apiSessionID); ok {
+		if at := api.FactorShown(d.recs); at != nil {
+			passed = *at
+		}
 	}
 	e := d.next.endpoints[d.apiSessionID]
 	if r.Woken {

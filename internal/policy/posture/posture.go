@@ -26,7 +26,7 @@ const (
 // Session is what checks look at of an API session.
 type Session struct {
 	ID          string
-	MFAPassedAt *time.Time // when a code was last shown; nil for never
+	MFAPassedAt *time.Time // when a code of its second factor was last shown; nil for never
 	SDK         model.SDKInfo
 }
 

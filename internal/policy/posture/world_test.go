@@ -54,9 +54,13 @@ func newWorld(t tester) *world {
 		if err := model.Seed(tx); err != nil {
 			return err
 		}
-		return model.Identities.Create(tx, &model.Identity{
+		err := model.Identities.Create(tx, &model.Identity{
 			Meta: kind.Meta{ID: "i"}, Name: "i", Type: "User", AuthPolicyID: model.DefaultAuthPolicy,
 		})
+		if err != nil {
+			return err
+		}
+		return model.MFAs.Create(tx, &model.MFA{IdentityID: "i", IsVerified: true})
 	})
 	return w
 }
@@ -106,7 +110,7 @@ func (w *world) pass(session string, passed bool) posture.Session {
 func (w *world) session(id string) posture.Session {
 	s := posture.Session{ID: id}
 	if api, ok := model.APISessions.Get(w.st.Snapshot(), id); ok {
-		s.MFAPassedAt, s.SDK = api.MFAPassedAt, api.SDKInfo
+		s.MFAPassedAt, s.SDK = api.FactorShown(w.st.Snapshot()), api.SDKInfo
 	}
 	return s
 }

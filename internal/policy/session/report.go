@@ -46,7 +46,7 @@ func (s *Sessions) Report(ctx context.Context, who *authn.Caller, responses []po
 // prompted lists the services of the caller whose policies hold a check that
 // asks for a second factor after what happened.
 func (s *Sessions) prompted(snap *state.Snapshot, api *model.APISession, outcome posture.Outcome) []Prompted {
-	device := s.Device(api)
+	device := s.Device(snap, api)
 	var all []Prompted
 	seen := map[string]bool{}
 	for _, p := range access.Services(snap, api.IdentityID).Policies {
@@ -70,7 +70,7 @@ func (s *Sessions) prompted(snap *state.Snapshot, api *model.APISession, outcome
 func (s *Sessions) Data(snap *state.Snapshot, identityID string) posture.Data {
 	var sessions []posture.Session
 	for api := range model.APISessions.Select(snap, "identityId", identityID) {
-		sessions = append(sessions, postureSession(api))
+		sessions = append(sessions, postureSession(snap, api))
 	}
 	return posture.DataOf(s.Reports.Of(identityID), sessions, s.Now())
 }

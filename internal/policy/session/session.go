@@ -119,7 +119,7 @@ func (s *Sessions) passes(snap *state.Snapshot, api *model.APISession, policies 
 			return true
 		}
 		if device == nil {
-			device = s.Device(api)
+			device = s.Device(snap, api)
 		}
 		if device.Passing(access.Checks(snap, p)) {
 			return true
@@ -129,12 +129,12 @@ func (s *Sessions) passes(snap *state.Snapshot, api *model.APISession, policies 
 }
 
 // Device evaluates what is known of the device that uses an API session.
-func (s *Sessions) Device(api *model.APISession) *posture.Evaluator {
-	return posture.NewEvaluator(s.Reports.Of(api.IdentityID), postureSession(api), s.Now())
+func (s *Sessions) Device(r kind.Reader, api *model.APISession) *posture.Evaluator {
+	return posture.NewEvaluator(s.Reports.Of(api.IdentityID), postureSession(r, api), s.Now())
 }
 
-func postureSession(api *model.APISession) posture.Session {
-	return posture.Session{ID: api.ID, MFAPassedAt: api.MFAPassedAt, SDK: api.SDKInfo}
+func postureSession(r kind.Reader, api *model.APISession) posture.Session {
+	return posture.Session{ID: api.ID, MFAPassedAt: api.FactorShown(r), SDK: api.SDKInfo}
 }
 
 // recordFailure keeps what a refused request failed on, for admins to see.
@@ -143,7 +143,7 @@ func (s *Sessions) recordFailure(snap *state.Snapshot, api *model.APISession, re
 	if service, ok := model.Services.Get(snap, req.ServiceID); ok {
 		failed.ServiceName = service.Name
 	}
-	device := s.Device(api)
+	device := s.Device(snap, api)
 	for _, p := range access.Granting(snap, api.IdentityID, req.ServiceID, req.Type) {
 		failed.PolicyFailures = append(failed.PolicyFailures, device.Failure(p, access.Checks(snap, p)))
 	}

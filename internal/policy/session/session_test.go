@@ -242,6 +242,9 @@ func TestChecksRunOut(t *testing.T) {
 			}); err != nil {
 				return err
 			}
+			if err := model.MFAs.Create(tx, &model.MFA{IdentityID: "person0", IsVerified: true}); err != nil {
+				return err
+			}
 			if err := put(tx, model.Services, "thing0", func(s *model.Service) { s.Name, s.TerminatorStrategy = s.ID, "smartrouting" }); err != nil {
 				return err
 			}
