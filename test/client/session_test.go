@@ -189,11 +189,24 @@ func TestUpdatesMoveWithWhatIsSeen(t *testing.T) {
 	service := s.service(M{"configs": []string{config}})
 	policy, unrelated := s.policy("Dial"), s.service(M{"roleAttributes": []string{}})
 	check := s.add("posture-checks", M{"typeId": "DOMAIN", "domains": []string{"example.com"}, "roleAttributes": []string{s.role}})
+	idle := servertest.Unique("idle")
+	s.policy("Dial", M{"identityRoles": []string{"#" + idle}, "serviceRoles": []string{"#" + idle}})
+	be := func(attributes ...string) func() *servertest.Answer {
+		return func() *servertest.Answer {
+			return s.admin.Patch("identities/"+s.user.ID, M{"roleAttributes": attributes})
+		}
+	}
 	for _, step := range []struct {
 		what  string
 		moves bool
 		do    func() *servertest.Answer
 	}{
+		{"one's own attributes, to one that no policy knows", false, be(s.role, servertest.Unique("x"))},
+		{"one's own attributes, to one whose policy gives nothing", false, be(s.role, idle)},
+		{"one's own attributes, back again", false, be(s.role)},
+		{"one's own attributes, to none", true, be()},
+		{"nothing of one's own attributes", false, be()},
+		{"one's own attributes, to that of the policy", true, be(s.role)},
 		{"nothing", false, func() *servertest.Answer { return s.me.Get(root + "services") }},
 		{"another service", false, func() *servertest.Answer {
 			return s.admin.Patch("services/"+unrelated, M{"name": servertest.Unique("x")})

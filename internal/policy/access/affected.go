@@ -86,7 +86,9 @@ func addOwn(identities *union, before, after *state.Snapshot, c state.Ref) {
 	}
 }
 
-// addIdentity adds a changed identity if the change can mean something to it.
+// addIdentity adds a changed identity if it is new, has become an admin or has
+// ceased to be one, or if policies that give something select it that did not,
+// or do no more. What changed of the others is for their own records to tell.
 func addIdentity(identities *union, before, after *state.Snapshot, id string) {
 	next, ok := model.Identities.Get(after, id)
 	if !ok {
@@ -98,9 +100,27 @@ func addIdentity(identities *union, before, after *state.Snapshot, id string) {
 		former, _ := before.Ordinal(model.Identities.Def, id)
 		existed = former == ord // or else it was deleted and created again
 	}
-	if !existed || old.Admin() != next.Admin() || !slices.Equal(old.RoleAttributes, next.RoleAttributes) {
-		identities.addOne(ord)
+	switch {
+	case !existed || old.Admin() != next.Admin():
+	case slices.Equal(old.RoleAttributes, next.RoleAttributes):
+		return
+	case !gains(before, old, next) && !gains(after, next, old):
+		return
 	}
+	identities.addOne(ord)
+}
+
+// gains reports whether a policy of the snapshot gives something to one form of
+// an identity and nothing to another.
+func gains(snap *state.Snapshot, to, notTo *model.Identity) bool {
+	without := keysOf(model.Identities.Def, notTo)
+	for rec := range ServicePolicyIdentities.Policies(snap, to) {
+		p := rec.(*model.ServicePolicy)
+		if !without.match(p.IdentityRoles, p.Semantic) && !ServicePolicyServices.Members(snap, p).IsEmpty() {
+			return true
+		}
+	}
+	return false
 }
 
 // addPolicy adds those who get something from a changed policy, before or

@@ -35,10 +35,34 @@ func (w *world) delete(id string) step {
 	return s
 }
 
+// open gives everyone with one of the attributes a service.
+func (w *world) open(attributes ...string) {
+	_, err := w.write(func(tx *state.Tx) error {
+		err := put(tx, model.Services, "crm", func(s *model.Service) { s.Name, s.TerminatorStrategy = "crm", "smartrouting" })
+		if err != nil {
+			return err
+		}
+		for _, a := range attributes {
+			err := put(tx, model.ServicePolicies, "for-"+a, func(p *model.ServicePolicy) {
+				p.Name, p.Type, p.Semantic = "for-"+a, model.Dial, model.AnyOf
+				p.IdentityRoles, p.ServiceRoles = []string{"#" + a}, []string{"@crm"}
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func apply(last *access.LastChange, s step) { _ = last.Apply(s.before, s.after, s.changed) }
 
 func TestLastChangeStaysAndMoves(t *testing.T) {
 	w := newWorld(t)
+	w.open("sales")
 	var last access.LastChange
 	ann := w.identity("ann")
 	last.Reset(ann.after.Time)
@@ -54,6 +78,10 @@ func TestLastChangeStaysAndMoves(t *testing.T) {
 	apply(&last, w.identity("bob"))
 	if got := of("ann"); !got.Equal(start) {
 		t.Errorf("somebody else's change moves the time to %v", got)
+	}
+	apply(&last, w.identity("ann", "idle"))
+	if got := of("ann"); !got.Equal(start) {
+		t.Errorf("an attribute that gives nothing moves the time to %v", got)
 	}
 	apply(&last, w.identity("ann", "sales"))
 	moved := of("ann")
@@ -155,6 +183,7 @@ func TestLastChangeMovedOrdinal(t *testing.T) {
 // back.
 func TestLastChangeConcurrently(t *testing.T) {
 	w := newWorld(t)
+	w.open("a0", "a1")
 	var last access.LastChange
 	last.Reset(w.st.Snapshot().Time)
 	stop := make(chan struct{})
@@ -212,7 +241,9 @@ func TestLastChangeOfAdmins(t *testing.T) {
 		{"edge-router paris", false},
 		{"identity ann sales", false},
 		{"admin root", false},
-		{"admin root ops", true},
+		{"admin root ops", false},
+		{"service-policy ops Dial AnyOf #ops : @crm", true},
+		{"admin root", true},
 		{"delete service crm", true},
 	}
 	for _, test := range tests {
