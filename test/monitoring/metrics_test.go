@@ -2,13 +2,16 @@ package monitoring_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"netkeep/internal/data/store"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/ops/config"
 	"netkeep/internal/run/server"
@@ -22,7 +25,7 @@ func TestHealth(t *testing.T) {
 		if status, text := get(t, s, base+"/health/live"); status != http.StatusOK || text != `{"status":"ok","checks":[]}` {
 			t.Errorf("%s: live is %d: %s", base, status, text)
 		}
-		const ready = `{"status":"ok","checks":[{"name":"store","ok":true},{"name":"memory","ok":true},{"name":"certificate","ok":true}]}`
+		const ready = `{"status":"ok","checks":[{"name":"store","ok":true},{"name":"memory","ok":true},{"name":"records","ok":true},{"name":"certificate","ok":true}]}`
 		if status, text := get(t, s, base+"/health/ready"); status != http.StatusOK || text != ready {
 			t.Errorf("%s: ready is %d: %s", base, status, text)
 		}
@@ -31,6 +34,44 @@ func TestHealth(t *testing.T) {
 		if strings.Contains(line, "/health") {
 			t.Errorf("a probe is logged: %s", line)
 		}
+	}
+}
+
+// TestUnreadableRecord has a stored record that cannot be read. The controller
+// is not ready until it is taken out.
+func TestUnreadableRecord(t *testing.T) {
+	s, err := servertest.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // not with Close: that it is logged is right
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	admin := s.Admin(t)
+	id := admin.Post("services", M{"name": "web", "encryptionRequired": true}).Want(http.StatusCreated).ID()
+	op := store.Op{Key: "service/" + id, Value: []byte("{"), Prev: store.Any}
+	if _, err := s.Store().Put(t.Context(), store.Head{}, []store.Op{op}); err != nil {
+		t.Fatal(err)
+	}
+	var text string
+	ready := func() bool {
+		var status int
+		status, text = get(t, s, s.URL+"/health/ready")
+		return status == http.StatusOK
+	}
+	servertest.Eventually(t, soon, "not being ready", func() bool { return !ready() })
+	if !strings.Contains(text, `{"name":"records","ok":false,"reason":"the stored record service/`+id+` cannot be read; run an integrity scan"}`) {
+		t.Errorf("ready is %s", text)
+	}
+	if now := scrape(t, s); now["netkeep_unreadable_records"] != 1 || now["netkeep_ready"] != 0 {
+		t.Errorf("%v records cannot be read and ready is %v", now["netkeep_unreadable_records"], now["netkeep_ready"])
+	}
+	admin.Post("database/fix-data-integrity", nil).Want(http.StatusAccepted)
+	servertest.Eventually(t, time.Minute, "being ready again", ready)
+	if now := scrape(t, s); now["netkeep_unreadable_records"] != 0 || now["netkeep_ready"] != 1 {
+		t.Errorf("%v records cannot be read and ready is %v", now["netkeep_unreadable_records"], now["netkeep_ready"])
 	}
 }
 

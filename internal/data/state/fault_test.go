@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -438,30 +437,4 @@ func TestOpenFails(t *testing.T) {
 	if _, err := state.Open(t.Context(), faults, kinds, state.Options{}); !errors.Is(err, storetest.ErrInjected) {
 		t.Fatalf("got %v, want %v", err, storetest.ErrInjected)
 	}
-}
-
-// What this version cannot read is left out, whether it is loaded or
-// followed, and does not stop anything.
-func TestUnreadable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPair(t)
-		mark, err := p.memory.Load(t.Context(), func(store.Record) error { return nil })
-		must(t, err)
-		_, err = p.memory.Commit(t.Context(), mark.Head, store.Head{Time: mark.Time}, []store.Op{
-			{Key: "place/hall", Value: []byte(`{"id":"hall","name":7}`)},
-			{Key: "place/other", Value: []byte(`{"id":"another"}`)},
-			{Key: "gadget/1", Value: []byte(`{}`)},
-			{Key: "place", Value: []byte(`{}`)},
-			{Key: "place/good", Value: []byte(`{"id":"good"}`)},
-		})
-		must(t, err)
-		synctest.Wait()
-		fresh := open(t, p.memory, state.Options{})
-		for _, s := range []*state.State{p.sound, p.broken, fresh} {
-			if got := strings.Join(ids(s.Snapshot().All(places.Def)), " "); got != "good" {
-				t.Errorf("places are %q, want the good one", got)
-			}
-		}
-		create(t, p.sound, places.Def, &place{Meta: kind.Meta{ID: "next"}})
-	})
 }

@@ -113,6 +113,7 @@ func (s *State) commit(ctx context.Context, lane kind.Lane, g *group) error {
 	changed := make([]Ref, 0, g.count)
 	for c := range g.effective() {
 		changed = append(changed, Ref{c.def, c.id})
+		s.unreadable.set(c.key(), false)
 		if c.row != nil {
 			c.row.rev = rev
 		}

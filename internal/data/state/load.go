@@ -15,17 +15,20 @@ import (
 func (s *State) load(ctx context.Context) error {
 	next := newSnapshot(s.set) // nothing of it is shared yet: it is written in place
 	pages := make(chan *page, pagesAhead)
+	var bad []string
 	var filing sync.WaitGroup
 	filing.Go(func() {
 		for p := range pages {
-			for _, l := range p.decoded() {
+			<-p.done
+			for _, l := range p.rows {
 				next.table(l.def).put(nil, l.row)
 			}
+			bad = append(bad, p.bad...)
 		}
 	})
 	p := &page{}
 	send := func() {
-		p.done = make(chan []loaded, 1)
+		p.done = make(chan struct{})
 		go p.decode(s)
 		pages <- p
 		p = &page{}
@@ -50,6 +53,7 @@ func (s *State) load(ctx context.Context) error {
 	s.unloaded.end()
 	s.unrepeated.end()
 	clear(s.ahead)
+	s.unreadable.reset(bad)
 	s.current.Store(next)
 	s.opt.Applied(nil, next, nil)
 	for _, waiting := range s.loaded {
@@ -69,7 +73,10 @@ type page struct {
 	defs    []*kind.Def
 	ids     []string
 	records []store.Record
-	done    chan []loaded
+
+	done chan struct{} // closed when the rest is there
+	rows []loaded
+	bad  []string // keys of what cannot be read
 }
 
 // loaded is a record that was read.
@@ -83,17 +90,16 @@ func (p *page) add(d *kind.Def, id string, rec store.Record) {
 }
 
 func (p *page) decode(s *State) {
-	rows := make([]loaded, 0, len(p.records))
+	defer close(p.done)
+	p.rows = make([]loaded, 0, len(p.records))
 	for i, rec := range p.records {
 		if r := s.read(p.defs[i], p.ids[i], rec); r != nil {
-			rows = append(rows, loaded{p.defs[i], r})
+			p.rows = append(p.rows, loaded{p.defs[i], r})
+		} else {
+			p.bad = append(p.bad, rec.Key)
 		}
 	}
-	p.done <- rows
 }
-
-// decoded waits for the page's rows.
-func (p *page) decoded() []loaded { return <-p.done }
 
 // applyRecord puts a record as the store has it into the draft; a nil value
 // deletes. It reports which record that may have changed.
@@ -107,6 +113,7 @@ func (s *State) applyRecord(w draft, rec store.Record) (Ref, bool) {
 	if rec.Value != nil {
 		r = s.read(d, id, rec)
 	}
+	s.unreadable.set(rec.Key, r == nil && rec.Value != nil)
 	switch {
 	case r != nil:
 		w.writable(d).put(old, r)
@@ -117,8 +124,7 @@ func (s *State) applyRecord(w draft, rec store.Record) (Ref, bool) {
 }
 
 // read makes a row of a stored record. One that this controller cannot read is
-// left out: it may belong to a newer version, and the integrity scan reports
-// it.
+// left out, and makes it unfit to serve; the integrity scan takes it away.
 func (s *State) read(d *kind.Def, id string, rec store.Record) *row {
 	v, err := d.Decode(rec.Value)
 	if err == nil && v.Base().ID != id {

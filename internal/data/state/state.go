@@ -72,6 +72,8 @@ type State struct {
 	brokenOff  stretch // that there is no feed
 	unloaded   stretch // that a load was due and failed
 
+	unreadable unreadable
+
 	life    context.Context // ends with Close
 	stop    context.CancelFunc
 	stopped chan struct{}

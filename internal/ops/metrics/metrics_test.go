@@ -140,7 +140,7 @@ func TestCommits(t *testing.T) {
 		`netkeep_commit_writes_sum{lane="model"} 1`, `netkeep_commit_writes_count{lane="session"} 1`,
 		`netkeep_commit_duration_seconds_count{lane="model"} 2`, `netkeep_commit_duration_seconds_bucket{lane="session",le="10"} 1`,
 		`netkeep_commit_queue_length{lane="model"} 0`, `netkeep_commit_queue_length{lane="session"} 0`,
-		`netkeep_api_sessions 1`, `netkeep_sessions 0`, `netkeep_ready 0`,
+		`netkeep_api_sessions 1`, `netkeep_sessions 0`, `netkeep_ready 0`, `netkeep_unreadable_records 0`,
 	)
 }
 

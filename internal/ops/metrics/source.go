@@ -30,6 +30,10 @@ func (m *Metrics) Watch(s Source) {
 			return 0
 		}),
 		gauge("netkeep_feed_lag_seconds", "For how long memory has been behind the store.", nil, func() float64 { return s.State.Lag().Seconds() }),
+		gauge("netkeep_unreadable_records", "Stored records that cannot be read.", nil, func() float64 {
+			n, _ := s.State.Unreadable()
+			return float64(n)
+		}),
 		gauge("netkeep_api_sessions", "API sessions that are open.", nil, s.count(model.APISessions.Def)),
 		gauge("netkeep_sessions", "Sessions to dial or host a service that are open.", nil, s.count(model.Sessions.Def)),
 	)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"netkeep/internal/data/state"
@@ -27,6 +28,7 @@ func (s *Server) checks() health.Checks {
 	return health.Checks{
 		{Name: "store", Fails: s.storeFails},
 		{Name: "memory", Fails: s.memoryFails},
+		{Name: "records", Fails: s.recordsFail},
 		{Name: "certificate", Fails: s.certificateFails},
 	}
 }
@@ -45,6 +47,23 @@ func (s *Server) memoryFails() string {
 		return fmt.Sprintf("memory has been behind the store for %s", lag.Truncate(time.Second))
 	}
 	return ""
+}
+
+// recordsFail names a record that cannot be read: what memory lacks may be what
+// forbids something.
+func (s *Server) recordsFail() string {
+	const most = 80 // bytes of a key, which anybody may have written
+	n, one := s.state.Unreadable()
+	if len(one) > most {
+		one = strings.ToValidUTF8(one[:most], "") + "..."
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "the stored record " + one + " cannot be read; run an integrity scan"
+	}
+	return fmt.Sprintf("%d stored records cannot be read, %s among them; run an integrity scan", n, one)
 }
 
 func (s *Server) certificateFails() string {

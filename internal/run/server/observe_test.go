@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/storetest"
 	"netkeep/internal/model"
 	"netkeep/internal/ops/health"
@@ -65,7 +67,7 @@ func ails(t *testing.T, s *Server, want map[string]string) {
 			got[r.Name] = r.Reason
 		}
 	}
-	if !maps.Equal(got, want) || len(a.Checks) != 3 || (w.Code == http.StatusOK) != (len(want) == 0) {
+	if !maps.Equal(got, want) || len(a.Checks) != 4 || (w.Code == http.StatusOK) != (len(want) == 0) {
 		t.Errorf("status %d with %v, want %v", w.Code, got, want)
 	}
 }
@@ -105,6 +107,32 @@ func TestReadyMemory(t *testing.T) {
 		ails(t, s, map[string]string{"memory": "memory has been behind the store for 12s"})
 		gate.Open()
 		ails(t, s, nil)
+	})
+}
+
+// TestReadyRecords has records that cannot be read, until they are repaired.
+func TestReadyRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := watched(t, 0)
+		put := func(key, value string) {
+			t.Helper()
+			op := store.Op{Key: key, Value: []byte(value), Prev: store.Any}
+			if _, err := s.store.Put(t.Context(), store.Head{}, []store.Op{op}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put("gadget/1", "of a newer version")
+		ails(t, s, nil)
+		put("service/a", "?")
+		ails(t, s, map[string]string{"records": "the stored record service/a cannot be read; run an integrity scan"})
+		put("service/b", "?")
+		ails(t, s, map[string]string{"records": "2 stored records cannot be read, service/a among them; run an integrity scan"})
+		put("service/a", `{"id":"a"}`)
+		ails(t, s, map[string]string{"records": "the stored record service/b cannot be read; run an integrity scan"})
+		put("service/b", `{"id":"b"}`)
+		ails(t, s, nil)
+		put("service/"+strings.Repeat("x", 5000), "?")
+		ails(t, s, map[string]string{"records": "the stored record service/" + strings.Repeat("x", 72) + "... cannot be read; run an integrity scan"})
 	})
 }
 

@@ -63,10 +63,6 @@ func (c *client) post(path string, body any) M {
 	return c.send(http.MethodPost, path, "application/json", must(json.Marshal(body)))
 }
 
-func (c *client) patch(path string, body M) {
-	c.send(http.MethodPatch, path, "application/json", must(json.Marshal(body)))
-}
-
 func (c *client) get(path string) M { return c.send(http.MethodGet, path, "application/json", nil) }
 
 // add creates something and returns its id.
