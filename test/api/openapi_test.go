@@ -10,6 +10,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
@@ -34,7 +35,11 @@ func served(t *testing.T, id, accept string) *servertest.Answer {
 func TestOpenAPI(t *testing.T) {
 	for _, id := range specIDs {
 		t.Run(id, func(t *testing.T) {
-			got := append(bytes.TrimSpace(served(t, id, "application/json").Raw), '\n')
+			text := jsontext.Value(served(t, id, "application/json").Raw)
+			if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+				t.Fatal(err)
+			}
+			got := append(text, '\n')
 			golden := filepath.Join("..", "..", "api", "openapi", id+".json")
 			if *update {
 				if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {

@@ -9,13 +9,13 @@ import (
 
 // Query is a factor that a caller has yet to show.
 type Query struct {
-	TypeID     string `json:"typeId"`
-	Provider   string `json:"provider" kind:"nullable"`
-	HTTPMethod string `json:"httpMethod" kind:"omit"`
-	HTTPURL    string `json:"httpUrl"`
-	MinLength  int    `json:"minLength" kind:"omit"`
-	MaxLength  int    `json:"maxLength" kind:"omit"`
-	Format     string `json:"format" kind:"omit"`
+	TypeID     string `json:"typeId" doc:"What to show: MFA is a one-time or recovery code, EXT-JWT a token of another issuer."`
+	Provider   string `json:"provider" kind:"nullable" doc:"Who checks it; url for a token, which comes from httpUrl."`
+	HTTPMethod string `json:"httpMethod" kind:"omit" doc:"Method of the request that shows it; left out where every request has to carry it."`
+	HTTPURL    string `json:"httpUrl" doc:"Where to show it, or for a token, where to get one."`
+	MinLength  int    `json:"minLength" kind:"omit" doc:"How many characters a code has at least."`
+	MaxLength  int    `json:"maxLength" kind:"omit" doc:"How many characters a code has at most."`
+	Format     string `json:"format" kind:"omit" doc:"What a code is made of."`
 }
 
 // outstanding lists the factors that a request lacks. A one-time code is

@@ -34,11 +34,11 @@ type Router struct {
 
 // Version is what a router runs.
 type Version struct {
-	Version   string `json:"version"`
-	Revision  string `json:"revision"`
-	BuildDate string `json:"buildDate"`
-	OS        string `json:"os"`
-	Arch      string `json:"arch"`
+	Version   string `json:"version" doc:"Version of the router; empty while it is not connected."`
+	Revision  string `json:"revision" doc:"Commit from which the router was built."`
+	BuildDate string `json:"buildDate" doc:"When the router was built."`
+	OS        string `json:"os" doc:"Operating system that the router runs on."`
+	Arch      string `json:"arch" doc:"Architecture of the processor that it runs on."`
 }
 
 // SyncStatus is how far a router has come with learning what it needs to know.

@@ -228,6 +228,19 @@ func AppendRef(dst []byte, r Reader, d *Def, id string) []byte {
 	return append(dst, '}')
 }
 
+// Links is where a record is, in answers that are structs.
+type Links struct {
+	Self Link `json:"self" doc:"The record itself."`
+}
+
+// Link is where something is.
+type Link struct {
+	Href string `json:"href" doc:"Where it is, relative to the API's root."`
+}
+
+// SelfAt returns the links of a record that is at an address.
+func SelfAt(href string) Links { return Links{Link{href}} }
+
 // AppendMember adds `"name":value` with the comma that it needs, or nothing
 // if value adds nothing. dst must be inside an object.
 func AppendMember(dst []byte, name string, value func([]byte) []byte) []byte {

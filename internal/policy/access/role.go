@@ -47,8 +47,8 @@ func Filter(snap *state.Snapshot, pop *kind.Def, roles []string, semantic string
 		return nil, fault.Invalid("roleSemantic", "must be AllOf or AnyOf", semantic)
 	}
 	for _, role := range roles {
-		if len(role) < 2 || role[0] != '#' && role[0] != '@' {
-			return nil, fault.Invalid("roleFilter", "must be #attribute or @id", role)
+		if reason := WrongRole(role); reason != "" {
+			return nil, fault.Invalid("roleFilter", reason, role)
 		}
 	}
 	if len(roles) == 0 {
@@ -57,6 +57,14 @@ func Filter(snap *state.Snapshot, pop *kind.Def, roles []string, semantic string
 	var u union
 	u.selected(snap, pop, roles, semantic)
 	return u.set(), nil
+}
+
+// WrongRole says why a text cannot be one of Filter's roles; nothing if it can.
+func WrongRole(role string) (reason string) {
+	if len(role) < 2 || role[0] != '#' && role[0] != '@' {
+		return "must be #attribute or @id"
+	}
+	return ""
 }
 
 func everyone(snap *state.Snapshot, pop *kind.Def) *cow.Bitmap {

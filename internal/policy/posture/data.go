@@ -14,64 +14,64 @@ import (
 // Data is what is known of the devices of an identity, in an answer. What was
 // never reported is empty, and its time is zero.
 type Data struct {
-	MAC       macData        `json:"mac"`
-	Domain    domainData     `json:"domain"`
-	OS        osData         `json:"os"`
-	Processes []processData  `json:"processes"`
-	Sessions  jsontext.Value `json:"apiSessionPostureData"` // sessionData by id
+	MAC       macData        `json:"mac" doc:"Report on hardware addresses."`
+	Domain    domainData     `json:"domain" doc:"Report on the Windows domain."`
+	OS        osData         `json:"os" doc:"Report on the operating system."`
+	Processes []processData  `json:"processes" doc:"Reports on programs."`
+	Sessions  jsontext.Value `json:"apiSessionPostureData" doc:"What is known of each API session, by its id."` // sessionData by id
 }
 
 // reportData is what every report has.
 type reportData struct {
-	CheckID       string    `json:"postureCheckId"`
-	TimedOut      bool      `json:"timedOut"` // no report does
-	LastUpdatedAt time.Time `json:"lastUpdatedAt"`
+	CheckID       string    `json:"postureCheckId" doc:"Id of the posture check that asked for the report; empty without one."`
+	TimedOut      bool      `json:"timedOut" doc:"Always false, as reports do not time out."` // no report does
+	LastUpdatedAt time.Time `json:"lastUpdatedAt" doc:"When the report was made; the year 1 without one."`
 }
 
 type macData struct {
 	reportData
-	Addresses []string `json:"addresses"`
+	Addresses []string `json:"addresses" doc:"Hardware addresses of the device, in hexadecimal."`
 }
 
 type domainData struct {
 	reportData
-	Domain string `json:"domain"`
+	Domain string `json:"domain" doc:"Windows domain that the device belongs to."`
 }
 
 type osData struct {
 	reportData
-	Type    string `json:"type"`
-	Version string `json:"version"`
-	Build   string `json:"build"`
+	Type    string `json:"type" doc:"Operating system of the device."`
+	Version string `json:"version" doc:"Version of the operating system."`
+	Build   string `json:"build" doc:"Build of the operating system."`
 }
 
 type processData struct {
 	reportData
-	IsRunning          bool     `json:"isRunning"`
-	BinaryHash         string   `json:"binaryHash"`
-	SignerFingerprints []string `json:"signerFingerprints"`
+	IsRunning          bool     `json:"isRunning" doc:"Whether the program runs."`
+	BinaryHash         string   `json:"binaryHash" doc:"Hash of the program's file, in hexadecimal."`
+	SignerFingerprints []string `json:"signerFingerprints" doc:"Fingerprints of the certificates that have signed the program."`
 }
 
 // sessionData is what is known of an API session.
 type sessionData struct {
-	MFA      mfaData       `json:"mfa"`
-	Endpoint *endpointData `json:"endpointState" kind:"omit"`
-	SDK      model.SDKInfo `json:"sdkInfo" kind:"omit"`
+	MFA      mfaData       `json:"mfa" doc:"Whether a second factor was shown."`
+	Endpoint *endpointData `json:"endpointState" kind:"omit" doc:"When the device was woken and unlocked; left out if it never said so."`
+	SDK      model.SDKInfo `json:"sdkInfo" kind:"omit" doc:"What the client said of itself; left out if it said nothing."`
 }
 
 // mfaData says whether a check that asks for a code at every occasion would
 // pass.
 type mfaData struct {
-	APISessionID   string    `json:"apiSessionId"`
-	PassedMFA      bool      `json:"passedMfa"`
-	PassedAt       time.Time `json:"passedAt"`
-	PassedOnWake   bool      `json:"passedOnWake"`
-	PassedOnUnlock bool      `json:"passedOnUnlock"`
+	APISessionID   string    `json:"apiSessionId" doc:"Id of the API session."`
+	PassedMFA      bool      `json:"passedMfa" doc:"Whether a code was shown."`
+	PassedAt       time.Time `json:"passedAt" doc:"When a code was last shown; the year 1 if none was."`
+	PassedOnWake   bool      `json:"passedOnWake" doc:"Whether no new code is due because the device was woken."`
+	PassedOnUnlock bool      `json:"passedOnUnlock" doc:"Whether no new code is due because the device was unlocked."`
 }
 
 type endpointData struct {
-	WokenAt    time.Time `json:"wokenAt"`
-	UnlockedAt time.Time `json:"unlockedAt"`
+	WokenAt    time.Time `json:"wokenAt" doc:"When the device was last woken; the year 1 if it never was."`
+	UnlockedAt time.Time `json:"unlockedAt" doc:"When the device was last unlocked; the year 1 if it never was."`
 }
 
 // DataOf returns what is known of an identity, and of these API sessions of

@@ -38,81 +38,81 @@ func (e *Evaluator) Failure(policy *model.ServicePolicy, checks []*model.Posture
 
 // failedCheck is what every failure has.
 type failedCheck struct {
-	ID   string `json:"postureCheckId"`
-	Name string `json:"postureCheckName"`
+	ID   string `json:"postureCheckId" doc:"Id of the posture check that failed."`
+	Name string `json:"postureCheckName" doc:"What people call the posture check."`
 }
 
 type domainFailure struct {
 	failedCheck
-	Type     string   `json:"postureCheckType" kind:"required,enum=DOMAIN"`
-	Expected []string `json:"expectedValue"`
-	Actual   string   `json:"actualValue"`
+	Type     string   `json:"postureCheckType" kind:"required,enum=DOMAIN" doc:"Type of the posture check."`
+	Expected []string `json:"expectedValue" doc:"Windows domains of which the device had to belong to one."`
+	Actual   string   `json:"actualValue" doc:"Windows domain that the device reported; empty without a report."`
 }
 
 type macFailure struct {
 	failedCheck
-	Type     string   `json:"postureCheckType" kind:"required,enum=MAC"`
-	Expected []string `json:"expectedValue"`
-	Actual   []string `json:"actualValue"`
+	Type     string   `json:"postureCheckType" kind:"required,enum=MAC" doc:"Type of the posture check."`
+	Expected []string `json:"expectedValue" doc:"Hardware addresses of which the device had to have one."`
+	Actual   []string `json:"actualValue" doc:"Hardware addresses that the device reported; empty without a report."`
 }
 
 type osFailure struct {
 	failedCheck
-	Type     string                  `json:"postureCheckType" kind:"required,enum=OS"`
-	Expected []model.OperatingSystem `json:"expectedValue"`
-	Actual   osActual                `json:"actualValue"`
+	Type     string                  `json:"postureCheckType" kind:"required,enum=OS" doc:"Type of the posture check."`
+	Expected []model.OperatingSystem `json:"expectedValue" doc:"Operating systems of which the device had to run one."`
+	Actual   osActual                `json:"actualValue" doc:"Operating system that the device reported."`
 }
 
 type osActual struct {
-	Type    string `json:"type"`
-	Version string `json:"version"`
+	Type    string `json:"type" doc:"Which operating system; empty without a report."`
+	Version string `json:"version" doc:"Version of the operating system; empty without a report."`
 }
 
 type processFailure struct {
 	failedCheck
-	Type     string        `json:"postureCheckType" kind:"required,enum=PROCESS"`
-	Expected model.Process `json:"expectedValue"`
-	Actual   processActual `json:"actualValue"`
+	Type     string        `json:"postureCheckType" kind:"required,enum=PROCESS" doc:"Type of the posture check."`
+	Expected model.Process `json:"expectedValue" doc:"The program that had to run."`
+	Actual   processActual `json:"actualValue" doc:"What the device reported of the program."`
 }
 
 type multiFailure struct {
 	failedCheck
-	Type     string               `json:"postureCheckType" kind:"required,enum=PROCESS_MULTI"`
-	Semantic string               `json:"semantic" kind:"required,enum=AllOf|AnyOf"`
-	Expected []model.ProcessMulti `json:"expectedValue"`
-	Actual   []processActual      `json:"actualValue"`
+	Type     string               `json:"postureCheckType" kind:"required,enum=PROCESS_MULTI" doc:"Type of the posture check."`
+	Semantic string               `json:"semantic" kind:"required,enum=AllOf|AnyOf" doc:"Whether all of the programs had to run (AllOf) or any of them (AnyOf)."`
+	Expected []model.ProcessMulti `json:"expectedValue" doc:"The programs that had to run."`
+	Actual   []processActual      `json:"actualValue" doc:"What the device reported of each of the programs."`
 }
 
 // processActual is what was reported of the program with a path.
 type processActual struct {
-	OSType             string   `json:"osType"`
-	Path               string   `json:"path"`
-	IsRunning          bool     `json:"isRunning"`
-	Hash               string   `json:"hash"`
-	SignerFingerprints []string `json:"signerFingerprints"`
+	OSType             string   `json:"osType" doc:"Operating system on which the program was looked for."`
+	Path               string   `json:"path" doc:"Where the program is on the device."`
+	IsRunning          bool     `json:"isRunning" doc:"Whether the program ran; false without a report."`
+	Hash               string   `json:"hash" doc:"Hash of the program's file, in hexadecimal; empty without a report."`
+	SignerFingerprints []string `json:"signerFingerprints" doc:"Fingerprints of the certificates that have signed the program; empty without a report."`
 }
 
 type mfaFailure struct {
 	failedCheck
-	Type     string      `json:"postureCheckType" kind:"required,enum=MFA"`
-	Expected mfaValues   `json:"expectedValue"`
-	Actual   mfaValues   `json:"actualValue"`
-	Criteria mfaCriteria `json:"criteria"`
+	Type     string      `json:"postureCheckType" kind:"required,enum=MFA" doc:"Type of the posture check."`
+	Expected mfaValues   `json:"expectedValue" doc:"What had to be."`
+	Actual   mfaValues   `json:"actualValue" doc:"What was."`
+	Criteria mfaCriteria `json:"criteria" doc:"What it was judged by."`
 }
 
 type mfaValues struct {
-	PassedMFA      bool `json:"passedMfa"`
-	PassedOnWake   bool `json:"passedOnWake"`
-	PassedOnUnlock bool `json:"passedOnUnlock"`
-	TimedOut       bool `json:"timedOut"`
+	PassedMFA      bool `json:"passedMfa" doc:"Whether a code was shown."`
+	PassedOnWake   bool `json:"passedOnWake" doc:"Whether no new code was due because the device was woken."`
+	PassedOnUnlock bool `json:"passedOnUnlock" doc:"Whether no new code was due because the device was unlocked."`
+	TimedOut       bool `json:"timedOut" doc:"Whether the last code was shown too long ago."`
 }
 
 type mfaCriteria struct {
-	PassedMFAAt             time.Time `json:"passedMfaAt"`
-	WokenAt                 time.Time `json:"wokenAt"`
-	UnlockedAt              time.Time `json:"unlockedAt"`
-	TimeoutSeconds          int       `json:"timeoutSeconds"`
-	TimeoutRemainingSeconds int       `json:"timeoutRemainingSeconds"`
+	PassedMFAAt             time.Time `json:"passedMfaAt" doc:"When a code was last shown; the year 1 if none was."`
+	WokenAt                 time.Time `json:"wokenAt" doc:"When the device was last woken; the year 1 if it never was."`
+	UnlockedAt              time.Time `json:"unlockedAt" doc:"When the device was last unlocked; the year 1 if it never was."`
+	TimeoutSeconds          int       `json:"timeoutSeconds" doc:"For how many seconds one code is enough; -1 for as long as the session lasts."`
+	TimeoutRemainingSeconds int       `json:"timeoutRemainingSeconds" doc:"For how many seconds the last code was still enough; -1 for as long as nothing changes."`
 }
 
 var (

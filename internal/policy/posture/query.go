@@ -10,39 +10,31 @@ import (
 
 // policyQueries is what listings of services say of a policy that gives one.
 type policyQueries struct {
-	PolicyID   string  `json:"policyId"`
-	PolicyType string  `json:"policyType" kind:"required,enum=Dial|Bind"`
-	IsPassing  bool    `json:"isPassing"`
-	Queries    []query `json:"postureQueries"`
+	PolicyID   string  `json:"policyId" doc:"Id of the service policy."`
+	PolicyType string  `json:"policyType" kind:"required,enum=Dial|Bind" doc:"What the policy allows: Dial is to use the service, Bind to host it."`
+	IsPassing  bool    `json:"isPassing" doc:"Whether the device passes all checks of the policy, so that it counts."`
+	Queries    []query `json:"postureQueries" doc:"The checks of the policy, each with what it asks of the device."`
 }
 
 // query asks a client for a report, and says what the last one led to.
 type query struct {
-	ID               string         `json:"id"`
-	CreatedAt        time.Time      `json:"createdAt"`
-	UpdatedAt        time.Time      `json:"updatedAt"`
-	Tags             kind.Tags      `json:"tags"`
-	Links            links          `json:"_links"`
-	QueryType        string         `json:"queryType" kind:"required,enum=OS|PROCESS|DOMAIN|MAC|MFA|PROCESS_MULTI"`
-	IsPassing        bool           `json:"isPassing"`
-	Timeout          int            `json:"timeout"`
-	TimeoutRemaining int            `json:"timeoutRemaining"`
-	Process          *queryProcess  `json:"process" kind:"omit"`
-	Processes        []queryProcess `json:"processes" kind:"omit"`
-}
-
-type links struct {
-	Self link `json:"self"`
-}
-
-type link struct {
-	Href string `json:"href"`
+	ID               string         `json:"id" doc:"Id of the posture check."`
+	CreatedAt        time.Time      `json:"createdAt" doc:"When the posture check was created."`
+	UpdatedAt        time.Time      `json:"updatedAt" doc:"When the check last changed, or last asked for a new code because the device was woken or unlocked."`
+	Tags             kind.Tags      `json:"tags" doc:"Marks on the posture check."`
+	Links            kind.Links     `json:"_links" doc:"Where the posture check is."`
+	QueryType        string         `json:"queryType" kind:"required,enum=OS|PROCESS|DOMAIN|MAC|MFA|PROCESS_MULTI" doc:"What to report on."`
+	IsPassing        bool           `json:"isPassing" doc:"Whether the device passes the check now."`
+	Timeout          int            `json:"timeout" doc:"For how many seconds one code is enough; -1 for as long as the session lasts."`
+	TimeoutRemaining int            `json:"timeoutRemaining" doc:"For how many seconds the check still passes; -1 for as long as nothing changes."`
+	Process          *queryProcess  `json:"process" kind:"omit" doc:"The program to report on; left out for checks of other types."`
+	Processes        []queryProcess `json:"processes" kind:"omit" doc:"The programs to report on; left out for checks of other types."`
 }
 
 // queryProcess is a program to report on.
 type queryProcess struct {
-	OSType string `json:"osType"`
-	Path   string `json:"path"`
+	OSType string `json:"osType" doc:"Operating system on which the program is to be looked for."`
+	Path   string `json:"path" doc:"Where the program is on the device."`
 }
 
 var queryOutput = kind.NewOutput[query]()
@@ -82,7 +74,7 @@ func (e *Evaluator) appendQuery(dst []byte, c *model.PostureCheck) []byte {
 func (e *Evaluator) queryOf(c *model.PostureCheck, r Result) *query {
 	q := &query{
 		ID: c.ID, CreatedAt: c.CreatedAt, UpdatedAt: e.updatedAt(c), Tags: c.Tags,
-		Links:     links{link{"./" + model.PostureChecks.Path + "/" + c.ID}},
+		Links:     kind.SelfAt("./" + model.PostureChecks.Path + "/" + c.ID),
 		QueryType: c.TypeID, IsPassing: r.Passing, Timeout: r.Timeout, TimeoutRemaining: r.TimeoutRemaining,
 	}
 	if c.Process != nil {

@@ -60,17 +60,22 @@ func FailedRequestSchema() kind.Schema {
 		"type":     "object",
 		"required": []string{"checks", "policyId", "policyName"},
 		"properties": kind.Schema{
-			"policyId": text, "policyName": text, "checks": kind.ListOf(failureSchema()),
+			"policyId":   kind.Described(text, "Id of the service policy."),
+			"policyName": kind.Described(text, "What people call the service policy."),
+			"checks":     kind.Described(kind.ListOf(failureSchema()), "The checks of the policy that the device failed."),
 		},
 	}
 	return kind.Schema{
 		"type":     "object",
 		"required": []string{"apiSessionId", "policyFailures", "serviceId", "serviceName", "sessionType", "when"},
 		"properties": kind.Schema{
-			"when":         kind.Schema{"type": "string", "format": "date-time"},
-			"apiSessionId": text, "serviceId": text, "serviceName": text,
-			"sessionType":    kind.Schema{"type": "string", "enum": []string{"Dial", "Bind"}},
-			"policyFailures": kind.ListOf(policy),
+			"when":         kind.Described(kind.Schema{"type": "string", "format": "date-time"}, "When it was refused."),
+			"apiSessionId": kind.Described(text, "Id of the API session that asked."),
+			"serviceId":    kind.Described(text, "Id of the service that it asked for."),
+			"serviceName":  kind.Described(text, "What people call the service."),
+			"sessionType": kind.Described(kind.Schema{"type": "string", "enum": []string{"Dial", "Bind"}},
+				"What it asked for: Dial is to use the service, Bind to host it."),
+			"policyFailures": kind.Described(kind.ListOf(policy), "The policies that give the service, each with what stood against it."),
 		},
 	}
 }

@@ -10,24 +10,24 @@ import (
 // which of the fields it has. Whether a second factor was shown is nothing
 // that a device can report.
 type Response struct {
-	ID     string `json:"id" kind:"required,range=0..256"` // of the check that asked
-	TypeID string `json:"typeId" kind:"required,enum=OS|DOMAIN|MAC|PROCESS|ENDPOINT_STATE"`
+	ID     string `json:"id" kind:"required,range=0..256" doc:"Id of the posture check that asked for the report."` // of the check that asked
+	TypeID string `json:"typeId" kind:"required,enum=OS|DOMAIN|MAC|PROCESS|ENDPOINT_STATE" doc:"What the report is on, which decides the other fields that it has."`
 
-	Type    string `json:"type" kind:"required,range=0..64,when=typeId:OS"`
-	Version string `json:"version" kind:"required,range=0..128,when=typeId:OS"`
-	Build   string `json:"build" kind:"range=0..128,when=typeId:OS"`
+	Type    string `json:"type" kind:"required,range=0..64,when=typeId:OS" doc:"Operating system of the device, such as Windows."`
+	Version string `json:"version" kind:"required,range=0..128,when=typeId:OS" doc:"Version of the operating system."`
+	Build   string `json:"build" kind:"range=0..128,when=typeId:OS" doc:"Build of the operating system."`
 
-	Domain string `json:"domain" kind:"required,range=0..256,when=typeId:DOMAIN"`
+	Domain string `json:"domain" kind:"required,range=0..256,when=typeId:DOMAIN" doc:"Windows domain that the device belongs to."`
 
-	MACAddresses []string `json:"macAddresses" kind:"required,range=0..256,when=typeId:MAC"`
+	MACAddresses []string `json:"macAddresses" kind:"required,range=0..256,when=typeId:MAC" doc:"Hardware addresses of the device, in hexadecimal with any separators."`
 
-	Path               string   `json:"path" kind:"range=0..4096,when=typeId:PROCESS"`
-	IsRunning          bool     `json:"isRunning" kind:"when=typeId:PROCESS"`
-	Hash               string   `json:"hash" kind:"range=0..256,when=typeId:PROCESS"`
-	SignerFingerprints []string `json:"signerFingerprints" kind:"range=0..64,when=typeId:PROCESS"`
+	Path               string   `json:"path" kind:"range=0..4096,when=typeId:PROCESS" doc:"Where the program is on the device."`
+	IsRunning          bool     `json:"isRunning" kind:"when=typeId:PROCESS" doc:"Whether the program runs."`
+	Hash               string   `json:"hash" kind:"range=0..256,when=typeId:PROCESS" doc:"Hash of the program's file, in hexadecimal."`
+	SignerFingerprints []string `json:"signerFingerprints" kind:"range=0..64,when=typeId:PROCESS" doc:"Fingerprints of the certificates that have signed the program."`
 
-	Woken    bool `json:"woken" kind:"when=typeId:ENDPOINT_STATE"`
-	Unlocked bool `json:"unlocked" kind:"when=typeId:ENDPOINT_STATE"`
+	Woken    bool `json:"woken" kind:"when=typeId:ENDPOINT_STATE" doc:"Whether the device has just been woken."`
+	Unlocked bool `json:"unlocked" kind:"when=typeId:ENDPOINT_STATE" doc:"Whether the device has just been unlocked."`
 }
 
 // How many bytes the entries of lists may have.

@@ -218,16 +218,16 @@ func (s *Server) servedKey() crypto.Signer { return s.served.Current().PrivateKe
 func (s *Server) newRouter(svc *api.Service) (*router, error) {
 	svc.Specs = &api.Specs{}
 	bodies, requests := &limit.Memory{Bytes: maxBodies}, &limit.Slots{Max: maxRequests}
-	newAPI := func(name, title, root string) *rest.API {
+	newAPI := func(name, title, doc, root string) *rest.API {
 		return &rest.API{
-			Name: name, Title: title, Version: api.Version, Root: root,
+			Name: name, Title: title, Doc: doc, Version: api.Version, Root: root, Groups: api.Groups,
 			State: s.state, Gate: svc.Gate, Log: s.log, Timeout: s.cfg.Timeouts.Request, MaxBody: int64(s.cfg.Limits.Body),
 			Bodies: bodies, Requests: requests, Admit: svc.Admit,
 		}
 	}
 	h := &router{
-		client:     newAPI("edge-client", "Edge Client API", api.ClientRoot),
-		management: newAPI("edge-management", "Edge Management API", api.ManagementRoot),
+		client:     newAPI("edge-client", "Edge Client API", "What clients need to enroll, to authenticate and to use services.", api.ClientRoot),
+		management: newAPI("edge-management", "Edge Management API", "What those need who run the network.", api.ManagementRoot),
 		instance:   state.NewID(), version: build.Version,
 	}
 	client.Mount(h.client, svc)

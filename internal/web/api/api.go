@@ -66,11 +66,15 @@ type Service struct {
 	Bundle []*x509.Certificate
 }
 
-// ConfigTypes returns which config types a request wants to see: those in its
+// configTypesParam is read by what shows services.
+var configTypesParam = rest.TextParam("configTypes",
+	"Config types of which services show their config, by id or name with commas between them, or all; those that the session asked for if not given.")
+
+// configTypes returns which config types a request wants to see: those in its
 // query, or else those that its session asked for.
-func ConfigTypes(c *rest.Call) (wanted func(typeID string) bool) {
+func configTypes(c *rest.Call) (wanted func(typeID string) bool) {
 	asked := Caller(c).Session().ConfigTypes
-	if list := c.Request.URL.Query().Get("configTypes"); list != "" {
+	if list := configTypesParam.Of(c); list != "" {
 		asked = authn.ResolveConfigTypes(c.Snap, strings.Split(list, ","))
 	}
 	return func(typeID string) bool { return slices.Contains(asked, typeID) || slices.Contains(asked, "all") }
@@ -124,7 +128,7 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 	if !ok || !uuid.MatchString(token) {
 		return nil, fault.New(fault.CodeUnauthorized, "the request carries no session token; authenticate and send it as net-session")
 	}
-	who, err := s.Sessions.Verify(c.Context(), c.Snap, authn.Credentials{Token: token, Bearer: bearer(c.Request)})
+	who, err := s.Sessions.Verify(c.Context(), c.Snap, authn.Credentials{Token: token, Bearer: c.Bearer()})
 	if err != nil {
 		return nil, err
 	}
@@ -150,18 +154,4 @@ func (s *Service) Admit(op *rest.Op, r *http.Request) time.Duration {
 func (s *Service) tellExpiry(h http.Header, who *authn.Caller) {
 	h.Set("expires-at", who.Expires().UTC().String())
 	h.Set("expiration-seconds", fmt.Sprint(int64(s.Sessions.Timeout/time.Second)))
-}
-
-// bearer returns the JWT of a request; none if there is more than one. The
-// contract calls the header by two names.
-func bearer(r *http.Request) string {
-	values := slices.Concat(r.Header.Values("Authorization"), r.Header.Values("Authentication"))
-	if len(values) != 1 {
-		return ""
-	}
-	token, ok := strings.CutPrefix(values[0], "Bearer ")
-	if !ok {
-		return ""
-	}
-	return token
 }

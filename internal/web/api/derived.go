@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/web/rest"
@@ -16,15 +18,15 @@ var (
 )
 
 // Constant is a member that is the same for every record.
-func Constant(name string, schema kind.Schema, json string) rest.Derived {
-	return rest.Derived{Name: name, Schema: schema, Append: func(dst []byte, _ *rest.Call, _ kind.Record) []byte {
+func Constant(name, doc string, schema kind.Schema, json string) rest.Derived {
+	return rest.Derived{Name: name, Doc: doc, Schema: schema, Append: func(dst []byte, _ *rest.Call, _ kind.Record) []byte {
 		return append(dst, json...)
 	}}
 }
 
 // Flag is a member that holds or does not.
-func Flag[T any](name string, holds func(c *rest.Call, rec *T) bool) rest.Derived {
-	return rest.Derived{Name: name, Schema: Boolean, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+func Flag[T any](name, doc string, holds func(c *rest.Call, rec *T) bool) rest.Derived {
+	return rest.Derived{Name: name, Doc: doc, Schema: Boolean, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 		if holds(c, any(rec).(*T)) {
 			return append(dst, "true"...)
 		}
@@ -35,63 +37,92 @@ func Flag[T any](name string, holds func(c *rest.Call, rec *T) bool) rest.Derive
 // IdentityColumns are what answers show of an identity beyond its record.
 func IdentityColumns(s *Service) []rest.Derived {
 	return []rest.Derived{
-		Flag("disabled", func(_ *rest.Call, i *model.Identity) bool { return i.Disabled(s.Sessions.Now()) }),
-		Flag("hasApiSession", func(c *rest.Call, i *model.Identity) bool {
+		Flag("disabled", "Whether the identity is disabled now, so that it cannot authenticate.", func(_ *rest.Call, i *model.Identity) bool { return i.Disabled(s.Sessions.Now()) }),
+		Flag("hasApiSession", "Whether the identity has an API session.", func(c *rest.Call, i *model.Identity) bool {
 			_, has := model.APISessions.Find(c.Snap, "identityId", i.ID)
 			return has
 		}),
-		Flag("hasEdgeRouterConnection", func(_ *rest.Call, i *model.Identity) bool { return s.Routers.Carries(i.ID) }),
-		Flag("isMfaEnabled", func(c *rest.Call, i *model.Identity) bool {
+		Flag("hasEdgeRouterConnection", "Whether an edge router has lately named the identity as connected to it.", func(_ *rest.Call, i *model.Identity) bool { return s.Routers.Carries(i.ID) }),
+		Flag("isMfaEnabled", "Whether the identity has a verified second factor, so that it is asked for codes.", func(c *rest.Call, i *model.Identity) bool {
 			m, has := model.MFAOf(c.Snap, i.ID)
 			return has && m.IsVerified
 		}),
-		{Name: "authenticators", Schema: AnyMap, Append: appendAuthenticators},
-		{Name: "enrollment", Schema: AnyMap, Append: appendEnrollments},
+		{
+			Name: "authenticators", Doc: "What the identity can authenticate with, by method.",
+			Schema: authenticatorsOutput.Schema(), Append: appendAuthenticators,
+		},
+		{
+			Name: "enrollment", Doc: "How the identity may still enroll, by method; empty once it has.",
+			Schema: enrollmentsOutput.Schema(), Append: appendEnrollments,
+		},
 	}
 }
 
-// appendAuthenticators adds the credentials of an identity, by method.
+// ownAuthenticators is the credentials of an identity.
+type ownAuthenticators struct {
+	Cert *ownCert     `json:"cert" kind:"omit" doc:"Its client certificate; left out if it has none."`
+	UPDB *ownPassword `json:"updb" kind:"omit" doc:"Its user name and password; left out if it has none."`
+}
+
+type ownCert struct {
+	ID          string `json:"id" doc:"Id of the authenticator."`
+	Fingerprint string `json:"fingerprint" doc:"SHA-1 of the client certificate, in hexadecimal."`
+}
+
+type ownPassword struct {
+	ID       string `json:"id" doc:"Id of the authenticator."`
+	Username string `json:"username" doc:"User name to log in with."`
+}
+
+// ownEnrollments is the outstanding enrollments of an identity.
+type ownEnrollments struct {
+	OTT   *ownEnrollment   `json:"ott" kind:"omit" doc:"With a certificate that the controller issues; left out if it may not."`
+	OTTCA *ownCAEnrollment `json:"ottca" kind:"omit" doc:"With a certificate of a registered CA; left out if it may not."`
+	UPDB  *ownEnrollment   `json:"updb" kind:"omit" doc:"With a password; left out if it may not."`
+}
+
+type ownEnrollment struct {
+	ID        string    `json:"id" doc:"Id of the enrollment."`
+	Token     string    `json:"token" doc:"What makes its holder the identity; it works once."`
+	JWT       string    `json:"jwt" doc:"The same token with the address of the controller, signed by it, to hand over to whoever enrolls."`
+	ExpiresAt time.Time `json:"expiresAt" doc:"When the token ends."`
+}
+
+type ownCAEnrollment struct {
+	ownEnrollment
+	CAID string   `json:"caId" doc:"Id of the CA of which a certificate is wanted."`
+	CA   rest.Ref `json:"ca" doc:"Name and address of that CA."`
+}
+
+var (
+	authenticatorsOutput = kind.NewOutput[ownAuthenticators]()
+	enrollmentsOutput    = kind.NewOutput[ownEnrollments]()
+)
+
 func appendAuthenticators(dst []byte, c *rest.Call, rec kind.Record) []byte {
-	dst = append(dst, '{')
+	var out ownAuthenticators
 	for a := range model.Authenticators.Select(c.Snap, "identityId", rec.Base().ID) {
-		dst = kind.AppendMember(dst, a.Method, func(dst []byte) []byte {
-			dst = append(dst, `{"id":`...)
-			dst = kind.AppendText(dst, a.ID)
-			if a.Method == model.MethodUPDB {
-				dst = append(dst, `,"username":`...)
-				dst = kind.AppendText(dst, a.Username)
-			} else {
-				dst = append(dst, `,"fingerprint":`...)
-				dst = kind.AppendText(dst, a.Fingerprint)
-			}
-			return append(dst, '}')
-		})
+		if a.Method == model.MethodUPDB {
+			out.UPDB = &ownPassword{a.ID, a.Username}
+		} else {
+			out.Cert = &ownCert{a.ID, a.Fingerprint}
+		}
 	}
-	return append(dst, '}')
+	return authenticatorsOutput.Append(dst, &out)
 }
 
-// appendEnrollments adds the outstanding enrollments of an identity, by
-// method.
 func appendEnrollments(dst []byte, c *rest.Call, rec kind.Record) []byte {
-	dst = append(dst, '{')
+	var out ownEnrollments
 	for e := range model.Enrollments.Select(c.Snap, "identityId", rec.Base().ID) {
-		dst = kind.AppendMember(dst, e.Method, func(dst []byte) []byte {
-			dst = append(dst, `{"id":`...)
-			dst = kind.AppendText(dst, e.ID)
-			dst = append(dst, `,"token":`...)
-			dst = kind.AppendText(dst, e.Token)
-			dst = append(dst, `,"jwt":`...)
-			dst = kind.AppendText(dst, e.JWT)
-			dst = append(dst, `,"expiresAt":`...)
-			dst = kind.AppendTime(dst, e.ExpiresAt)
-			if e.CAID != "" {
-				dst = append(dst, `,"caId":`...)
-				dst = kind.AppendText(dst, e.CAID)
-				dst = append(dst, `,"ca":`...)
-				dst = kind.AppendRef(dst, c.Snap, model.CAs.Def, e.CAID)
-			}
-			return append(dst, '}')
-		})
+		own := ownEnrollment{e.ID, e.Token, e.JWT, e.ExpiresAt}
+		switch e.Method {
+		case model.MethodOTT:
+			out.OTT = &own
+		case model.MethodOTTCA:
+			out.OTTCA = &ownCAEnrollment{own, e.CAID, rest.RefOf(c, model.CAs.Def, e.CAID)}
+		case model.MethodUPDB:
+			out.UPDB = &own
+		}
 	}
-	return append(dst, '}')
+	return enrollmentsOutput.Append(dst, &out)
 }

@@ -11,14 +11,14 @@ import (
 // record. Only its owner gets to see the token.
 func SessionColumns(s *Service) []rest.Derived {
 	return []rest.Derived{
-		{Name: "token", Schema: Text, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+		{Name: "token", Doc: "What routers recognise the session by; empty for everybody but its owner.", Schema: Text, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 			session := rec.(*model.Session)
 			if session.IdentityID != Caller(c).Identity().ID {
 				return append(dst, `""`...)
 			}
 			return kind.AppendText(dst, s.Access.Token(session.ID))
 		}},
-		{Name: "edgeRouters", Schema: kind.ListOf(sessionRouterOutput.Schema()), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+		{Name: "edgeRouters", Doc: "Edge routers through which the session can be used.", Schema: kind.ListOf(sessionRouterOutput.Schema()), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 			session := rec.(*model.Session)
 			return s.appendSessionRouters(dst, c, access.CommonRouters(c.Snap, session.IdentityID, session.ServiceID))
 		}},
@@ -27,7 +27,7 @@ func SessionColumns(s *Service) []rest.Derived {
 
 // PoliciesColumn is the policies that allow a session.
 func PoliciesColumn() rest.Derived {
-	return rest.Derived{Name: "servicePolicies", Schema: kind.ListOf(kind.Described(kind.RefTo("entityRef"), "A policy that allows the session.")), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+	return rest.Derived{Name: "servicePolicies", Doc: "Service policies that allow the session.", Schema: kind.ListOf(kind.Described(kind.RefTo("entityRef"), "One of them.")), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 		session := rec.(*model.Session)
 		dst = append(dst, '[')
 		for i, p := range access.Granting(c.Snap, session.IdentityID, session.ServiceID, session.Type) {

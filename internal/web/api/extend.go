@@ -9,18 +9,18 @@ import (
 
 // extendIn asks for a new certificate.
 type extendIn struct {
-	ClientCertCSR string `json:"clientCertCsr" kind:"required"`
+	ClientCertCSR string `json:"clientCertCsr" kind:"required" doc:"Certificate signing request with the new key, as PEM."`
 }
 
 // extendOut is the new certificate.
 type extendOut struct {
-	ClientCert string `json:"clientCert"`
-	CA         string `json:"ca"`
+	ClientCert string `json:"clientCert" doc:"New client certificate and what leads from it to the authority, as PEM."`
+	CA         string `json:"ca" doc:"Certificates of the controller's authority, as PEM."`
 }
 
 // extendVerifyIn shows that the new certificate has arrived.
 type extendVerifyIn struct {
-	ClientCert string `json:"clientCert" kind:"required"`
+	ClientCert string `json:"clientCert" kind:"required" doc:"The new client certificate, as PEM."`
 }
 
 func mountExtend(a *rest.API, s *Service) {
@@ -30,7 +30,7 @@ func mountExtend(a *rest.API, s *Service) {
 	}
 	rest.Handle(a, op(path+"/extend", "extendCurrentIdentityAuthenticator", "Get a new certificate; the old one stays good until it is verified."),
 		func(c *rest.Call, in extendIn) (extendOut, error) {
-			chain, err := s.Desk.Extend(c.Context(), c.Author(), c.Snap, Caller(c), c.Param("id"), c.Request.TLS.PeerCertificates, []byte(in.ClientCertCSR))
+			chain, err := s.Desk.Extend(c.Context(), c.Author(), c.Snap, Caller(c), c.Param("id"), c.Certificates(), []byte(in.ClientCertCSR))
 			if err != nil {
 				return extendOut{}, err
 			}

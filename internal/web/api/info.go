@@ -9,28 +9,28 @@ import (
 
 // versionOut is what there is to say about the controller.
 type versionOut struct {
-	Version        string      `json:"version"`
-	Revision       string      `json:"revision"`
-	BuildDate      string      `json:"buildDate"`
-	RuntimeVersion string      `json:"runtimeVersion"`
-	APIVersions    apiVersions `json:"apiVersions"`
+	Version        string      `json:"version" doc:"Version of the controller."`
+	Revision       string      `json:"revision" doc:"Commit from which the controller was built."`
+	BuildDate      string      `json:"buildDate" doc:"When that commit was made."`
+	RuntimeVersion string      `json:"runtimeVersion" doc:"Version of Go that the controller was built with."`
+	APIVersions    apiVersions `json:"apiVersions" doc:"Where the APIs are, by name and version."`
 }
 
 // apiVersions says where each API is. Older clients look for "edge".
 type apiVersions struct {
-	Edge       apiVersion `json:"edge"`
-	Client     apiVersion `json:"edge-client"`
-	Management apiVersion `json:"edge-management"`
+	Edge       apiVersion `json:"edge" doc:"The Client API under the name that older clients know."`
+	Client     apiVersion `json:"edge-client" doc:"The Client API."`
+	Management apiVersion `json:"edge-management" doc:"The Management API."`
 }
 
 type apiVersion struct {
-	V1 apiPlace `json:"v1"`
+	V1 apiPlace `json:"v1" doc:"Its only version."`
 }
 
 type apiPlace struct {
-	Path        string   `json:"path"`
-	APIBaseURLs []string `json:"apiBaseUrls"`
-	Version     string   `json:"version"`
+	Path        string   `json:"path" doc:"Path that all paths of the API begin with."`
+	APIBaseURLs []string `json:"apiBaseUrls" doc:"Addresses under which the API is reached."`
+	Version     string   `json:"version" doc:"Version of the contract that the API keeps."`
 }
 
 func mountInfo(a *rest.API, s *Service) {

@@ -13,11 +13,11 @@ import (
 
 // codeIn is a one-time or recovery code.
 type codeIn struct {
-	Code string `json:"code" kind:"required,secret"`
+	Code string `json:"code" kind:"required,secret" doc:"A one-time code, or where one may do instead, a recovery code."`
 }
 
-// codeHeader carries a code where a request has no body.
-const codeHeader = "mfa-validation-code"
+// codeParam carries a code where a request has no body.
+var codeParam = rest.TextParam("mfa-validation-code", "A one-time or recovery code.").InHeader()
 
 func mountMFA(a *rest.API, s *Service) {
 	op := func(method, path, name, doc string, auth rest.Access) rest.Op {
@@ -37,9 +37,11 @@ func mountMFA(a *rest.API, s *Service) {
 			_, err := s.Factors.Start(c.Context(), c.Author(), Caller(c))
 			return rest.Created{Path: "current-identity", ID: "mfa"}, err
 		})
-	rest.Handle(a, op(http.MethodDelete, own, "deleteMfa", "Remove the second factor; the code is in the header "+codeHeader+".", rest.Full),
+	remove := op(http.MethodDelete, own, "deleteMfa", "Remove the second factor; a verified one needs a code.", rest.Full)
+	remove.Params = []rest.Parameter{codeParam}
+	rest.Handle(a, remove,
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-			return rest.Empty{}, s.Factors.Remove(c.Context(), c.Author(), Caller(c), c.Request.Header.Get(codeHeader))
+			return rest.Empty{}, s.Factors.Remove(c.Context(), c.Author(), Caller(c), codeParam.Of(c))
 		})
 	rest.Handle(a, op(http.MethodPost, own+"/verify", "verifyMfa", "Complete the enrollment of a second factor with a one-time code.", rest.Partial),
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
@@ -48,8 +50,8 @@ func mountMFA(a *rest.API, s *Service) {
 	qr := op(http.MethodGet, own+"/qr-code", "detailMfaQrCode", "Get the QR code of an enrollment that is not verified yet.", rest.Partial)
 	qr.Types = []string{"image/png"}
 	rest.Handle(a, qr, s.qrCode)
-	recovery := op(http.MethodGet, own+"/recovery-codes", "detailMfaRecoveryCodes", "Get the recovery codes; the one-time code is in the body or the header "+codeHeader+".", rest.Full)
-	recovery.BodyOptional = true
+	recovery := op(http.MethodGet, own+"/recovery-codes", "detailMfaRecoveryCodes", "Get the recovery codes; the one-time code is in the body or a header.", rest.Full)
+	recovery.BodyOptional, recovery.Params = true, []rest.Parameter{codeParam}
 	rest.Handle(a, recovery, s.recoveryCodes)
 	rest.Handle(a, op(http.MethodPost, own+"/recovery-codes", "createMfaRecoveryCodes", "Replace all recovery codes.", rest.Full),
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
@@ -68,8 +70,8 @@ func ownMFA(c *rest.Call) (*model.MFA, error) {
 
 // mfaColumns show what verifying needs, until it is done.
 func (s *Service) mfaColumns() []rest.Derived {
-	pending := func(name string, schema kind.Schema, show func(dst []byte, c *rest.Call, m *model.MFA) []byte) rest.Derived {
-		return rest.Derived{Name: name, Schema: schema, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+	pending := func(name, doc string, schema kind.Schema, show func(dst []byte, c *rest.Call, m *model.MFA) []byte) rest.Derived {
+		return rest.Derived{Name: name, Doc: doc, Schema: schema, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 			if m := rec.(*model.MFA); !m.IsVerified {
 				return show(dst, c, m)
 			}
@@ -77,10 +79,10 @@ func (s *Service) mfaColumns() []rest.Derived {
 		}}
 	}
 	return []rest.Derived{
-		pending("provisioningUrl", Text, func(dst []byte, c *rest.Call, m *model.MFA) []byte {
+		pending("provisioningUrl", "Address that hands the key to an authenticator app; left out once the factor is verified.", Text, func(dst []byte, c *rest.Call, m *model.MFA) []byte {
 			return kind.AppendText(dst, s.Factors.ProvisioningURL(Caller(c), m))
 		}),
-		pending("recoveryCodes", kind.ListOf(Text), func(dst []byte, _ *rest.Call, m *model.MFA) []byte {
+		pending("recoveryCodes", "Codes that work once each in place of a one-time code; left out once the factor is verified.", kind.ListOf(Text), func(dst []byte, _ *rest.Call, m *model.MFA) []byte {
 			return kind.AppendTexts(dst, m.RecoveryCodes)
 		}),
 		{Name: "_links", Schema: kind.RefTo("links"), Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
@@ -107,18 +109,18 @@ func (s *Service) qrCode(c *rest.Call, _ rest.None) (rest.File, error) {
 
 // optionalCode is a code that may be in the header instead.
 type optionalCode struct {
-	Code string `json:"code" kind:"secret"`
+	Code string `json:"code" kind:"secret" doc:"A one-time code; it may be in a header instead."`
 }
 
 // recoveryOut is the recovery codes, which only this operation shows.
 type recoveryOut struct {
-	RecoveryCodes []string `json:"recoveryCodes"`
+	RecoveryCodes []string `json:"recoveryCodes" doc:"Codes that work once each in place of a one-time code."`
 }
 
 func (s *Service) recoveryCodes(c *rest.Call, in optionalCode) (recoveryOut, error) {
 	code := in.Code
 	if code == "" {
-		code = c.Request.Header.Get(codeHeader)
+		code = codeParam.Of(c)
 	}
 	codes, err := s.Factors.Recover(c.Context(), c.Author(), Caller(c), code)
 	return recoveryOut{codes}, err

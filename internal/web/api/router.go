@@ -17,22 +17,22 @@ var (
 // RouterColumns are what answers show of an edge router because of its
 // connection.
 func RouterColumns(s *Service) []rest.Derived {
-	column := func(name string, schema kind.Schema, show func(dst []byte, r *edge.Router, online bool) []byte) rest.Derived {
-		return rest.Derived{Name: name, Schema: schema, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+	column := func(name, doc string, schema kind.Schema, show func(dst []byte, r *edge.Router, online bool) []byte) rest.Derived {
+		return rest.Derived{Name: name, Doc: doc, Schema: schema, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
 			r, online := s.Routers.Connected(rec.Base().ID)
 			return show(dst, &r, online)
 		}}
 	}
 	return []rest.Derived{
-		column("hostname", Text, func(dst []byte, r *edge.Router, _ bool) []byte { return kind.AppendText(dst, r.Hostname) }),
-		column("isOnline", Boolean, func(dst []byte, _ *edge.Router, online bool) []byte { return kind.AppendAny(dst, online) }),
-		column("syncStatus", Text, func(dst []byte, r *edge.Router, online bool) []byte {
+		column("hostname", "Name of the machine that the router runs on; empty while it is not connected.", Text, func(dst []byte, r *edge.Router, _ bool) []byte { return kind.AppendText(dst, r.Hostname) }),
+		column("isOnline", "Whether the router is connected to the controller.", Boolean, func(dst []byte, _ *edge.Router, online bool) []byte { return kind.AppendAny(dst, online) }),
+		column("syncStatus", "Whether the router knows all that it needs to know: SYNC_DONE if so, SYNC_UNKNOWN while it is not connected.", Text, func(dst []byte, r *edge.Router, online bool) []byte {
 			return kind.AppendText(dst, string(syncStatus(r, online)))
 		}),
-		column("supportedProtocols", TextMap, func(dst []byte, r *edge.Router, _ bool) []byte {
+		column("supportedProtocols", "Where clients reach the router, by protocol, such as tls; empty while it is not connected.", TextMap, func(dst []byte, r *edge.Router, _ bool) []byte {
 			return kind.AppendAny(dst, r.Listeners)
 		}),
-		column("versionInfo", versionOutput.Schema(), func(dst []byte, r *edge.Router, _ bool) []byte {
+		column("versionInfo", "What the router runs; empty while it is not connected.", versionOutput.Schema(), func(dst []byte, r *edge.Router, _ bool) []byte {
 			return versionOutput.Append(dst, &r.Version)
 		}),
 	}
@@ -48,15 +48,15 @@ func syncStatus(r *edge.Router, online bool) edge.SyncStatus {
 // sessionRouter is an edge router through which a session may be used. Older
 // clients look for its addresses in urls.
 type sessionRouter struct {
-	Name               string            `json:"name"`
-	Hostname           string            `json:"hostname"`
-	IsOnline           bool              `json:"isOnline"`
-	SyncStatus         string            `json:"syncStatus"`
-	SupportedProtocols map[string]string `json:"supportedProtocols"`
-	URLs               map[string]string `json:"urls"`
-	Cost               int               `json:"cost"`
-	NoTraversal        bool              `json:"noTraversal"`
-	Disabled           bool              `json:"disabled"`
+	Name               string            `json:"name" doc:"What people call the router."`
+	Hostname           string            `json:"hostname" doc:"Name of the machine that the router runs on; empty while it is not connected."`
+	IsOnline           bool              `json:"isOnline" doc:"Whether the router is connected to the controller."`
+	SyncStatus         string            `json:"syncStatus" doc:"Whether the router knows all that it needs to know: SYNC_DONE if so, SYNC_UNKNOWN while it is not connected."`
+	SupportedProtocols map[string]string `json:"supportedProtocols" doc:"Where clients reach the router, by protocol, such as tls; empty while it is not connected."`
+	URLs               map[string]string `json:"urls" doc:"The same under the name that older clients know."`
+	Cost               int               `json:"cost" doc:"What it costs to send traffic through the router, compared with other ways."`
+	NoTraversal        bool              `json:"noTraversal" doc:"Whether the router carries only traffic that enters or leaves the network at it."`
+	Disabled           bool              `json:"disabled" doc:"Whether the router is shut out of the network."`
 }
 
 var sessionRouterOutput = kind.NewOutput[sessionRouter]()

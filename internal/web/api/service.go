@@ -2,6 +2,7 @@ package api
 
 import (
 	"strings"
+	"sync"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/state/cow"
@@ -19,7 +20,7 @@ import (
 type Viewer struct {
 	snap      *state.Snapshot
 	grants    access.Grants
-	configs   func(typeID string) bool
+	configs   func() func(typeID string) bool   // which to show
 	overrides map[string][]*model.ServiceConfig // by service
 	device    *posture.Evaluator
 	checks    map[string][]*model.PostureCheck // by policy
@@ -40,7 +41,7 @@ func (s *Service) View(c *rest.Call) *Viewer {
 // the config types that the caller asked for.
 func (s *Service) ViewOf(c *rest.Call, identityID string) *Viewer {
 	v := &Viewer{
-		snap: c.Snap, grants: access.ServicesWithAdmin(c.Snap, identityID), configs: ConfigTypes(c),
+		snap: c.Snap, grants: access.ServicesWithAdmin(c.Snap, identityID), configs: sync.OnceValue(func() func(string) bool { return configTypes(c) }),
 		overrides: map[string][]*model.ServiceConfig{}, checks: map[string][]*model.PostureCheck{},
 		device: s.Access.Device(c.Snap, &model.APISession{IdentityID: identityID}),
 	}
@@ -63,15 +64,18 @@ func (v *Viewer) Sees(id string) bool {
 // ServiceColumns are what answers show of a service beyond its record, all of
 // it as the viewer sees it.
 func ServiceColumns(s *Service) []rest.Derived {
-	column := func(name string, schema kind.Schema, show func(v *Viewer, dst []byte, service *model.Service) []byte) rest.Derived {
-		return rest.Derived{Name: name, Schema: schema, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+	column := func(name, doc string, schema kind.Schema, show func(v *Viewer, dst []byte, service *model.Service) []byte) rest.Derived {
+		return rest.Derived{Name: name, Doc: doc, Schema: schema, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 			return show(s.View(c), dst, rec.(*model.Service))
 		}}
 	}
+	config := column("config", "Settings of the service by the name of their config type, as the caller is to use them: those of the config types that were asked for.",
+		kind.Schema{"type": "object", "additionalProperties": AnyMap}, (*Viewer).appendConfigs)
+	config.Params = []rest.Parameter{configTypesParam}
 	return []rest.Derived{
-		column("permissions", kind.ListOf(kind.Schema{"type": "string", "enum": []string{model.Bind, model.Dial}}), (*Viewer).appendPermissions),
-		column("config", kind.Schema{"type": "object", "additionalProperties": AnyMap}, (*Viewer).appendConfigs),
-		column("postureQueries", kind.ListOf(posture.QueriesSchema()), (*Viewer).appendQueries),
+		column("permissions", "What the caller may do with the service: Dial is to use it, Bind to host it.", kind.ListOf(kind.Schema{"type": "string", "enum": []string{model.Bind, model.Dial}}), (*Viewer).appendPermissions),
+		config,
+		column("postureQueries", "What each policy that gives the service asks of the device, and whether the device passes.", kind.ListOf(posture.QueriesSchema()), (*Viewer).appendQueries),
 	}
 }
 
@@ -117,7 +121,7 @@ func overridden(own []*model.ServiceConfig, typeID string) bool {
 }
 
 func (v *Viewer) appendConfig(dst []byte, config *model.Config) []byte {
-	if !v.configs(config.ConfigTypeID) {
+	if !v.configs()(config.ConfigTypeID) {
 		return dst
 	}
 	typ, ok := model.ConfigTypes.Get(v.snap, config.ConfigTypeID)
@@ -164,25 +168,31 @@ func ServiceJoins(r kind.Reader) []filter.Symbol[kind.Record] {
 }
 
 // RoleParams narrow a list to the records that a role list selects.
-var RoleParams = []rest.Param{
-	{Name: "roleFilter", Doc: "Roles (#attribute or @id) of which entries must have all, or any.", Schema: kind.ListOf(Text)},
-	{Name: "roleSemantic", Doc: "AllOf, which is the default, or AnyOf.", Schema: Text},
-}
+var (
+	RoleParams = []rest.Parameter{roleFilterParam, roleSemanticParam}
+
+	roleFilterParam = rest.TextsParam("roleFilter",
+		"Roles of which entries must have all, or any: #attribute, or @id for a single entry; all entries if not given.", access.WrongRole)
+	roleSemanticParam = rest.ChoiceParam("roleSemantic",
+		"Whether entries must have all of the roles (AllOf) or any of them (AnyOf); AllOf if not given.", strings.EqualFold, model.AllOf, model.AnyOf)
+)
 
 // ByRoles returns the records that a request's role list selects; nil if it
 // has none.
 func ByRoles(c *rest.Call, d *kind.Def) (*cow.Bitmap, error) {
-	params := c.Request.URL.Query()
-	roles, semantic := params["roleFilter"], params.Get("roleSemantic")
-	if len(roles) == 0 && semantic == "" {
+	roles := roleFilterParam.Of(c)
+	if len(roles) == 0 {
 		return nil, nil
 	}
-	return access.Filter(c.Snap, d, roles, semantic)
+	return access.Filter(c.Snap, d, roles, roleSemanticParam.Of(c))
 }
+
+// AsIdentityParam shows services as somebody else sees them.
+var AsIdentityParam = rest.TextParam("asIdentity", "Id or name of an identity: list what it may use, as it sees it; everything if not given.")
 
 // AsIdentity lets an admin see services as somebody else does.
 func AsIdentity(s *Service, c *rest.Call) (*Viewer, error) {
-	as := c.Request.URL.Query().Get("asIdentity")
+	as := AsIdentityParam.Of(c)
 	if as == "" {
 		return nil, nil
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -15,25 +14,30 @@ import (
 
 // authenticateIn is the body of an authenticate request.
 type authenticateIn struct {
-	Username    string         `json:"username" kind:"range=4..100"`
-	Password    string         `json:"password" kind:"secret,range=5..100"`
-	ConfigTypes []string       `json:"configTypes"`
-	EnvInfo     *model.EnvInfo `json:"envInfo"`
-	SDKInfo     *model.SDKInfo `json:"sdkInfo"`
+	Username    string         `json:"username" kind:"range=4..100" doc:"User name, for the method password."`
+	Password    string         `json:"password" kind:"secret,range=5..100" doc:"Password, for the method password."`
+	ConfigTypes []string       `json:"configTypes" doc:"Config types of which services are to show their config in this session, by id or name, or all; none if empty."`
+	EnvInfo     *model.EnvInfo `json:"envInfo" doc:"What there is to say of the machine that the client runs on."`
+	SDKInfo     *model.SDKInfo `json:"sdkInfo" doc:"What there is to say of the client."`
 }
 
-// methods are the ways to authenticate.
-var methods = []string{"password", "cert", "ext-jwt"}
+// The ways to authenticate.
+const (
+	byPassword = "password"
+	byCert     = "cert"
+	byJWT      = "ext-jwt"
+)
+
+var methodParam = rest.ChoiceParam("method",
+	"How to show who one is: with the user name and password in the body, the client certificate of the connection, or a bearer token in the Authorization header.",
+	rest.Exactly, byPassword, byCert, byJWT).Required()
 
 func mountSession(a *rest.API, s *Service) {
 	view := a.View("currentApiSession", model.APISessions.Def, s.sessionColumns()...)
 	rest.Show(a, rest.Op{
 		Method: http.MethodPost, Path: "/authenticate", Name: "authenticate", Tag: "authenticate",
 		Doc: "Authenticate and get an API session.", Auth: rest.Anonymous, Guarded: true, MaxBody: 64 << 10, BodyOptional: true,
-		Query: []rest.Param{{
-			Name: "method", Doc: "How the identity is shown.", Need: true,
-			Schema: kind.Schema{"type": "string", "enum": methods},
-		}},
+		Params: []rest.Parameter{methodParam},
 	}, view, s.authenticate)
 	rest.Show(a, rest.Op{
 		Method: http.MethodGet, Path: "/current-api-session", Name: "getCurrentAPISession", Tag: "current-api-session",
@@ -50,9 +54,8 @@ func mountSession(a *rest.API, s *Service) {
 // authenticate lets somebody in, or not.
 func (s *Service) authenticate(c *rest.Call, in authenticateIn) (kind.Record, error) {
 	session, err := s.logIn(c, in)
-	method := c.Request.URL.Query().Get("method")
-	if s.LoggedIn != nil && slices.Contains(methods, method) {
-		s.LoggedIn(method, err)
+	if s.LoggedIn != nil {
+		s.LoggedIn(methodParam.Of(c), err)
 	}
 	return session, err
 }
@@ -65,7 +68,7 @@ func (s *Service) logIn(c *rest.Call, in authenticateIn) (kind.Record, error) {
 	}
 	who, err := s.Sessions.Open(c.Context(), c.Author(), proof, authn.Request{
 		ConfigTypes: in.ConfigTypes, EnvInfo: in.EnvInfo, SDKInfo: in.SDKInfo,
-		Bearer: bearer(c.Request),
+		Bearer: c.Bearer(),
 	})
 	if err != nil {
 		return nil, err
@@ -79,8 +82,8 @@ func (s *Service) logIn(c *rest.Call, in authenticateIn) (kind.Record, error) {
 
 // prove checks the primary credential.
 func (s *Service) prove(c *rest.Call, in authenticateIn) (authn.Proof, error) {
-	switch method := c.Request.URL.Query().Get("method"); method {
-	case "password":
+	switch methodParam.Of(c) {
+	case byPassword:
 		switch {
 		case in.Username == "":
 			return authn.Proof{}, fault.Invalid("username", "is required", nil)
@@ -88,33 +91,31 @@ func (s *Service) prove(c *rest.Call, in authenticateIn) (authn.Proof, error) {
 			return authn.Proof{}, fault.Invalid("password", "is required", nil)
 		}
 		return s.Passwords.Check(c.Context(), c.Author(), c.Snap, in.Username, in.Password)
-	case "cert":
-		return s.Certs.Check(c.Snap, c.Request.TLS.PeerCertificates)
-	case "ext-jwt":
-		return s.Tokens.Check(c.Context(), c.Snap, bearer(c.Request))
-	default:
-		return authn.Proof{}, fault.Invalid("method", "must be password, cert or ext-jwt", method)
+	case byCert:
+		return s.Certs.Check(c.Snap, c.Certificates())
 	}
+	return s.Tokens.Check(c.Context(), c.Snap, c.Bearer())
 }
+
+// LastActivityDoc says what cachedLastActivityAt is.
+const LastActivityDoc = "When the session was last used, as far as this controller knows."
 
 // sessionColumns are what a caller sees of its own session beyond the record.
 func (s *Service) sessionColumns() []rest.Derived {
-	text := kind.Schema{"type": "string"}
-	moment := kind.Schema{"type": "string", "format": "date-time"}
 	return []rest.Derived{
-		{Name: "token", Schema: text, Append: func(dst []byte, c *rest.Call, _ kind.Record) []byte {
+		{Name: "token", Doc: "What requests of the session carry in the header net-session.", Schema: Text, Append: func(dst []byte, c *rest.Call, _ kind.Record) []byte {
 			return kind.AppendText(dst, Caller(c).Token())
 		}},
-		{Name: "authQueries", Schema: kind.ListOf(queryOutput.Schema()), Append: func(dst []byte, c *rest.Call, _ kind.Record) []byte {
+		{Name: "authQueries", Doc: "What is still to be shown before the session is good for more than showing it.", Schema: kind.ListOf(queryOutput.Schema()), Append: func(dst []byte, c *rest.Call, _ kind.Record) []byte {
 			return appendQueries(dst, Caller(c).Queries())
 		}},
-		{Name: "cachedLastActivityAt", Schema: moment, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+		{Name: "cachedLastActivityAt", Doc: LastActivityDoc, Schema: Moment, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
 			return kind.AppendTime(dst, s.Sessions.LastActivity(rec.(*model.APISession)))
 		}},
-		{Name: "expiresAt", Schema: moment, Append: func(dst []byte, c *rest.Call, _ kind.Record) []byte {
+		{Name: "expiresAt", Doc: "When the session ends if no request uses it before.", Schema: Moment, Append: func(dst []byte, c *rest.Call, _ kind.Record) []byte {
 			return kind.AppendTime(dst, Caller(c).Expires())
 		}},
-		{Name: "expirationSeconds", Schema: kind.Schema{"type": "integer"}, Append: func(dst []byte, _ *rest.Call, _ kind.Record) []byte {
+		{Name: "expirationSeconds", Doc: "For how many seconds a session lives without a request.", Schema: Integer, Append: func(dst []byte, _ *rest.Call, _ kind.Record) []byte {
 			return strconv.AppendInt(dst, int64(s.Sessions.Timeout/time.Second), 10)
 		}},
 	}

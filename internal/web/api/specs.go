@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -42,21 +41,17 @@ func (s *Specs) Add(a *rest.API, made time.Time) error {
 
 // specOut is a specification in lists.
 type specOut struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	CreatedAt time.Time `json:"createdAt"`
-	UpdatedAt time.Time `json:"updatedAt"`
-	Tags      kind.Tags `json:"tags"`
-	Links     specLinks `json:"_links"`
+	ID        string    `json:"id" doc:"Id of the specification."`
+	Name      string    `json:"name" doc:"The same as the id."`
+	CreatedAt time.Time `json:"createdAt" doc:"When the controller started."`
+	UpdatedAt time.Time `json:"updatedAt" doc:"When the controller started."`
+	Tags      kind.Tags `json:"tags" doc:"Always empty."`
+	Links     specLinks `json:"_links" doc:"Where the specification is."`
 }
 
 type specLinks struct {
-	Self href `json:"self"`
-	Spec href `json:"spec"`
-}
-
-type href struct {
-	Href string `json:"href"`
+	kind.Links
+	Spec kind.Link `json:"spec" doc:"The document itself."`
 }
 
 var specOutput = kind.NewOutput[specOut]()
@@ -65,7 +60,7 @@ func (s spec) out() specOut {
 	self := "./specs/" + s.name
 	return specOut{
 		ID: s.name, Name: s.name, CreatedAt: s.made, UpdatedAt: s.made,
-		Links: specLinks{Self: href{self}, Spec: href{self + "/spec"}},
+		Links: specLinks{kind.SelfAt(self), kind.Link{Href: self + "/spec"}},
 	}
 }
 
@@ -73,7 +68,9 @@ func mountSpecs(a *rest.API, s *Service) {
 	op := func(path, name, doc string) rest.Op {
 		return rest.Op{Method: http.MethodGet, Path: path, Name: name, Tag: "informational", Doc: doc, Auth: rest.Anonymous}
 	}
-	rest.Handle(a, op("/specs", "listSpecs", "List the API specifications."), func(*rest.Call, rest.None) (rest.List, error) {
+	list := op("/specs", "listSpecs", "List the API specifications.")
+	list.Entries = specOutput.Schema()
+	rest.Handle(a, list, func(*rest.Call, rest.None) (rest.List, error) {
 		list := s.Specs.list
 		return rest.List{
 			Page: filter.Page{Limit: filter.DefaultLimit}, Total: int64(len(list)), Fields: []string{}, Len: len(list),
@@ -91,10 +88,16 @@ func mountSpecs(a *rest.API, s *Service) {
 	document.Types = []string{"text/yaml", "application/json"}
 	rest.Handle(a, document, func(c *rest.Call, _ rest.None) (rest.File, error) {
 		sp, err := s.Specs.find(c.Param("id"))
-		if strings.Contains(c.Request.Header.Get("Accept"), "application/json") {
+		if c.Accepts("application/json") {
 			return rest.File{Type: "application/json", Body: sp.json}, err
 		}
 		return rest.File{Type: "text/yaml", Body: sp.yaml}, err
+	})
+	swagger := op("/swagger.json", "getSwagger", "Get the specification of this API as JSON.")
+	swagger.Types = []string{"application/json"}
+	rest.Handle(a, swagger, func(*rest.Call, rest.None) (rest.File, error) {
+		sp, err := s.Specs.find(a.Name)
+		return rest.File{Type: "application/json", Body: sp.json}, err
 	})
 }
 

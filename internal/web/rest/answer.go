@@ -16,7 +16,10 @@ type answer interface {
 // Empty answers with an empty object.
 type Empty struct{}
 
-func (Empty) describe(o *operation) { o.data = kind.Schema{"type": "object"} }
+func (Empty) describe(o *operation) { o.data = done }
+
+// done describes an answer that has nothing to add.
+var done = kind.Schema{"type": "object", "description": "Empty: it is done, and there is no more to say."}
 
 func (Empty) send(c *Call) error {
 	return c.send(o200(c), func(dst []byte) []byte { return append(dst, "{}"...) })
@@ -32,7 +35,9 @@ type Counted[T any] struct {
 	Total int
 }
 
-func (Counted[T]) describe(o *operation) { o.data = kind.NewOutput[T]().Schema() }
+func (Counted[T]) describe(o *operation) {
+	o.data = says("What was asked for.", kind.NewOutput[T]().Schema())
+}
 
 func (a Counted[T]) send(c *Call) error {
 	return c.build(o200(c), func(dst []byte) []byte {
@@ -75,23 +80,15 @@ func (a Located) send(c *Call) error {
 
 // Ref is a link object to a record, for answers that are structs.
 type Ref struct {
-	Links  refLinks `json:"_links"`
-	Entity string   `json:"entity"`
-	ID     string   `json:"id"`
-	Name   string   `json:"name"`
-}
-
-type refLinks struct {
-	Self refLink `json:"self"`
-}
-
-type refLink struct {
-	Href string `json:"href"`
+	Links  kind.Links `json:"_links" doc:"Where the record is."`
+	Entity string     `json:"entity" doc:"Collection that the record is in, such as identities."`
+	ID     string     `json:"id" doc:"Id of the record."`
+	Name   string     `json:"name" doc:"What people call the record."`
 }
 
 // RefOf returns the link object of a record.
 func RefOf(c *Call, d *kind.Def, id string) Ref {
-	ref := Ref{Entity: d.Path, ID: id, Links: refLinks{refLink{"./" + d.Path + "/" + id}}}
+	ref := Ref{Entity: d.Path, ID: id, Links: kind.SelfAt("./" + d.Path + "/" + id)}
 	if rec, ok := c.Snap.Lookup(d, id); ok {
 		ref.Name = d.Label(rec)
 	}
@@ -110,7 +107,7 @@ func (File) describe(*operation) {}
 // in several types.
 func Envelope[T any](data *T) File {
 	body := kind.NewOutput[T]().Append([]byte(`{"data":`), data)
-	return File{Type: "application/json", Body: append(body, `,"meta":{}}`...)}
+	return File{Type: jsonType, Body: append(body, `,"meta":{}}`...)}
 }
 
 func (f File) send(c *Call) error {

@@ -2,9 +2,8 @@ package rest
 
 import (
 	"context"
-	"errors"
+	"crypto/x509"
 	"log/slog"
-	"mime"
 	"net"
 	"net/http"
 	"slices"
@@ -15,14 +14,12 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
 	"netkeep/internal/ops/limit"
 )
 
 // Call is one request on its way through an operation.
 type Call struct {
-	Request *http.Request
-	State   *state.State
+	State *state.State
 	// Snap is the state that this request sees, from begin to end.
 	Snap   *state.Snapshot
 	Caller Caller // nil for nobody
@@ -34,18 +31,20 @@ type Call struct {
 	bodies  *limit.Memory
 	release []func() // what the request holds
 
-	w      http.ResponseWriter
-	op     *operation
-	params []string
-	status int
-	bytes  int              // of the answer's body
-	traced func(status int) // to be called in the end; nil if nobody asked
+	w       http.ResponseWriter
+	request *http.Request
+	op      *operation
+	path    []string // the path's parameters
+	values  []any    // of the operation's Params
+	status  int
+	bytes   int              // of the answer's body
+	traced  func(status int) // to be called in the end; nil if nobody asked
 
 	retryAfter time.Duration // with a refusal for now; a second if not set
 }
 
 // Context ends when the client leaves or the time for the request is over.
-func (c *Call) Context() context.Context { return c.Request.Context() }
+func (c *Call) Context() context.Context { return c.request.Context() }
 
 // Author is who makes the writes of this request, and on what occasion.
 func (c *Call) Author() state.Author {
@@ -53,10 +52,7 @@ func (c *Call) Author() state.Author {
 	if c.Caller != nil {
 		by = c.Caller.Author()
 	}
-	by.Request, by.Source = c.ID, c.Request.RemoteAddr
-	if host, _, err := net.SplitHostPort(by.Source); err == nil {
-		by.Source = host
-	}
+	by.Request, by.Source = c.ID, c.RemoteIP()
 	if c.op != nil {
 		by.Operation = c.op.Name
 	}
@@ -74,85 +70,59 @@ func (c *Call) Param(name string) string {
 			continue
 		}
 		if part == "{"+name+"}" {
-			return c.params[i]
+			return c.path[i]
 		}
 		i++
 	}
 	panic("rest: " + c.op.Path + " has no parameter " + name)
 }
 
+// Certificates is the chain that the client presented in the handshake, its
+// own certificate first.
+func (c *Call) Certificates() []*x509.Certificate { return c.request.TLS.PeerCertificates }
+
+// RemoteIP is where the request came from, without the port.
+func (c *Call) RemoteIP() string {
+	host, _, err := net.SplitHostPort(c.request.RemoteAddr)
+	if err != nil {
+		return c.request.RemoteAddr
+	}
+	return host
+}
+
+// Accepts reports whether the client asks for an answer of a content type.
+func (c *Call) Accepts(contentType string) bool {
+	return strings.Contains(c.request.Header.Get("Accept"), contentType)
+}
+
+// Bearer returns the JWT that the request carries; none if there is more than
+// one. The contract calls the header by two names.
+func (c *Call) Bearer() string {
+	values := slices.Concat(c.request.Header.Values("Authorization"), c.request.Header.Values("Authentication"))
+	if len(values) != 1 {
+		return ""
+	}
+	token, ok := strings.CutPrefix(values[0], "Bearer ")
+	if !ok {
+		return ""
+	}
+	return token
+}
+
+// The headers that carry a session's token.
+const (
+	sessionHeader      = "net-session"
+	otherSessionHeader = "zt-session"
+)
+
 // Session returns the session token that the request carries. Two header
 // names are accepted; a request that gives both must mean one thing.
 func (c *Call) Session() (token string, ok bool) {
-	values := slices.Concat(c.Request.Header.Values("net-session"), c.Request.Header.Values("zt-session"))
+	values := slices.Concat(c.request.Header.Values(sessionHeader), c.request.Header.Values(otherSessionHeader))
 	if len(values) == 0 || len(slices.Compact(values)) != 1 {
 		return "", false
 	}
 	return values[0], values[0] != ""
-}
-
-// body reads the request's JSON object.
-func (c *Call) body(optional bool) (kind.Body, error) {
-	data, err := c.read()
-	if err != nil {
-		return kind.Body{}, err
-	}
-	if len(data) == 0 {
-		if optional {
-			return kind.ReadBody([]byte("{}"))
-		}
-		return kind.Body{}, fault.Invalid("body", "is required", nil)
-	}
-	if typ, _, _ := mime.ParseMediaType(c.Request.Header.Get("Content-Type")); typ != "application/json" {
-		return kind.Body{}, fault.On(fault.CodeContentType, "Content-Type", "must be application/json", typ)
-	}
-	if tooDeep(data) {
-		return kind.Body{}, fault.New(fault.CodeBody, "the body is nested more than "+strconv.Itoa(maxDepth)+" deep")
-	}
-	return kind.ReadBody(data)
-}
-
-// maxDepth is how deeply a body may be nested. What it holds is nested again
-// in the answers that show it, and one record must not make a list too deep
-// for a client to read.
-const maxDepth = 128
-
-// tooDeep looks at brackets only: whether they are in order is for the parser
-// to say.
-func tooDeep(data []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
-}
-
-// read takes the whole body, which the cap of the operation bounds.
-func (c *Call) read() ([]byte, error) {
-	data, release, err := c.bodies.ReadAll(c.Request.Body, c.op.MaxBody)
-	c.release = append(c.release, release)
-	switch {
-	case err == nil:
-		return data, nil
-	case errors.Is(err, limit.ErrFull):
-		return nil, errBusy
-	}
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, fault.New(fault.CodeBodyTooLarge, "the body is larger than "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes")
-	}
-	return nil, fault.Wrap(fault.CodeBody, err)
 }
 
 // letGo gives back what the request holds.
@@ -182,7 +152,7 @@ func (c *Call) build(status int, fill func(dst []byte) []byte) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	*buf = fill((*buf)[:0])
-	c.write(status, "application/json", *buf)
+	c.write(status, jsonType, *buf)
 	return nil
 }
 
@@ -196,7 +166,7 @@ func (c *Call) write(status int, contentType string, body []byte) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	c.status = status
 	c.w.WriteHeader(status)
-	if c.Request.Method != http.MethodHead {
+	if c.request.Method != http.MethodHead {
 		c.bytes, _ = c.w.Write(body)
 	}
 }

@@ -25,7 +25,7 @@ func (a *API) Missing(w http.ResponseWriter, r *http.Request) { a.serve(w, r, ni
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*operation, params []string) {
 	start := time.Now()
-	c := &Call{Request: r, State: a.State, ID: state.NewID(), bodies: a.Bodies, w: w, status: http.StatusOK}
+	c := &Call{request: r, State: a.State, ID: state.NewID(), bodies: a.Bodies, w: w, status: http.StatusOK}
 	c.Log = a.Log.With("request", c.ID)
 	defer c.letGo()
 	defer func() {
@@ -36,7 +36,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 	}()
 	cors(w.Header(), r)
 	if r.Method == http.MethodOptions {
-		c.write(http.StatusOK, "application/json", nil)
+		c.write(http.StatusOK, jsonType, nil)
 		return
 	}
 	op := ops[methodOf(r)]
@@ -48,14 +48,14 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 		c.fail(fault.New(fault.CodeMethod, fmt.Sprintf("this path does not answer %s", r.Method)))
 		return
 	}
-	c.op, c.params = op, params
+	c.op, c.path = op, params
 	ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
 	defer cancel()
 	if a.Trace != nil {
 		ctx, c.traced = a.Trace(r.WithContext(ctx), op.Op)
 	}
-	c.Request = r.WithContext(ctx)
-	c.Request.Body = http.MaxBytesReader(w, r.Body, op.MaxBody)
+	c.request = r.WithContext(ctx)
+	c.request.Body = http.MaxBytesReader(w, r.Body, op.MaxBody)
 	if !a.Requests.Take() {
 		c.fail(errBusy)
 		return
@@ -98,7 +98,7 @@ func (a *API) answered(c *Call, took time.Duration) {
 
 // call runs the operation for a caller that may use it.
 func (a *API) call(c *Call) error {
-	if c.Request.ContentLength > c.op.MaxBody {
+	if c.request.ContentLength > c.op.MaxBody {
 		return fault.New(fault.CodeBodyTooLarge, fmt.Sprintf("the body is larger than %d bytes", c.op.MaxBody))
 	}
 	c.Snap = a.State.Snapshot()
@@ -109,6 +109,9 @@ func (a *API) call(c *Call) error {
 	c.Caller = caller
 	if c.op.Auth != Anonymous && (caller == nil || caller.Access() < c.op.Auth) {
 		return fault.New(fault.CodeUnauthorized, "")
+	}
+	if err := c.readParams(); err != nil {
+		return err
 	}
 	return c.op.handle(c)
 }

@@ -3,48 +3,30 @@ package rest
 import (
 	"strconv"
 
-	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/filter"
 	"netkeep/internal/lang/kind"
 )
 
-// listParams are the query parameters of every list.
-var listParams = []Param{
-	{Name: "limit", Doc: "How many entries at most; 10 if not given, 500 at most, -1 for all.", Schema: kind.Schema{"type": "integer"}},
-	{Name: "offset", Doc: "How many entries to leave out.", Schema: kind.Schema{"type": "integer"}},
-	{Name: "filter", Doc: "Which entries, in which order: `name contains \"x\" sort by name limit 5`.", Schema: kind.Schema{"type": "string"}},
-}
+// The parameters of lists.
+var (
+	limitParam  = NumberParam("limit", "How many entries to answer with: 10 if not given, 500 at most, and all of them for -1.")
+	offsetParam = NumberParam("offset", "How many entries to leave out at the beginning; none if not given.")
+	filterParam = TextParam("filter", "Which entries, and in which order: `name contains \"x\" sort by name limit 5`; all of them if not given.")
+	sortParam   = TextParam("sort", "The order, unless the filter says: names of fields with commas between them, each with desc after it to turn it around; by id if not given.")
+
+	listParams = []Parameter{limitParam, offsetParam, filterParam, sortParam}
+)
 
 // Query compiles the filter, sort and paging parameters of a list request.
 func Query[R any](c *Call, schema *filter.Schema[R]) (*filter.Query[R], filter.Page, error) {
-	params := c.Request.URL.Query()
-	q, err := filter.Compile(schema, params.Get("filter"))
+	q, err := filter.Compile(schema, filterParam.Of(c))
 	if err != nil {
 		return nil, filter.Page{}, err
 	}
-	if q, err = q.SortedBy(params.Get("sort")); err != nil {
+	if q, err = q.SortedBy(sortParam.Of(c)); err != nil {
 		return nil, filter.Page{}, err
 	}
-	limit, err := number(params.Get("limit"), "limit")
-	if err != nil {
-		return nil, filter.Page{}, err
-	}
-	offset, err := number(params.Get("offset"), "offset")
-	if err != nil {
-		return nil, filter.Page{}, err
-	}
-	return q, q.Page(limit, offset), nil
-}
-
-func number(text, name string) (*int64, error) {
-	if text == "" {
-		return nil, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return nil, fault.Invalid(name, "must be a whole number", text)
-	}
-	return &n, nil
+	return q, q.Page(limitParam.Of(c), offsetParam.Of(c)), nil
 }
 
 // List answers with a page of something.
@@ -57,11 +39,7 @@ type List struct {
 	Append func(dst []byte, i int) []byte
 }
 
-func (List) describe(o *operation) {
-	o.list = true
-	o.data = kind.ListOf(kind.Schema{"type": "object"})
-	o.Query = append(o.Query, listParams...)
-}
+func (List) describe(o *operation) { o.list = true }
 
 func (l List) send(c *Call) error {
 	return c.build(c.op.status, func(dst []byte) []byte {
@@ -92,8 +70,9 @@ type Texts struct {
 }
 
 func (Texts) describe(o *operation) {
-	List{}.describe(o)
+	o.list = true
 	o.data = kind.ListOf(text)
+	o.Params = listParams
 }
 
 func (t Texts) send(c *Call) error {

@@ -1,22 +1,24 @@
 package rest
 
 import (
+	"fmt"
 	"maps"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep/internal/lang/kind"
 )
 
 // schema names a schema in the document and returns a reference to it.
-func (a *API) schema(name string, s kind.Schema) kind.Schema {
+func (a *API) schema(name, doc string, s kind.Schema) kind.Schema {
 	if a.schemas == nil {
 		a.schemas = map[string]kind.Schema{}
 	}
-	a.schemas[name] = s
+	a.schemas[name] = kind.Described(s, doc)
 	return kind.RefTo(name)
 }
 
@@ -24,7 +26,7 @@ func (a *API) schema(name string, s kind.Schema) kind.Schema {
 func (a *API) Spec() ([]byte, error) {
 	schemas := maps.Clone(sharedSchemas)
 	maps.Copy(schemas, a.schemas)
-	paths := kind.Schema{}
+	paths, tags := kind.Schema{}, map[string]bool{}
 	for _, o := range a.ops {
 		item, ok := paths[o.Path].(kind.Schema)
 		if !ok {
@@ -32,134 +34,176 @@ func (a *API) Spec() ([]byte, error) {
 			paths[o.Path] = item
 		}
 		item[strings.ToLower(o.Method)] = o.spec()
+		tags[o.Tag] = true
+	}
+	var groups []any
+	for _, tag := range slices.Sorted(maps.Keys(tags)) {
+		if a.Groups[tag] == "" {
+			return nil, fmt.Errorf("rest: nobody says what the operations of the tag %s are about", tag)
+		}
+		groups = append(groups, kind.Schema{"name": tag, "description": a.Groups[tag]})
 	}
 	return json.Marshal(kind.Schema{
 		"openapi": "3.0.3",
-		"info":    kind.Schema{"title": a.Title, "version": a.Version, "license": kind.Schema{"name": "Apache-2.0"}},
+		"info": kind.Schema{
+			"title": a.Title, "version": a.Version, "description": a.Doc,
+			"license": kind.Schema{"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
+		},
 		"servers": []any{kind.Schema{"url": a.Root}},
+		"tags":    groups,
 		"paths":   paths,
 		"components": kind.Schema{
-			"schemas": schemas,
-			"securitySchemes": kind.Schema{
-				"session": kind.Schema{"type": "apiKey", "in": "header", "name": "net-session"},
-			},
+			"schemas": schemas, "responses": failures, "securitySchemes": securitySchemes,
 		},
-	}, json.Deterministic(true), jsontext.WithIndent("  "))
+	}, json.Deterministic(true))
+}
+
+// securitySchemes are the headers that carry a session's token. One is enough.
+var securitySchemes = kind.Schema{
+	"netSession": kind.Schema{
+		"type": "apiKey", "in": "header", "name": sessionHeader,
+		"description": "The token of an API session, as authenticating answers it.",
+	},
+	"ztSession": kind.Schema{
+		"type": "apiKey", "in": "header", "name": otherSessionHeader,
+		"description": "The same token under the name that older clients know.",
+	},
+}
+
+// needs says in a sentence what a caller must have shown.
+var needs = map[Access]string{
+	Anonymous: "Needs no session.",
+	Partial:   "Needs a session, of which factors may be missing.",
+	Full:      "Needs a session with every factor shown.",
+	Admin:     "Needs a session of an admin with every factor shown.",
 }
 
 // spec describes one operation.
 func (o *operation) spec() kind.Schema {
-	s := kind.Schema{
-		"operationId": o.Name, "tags": []string{o.Tag}, "summary": o.Doc,
-		"x-access": o.Auth.String(), "responses": o.responses(),
-	}
+	security := []any{}
 	if o.Auth != Anonymous {
-		s["security"] = []any{kind.Schema{"session": []string{}}}
+		security = append(security, kind.Schema{"netSession": []string{}}, kind.Schema{"ztSession": []string{}})
+	}
+	s := kind.Schema{
+		"operationId": o.Name, "tags": []string{o.Tag}, "summary": o.Doc, "description": o.Doc + " " + needs[o.Auth],
+		"x-access": o.Auth.String(), "security": security, "responses": o.responses(),
 	}
 	if params := o.parameters(); len(params) > 0 {
 		s["parameters"] = params
 	}
-	if o.body != nil {
-		content := kind.Schema{}
-		for _, t := range o.Consumes {
-			content[t] = kind.Schema{"schema": o.body}
-		}
-		if len(content) == 0 {
-			content["application/json"] = kind.Schema{"schema": o.body}
-		}
+	if content := o.body.content(o.Consumes); len(content) > 0 {
 		s["requestBody"] = kind.Schema{"required": !o.BodyOptional, "content": content}
 	}
 	return s
 }
 
-func (o *operation) parameters() []any {
-	var params []any
-	for part := range strings.SplitSeq(o.Path, "/") {
-		if strings.HasPrefix(part, "{") {
-			params = append(params, kind.Schema{
-				"in": "path", "name": strings.Trim(part, "{}"), "required": true, "schema": kind.Schema{"type": "string"},
-			})
+// content describes a body in each of its types.
+func (in input) content(consumes []string) kind.Schema {
+	content := kind.Schema{}
+	if in.text {
+		for _, typ := range consumes {
+			content[typ] = kind.Schema{"schema": text}
 		}
 	}
-	for _, p := range o.Query {
-		params = append(params, kind.Schema{
-			"in": "query", "name": p.Name, "description": p.Doc, "required": p.Need, "schema": p.Schema,
-		})
+	if in.json != nil {
+		content[jsonType] = kind.Schema{"schema": in.json}
+	}
+	return content
+}
+
+func (o *operation) parameters() []any {
+	var params []any
+	before := ""
+	for part := range strings.SplitSeq(o.Path, "/") {
+		if name, is := strings.CutPrefix(part, "{"); is {
+			params = append(params, pathParam(strings.TrimSuffix(name, "}"), before))
+		}
+		before = part
+	}
+	for _, p := range o.Params {
+		params = append(params, p.spec())
 	}
 	return params
 }
 
+// pathParam describes the id of one of a collection: the one before it in the
+// path, unless the name says which.
+func pathParam(name, collection string) kind.Schema {
+	if of := strings.TrimSuffix(name, "Id"); of != name {
+		collection = of + "s"
+	}
+	return kind.Schema{
+		"in": "path", "name": name, "required": true, "schema": text,
+		"description": "Id of one of the " + strings.ReplaceAll(collection, "-", " ") + ".",
+	}
+}
+
 func (o *operation) responses() kind.Schema {
 	content := kind.Schema{}
-	meta := kind.RefTo("meta")
+	data, meta := o.data, kind.RefTo("meta")
 	if o.list {
-		meta = kind.RefTo("listMeta")
+		data, meta = says("The entries of the page, in order.", data), kind.RefTo("listMeta")
 	}
-	if o.data != nil {
-		content["application/json"] = kind.Schema{"schema": kind.Schema{
-			"type": "object", "required": []string{"data", "meta"},
-			"properties": kind.Schema{"data": o.data, "meta": meta},
-		}}
+	if data != nil {
+		content[jsonType] = kind.Schema{"schema": object(kind.Schema{"data": data, "meta": meta}, "data", "meta")}
 	}
 	for _, t := range o.Types {
 		content[t] = kind.Schema{"schema": bareSchema(t)}
 	}
-	return kind.Schema{
-		strconv.Itoa(o.status): kind.Schema{"description": "Done.", "content": content},
-		"default": kind.Schema{"description": "Not done, and why.", "content": kind.Schema{
-			"application/json": kind.Schema{"schema": kind.RefTo("errorEnvelope")},
-		}},
+	all := kind.Schema{strconv.Itoa(o.status): kind.Schema{"description": "Done.", "content": content}}
+	for _, code := range o.failures() {
+		all[code] = kind.Schema{"$ref": "#/components/responses/" + code}
 	}
+	return all
+}
+
+// failures are the statuses with which the operation may fail, those by name
+// that a client can do something about.
+func (o *operation) failures() []string {
+	codes := []string{"4XX", "5XX", "503"}
+	add := func(may bool, status ...string) {
+		if may {
+			codes = append(codes, status...)
+		}
+	}
+	body := o.body.json != nil || o.body.text
+	add(body || len(o.Params) > 0, "400")
+	add(o.Auth != Anonymous || o.Guarded, "401")
+	add(strings.Contains(o.Path, "{"), "404")
+	add(o.Method != http.MethodGet && o.Auth != Anonymous, "409")
+	add(body, "413", "415")
+	add(o.Guarded, "429")
+	return codes
+}
+
+// failures describe the answers to what was not done.
+var failures = kind.Schema{
+	"400": failure("A parameter or the body is not acceptable; the cause names the field and the reason."),
+	"401": failure("The credential is not good, the session has ended, or it lacks a factor or the rights for this."),
+	"404": failure("There is no such record, or the caller cannot see it."),
+	"409": failure("It is in use, or something else stands against it."),
+	"413": failure("The body is too large."),
+	"415": failure("The body has a content type that is not read here."),
+	"429": retry(failure("There were too many attempts from this address.")),
+	"503": retry(failure("The controller is busy, or cannot reach its store.")),
+	"4XX": failure("It was refused, and why."),
+	"5XX": failure("It went wrong; the controller's log has more under the request's id."),
+}
+
+func failure(doc string) kind.Schema {
+	return kind.Schema{"description": doc, "content": kind.Schema{jsonType: kind.Schema{"schema": kind.RefTo("errorEnvelope")}}}
+}
+
+// retry says when to try again.
+func retry(s kind.Schema) kind.Schema {
+	s["headers"] = kind.Schema{"Retry-After": kind.Schema{"description": "In how many seconds to try again.", "schema": whole}}
+	return s
 }
 
 // bareSchema describes a body without an envelope.
 func bareSchema(contentType string) kind.Schema {
-	if contentType == "application/json" {
+	if contentType == jsonType {
 		return kind.Schema{"type": "object"}
 	}
 	return kind.Schema{"type": "string", "format": "binary"}
-}
-
-// sharedSchemas are those that every document has.
-var sharedSchemas = map[string]kind.Schema{
-	"link": object(kind.Schema{"href": text}, "href"),
-	"links": {
-		"type": "object", "additionalProperties": kind.RefTo("link"),
-	},
-	"entityRef": nullable(object(kind.Schema{
-		"_links": kind.RefTo("links"), "entity": text, "id": text, "name": text,
-	}, "_links", "entity", "id")),
-	"createLocation": object(kind.Schema{"id": text, "_links": kind.RefTo("links")}, "id", "_links"),
-	"meta":           object(kind.Schema{}),
-	"listMeta": object(kind.Schema{
-		"pagination": kind.RefTo("pagination"), "filterableFields": kind.ListOf(text),
-	}, "pagination", "filterableFields"),
-	"pagination": object(kind.Schema{"limit": whole, "offset": whole, "totalCount": whole}, "limit", "offset", "totalCount"),
-	"errorEnvelope": object(kind.Schema{
-		"error": kind.RefTo("error"),
-		"meta":  object(kind.Schema{"apiEnrollmentVersion": text, "apiVersion": text}),
-	}, "error", "meta"),
-	"error": object(kind.Schema{
-		"code": text, "message": text, "requestId": text,
-		"cause": object(kind.Schema{"field": text, "reason": text, "value": text, "code": text, "message": text}),
-	}, "code", "message", "requestId"),
-}
-
-var (
-	text  = kind.Schema{"type": "string"}
-	whole = kind.Schema{"type": "integer", "format": "int64"}
-)
-
-// nullable lets a schema be null where those that refer to it are.
-func nullable(s kind.Schema) kind.Schema {
-	s["nullable"] = true
-	return s
-}
-
-func object(props kind.Schema, required ...string) kind.Schema {
-	s := kind.Schema{"type": "object", "properties": props}
-	if len(required) > 0 {
-		s["required"] = required
-	}
-	return s
 }

@@ -39,10 +39,10 @@ type Resource struct {
 
 	// Path is where the resource is; the kind's path if empty.
 	Path string
-	// Lists may be narrowed to what a caller may see or further query
-	// parameters select: Narrow returns the records that remain.
+	// Lists may be narrowed to what a caller may see or further parameters
+	// select: Narrow returns the records that remain.
 	Narrow func(c *Call) (Set, error)
-	Query  []Param
+	Params []Parameter
 	Joins  Joins
 	// Prepare does what a create needs beyond the record, such as making
 	// keys. It runs before the write; what it returns runs in it.
@@ -73,7 +73,7 @@ func (r Resource) Mount(a *API) *View {
 		}
 		o := &operation{
 			Op:     Op{Method: method, Path: path, Name: op + upperFirst(name), Tag: r.Path, Doc: doc, Auth: r.Auth},
-			handle: handle, status: status, data: kind.Schema{"type": "object"},
+			handle: handle, status: status, data: done,
 		}
 		if more != nil {
 			more(o)
@@ -81,23 +81,23 @@ func (r Resource) Mount(a *API) *View {
 		a.add(o)
 	}
 	all, one := "/"+r.Path, "/"+r.Path+"/{id}"
-	words := strings.ReplaceAll(r.Path, "-", " ")
+	words := spoken(r.Path)
 	add(Lists, http.MethodGet, all, "list", r.Plural, "List "+words+".", 200, m.list, func(o *operation) {
-		o.list, o.data, o.Query = true, kind.ListOf(v.schema), slices.Concat(listParams, r.Query)
+		o.list, o.data, o.Params = true, kind.ListOf(v.schema), slices.Concat(listParams, r.Params, v.params)
 	})
 	add(Creates, http.MethodPost, all, "create", r.Noun, r.Kind.Doc, 201, m.create, func(o *operation) {
-		o.body, o.data = a.schema(r.Noun+"Create", r.createSchema()), kind.RefTo("createLocation")
+		o.body.json, o.data = a.schema(r.Noun+"Create", "What to create one of the "+words+" with.", r.createSchema()), kind.RefTo("createLocation")
 	})
 	add(Gets, http.MethodGet, one, "detail", r.Noun, "Get one of the "+words+".", 200, m.get, func(o *operation) {
-		o.data = v.schema
+		o.data, o.Params = v.schema, v.params
 	})
-	add(Replaces, http.MethodPut, one, "update", r.Noun, "Replace all fields.", 200, m.replace, func(o *operation) {
-		o.body = a.schema(r.Noun+"Update", r.Kind.BodySchema(kind.Replace))
+	add(Replaces, http.MethodPut, one, "update", r.Noun, "Replace all fields of one of the "+words+".", 200, m.replace, func(o *operation) {
+		o.body.json = a.schema(r.Noun+"Update", "What to replace one of the "+words+" with.", r.Kind.BodySchema(kind.Replace))
 	})
-	add(Patches, http.MethodPatch, one, "patch", r.Noun, "Change the fields given.", 200, m.patch, func(o *operation) {
-		o.body = a.schema(r.Noun+"Patch", r.Kind.BodySchema(kind.Patch))
+	add(Patches, http.MethodPatch, one, "patch", r.Noun, "Change fields of one of the "+words+".", 200, m.patch, func(o *operation) {
+		o.body.json = a.schema(r.Noun+"Patch", "What to change of one of the "+words+".", r.Kind.BodySchema(kind.Patch))
 	})
-	add(Deletes, http.MethodDelete, one, "delete", r.Noun, "Delete it.", 200, m.delete, nil)
+	add(Deletes, http.MethodDelete, one, "delete", r.Noun, "Delete one of the "+words+".", 200, m.delete, nil)
 	return v
 }
 
@@ -110,6 +110,9 @@ func (r Resource) createSchema() kind.Schema {
 	}
 	return s
 }
+
+// spoken writes a path as one would say it.
+func spoken(path string) string { return strings.NewReplacer("-", " ", "/", " ").Replace(path) }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 

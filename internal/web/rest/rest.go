@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"mime"
 	"net/http"
 	"slices"
 	"time"
@@ -54,11 +53,14 @@ type Op struct {
 	Tag    string // group in the specification
 	Doc    string
 	Auth   Access
-	Query  []Param
+	// Params are what requests may carry beside the path and the body.
+	Params []Parameter
 	// MaxBody is the largest body in bytes; that of the API if 0.
 	MaxBody int64
 	// BodyOptional lets a request leave the body out.
 	BodyOptional bool
+	// Entries describes those of a List.
+	Entries kind.Schema
 	// Types are the content types of an answer without an envelope.
 	Types []string
 	// Status of success, if not the one that the answer has by nature.
@@ -66,24 +68,19 @@ type Op struct {
 	// Guarded operations are open to strangers who may guess: API.Admit counts
 	// how often an address calls them.
 	Guarded bool
-	// Consumes are the content types of a Raw body; JSON if empty.
+	// Consumes are the content types of a body that is a text.
 	Consumes []string
-}
-
-// Param is a query parameter in the specification.
-type Param struct {
-	Name   string
-	Doc    string
-	Need   bool
-	Schema kind.Schema
 }
 
 // API is the operations under one root path.
 type API struct {
 	Name    string // "edge-management"
 	Title   string
+	Doc     string // what it is for, in a sentence
 	Version string
 	Root    string // "/edge/management/v1"
+	// Groups say in a sentence what the operations of each tag are about.
+	Groups map[string]string
 
 	State *state.State
 	Gate  Gate
@@ -116,7 +113,7 @@ type API struct {
 type operation struct {
 	Op
 	handle func(c *Call) error
-	body   kind.Schema // nil if none is read
+	body   input
 	status int
 	data   kind.Schema // schema of the answer's data; nil for a bare body
 	list   bool
@@ -125,16 +122,16 @@ type operation struct {
 // Unknown stands for the operation of a request that has none.
 const Unknown = "unknown"
 
-// None is the input of an operation that reads no body.
-type None struct{}
-
 // Handle adds an operation with a typed handler. In is None or a struct with
 // kind tags; Out is one of this package's answers or such a struct.
 func Handle[In, Out any](a *API, op Op, fn func(c *Call, in In) (Out, error)) {
 	read, body := inputOf[In](op.BodyOptional)
 	write, o := outputOf[Out]()
-	op.Query = slices.Concat(o.Query, op.Query) // those of the answer's kind first
+	op.Params = slices.Concat(o.Params, op.Params) // those of the answer's kind first
 	o.Op, o.body = op, body
+	if op.Entries != nil {
+		o.data = kind.ListOf(op.Entries)
+	}
 	o.handle = func(c *Call) error {
 		in, err := read(c)
 		if err != nil {
@@ -159,6 +156,7 @@ func (a *API) add(o *operation) {
 	if o.data == nil && len(o.Types) == 0 {
 		panic(fmt.Sprintf("rest: %s %s does not say what type its answer has", o.Method, o.Path))
 	}
+	o.checkParams()
 	if o.MaxBody == 0 {
 		o.MaxBody = a.MaxBody
 	}
@@ -178,71 +176,6 @@ func (a *API) Operations() []Op {
 	return ops
 }
 
-// inputOf returns how to read In from a request, and its schema.
-func inputOf[In any](optional bool) (func(*Call) (In, error), kind.Schema) {
-	if _, none := any(*new(In)).(None); none {
-		return func(*Call) (in In, err error) { return in, nil }, nil
-	}
-	if own, ok := any(new(In)).(bodyReader); ok {
-		return func(c *Call) (in In, err error) { return in, any(&in).(bodyReader).readBody(c, optional) }, own.bodySchema()
-	}
-	input := kind.NewInput[In]()
-	read := func(c *Call) (in In, err error) {
-		body, err := c.body(optional)
-		if err != nil {
-			return in, err
-		}
-		return input.Read(body)
-	}
-	return read, input.BodySchema()
-}
-
-// Batch is the input of an operation whose body is a list of objects.
-type Batch[T any] struct{ Items []T }
-
-// bodyReader is an input that reads the body itself.
-type bodyReader interface {
-	readBody(c *Call, optional bool) error
-	bodySchema() kind.Schema
-}
-
-// Raw is the input of an operation whose body is a text: PEM, mostly. It may
-// be left out.
-type Raw struct {
-	Type string // without parameters
-	Data []byte
-}
-
-func (*Raw) bodySchema() kind.Schema { return kind.Schema{"type": "string"} }
-
-func (r *Raw) readBody(c *Call, _ bool) (err error) {
-	r.Type, _, _ = mime.ParseMediaType(c.Request.Header.Get("Content-Type"))
-	r.Data, err = c.read()
-	return err
-}
-
-func (b *Batch[T]) bodySchema() kind.Schema { return kind.ListOf(kind.NewInput[T]().BodySchema()) }
-
-func (b *Batch[T]) readBody(c *Call, optional bool) error {
-	data, err := c.read()
-	if err != nil || len(data) == 0 && optional {
-		return err
-	}
-	bodies, err := kind.ReadBodies(data)
-	if err != nil {
-		return err
-	}
-	input := kind.NewInput[T]()
-	for i, body := range bodies {
-		item, err := input.Read(body)
-		if err != nil {
-			return fmt.Errorf("item %d: %w", i, err)
-		}
-		b.Items = append(b.Items, item)
-	}
-	return nil
-}
-
 // outputOf returns how to answer with an Out, and what the specification says
 // of it.
 func outputOf[Out any]() (func(*Call, Out) error, *operation) {
@@ -252,7 +185,7 @@ func outputOf[Out any]() (func(*Call, Out) error, *operation) {
 		return func(c *Call, out Out) error { return any(out).(answer).send(c) }, o
 	}
 	output := kind.NewOutput[Out]()
-	o.data = output.Schema()
+	o.data = says("What was asked for.", output.Schema())
 	return func(c *Call, out Out) error {
 		return c.send(c.op.status, func(dst []byte) []byte { return output.Append(dst, &out) })
 	}, o

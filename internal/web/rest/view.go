@@ -16,6 +16,7 @@ type Derived struct {
 	Doc      string // what it is, in a sentence; that of Schema if empty
 	Schema   kind.Schema
 	Optional bool
+	Params   []Parameter // that it reads: operations that show it declare them
 	// Append adds the member's JSON value; adding nothing leaves the member
 	// out.
 	Append func(dst []byte, c *Call, rec kind.Record) []byte
@@ -32,6 +33,7 @@ type View struct {
 	names   []string // that filters may use
 	columns []Derived
 	keys    []kind.Key  // of the columns
+	params  []Parameter // that the columns read
 	schema  kind.Schema // a reference to the one in the specification
 }
 
@@ -61,8 +63,9 @@ func (v *View) complete(a *API, noun string) *View {
 	v.names = v.symbols.Names()
 	for _, col := range v.columns {
 		v.keys = append(v.keys, kind.NewKey(nil, col.Name))
+		v.params = append(v.params, col.Params...)
 	}
-	v.schema = a.schema(noun+"Detail", v.describe())
+	v.schema = a.schema(noun+"Detail", "One of the "+spoken(v.kind.Path)+" as answers show it.", v.describe())
 	return v
 }
 
@@ -146,6 +149,7 @@ func appendLinks(dst []byte, d *kind.Def, id string) []byte {
 // Show adds an operation that answers with one record.
 func Show[In any](a *API, op Op, v *View, fn func(c *Call, in In) (kind.Record, error)) {
 	read, body := inputOf[In](op.BodyOptional)
+	op.Params = slices.Concat(op.Params, v.params)
 	a.add(&operation{Op: op, body: body, status: http.StatusOK, data: v.schema, handle: func(c *Call) error {
 		in, err := read(c)
 		if err != nil {
@@ -175,7 +179,7 @@ func SetOf(c *Call, d *kind.Def, bits *cow.Bitmap) Set {
 
 // ShowList adds an operation that answers with a page of records; nil is none.
 func ShowList(a *API, op Op, v *View, find func(c *Call) (Records, error)) {
-	op.Query = slices.Concat(listParams, op.Query)
+	op.Params = slices.Concat(listParams, op.Params, v.params)
 	a.add(&operation{Op: op, status: http.StatusOK, list: true, data: kind.ListOf(v.schema), handle: func(c *Call) error {
 		q, page, err := Query(c, v.symbolsIn(c.Snap))
 		if err != nil {

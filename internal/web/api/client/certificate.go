@@ -13,23 +13,15 @@ import (
 
 // csrIn asks for a certificate that ends with the session.
 type csrIn struct {
-	CSR string `json:"csr" kind:"required"`
+	CSR string `json:"csr" kind:"required" doc:"Certificate signing request, as PEM; of it only the key counts."`
 }
 
 // issuedOut is a certificate just made.
 type issuedOut struct {
-	ID          string `json:"id"`
-	Links       links  `json:"_links"`
-	Certificate string `json:"certificate"`
-	CAs         string `json:"cas"`
-}
-
-type links struct {
-	Self link `json:"self"`
-}
-
-type link struct {
-	Href string `json:"href"`
+	ID          string     `json:"id" doc:"Id of the certificate."`
+	Links       kind.Links `json:"_links" doc:"Where the certificate is."`
+	Certificate string     `json:"certificate" doc:"The certificate and what leads from it to the authority, as PEM."`
+	CAs         string     `json:"cas" doc:"Certificates of the controller's authority, as PEM."`
 }
 
 // mountCertificates offers the certificates of the caller's own session, and
@@ -62,7 +54,7 @@ func mountCertificates(a *rest.API, s *api.Service) {
 			return issuedOut{}, err
 		}
 		return issuedOut{
-			ID: rec.ID, Links: links{link{"./current-api-session/certificates/" + rec.ID}},
+			ID: rec.ID, Links: kind.SelfAt("./current-api-session/certificates/" + rec.ID),
 			Certificate: encode(chain), CAs: string(pki.EncodeCertificates(s.Bundle...)),
 		}, nil
 	})

@@ -11,11 +11,11 @@ import (
 
 // protocolsOut says how clients reach the controller.
 type protocolsOut struct {
-	HTTPS protocol `json:"https"`
+	HTTPS protocol `json:"https" doc:"Where the controller takes HTTPS requests."`
 }
 
 type protocol struct {
-	Address string `json:"address"`
+	Address string `json:"address" doc:"Host and port."`
 }
 
 // Mount adds the operations.

@@ -3,10 +3,8 @@ package client
 import (
 	"crypto/x509"
 	"net/http"
-	"strings"
 
 	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
 	"netkeep/internal/web/api"
@@ -16,24 +14,52 @@ import (
 // pemTypes are the content types under which clients send a CSR.
 var pemTypes = []string{"application/pkcs10", "application/x-pem-file", "text/plain", "application/pkcs7-mime"}
 
-// enrollIn is what the JSON forms of an enrollment may hold.
-type enrollIn struct {
-	ClientCSR     string `json:"clientCsr"`
-	ServerCSR     string `json:"serverCsr"`
-	CertCSR       string `json:"certCsr"`
-	ServerCertCSR string `json:"serverCertCsr"`
-	Name          string `json:"name" kind:"range=0..256"`
-	Username      string `json:"username" kind:"range=0..100"`
-	Password      string `json:"password" kind:"secret,range=0..100"`
+var (
+	tokenParam = rest.FormatParam("token", "The enrollment's token, which works once.", "uuid", "must be a UUID", api.IsToken).Required()
+
+	// Where every way to enroll is offered, one of them has no token.
+	anyTokenParam  = rest.FormatParam("token", "The enrollment's token, which works once; not given for the method ca.", "uuid", "must be a UUID", api.IsToken)
+	anyMethodParam = rest.TextParam("method", "How to enroll: ca with a certificate of a registered CA, ott to be answered with a bare certificate; what the token is for if not given.")
+)
+
+// nameForm is the JSON form of an enrollment by CA.
+type nameForm struct {
+	Name string `json:"name" kind:"range=0..256" doc:"What [requestedName] stands for in the CA's identityNameFormat; the identity's id if empty."`
 }
 
-var enrollInput = kind.NewInput[enrollIn]()
+// csrForm is the JSON form of a CSR, which two sorts of clients name
+// differently.
+type csrForm struct {
+	ClientCSR string `json:"clientCsr" doc:"Certificate signing request for the client certificate, as PEM."`
+	CertCSR   string `json:"certCsr" doc:"The same under its other name; one of the two is given."`
+}
+
+// routerForm is the JSON form of a router's CSRs.
+type routerForm struct {
+	csrForm
+	ServerCertCSR string `json:"serverCertCsr" doc:"Certificate signing request for the server certificate, as PEM."`
+	ServerCSR     string `json:"serverCsr" doc:"The same under its other name; one of the two is given."`
+}
+
+// passwordForm is the JSON form of an enrollment with a password.
+type passwordForm struct {
+	Username string `json:"username" kind:"range=0..100" doc:"User name to log in with; counts only if the enrollment has none."`
+	Password string `json:"password" kind:"required,secret,range=0..100" doc:"Password to log in with, as the authentication policy wants it."`
+}
+
+// anyForm is whatever the way to enroll needs.
+type anyForm struct {
+	nameForm
+	routerForm
+	Username string `json:"username" kind:"range=0..100" doc:"User name to log in with, for the method updb; counts only if the enrollment has none."`
+	Password string `json:"password" kind:"secret,range=0..100" doc:"Password to log in with, for the method updb, which needs it."`
+}
 
 // certsOut is the certificates that an enrollment brings.
 type certsOut struct {
-	CA         string `json:"ca" kind:"omit"`
-	Cert       string `json:"cert" kind:"omit"`
-	ServerCert string `json:"serverCert" kind:"omit"`
+	CA         string `json:"ca" kind:"omit" doc:"Certificates of the controller's authority, as PEM."`
+	Cert       string `json:"cert" kind:"omit" doc:"Client certificate and what leads from it to the authority, as PEM."`
+	ServerCert string `json:"serverCert" kind:"omit" doc:"Server certificate and what leads from it to the authority, as PEM."`
 }
 
 // desk serves enrollments over HTTP.
@@ -41,34 +67,35 @@ type desk struct{ *api.Service }
 
 func mountEnroll(a *rest.API, s *api.Service) {
 	d := desk{s}
-	op := func(path, name, doc string) rest.Op {
+	op := func(path, name, doc string, params ...rest.Parameter) rest.Op {
 		return rest.Op{
 			Method: http.MethodPost, Path: "/enroll" + path, Name: name, Tag: "enroll", Doc: doc, Auth: rest.Anonymous, Guarded: true,
-			MaxBody: 64 << 10, BodyOptional: true, Consumes: append([]string{"application/json"}, pemTypes...),
-			Query: []rest.Param{{Name: "token", Doc: "The enrollment's token.", Schema: kind.Schema{"type": "string", "format": "uuid"}}},
+			MaxBody: 64 << 10, Params: params,
 		}
 	}
-	all := op("", "enroll", "Enroll in the way that the token is for.")
-	all.Types = []string{"application/x-pem-file", "application/json"}
-	all.Query = append(all.Query, rest.Param{Name: "method", Doc: "How to enroll; only ca counts, which has no token.", Schema: api.Text})
-	rest.Handle(a, all, d.any)
-	ott := op("/ott", "enrollOtt", "Enroll an identity with a CSR.")
-	ott.Types = []string{"application/x-x509-user-cert"}
-	rest.Handle(a, ott, d.ott)
-	rest.Handle(a, op("/ottca", "enrollOttCa", "Enroll an identity with a certificate of a registered CA."), func(c *rest.Call, _ rest.Raw) (rest.Empty, error) {
-		return rest.Empty{}, d.ottca(c)
-	})
-	rest.Handle(a, op("/ca", "enrollCa", "Enroll a new identity with a certificate of a registered CA."), func(c *rest.Call, in rest.Raw) (rest.Empty, error) {
-		return rest.Empty{}, d.ca(c, in)
-	})
-	rest.Handle(a, op("/updb", "ernollUpdb", "Enroll an identity with a password."), func(c *rest.Call, in rest.Raw) (rest.Empty, error) {
-		return rest.Empty{}, d.updb(c, in)
-	})
-	rest.Handle(a, op("/erott", "enrollErOtt", "Enroll a router with two CSRs."), d.router)
-	rest.Handle(a, rest.Op{
-		Method: http.MethodPost, Path: "/enroll/extend/router", Name: "extendRouterEnrollment", Tag: "enroll",
-		Doc: "Exchange a router's certificates for new ones.", Auth: rest.Anonymous, Guarded: true, MaxBody: 64 << 10,
-	}, d.extendRouter)
+	form := func(o rest.Op, answers ...string) rest.Op {
+		o.BodyOptional, o.Consumes, o.Types = true, pemTypes, answers
+		return o
+	}
+	rest.Handle(a, form(op("", "enroll", "Enroll in the way that the token is for.", anyTokenParam, anyMethodParam),
+		"application/x-pem-file", "application/json"), d.any)
+	rest.Handle(a, form(op("/ott", "enrollOtt", "Enroll an identity with a CSR.", tokenParam), "application/x-x509-user-cert"),
+		func(c *rest.Call, in rest.Form[csrForm]) (rest.File, error) {
+			return d.bare(c, tokenParam.Of(c), csrOf(in.Text, in.Fields))
+		})
+	rest.Handle(a, op("/ottca", "enrollOttCa", "Enroll an identity with a certificate of a registered CA.", tokenParam),
+		func(c *rest.Call, _ rest.None) (rest.Empty, error) { return rest.Empty{}, d.ottca(c, tokenParam.Of(c)) })
+	rest.Handle(a, form(op("/ca", "enrollCa", "Enroll a new identity with a certificate of a registered CA.")),
+		func(c *rest.Call, in rest.Form[nameForm]) (rest.Empty, error) {
+			return rest.Empty{}, d.ca(c, in.Fields)
+		})
+	rest.Handle(a, op("/updb", "enrollUpdb", "Enroll an identity with a password.", tokenParam),
+		func(c *rest.Call, in passwordForm) (rest.Empty, error) {
+			return rest.Empty{}, d.updb(c, tokenParam.Of(c), in)
+		})
+	rest.Handle(a, op("/erott", "enrollErOtt", "Enroll a router with two CSRs.", tokenParam),
+		func(c *rest.Call, in routerForm) (certsOut, error) { return d.router(c, tokenParam.Of(c), in) })
+	rest.Handle(a, op("/extend/router", "extendRouterEnrollment", "Exchange a router's certificates for new ones."), d.extendRouter)
 	caCerts := rest.Op{
 		Method: http.MethodGet, Path: "/.well-known/est/cacerts", Name: "listWellKnownCas", Tag: "informational",
 		Doc: "Get the certificates to trust, as a base64 PKCS #7 bundle.", Auth: rest.Anonymous, Types: []string{"application/pkcs7-mime"},
@@ -81,14 +108,14 @@ func mountEnroll(a *rest.API, s *api.Service) {
 }
 
 // any looks at what the token is for.
-func (d desk) any(c *rest.Call, in rest.Raw) (rest.File, error) {
-	query := c.Request.URL.Query()
-	if query.Get("method") == model.MethodCA {
-		return emptyFile, d.ca(c, in)
+func (d desk) any(c *rest.Call, in rest.Form[anyForm]) (rest.File, error) {
+	wanted := anyMethodParam.Of(c)
+	if wanted == model.MethodCA {
+		return emptyFile, d.ca(c, in.Fields.nameForm)
 	}
-	token, err := tokenOf(c)
-	if err != nil {
-		return rest.File{}, err
+	token := anyTokenParam.Of(c)
+	if token == "" {
+		return rest.File{}, fault.Invalid("token", "is required", nil)
 	}
 	method, err := d.Desk.Method(c.Snap, token)
 	if err != nil {
@@ -96,18 +123,19 @@ func (d desk) any(c *rest.Call, in rest.Raw) (rest.File, error) {
 	}
 	switch method {
 	case model.MethodOTT:
-		if query.Get("method") == model.MethodOTT && !strings.Contains(c.Request.Header.Get("Accept"), "application/json") {
-			leaf, err := d.ott(c, in)
+		csr := csrOf(in.Text, in.Fields.csrForm)
+		if wanted == model.MethodOTT && !c.Accepts("application/json") {
+			leaf, err := d.bare(c, token, csr)
 			return rest.File{Type: "application/x-pem-file", Body: leaf.Body}, err
 		}
-		chain, err := d.ottChain(c, in)
+		chain, err := d.Desk.OTT(c.Context(), c.Author(), c.Snap, token, csr)
 		return rest.Envelope(&certsOut{Cert: encode(chain)}), err
 	case model.MethodOTTCA:
-		return emptyFile, d.ottca(c)
+		return emptyFile, d.ottca(c, token)
 	case model.MethodUPDB:
-		return emptyFile, d.updb(c, in)
+		return emptyFile, d.updb(c, token, passwordForm{in.Fields.Username, in.Fields.Password})
 	case model.MethodErOTT, model.MethodTrOTT:
-		out, err := d.router(c, in)
+		out, err := d.router(c, token, in.Fields.routerForm)
 		return rest.Envelope(&out), err
 	}
 	return rest.File{}, fault.New(fault.CodeEnrollMethod, "there is no way to enroll by "+method)
@@ -115,104 +143,37 @@ func (d desk) any(c *rest.Call, in rest.Raw) (rest.File, error) {
 
 var emptyFile = rest.Envelope(&struct{}{})
 
-// tokenOf returns the request's token, which must look like one.
-func tokenOf(c *rest.Call) (string, error) {
-	token := c.Request.URL.Query().Get("token")
-	if !api.IsToken(token) {
-		return "", fault.Invalid("token", "must be a UUID", token)
+// csrOf takes the CSR from a body that is one, or else from its JSON form.
+func csrOf(text []byte, form csrForm) []byte {
+	if text != nil {
+		return text
 	}
-	return token, nil
+	return []byte(form.ClientCSR + form.CertCSR)
 }
 
-// ott answers with the bare certificate.
-func (d desk) ott(c *rest.Call, in rest.Raw) (rest.File, error) {
-	chain, err := d.ottChain(c, in)
+// bare answers with the certificate alone.
+func (d desk) bare(c *rest.Call, token string, csr []byte) (rest.File, error) {
+	chain, err := d.Desk.OTT(c.Context(), c.Author(), c.Snap, token, csr)
 	if err != nil {
 		return rest.File{}, err
 	}
 	return rest.File{Type: "application/x-x509-user-cert", Body: pki.EncodeCertificates(chain[0])}, nil
 }
 
-func (d desk) ottChain(c *rest.Call, in rest.Raw) ([]*x509.Certificate, error) {
-	token, err := tokenOf(c)
-	if err != nil {
-		return nil, err
-	}
-	csr, err := csrOf(in)
-	if err != nil {
-		return nil, err
-	}
-	return d.Desk.OTT(c.Context(), c.Author(), c.Snap, token, csr)
+func (d desk) ottca(c *rest.Call, token string) error {
+	return d.Desk.OTTCA(c.Context(), c.Author(), c.Snap, token, c.Certificates())
 }
 
-// csrOf takes the CSR from a body that is one, or from a JSON form.
-func csrOf(in rest.Raw) ([]byte, error) {
-	for _, t := range pemTypes {
-		if in.Type == t {
-			return in.Data, nil
-		}
-	}
-	form, err := formOf(in)
-	return []byte(form.ClientCSR + form.CertCSR), err
+func (d desk) ca(c *rest.Call, in nameForm) error {
+	return d.Desk.CA(c.Context(), c.Author(), c.Snap, c.Certificates(), in.Name)
 }
 
-// formOf reads a JSON body; none is an empty one.
-func formOf(in rest.Raw) (enrollIn, error) {
-	if len(in.Data) == 0 {
-		return enrollIn{}, nil
-	}
-	if in.Type != "application/json" {
-		return enrollIn{}, fault.On(fault.CodeContentType, "Content-Type", "must be application/json, or a PEM type for a CSR", in.Type)
-	}
-	body, err := kind.ReadBody(in.Data)
-	if err != nil {
-		return enrollIn{}, err
-	}
-	return enrollInput.Read(body)
+func (d desk) updb(c *rest.Call, token string, in passwordForm) error {
+	return d.Desk.UPDB(c.Context(), c.Author(), c.Snap, token, in.Username, in.Password)
 }
 
-func (d desk) ottca(c *rest.Call) error {
-	token, err := tokenOf(c)
-	if err != nil {
-		return err
-	}
-	return d.Desk.OTTCA(c.Context(), c.Author(), c.Snap, token, c.Request.TLS.PeerCertificates)
-}
-
-func (d desk) ca(c *rest.Call, in rest.Raw) error {
-	name := ""
-	if in.Type == "application/json" {
-		form, err := formOf(in)
-		if err != nil {
-			return err
-		}
-		name = form.Name
-	}
-	return d.Desk.CA(c.Context(), c.Author(), c.Snap, c.Request.TLS.PeerCertificates, name)
-}
-
-func (d desk) updb(c *rest.Call, in rest.Raw) error {
-	token, err := tokenOf(c)
-	if err != nil {
-		return err
-	}
-	form, err := formOf(in)
-	if err != nil {
-		return err
-	}
-	return d.Desk.UPDB(c.Context(), c.Author(), c.Snap, token, form.Username, form.Password)
-}
-
-func (d desk) router(c *rest.Call, in rest.Raw) (certsOut, error) {
-	token, err := tokenOf(c)
-	if err != nil {
-		return certsOut{}, err
-	}
-	form, err := formOf(in)
-	if err != nil {
-		return certsOut{}, err
-	}
-	certs, err := d.Desk.Router(c.Context(), c.Author(), c.Snap, token, []byte(form.CertCSR+form.ClientCSR), []byte(form.ServerCertCSR+form.ServerCSR))
+func (d desk) router(c *rest.Call, token string, in routerForm) (certsOut, error) {
+	certs, err := d.Desk.Router(c.Context(), c.Author(), c.Snap, token, []byte(in.CertCSR+in.ClientCSR), []byte(in.ServerCertCSR+in.ServerCSR))
 	if err != nil {
 		return certsOut{}, err
 	}
@@ -221,12 +182,12 @@ func (d desk) router(c *rest.Call, in rest.Raw) (certsOut, error) {
 
 // extendIn asks for new certificates of a router.
 type extendIn struct {
-	CertCSR       string `json:"certCsr" kind:"required"`
-	ServerCertCSR string `json:"serverCertCsr" kind:"required"`
+	CertCSR       string `json:"certCsr" kind:"required" doc:"Certificate signing request for the new client certificate, as PEM."`
+	ServerCertCSR string `json:"serverCertCsr" kind:"required" doc:"Certificate signing request for the new server certificate, as PEM."`
 }
 
 func (d desk) extendRouter(c *rest.Call, in extendIn) (certsOut, error) {
-	certs, err := d.Desk.ExtendRouter(c.Context(), c.Author(), c.Snap, c.Request.TLS.PeerCertificates, []byte(in.CertCSR), []byte(in.ServerCertCSR))
+	certs, err := d.Desk.ExtendRouter(c.Context(), c.Author(), c.Snap, c.Certificates(), []byte(in.CertCSR), []byte(in.ServerCertCSR))
 	if err != nil {
 		return certsOut{}, err
 	}

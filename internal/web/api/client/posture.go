@@ -11,15 +11,15 @@ import (
 // promptedOut is the services that ask for a second factor again because the
 // device was woken or unlocked.
 type promptedOut struct {
-	Services []promptedService `json:"services"`
+	Services []promptedService `json:"services" doc:"Services that ask for a new code because the device was woken or unlocked; empty if none does."`
 }
 
 type promptedService struct {
-	ID               string `json:"id"`
-	Name             string `json:"name"`
-	PostureQueryType string `json:"postureQueryType"`
-	Timeout          int    `json:"timeout"`
-	TimeoutRemaining int    `json:"timeoutRemaining"`
+	ID               string `json:"id" doc:"Id of the service."`
+	Name             string `json:"name" doc:"What people call the service."`
+	PostureQueryType string `json:"postureQueryType" doc:"Type of the posture check that asks, which is MFA."`
+	Timeout          int    `json:"timeout" doc:"For how many seconds one code is enough; -1 for as long as the session lasts."`
+	TimeoutRemaining int    `json:"timeoutRemaining" doc:"For how many seconds the service can still be used without a new code; -1 for as long as the session lasts."`
 }
 
 // mountPosture takes what clients say of their devices.

@@ -15,13 +15,13 @@ import (
 func mountServices(a *rest.API, s *api.Service) {
 	services := rest.Resource{
 		Kind: model.Services.Def, Noun: "service", Derived: api.ServiceColumns(s), Joins: api.ServiceJoins,
-		Auth: rest.Full, Verbs: rest.Lists, Query: append(api.RoleParams, configTypesParam),
+		Auth: rest.Full, Verbs: rest.Lists, Params: api.RoleParams,
 		Narrow: func(c *rest.Call) (rest.Set, error) { return visible(s, c) },
 	}
 	view := services.Mount(a)
 	rest.Show(a, rest.Op{
 		Method: http.MethodGet, Path: "/services/{id}", Name: "detailService", Tag: "services",
-		Doc: "Get one of the services that the caller may use.", Auth: rest.Full, Query: []rest.Param{configTypesParam},
+		Doc: "Get one of the services that the caller may use.", Auth: rest.Full,
 	}, view, func(c *rest.Call, _ rest.None) (kind.Record, error) { return seen(s, c) })
 	changes := services
 	changes.Auth, changes.Verbs = rest.Admin, rest.Replaces|rest.Patches|rest.Deletes
@@ -36,11 +36,6 @@ func mountServices(a *rest.API, s *api.Service) {
 		}
 		return c.Snap.Select(model.Terminators.Def, "service", service.Base().ID), nil
 	})
-}
-
-var configTypesParam = rest.Param{
-	Name: "configTypes", Schema: api.Text,
-	Doc: "The config types to show, by name or id, separated by commas, or all; those of the session if not given.",
 }
 
 // visible is the services that the caller may use and that the request's roles

@@ -14,9 +14,9 @@ import (
 
 // sessionIn asks for a session.
 type sessionIn struct {
-	ServiceID string    `json:"serviceId" kind:"required"`
-	Type      string    `json:"type" kind:"enum=Dial|Bind,default=Dial"`
-	Tags      kind.Tags `json:"tags"`
+	ServiceID string    `json:"serviceId" kind:"required" doc:"Id of the service to dial or host."`
+	Type      string    `json:"type" kind:"enum=Dial|Bind,default=Dial" doc:"What for: Dial is to use the service, Bind to host it; Dial if not given."`
+	Tags      kind.Tags `json:"tags" doc:"Marks of your own by name, each a text, a boolean or null."`
 }
 
 // mountSessions offers the caller's own sessions to dial and host.
@@ -69,7 +69,7 @@ func ownSession(s *api.Service, c *rest.Call) (*model.Session, error) {
 
 // updatesOut says when what the caller sees last changed.
 type updatesOut struct {
-	LastChangeAt string `json:"lastChangeAt"`
+	LastChangeAt string `json:"lastChangeAt" doc:"When the services of the caller, or how it may use them, last changed."`
 }
 
 func mountUpdates(a *rest.API, s *api.Service) {

@@ -10,18 +10,18 @@ import (
 
 // integrityOut is what the last integrity scan found.
 type integrityOut struct {
-	InProgress    bool         `json:"inProgress"`
-	FixingErrors  bool         `json:"fixingErrors"`
-	TooManyErrors bool         `json:"tooManyErrors"`
-	StartTime     *time.Time   `json:"startTime" kind:"nullable"`
-	EndTime       *time.Time   `json:"endTime" kind:"nullable"`
-	Error         string       `json:"error" kind:"nullable"`
-	Results       []findingOut `json:"results"`
+	InProgress    bool         `json:"inProgress" doc:"Whether a scan is under way."`
+	FixingErrors  bool         `json:"fixingErrors" doc:"Whether the scan repairs what it can."`
+	TooManyErrors bool         `json:"tooManyErrors" doc:"Whether there was more to find than is listed."`
+	StartTime     *time.Time   `json:"startTime" kind:"nullable" doc:"When the scan began; null if there was none since the controller started."`
+	EndTime       *time.Time   `json:"endTime" kind:"nullable" doc:"When the scan ended; null until it has."`
+	Error         string       `json:"error" kind:"nullable" doc:"Why the scan could not be completed; null if it could."`
+	Results       []findingOut `json:"results" doc:"What the scan has found; empty if all is well."`
 }
 
 type findingOut struct {
-	Description string `json:"description"`
-	Fixed       bool   `json:"fixed"`
+	Description string `json:"description" doc:"Which record is wrong, and how."`
+	Fixed       bool   `json:"fixed" doc:"Whether it has been repaired."`
 }
 
 // mountDatabase offers the care of what is stored.

@@ -8,16 +8,16 @@ import (
 )
 
 // systemColumn says whether the system keeps the record.
-var systemColumn = []rest.Derived{{Name: "isSystem", Schema: api.Boolean, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+var systemColumn = []rest.Derived{{Name: "isSystem", Doc: "Whether the controller keeps the record for itself, so that nobody can change or delete it.", Schema: api.Boolean, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
 	return kind.AppendAny(dst, rec.Base().System)
 }}}
 
 // postureCheckColumns are what answers show of a posture check beyond its
 // record.
-var postureCheckColumns = []rest.Derived{api.Constant("version", api.Integer, "1")}
+var postureCheckColumns = []rest.Derived{api.Constant("version", "Version of the check's type, which is always 1.", api.Integer, "1")}
 
 // terminatorColumns are what answers show of a terminator beyond its record.
-var terminatorColumns = []rest.Derived{api.Constant("dynamicCost", api.Integer, "0")}
+var terminatorColumns = []rest.Derived{api.Constant("dynamicCost", "What routers add to the cost because of failures; always 0.", api.Integer, "0")}
 
 // edgeRouterColumns are what answers show of an edge router beyond its record.
 func edgeRouterColumns(s *api.Service) []rest.Derived {
@@ -27,7 +27,7 @@ func edgeRouterColumns(s *api.Service) []rest.Derived {
 
 // routerColumns are what answers show of a router beyond its record.
 func routerColumns(s *api.Service) []rest.Derived {
-	online := api.Flag("isOnline", func(_ *rest.Call, r *model.Router) bool {
+	online := api.Flag("isOnline", "Whether the router is connected to the controller.", func(_ *rest.Call, r *model.Router) bool {
 		_, online := s.Routers.Connected(r.ID)
 		return online
 	})
@@ -38,12 +38,8 @@ func routerColumns(s *api.Service) []rest.Derived {
 // enrollmentColumns show the outstanding enrollment of a router until it is
 // verified.
 func enrollmentColumns(index string, verified func(kind.Record) bool) []rest.Derived {
-	column := func(name string, schema kind.Schema, show func(dst []byte, e *model.Enrollment) []byte) rest.Derived {
-		schema = kind.Schema{"type": schema["type"], "format": schema["format"], "nullable": true}
-		if schema["format"] == nil {
-			delete(schema, "format")
-		}
-		return rest.Derived{Name: name, Schema: schema, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+	column := func(name, doc string, schema kind.Schema, show func(dst []byte, e *model.Enrollment) []byte) rest.Derived {
+		return rest.Derived{Name: name, Doc: doc, Schema: schema, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 			if verified(rec) {
 				return dst
 			}
@@ -54,10 +50,10 @@ func enrollmentColumns(index string, verified func(kind.Record) bool) []rest.Der
 		}}
 	}
 	return []rest.Derived{
-		column("enrollmentToken", api.Text, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendText(dst, e.Token) }),
-		column("enrollmentJwt", api.Text, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendText(dst, e.JWT) }),
-		column("enrollmentCreatedAt", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.CreatedAt) }),
-		column("enrollmentExpiresAt", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.ExpiresAt) }),
+		column("enrollmentToken", "What makes its holder this router; left out once it has enrolled.", api.Text, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendText(dst, e.Token) }),
+		column("enrollmentJwt", "The same token with the address of the controller, signed by it, to hand over to the router; left out once it has enrolled.", api.Text, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendText(dst, e.JWT) }),
+		column("enrollmentCreatedAt", "When the token was made; left out once the router has enrolled.", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.CreatedAt) }),
+		column("enrollmentExpiresAt", "When the token ends; left out once the router has enrolled.", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.ExpiresAt) }),
 	}
 }
 

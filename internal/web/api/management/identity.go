@@ -16,7 +16,7 @@ import (
 // disableIn says for how long an identity is disabled. Nothing or less, and
 // more than a hundred years, is until it is enabled again.
 type disableIn struct {
-	DurationMinutes int `json:"durationMinutes" kind:"required"`
+	DurationMinutes int `json:"durationMinutes" kind:"required" doc:"For how many minutes; 0 or less until somebody enables the identity."`
 }
 
 func mountIdentities(a *rest.API, s *api.Service) {
@@ -61,22 +61,22 @@ func editIdentity(c *rest.Call, change func(tx *state.Tx, i *model.Identity)) er
 
 // adviceOut is what policies give an identity on a service.
 type adviceOut struct {
-	IdentityID          string      `json:"identityId"`
-	Identity            rest.Ref    `json:"identity"`
-	ServiceID           string      `json:"serviceId"`
-	Service             rest.Ref    `json:"service"`
-	IsDialAllowed       bool        `json:"isDialAllowed"`
-	IsBindAllowed       bool        `json:"isBindAllowed"`
-	IdentityRouterCount int         `json:"identityRouterCount"`
-	ServiceRouterCount  int         `json:"serviceRouterCount"`
-	CommonRouters       []routerRef `json:"commonRouters"`
-	Missing             []string    `json:"missing"`
+	IdentityID          string      `json:"identityId" doc:"Id of the identity."`
+	Identity            rest.Ref    `json:"identity" doc:"Name and address of the identity."`
+	ServiceID           string      `json:"serviceId" doc:"Id of the service."`
+	Service             rest.Ref    `json:"service" doc:"Name and address of the service."`
+	IsDialAllowed       bool        `json:"isDialAllowed" doc:"Whether a service policy lets the identity use the service."`
+	IsBindAllowed       bool        `json:"isBindAllowed" doc:"Whether a service policy lets the identity host the service."`
+	IdentityRouterCount int         `json:"identityRouterCount" doc:"How many edge routers the identity may connect to."`
+	ServiceRouterCount  int         `json:"serviceRouterCount" doc:"Through how many edge routers the service may be used."`
+	CommonRouters       []routerRef `json:"commonRouters" doc:"Edge routers that both may use, of which one must be online."`
+	Missing             []string    `json:"missing" doc:"What is missing, in sentences; empty if the identity can use the service."`
 }
 
 // routerRef is a router that identity and service share.
 type routerRef struct {
 	rest.Ref
-	IsOnline bool `json:"isOnline"`
+	IsOnline bool `json:"isOnline" doc:"Whether the router is connected to the controller."`
 }
 
 func advise(c *rest.Call, s *api.Service) (adviceOut, error) {
@@ -104,16 +104,28 @@ func advise(c *rest.Call, s *api.Service) (adviceOut, error) {
 
 // assignment gives an identity a config for a service.
 type assignment struct {
-	ServiceID string `json:"serviceId" kind:"required"`
-	ConfigID  string `json:"configId" kind:"required"`
+	ServiceID string `json:"serviceId" kind:"required" doc:"Id of the service for which the identity gets another config."`
+	ConfigID  string `json:"configId" kind:"required" doc:"Id of the config that it gets in place of the one of the same type."`
 }
+
+// assigned is such a config in lists.
+type assigned struct {
+	ServiceID string   `json:"serviceId" doc:"Id of the service for which the identity gets another config."`
+	Service   rest.Ref `json:"service" doc:"Name and address of that service."`
+	ConfigID  string   `json:"configId" doc:"Id of the config that the identity gets."`
+	Config    rest.Ref `json:"config" doc:"Name and address of that config."`
+}
+
+var assignedOutput = kind.NewOutput[assigned]()
 
 func mountServiceConfigs(a *rest.API) {
 	const path = "/identities/{id}/service-configs"
 	op := func(method, name, doc string) rest.Op {
 		return rest.Op{Method: method, Path: path, Name: name, Tag: "identities", Doc: doc, Auth: rest.Admin}
 	}
-	rest.Handle(a, op(http.MethodGet, "listIdentitysServiceConfigs", "List the configs that an identity gets instead of a service's own."), listServiceConfigs)
+	list := op(http.MethodGet, "listIdentitysServiceConfigs", "List the configs that an identity gets instead of a service's own.")
+	list.Entries = assignedOutput.Schema()
+	rest.Handle(a, list, listServiceConfigs)
 	rest.Handle(a, op(http.MethodPost, "associateIdentitysServiceConfigs", "Give an identity configs instead of a service's own."),
 		func(c *rest.Call, in rest.Batch[assignment]) (rest.Empty, error) {
 			return rest.Empty{}, c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error { return assign(tx, c.Param("id"), in) })
@@ -137,16 +149,10 @@ func listServiceConfigs(c *rest.Call, _ rest.None) (rest.List, error) {
 	return rest.List{
 		Page: filter.Page{Limit: int64(len(all))}, Total: int64(len(all)), Fields: []string{}, Len: len(all),
 		Append: func(dst []byte, i int) []byte {
-			o := all[i]
-			dst = append(dst, `{"serviceId":`...)
-			dst = kind.AppendText(dst, o.ServiceID)
-			dst = append(dst, `,"service":`...)
-			dst = kind.AppendRef(dst, c.Snap, model.Services.Def, o.ServiceID)
-			dst = append(dst, `,"configId":`...)
-			dst = kind.AppendText(dst, o.ConfigID)
-			dst = append(dst, `,"config":`...)
-			dst = kind.AppendRef(dst, c.Snap, model.Configs.Def, o.ConfigID)
-			return append(dst, '}')
+			return assignedOutput.Append(dst, &assigned{
+				ServiceID: all[i].ServiceID, Service: rest.RefOf(c, model.Services.Def, all[i].ServiceID),
+				ConfigID: all[i].ConfigID, Config: rest.RefOf(c, model.Configs.Def, all[i].ConfigID),
+			})
 		},
 	}, nil
 }

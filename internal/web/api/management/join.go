@@ -36,9 +36,6 @@ func narrowByRoles(d *kind.Def) func(c *rest.Call) (rest.Set, error) {
 	}
 }
 
-// asIdentityParam shows services as somebody else sees them.
-var asIdentityParam = rest.Param{Name: "asIdentity", Doc: "List what this identity, by id or name, may use, as it sees it.", Schema: api.Text}
-
 // narrowServices also narrows the list of services to what an identity sees.
 func narrowServices(s *api.Service) func(c *rest.Call) (rest.Set, error) {
 	return func(c *rest.Call) (rest.Set, error) {

@@ -20,7 +20,7 @@ func Mount(a *rest.API, s *api.Service) {
 	for _, r := range resources(s) {
 		r.Auth = rest.Admin
 		if r.Kind.Attributes != nil {
-			r.Query = append(r.Query, api.RoleParams...)
+			r.Params = append(r.Params, api.RoleParams...)
 			if r.Narrow == nil {
 				r.Narrow = narrowByRoles(r.Kind)
 			}
@@ -63,7 +63,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.Routers.Def, Noun: "router", Verbs: rest.CRUD, Derived: routerColumns(s), Prepare: prepareRouter(s), Refuse: refuseEdge},
 		{Kind: model.ServiceEdgeRouterPolicies.Def, Noun: "serviceEdgeRouterPolicy", Plural: "serviceEdgeRouterPolicies", Verbs: rest.CRUD},
 		{Kind: model.ServicePolicies.Def, Noun: "servicePolicy", Plural: "servicePolicies", Verbs: rest.CRUD},
-		{Kind: model.Services.Def, Noun: "service", Verbs: rest.CRUD, Derived: api.ServiceColumns(s), Joins: api.ServiceJoins, Narrow: narrowServices(s), Query: []rest.Param{asIdentityParam}},
+		{Kind: model.Services.Def, Noun: "service", Verbs: rest.CRUD, Derived: api.ServiceColumns(s), Joins: api.ServiceJoins, Narrow: narrowServices(s), Params: []rest.Parameter{api.AsIdentityParam}},
 		{Kind: model.Terminators.Def, Noun: "terminator", Verbs: rest.CRUD, Derived: terminatorColumns, Joins: terminatorJoins},
 	}
 }

@@ -19,7 +19,9 @@ func mountPosture(a *rest.API, s *api.Service) {
 		func(c *rest.Call, _ rest.None) (posture.Data, error) {
 			return s.Access.Data(c.Snap, c.Param("id")), nil
 		})
-	rest.Handle(a, op("failed-service-requests", "getIdentityFailedServiceRequests", "List an identity's recent requests that posture checks refused."),
+	failed := op("failed-service-requests", "getIdentityFailedServiceRequests", "List an identity's recent requests that posture checks refused.")
+	failed.Entries = posture.FailedRequestSchema()
+	rest.Handle(a, failed,
 		func(c *rest.Call, _ rest.None) (rest.List, error) {
 			failed := s.Access.Failures.Of(c.Param("id"))
 			return rest.List{

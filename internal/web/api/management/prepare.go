@@ -41,14 +41,14 @@ func prepareRouter(s *api.Service) func(*rest.Call, kind.Body, kind.Record) (als
 // identityEnrollment is how a new identity is to enroll. Only the first of
 // the three counts.
 type identityEnrollment struct {
-	OTT   bool   `json:"ott"`
-	OTTCA string `json:"ottca"`
-	UPDB  string `json:"updb" kind:"range=4..100"`
+	OTT   bool   `json:"ott" doc:"Whether to invite it with a token for a certificate that the controller issues."`
+	OTTCA string `json:"ottca" doc:"Id of a CA with a certificate of which it is to enroll; counts if ott is not true."`
+	UPDB  string `json:"updb" kind:"range=4..100" doc:"User name under which it is to enroll with a password; counts if neither of the others is given."`
 }
 
 // identityIn is what a create of an identity may hold beyond its fields.
 type identityIn struct {
-	Enrollment *identityEnrollment `json:"enrollment"`
+	Enrollment *identityEnrollment `json:"enrollment" doc:"How the new identity is to enroll; without it an enrollment has to be created later."`
 }
 
 var (

@@ -16,9 +16,9 @@ func mountSessions(a *rest.API, s *api.Service) {
 	rest.Resource{
 		Kind: model.APISessions.Def, Noun: "apiSession", Auth: rest.Admin, Verbs: rest.Lists | rest.Gets,
 		Derived: []rest.Derived{
-			api.Constant("token", api.Text, `""`),
-			api.Constant("authQueries", kind.ListOf(api.AnyMap), "[]"),
-			{Name: "cachedLastActivityAt", Schema: api.Moment, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+			api.Constant("token", "Empty: only the session itself is told its token.", api.Text, `""`),
+			api.Constant("authQueries", "Empty: only the session itself is told what it lacks.", kind.ListOf(api.AnyMap), "[]"),
+			{Name: "cachedLastActivityAt", Doc: api.LastActivityDoc, Schema: api.Moment, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
 				return kind.AppendTime(dst, s.Sessions.LastActivity(rec.(*model.APISession)))
 			}},
 		},
@@ -47,5 +47,5 @@ func mountSessions(a *rest.API, s *api.Service) {
 // routePathOut is the routers that a session's traffic takes; none without a
 // circuit.
 type routePathOut struct {
-	RoutePath []string `json:"routePath"`
+	RoutePath []string `json:"routePath" doc:"Ids of the routers, from client to host; empty while there is no traffic."`
 }

@@ -11,30 +11,30 @@ import (
 
 // summaryOut is how many there are of everything.
 type summaryOut struct {
-	APISessions               int `json:"apiSessions"`
-	APISessionCertificates    int `json:"apiSessionCertificates"`
-	AuthPolicies              int `json:"authPolicies"`
-	Authenticators            int `json:"authenticators"`
-	CAs                       int `json:"cas"`
-	Configs                   int `json:"configs"`
-	ConfigTypes               int `json:"configTypes"`
-	EdgeRouterPolicies        int `json:"edgeRouterPolicies"`
-	Enrollments               int `json:"enrollments"`
-	EventualEvents            int `json:"eventualEvents"`
-	ExternalJWTSigners        int `json:"externalJwtSigners"`
-	Identities                int `json:"identities"`
-	IdentityTypes             int `json:"identityTypes"`
-	MFAs                      int `json:"mfas"`
-	PostureChecks             int `json:"postureChecks"`
-	PostureCheckTypes         int `json:"postureCheckTypes"`
-	Routers                   int `json:"routers"`
-	EdgeRouters               int `json:"routers.edge"`
-	ServiceEdgeRouterPolicies int `json:"serviceEdgeRouterPolicies"`
-	ServicePolicies           int `json:"servicePolicies"`
-	Services                  int `json:"services"`
-	EdgeServices              int `json:"services.edge"`
-	Sessions                  int `json:"sessions"`
-	Terminators               int `json:"terminators"`
+	APISessions               int `json:"apiSessions" doc:"How many API sessions there are."`
+	APISessionCertificates    int `json:"apiSessionCertificates" doc:"How many certificates of API sessions there are."`
+	AuthPolicies              int `json:"authPolicies" doc:"How many authentication policies there are."`
+	Authenticators            int `json:"authenticators" doc:"How many authenticators there are."`
+	CAs                       int `json:"cas" doc:"How many CAs there are."`
+	Configs                   int `json:"configs" doc:"How many configs there are."`
+	ConfigTypes               int `json:"configTypes" doc:"How many config types there are."`
+	EdgeRouterPolicies        int `json:"edgeRouterPolicies" doc:"How many edge router policies there are."`
+	Enrollments               int `json:"enrollments" doc:"How many outstanding enrollments there are."`
+	EventualEvents            int `json:"eventualEvents" doc:"Always 0; other controllers put work off."`
+	ExternalJWTSigners        int `json:"externalJwtSigners" doc:"How many external JWT signers there are."`
+	Identities                int `json:"identities" doc:"How many identities there are."`
+	IdentityTypes             int `json:"identityTypes" doc:"How many types of identities there are."`
+	MFAs                      int `json:"mfas" doc:"How many second factors there are."`
+	PostureChecks             int `json:"postureChecks" doc:"How many posture checks there are."`
+	PostureCheckTypes         int `json:"postureCheckTypes" doc:"How many types of posture checks there are."`
+	Routers                   int `json:"routers" doc:"How many routers, edge routers among them, there are."`
+	EdgeRouters               int `json:"routers.edge" doc:"How many edge routers there are."`
+	ServiceEdgeRouterPolicies int `json:"serviceEdgeRouterPolicies" doc:"How many service edge router policies there are."`
+	ServicePolicies           int `json:"servicePolicies" doc:"How many service policies there are."`
+	Services                  int `json:"services" doc:"How many services there are."`
+	EdgeServices              int `json:"services.edge" doc:"How many services that clients can use there are."`
+	Sessions                  int `json:"sessions" doc:"How many sessions to dial or host there are."`
+	Terminators               int `json:"terminators" doc:"How many terminators there are."`
 }
 
 func mountSummary(a *rest.API) {

@@ -15,17 +15,17 @@ import (
 
 // traceIn asks for data flow tracing of an identity.
 type traceIn struct {
-	Enabled  bool     `json:"enabled"`
-	Duration string   `json:"duration"`
-	TraceID  string   `json:"traceId"`
-	Channels []string `json:"channels"`
+	Enabled  bool     `json:"enabled" doc:"Whether to turn tracing on; otherwise it is turned off."`
+	Duration string   `json:"duration" doc:"For how long, such as 10m; needed to turn it on."`
+	TraceID  string   `json:"traceId" doc:"Id to find the trace by; one is made up if empty."`
+	Channels []string `json:"channels" doc:"What to trace: selectPath, establishPath or all."`
 }
 
 // traceOut is the tracing in force.
 type traceOut struct {
-	Enabled bool      `json:"enabled"`
-	TraceID string    `json:"traceId"`
-	Until   time.Time `json:"until"`
+	Enabled bool      `json:"enabled" doc:"Whether tracing is on."`
+	TraceID string    `json:"traceId" doc:"Id to find the trace by."`
+	Until   time.Time `json:"until" doc:"When tracing ends; the year 1 if it is off."`
 }
 
 // traces are the identities being traced, until their time is over. They are

@@ -1,0 +1,202 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/ops/limit"
+)
+
+// None is the input of an operation that reads no body.
+type None struct{}
+
+// Raw is the input of an operation whose body is a text: PEM, mostly. It may
+// be left out.
+type Raw struct{ Data []byte }
+
+// Form is the input of an operation whose body is a JSON object, or a text of
+// a type that the operation consumes. It may be left out.
+type Form[T any] struct {
+	Fields T
+	Text   []byte
+}
+
+// Batch is the input of an operation whose body is a list of objects.
+type Batch[T any] struct{ Items []T }
+
+// input is what the specification says of a body: a JSON value, a text in the
+// types that the operation consumes, or either.
+type input struct {
+	json kind.Schema // nil if none is read
+	text bool
+}
+
+// inputOf returns how to read In from a request, and what the specification
+// says of it.
+func inputOf[In any](optional bool) (func(*Call) (In, error), input) {
+	if _, none := any(*new(In)).(None); none {
+		return func(*Call) (in In, err error) { return in, nil }, input{}
+	}
+	if own, ok := any(new(In)).(bodyReader); ok {
+		read, says := own.prepare(optional)
+		return func(c *Call) (in In, err error) {
+			err = read(c, &in)
+			return in, err
+		}, says
+	}
+	form := kind.NewInput[In]()
+	read := func(c *Call) (in In, err error) {
+		body, err := c.body(optional)
+		if err != nil {
+			return in, err
+		}
+		return form.Read(body)
+	}
+	return read, input{json: form.BodySchema()}
+}
+
+// bodyReader is an input with a body of another shape than one object. What
+// prepare returns reads one into a pointer to an input of the same type.
+type bodyReader interface {
+	prepare(optional bool) (read func(c *Call, into any) error, says input)
+}
+
+func (*Raw) prepare(bool) (func(*Call, any) error, input) {
+	return func(c *Call, into any) (err error) {
+		into.(*Raw).Data, err = c.read()
+		return err
+	}, input{text: true}
+}
+
+func (*Form[T]) prepare(bool) (func(*Call, any) error, input) {
+	form := kind.NewInput[T]()
+	return func(c *Call, into any) (err error) {
+		in := into.(*Form[T])
+		if slices.Contains(c.op.Consumes, c.contentType()) {
+			in.Text, err = c.read()
+			return err
+		}
+		body, err := c.body(true)
+		if err != nil {
+			return err
+		}
+		in.Fields, err = form.Read(body)
+		return err
+	}, input{json: form.BodySchema(), text: true}
+}
+
+func (*Batch[T]) prepare(optional bool) (func(*Call, any) error, input) {
+	form := kind.NewInput[T]()
+	return func(c *Call, into any) error {
+		data, err := c.json(optional)
+		if err != nil || len(data) == 0 {
+			return err
+		}
+		bodies, err := kind.ReadBodies(data)
+		if err != nil {
+			return err
+		}
+		in := into.(*Batch[T])
+		for i, body := range bodies {
+			item, err := form.Read(body)
+			if err != nil {
+				return fmt.Errorf("item %d: %w", i, err)
+			}
+			in.Items = append(in.Items, item)
+		}
+		return nil
+	}, input{json: kind.ListOf(form.BodySchema())}
+}
+
+// body reads the request's JSON object.
+func (c *Call) body(optional bool) (kind.Body, error) {
+	data, err := c.json(optional)
+	if err != nil {
+		return kind.Body{}, err
+	}
+	if len(data) == 0 {
+		return kind.ReadBody([]byte("{}"))
+	}
+	return kind.ReadBody(data)
+}
+
+// json reads the request's body, which must be called JSON and not be too deep
+// for it. It is empty only if that is allowed.
+func (c *Call) json(optional bool) ([]byte, error) {
+	data, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 {
+		if optional {
+			return nil, nil
+		}
+		return nil, fault.Invalid("body", "is required", nil)
+	}
+	if typ := c.contentType(); typ != jsonType {
+		may := strings.Join(append([]string{jsonType}, c.op.Consumes...), " or ")
+		return nil, fault.On(fault.CodeContentType, "Content-Type", "must be "+may, typ)
+	}
+	if tooDeep(data) {
+		return nil, fault.New(fault.CodeBody, "the body is nested more than "+strconv.Itoa(maxDepth)+" deep")
+	}
+	return data, nil
+}
+
+const jsonType = "application/json"
+
+// contentType is what the request calls its body, without parameters.
+func (c *Call) contentType() string {
+	typ, _, _ := mime.ParseMediaType(c.request.Header.Get("Content-Type"))
+	return typ
+}
+
+// maxDepth is how deeply a body may be nested. What it holds is nested again
+// in the answers that show it, and one record must not make a list too deep
+// for a client to read.
+const maxDepth = 128
+
+// tooDeep looks at brackets only: whether they are in order is for the parser
+// to say.
+func tooDeep(data []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// read takes the whole body, which the cap of the operation bounds.
+func (c *Call) read() ([]byte, error) {
+	data, release, err := c.bodies.ReadAll(c.request.Body, c.op.MaxBody)
+	c.release = append(c.release, release)
+	switch {
+	case err == nil:
+		return data, nil
+	case errors.Is(err, limit.ErrFull):
+		return nil, errBusy
+	}
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, fault.New(fault.CodeBodyTooLarge, "the body is larger than "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes")
+	}
+	return nil, fault.Wrap(fault.CodeBody, err)
+}
