@@ -259,6 +259,21 @@ func TestFixedLists(t *testing.T) {
 	}
 }
 
+// TestPolicyTypeByNumber filters service policies by the numbers that clients
+// know the types as.
+func TestPolicyTypeByNumber(t *testing.T) {
+	c := shared.Admin(t)
+	mark := servertest.Unique("numbered")
+	dial := create(t, c, "service-policies", M{"type": "Dial", "tags": M{"mark": mark}})
+	bind := create(t, c, "service-policies", M{"type": "Bind", "tags": M{"mark": mark}})
+	for filter, want := range map[string][]string{
+		`type = 1`: {dial}, `type = 2`: {bind}, `type != 1`: {bind}, `type in [1, 2]`: {dial, bind}, `type not in [2]`: {dial},
+		`type = 3`: {}, `type = 0`: {}, `type = 1.5`: {}, `type = "Dial"`: {dial}, `type = "1"`: {}, `type in ["Bind"]`: {bind},
+	} {
+		wantIDs(t, c, "service-policies?filter="+escape(`tags.mark = "`+mark+`" and `+filter), want...)
+	}
+}
+
 func TestTerminators(t *testing.T) {
 	c := shared.Admin(t)
 	service, other := create(t, c, "services", nil), create(t, c, "services", nil)

@@ -224,6 +224,7 @@ func (c compiler[R]) set(n name) (*Symbol[R], error) {
 }
 
 func (c compiler[R]) scalarComparison(symbol *Symbol[R], key string, n *comparison) (verdict[R], error) {
+	n = n.inWords(symbol.Numbers)
 	test, err := newTest(c.source, symbol.Type, n)
 	if err != nil {
 		return verdict[R]{}, err

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -51,6 +52,22 @@ func operands(typ Type, c *comparison) ([]literal, bool) {
 		return c.args, first.isNumber()
 	}
 	return c.args, first.typ == typ
+}
+
+// inWords returns the comparison with numbers turned into the texts that they
+// stand for.
+func (c *comparison) inWords(numbers []string) *comparison {
+	if len(numbers) == 0 || c.op != opEqual && c.op != opIn {
+		return c
+	}
+	worded := *c
+	worded.args = slices.Clone(c.args)
+	for i, arg := range c.args {
+		if v := arg.value.canonical(); v.typ == Int && 0 < v.bits && v.bits <= int64(len(numbers)) {
+			worded.args[i] = literal{value: StringValue(numbers[v.bits-1]), at: arg.at}
+		}
+	}
+	return &worded
 }
 
 // texts returns the literals with numbers turned into the texts they were

@@ -24,6 +24,10 @@ type Symbol[R any] struct {
 	// Unlisted keeps a name that queries may use out of Names.
 	Unlisted bool
 
+	// Numbers are the texts that whole numbers stand for in = and in: 1 for
+	// the first of them.
+	Numbers []string
+
 	// One returns the value of a scalar.
 	One func(R) Value
 	// Many passes the values of a set to yield until it returns false.

@@ -71,6 +71,7 @@ func (f *Field) words() string {
 	say(f.Limited && f.Max == math.MaxInt64, "range=%d..", f.Min)
 	say(f.Limited && f.Max != math.MaxInt64, "range=%d..%d", f.Min, f.Max)
 	say(len(f.Enum) > 0, "enum=%s", strings.Join(f.Enum, "|"))
+	say(f.Numbered, "numbered")
 	say(f.Format != "", "format=%s", f.Format)
 	say(f.Default != "", "default=%s", f.Default)
 	say(f.When != "", "when=%s", f.When)

@@ -70,6 +70,7 @@ type Field struct {
 	Limited    bool
 	Min, Max   int64
 	Enum       []string
+	Numbered   bool // filters may say numbers for the words of Enum
 	Format     string
 	Default    string
 	When       string // "field:value", the variant that has this field

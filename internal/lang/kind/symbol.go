@@ -20,6 +20,9 @@ func (f *Field) symbols() []filter.Symbol[Record] {
 	if f.Unique || f.Indexed || f.Ref != "" && !s.Set || f.Name == "id" {
 		s.Index = f.Name
 	}
+	if f.Numbered {
+		s.Numbers = f.Enum
+	}
 	names := append([]string{f.Name}, f.Aliases...)
 	if f.Out != "" {
 		names = append(names, f.prefix+f.Out)

@@ -99,6 +99,7 @@ var words = map[string]word{
 	"alias":      listed(func(f *Field, list []string) { f.Aliases = list }),
 	"range":      {one, []Form{Text, Int, Bytes, Texts, Structs, Map}, readRange},
 	"enum":       listed(func(f *Field, list []string) { f.Enum = list }, Text, Texts, Map),
+	"numbered":   flag(func(f *Field) { f.Numbered = true }, Text),
 	"format":     {one, []Form{Text}, readFormat},
 	"default":    {one, []Form{Text, Bool, Int}, readDefault},
 	"when":       {one, nil, readWhen},
@@ -122,6 +123,8 @@ func (f *Field) coherent() error {
 		return errors.New("as needs a ref to lead to")
 	case f.Roles != "" && (f.Ref != "" || f.Attributes):
 		return errors.New("roles are neither ids nor attributes")
+	case f.Numbered && len(f.Enum) == 0:
+		return errors.New("numbered needs an enum to count")
 	case f.Form == Map && len(f.Enum) > 0 && f.element() != Text:
 		return fmt.Errorf("enum does not fit values of form %s", f.element())
 	case f.Form == Map && f.Limited && f.element() != Int:

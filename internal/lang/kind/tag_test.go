@@ -91,6 +91,8 @@ var vocabulary = []struct {
 	{field: 0, tag: "range=6..5", want: `word "range=6..5": no value is in it`, bad: true},
 	{field: true, tag: "range=0..1", want: `word "range=0..1" does not fit a field of form bool`, bad: true},
 	{field: map[string]string{}, tag: "range=0..1", want: "range does not fit values of form text", bad: true},
+	{field: "", tag: "enum=a|b,numbered", want: "text enum=a|b numbered"},
+	{field: "", tag: "numbered", want: "numbered needs an enum to count", bad: true},
 	{field: "", tag: "enum=a|b", want: "text enum=a|b"},
 	{field: []string{}, tag: "enum=a", want: "texts enum=a"},
 	{field: map[string]string{}, tag: "enum=a|b", want: "map of text enum=a|b"},
