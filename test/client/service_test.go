@@ -3,6 +3,7 @@ package client_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -241,9 +242,7 @@ func TestLostRoutersAreDropped(t *testing.T) {
 			t.Fatalf("a change of cost drops the connection")
 		}
 		change(id)
-		if online(id) {
-			t.Errorf("a router that is %s stays connected", what)
-		}
+		servertest.Eventually(t, 5*time.Second, "dropping a router that is "+what, func() bool { return !online(id) })
 		if !online(other) {
 			t.Errorf("a router is dropped because another is %s", what)
 		}

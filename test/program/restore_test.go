@@ -146,13 +146,13 @@ func replay(t *testing.T, from, into string, at store.Rev) (records, later int) 
 		t.Fatal(err)
 	}
 	fresh := openStore(t, into)
-	prev := store.Rev(0)
+	var prev store.Written
 	for keys := range slices.Chunk(slices.Sorted(maps.Keys(all)), 100) {
 		ops := make([]store.Op, len(keys))
 		for i, key := range keys {
 			ops[i] = store.Op{Key: key, Value: all[key]}
 		}
-		if prev, err = fresh.Commit(t.Context(), prev, store.Head{Time: time.Now()}, ops); err != nil {
+		if prev, err = fresh.Commit(t.Context(), prev.Rev, store.Head{Time: time.Now()}, ops); err != nil {
 			t.Fatal(err)
 		}
 	}

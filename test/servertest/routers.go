@@ -51,8 +51,8 @@ func (r *Routers) Carries(identityID string) bool {
 	return r.carried[identityID]
 }
 
-// Drop ends a connection.
-func (r *Routers) Drop(id string) {
+// Drop ends a connection, with whichever certificate it was made.
+func (r *Routers) Drop(id, _ string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.on, id)

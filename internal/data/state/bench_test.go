@@ -82,14 +82,13 @@ func (o *only) Load(_ context.Context, fn func(store.Record) error) (store.Mark,
 	return store.Mark{Rev: o.rev, Head: o.rev}, nil
 }
 
-func (o *only) Commit(context.Context, store.Rev, store.Head, []store.Op) (store.Rev, error) {
-	o.rev++
-	return o.rev, nil
+func (o *only) Commit(ctx context.Context, _ store.Rev, head store.Head, ops []store.Op) (store.Written, error) {
+	return o.Put(ctx, head, ops)
 }
 
-func (o *only) Put(context.Context, store.Head, []store.Op) (store.Rev, error) {
+func (o *only) Put(context.Context, store.Head, []store.Op) (store.Written, error) {
 	o.rev++
-	return o.rev, nil
+	return store.Written{Rev: o.rev, After: o.rev - 1}, nil
 }
 
 func (o *only) Follow(ctx context.Context, _ store.Rev, _ func(store.Batch) error) error {

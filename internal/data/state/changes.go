@@ -13,6 +13,7 @@ type change struct {
 	def   *kind.Def
 	id    string
 	prev  store.Rev // the stored revision that it replaces, 0 for none
+	old   *row      // what it replaces, nil for none
 	row   *row      // nil for a delete
 	value []byte    // the record's stored form, nil for a delete
 }
@@ -40,7 +41,7 @@ func newChanges() changes { return changes{byKey: map[string]change{}} }
 func (cs *changes) note(c change) {
 	k := c.key()
 	if before, again := cs.byKey[k]; again {
-		c.prev = before.prev
+		c.prev, c.old = before.prev, before.old
 		cs.weigh(k, before, -1)
 	} else {
 		cs.order = append(cs.order, k)
@@ -82,11 +83,16 @@ func (cs *changes) effective() iter.Seq[change] {
 	}
 }
 
-// ops is the changes as the store takes them.
-func (cs *changes) ops() []store.Op {
+// ops is the changes as the store takes them in a lane. The guard of a commit
+// is one for all records of the model.
+func (cs *changes) ops(lane kind.Lane) []store.Op {
 	ops := make([]store.Op, 0, cs.count)
 	for c := range cs.effective() {
-		ops = append(ops, store.Op{Key: c.key(), Value: c.value, Prev: c.prev})
+		op := store.Op{Key: c.key(), Value: c.value, Prev: c.prev}
+		if lane == kind.Model && c.def.Lane == kind.Model {
+			op.Prev = store.Any
+		}
+		ops = append(ops, op)
 	}
 	return ops
 }

@@ -81,12 +81,12 @@ func (c *chaos) Load(ctx context.Context, fn func(store.Record) error) (store.Ma
 	return call(c, func() (store.Mark, error) { return c.Store.Load(ctx, fn) })
 }
 
-func (c *chaos) Commit(ctx context.Context, prev store.Rev, head store.Head, ops []store.Op) (store.Rev, error) {
-	return call(c, func() (store.Rev, error) { return c.Store.Commit(ctx, prev, head, ops) })
+func (c *chaos) Commit(ctx context.Context, prev store.Rev, head store.Head, ops []store.Op) (store.Written, error) {
+	return call(c, func() (store.Written, error) { return c.Store.Commit(ctx, prev, head, ops) })
 }
 
-func (c *chaos) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Rev, error) {
-	return call(c, func() (store.Rev, error) { return c.Store.Put(ctx, head, ops) })
+func (c *chaos) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Written, error) {
+	return call(c, func() (store.Written, error) { return c.Store.Put(ctx, head, ops) })
 }
 
 // Follow never loses a Put: stores must notice that themselves, since only
@@ -138,16 +138,19 @@ type mayhem struct {
 	states []*state.State
 	tally  tally
 	made   int
+	// watchers follow the States, one for each.
+	watchers []*watcher
 }
 
 func newMayhem(t *testing.T, rt *rapid.T) *mayhem {
 	m := &mayhem{t: t, memory: storetest.NewMemory(), tally: tally{stored: map[string]int{}, unknown: map[string]int{}}}
 	for range 3 {
 		c := &chaos{Store: m.memory.Another()}
-		s, err := state.Open(t.Context(), c, kinds, state.Options{Frozen: true})
+		s, err := state.Open(t.Context(), c, kinds, state.Options{Frozen: true, MaxBehind: 2000})
 		if err != nil {
 			rt.Fatalf("open: %v", err)
 		}
+		m.watchers = append(m.watchers, watch(rt, s))
 		m.chaos, m.states = append(m.chaos, c), append(m.states, s)
 	}
 	must(t, m.states[0].Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
@@ -181,6 +184,12 @@ func (m *mayhem) burst(rt *rapid.T) {
 		}
 	}
 	wg.Wait()
+	for i, s := range m.states {
+		m.watchers[i].read(rapid.IntRange(0, 8).Draw(rt, "read"))
+		if rapid.IntRange(0, 9).Draw(rt, "reload") == 0 {
+			_ = s.Reload(m.t.Context())
+		}
+	}
 }
 
 func (m *mayhem) write(rt *rapid.T, s *state.State, what, id string) {
@@ -223,6 +232,9 @@ func (m *mayhem) check(rt *rapid.T) {
 	m.tally.note("count", err)
 	settle()
 	sameAsStore(rt, m.memory, m.states...)
+	for _, w := range m.watchers {
+		w.finish()
+	}
 	snap := m.states[0].Snapshot()
 	found := map[string]int{}
 	for p := range people.All(snap) {

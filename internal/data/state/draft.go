@@ -15,6 +15,16 @@ func newDraft(base *Snapshot) draft {
 	return draft{base.fork(), make([]bool, len(base.tables))}
 }
 
+// set does to a record what a change says.
+func (w draft) set(c change) {
+	switch {
+	case c.row != nil:
+		w.writable(c.def).put(c.old, c.row)
+	case c.old != nil:
+		w.writable(c.def).delete(c.old)
+	}
+}
+
 // writable returns the draft's own copy of a table.
 func (w draft) writable(d *kind.Def) *table {
 	i := w.slots[d]

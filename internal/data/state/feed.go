@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"netkeep/internal/data/store"
@@ -88,19 +89,21 @@ func (s *State) askToLoad(ctx context.Context) (store.Rev, error) {
 func (s *State) deliver(ctx context.Context, d delivery) {
 	if d.loaded != nil {
 		s.loaded = append(s.loaded, d.loaded)
-		s.reload(ctx)
+		_ = s.reload(ctx)
 	} else if s.apply(d.batch) != nil {
-		s.reload(ctx)
+		_ = s.reload(ctx)
 	}
 }
 
-// reload loads everything again, now or later.
-func (s *State) reload(ctx context.Context) {
-	if err := s.load(ctx); err != nil && ctx.Err() == nil {
+// reload loads everything again, now or, if that fails, later.
+func (s *State) reload(ctx context.Context) error {
+	err := s.load(ctx)
+	if err != nil && ctx.Err() == nil {
 		s.opt.Logger.Error("loading the store again failed", "error", err)
 		s.retry = time.After(reloadPause)
 		s.unloaded.begin(time.Now())
 	}
+	return err
 }
 
 // apply adds a batch from the feed to memory, unless it is there already.
@@ -110,7 +113,7 @@ func (s *State) apply(b store.Batch) error {
 	}
 	cur := s.Snapshot()
 	switch {
-	case b.Commit && b.Rev <= cur.head: // committed here
+	case b.Rev <= cur.Rev: // written here
 		s.arrived(b.Rev)
 		return nil
 	case b.Commit && (b.Head.Prev != cur.head || b.Head.Ops != len(b.Ops)):
@@ -118,30 +121,53 @@ func (s *State) apply(b store.Batch) error {
 		return errBroken
 	}
 	w := newDraft(cur)
-	var changed []Ref
-	for _, op := range b.Ops {
-		if s.repeats(op.Key, b.Rev) {
-			continue
+	ev := Event{Time: b.Head.Time}
+	for by, ops := range shares(b) {
+		var changes []change
+		for _, op := range ops {
+			if c, ok := s.changeOf(w, op, b.Rev); ok {
+				w.set(c)
+				changes = append(changes, c)
+			}
 		}
-		if ref, ok := s.applyRecord(w, store.Record{Key: op.Key, Value: op.Value, Rev: b.Rev}); ok {
-			changed = append(changed, ref)
-		}
+		ev.add(by, changes)
 	}
-	w.Rev = max(w.Rev, b.Rev)
+	w.Rev = b.Rev
 	if b.Commit {
 		w.head, w.Time = b.Rev, b.Head.Time
 	}
 	s.arrived(b.Rev)
-	s.publish(w.Snapshot, changed)
+	s.publish(w.Snapshot, ev)
 	return nil
 }
 
-// repeats reports whether memory has a later Put of the record, or this very
-// one, since it was made here.
-func (s *State) repeats(key string, rev store.Rev) bool {
-	ahead, ok := s.ahead[key]
-	if ok && ahead <= rev {
-		delete(s.ahead, key)
+// shares yields the ops of a batch by author. Whose author it does not name
+// are nobody's.
+func shares(b store.Batch) iter.Seq2[Author, []store.Op] {
+	return func(yield func(Author, []store.Op) bool) {
+		rest := b.Ops
+		for _, w := range b.Head.Writes {
+			n := min(max(w.Ops, 0), len(rest))
+			if !yield(w.Author, rest[:n]) {
+				return
+			}
+			rest = rest[n:]
+		}
+		yield(Author{}, rest)
 	}
-	return ok && rev <= ahead
+}
+
+// changeOf is what an op of the log does to the record as the draft has it. A
+// record that cannot be read is as good as none.
+func (s *State) changeOf(w draft, op store.Op, rev store.Rev) (change, bool) {
+	d, id, ok := s.split(op.Key)
+	if !ok {
+		return change{}, false
+	}
+	c := change{def: d, id: id, old: w.Snapshot.table(d).get(id)}
+	if op.Value != nil {
+		c.row = s.read(d, id, store.Record{Key: op.Key, Value: op.Value, Rev: rev})
+	}
+	s.unreadable.set(op.Key, c.row == nil && op.Value != nil)
+	return c, true
 }

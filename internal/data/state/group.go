@@ -2,6 +2,8 @@ package state
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"netkeep/internal/data/store"
@@ -100,41 +102,73 @@ func (s *State) commit(ctx context.Context, lane kind.Lane, g *group) error {
 		return nil
 	}
 	// Once begun it is not given up: its answer says what memory must be.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
+	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
-	rev, err := s.put(ctx, lane, g)
+	at, err := s.put(storing, lane, g)
 	if err != nil {
 		return err
 	}
+	s.await(at.Rev)
+	if err := s.reach(ctx, at); err != nil {
+		return fmt.Errorf("it is stored, but memory is behind: %v", err) // whatever the reason says of a store
+	}
+	s.adopt(lane, g, at.Rev)
+	return nil
+}
+
+// adopt publishes a group that the store has, all that is before it in the log
+// being in memory.
+func (s *State) adopt(lane kind.Lane, g *group, rev store.Rev) {
+	cur := s.Snapshot()
+	if rev <= cur.Rev {
+		return // a load was faster
+	}
 	next := g.draft
+	if cur != g.base { // others wrote in between
+		next = g.again(cur)
+	}
 	if next.Rev = rev; lane == kind.Model {
 		next.head, next.Time = rev, g.now
 	}
-	changed := make([]Ref, 0, g.count)
 	for c := range g.effective() {
-		changed = append(changed, Ref{c.def, c.id})
 		s.unreadable.set(c.key(), false)
 		if c.row != nil {
 			c.row.rev = rev
 		}
-		if lane == kind.Session {
-			s.ahead[c.key()] = rev
-		}
 	}
-	s.publish(next, changed)
-	s.await(rev)
-	return nil
+	s.publish(next, g.event())
+}
+
+// again makes the changes of the group on another snapshot, in which the
+// records that they replace are the same.
+func (g *group) again(on *Snapshot) *Snapshot {
+	w := newDraft(on)
+	for c := range g.effective() {
+		w.set(c)
+	}
+	return w.Snapshot
+}
+
+// event is the group as subscribers see it.
+func (g *group) event() Event {
+	ev := Event{Time: g.now}
+	rest := slices.Collect(g.effective())
+	for _, w := range g.writes {
+		ev.add(w.Author, rest[:w.Ops])
+		rest = rest[w.Ops:]
+	}
+	return ev
 }
 
 // put writes the group to the store, and says so.
-func (s *State) put(ctx context.Context, lane kind.Lane, g *group) (rev store.Rev, err error) {
+func (s *State) put(ctx context.Context, lane kind.Lane, g *group) (at store.Written, err error) {
 	start := time.Now()
 	head := store.Head{Time: g.now, Writes: g.writes}
 	if lane == kind.Model {
-		rev, err = s.store.Commit(ctx, g.base.head, head, g.ops())
+		at, err = s.store.Commit(ctx, g.base.head, head, g.ops(lane))
 	} else {
-		rev, err = s.store.Put(ctx, head, g.ops())
+		at, err = s.store.Put(ctx, head, g.ops(lane))
 	}
 	s.opt.Stored(Stored{Lane: lane, Writes: len(g.answers), Start: start, Took: time.Since(start), Err: err, group: g})
-	return rev, err
+	return at, err
 }

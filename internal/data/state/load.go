@@ -52,10 +52,8 @@ func (s *State) load(ctx context.Context) error {
 	s.fed, s.retry = mark.Rev, nil
 	s.unloaded.end()
 	s.unrepeated.end()
-	clear(s.ahead)
 	s.unreadable.reset(bad)
-	s.current.Store(next)
-	s.opt.Applied(nil, next, nil)
+	s.replace(next)
 	for _, waiting := range s.loaded {
 		waiting <- s.fed
 	}
@@ -101,28 +99,6 @@ func (p *page) decode(s *State) {
 	}
 }
 
-// applyRecord puts a record as the store has it into the draft; a nil value
-// deletes. It reports which record that may have changed.
-func (s *State) applyRecord(w draft, rec store.Record) (Ref, bool) {
-	d, id, ok := s.split(rec.Key)
-	if !ok {
-		return Ref{}, false
-	}
-	old := w.Snapshot.table(d).get(id)
-	var r *row
-	if rec.Value != nil {
-		r = s.read(d, id, rec)
-	}
-	s.unreadable.set(rec.Key, r == nil && rec.Value != nil)
-	switch {
-	case r != nil:
-		w.writable(d).put(old, r)
-	case old != nil:
-		w.writable(d).delete(old)
-	}
-	return Ref{d, id}, true
-}
-
 // read makes a row of a stored record. One that this controller cannot read is
 // left out, and makes it unfit to serve; the integrity scan takes it away.
 func (s *State) read(d *kind.Def, id string, rec store.Record) *row {
@@ -134,7 +110,7 @@ func (s *State) read(d *kind.Def, id string, rec store.Record) *row {
 		s.opt.Logger.Error("a stored record cannot be read", "key", rec.Key, "error", err)
 		return nil
 	}
-	r := &row{id: id, rec: v, rev: rec.Rev}
+	r := &row{id: id, rec: v, rev: rec.Rev, size: uint32(len(rec.Value))}
 	if s.opt.Frozen {
 		r.sum = digest(d, v)
 	}

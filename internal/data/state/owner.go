@@ -32,7 +32,7 @@ func (s *State) own(ctx context.Context) {
 		case d := <-s.feed:
 			s.deliver(ctx, d)
 		case <-s.retry:
-			s.reload(ctx)
+			_ = s.reload(ctx)
 		}
 	}
 }
@@ -117,6 +117,30 @@ func (s *State) catchUp(ctx context.Context, lane kind.Lane, g *group) error {
 	}
 	for range len(s.feed) { // or the next attempt would lose to what is waiting
 		s.deliver(ctx, <-s.feed)
+	}
+	return nil
+}
+
+// reach applies the feed until memory has all that the log has before a write
+// of our own, which is most often so already.
+func (s *State) reach(ctx context.Context, at store.Written) error {
+	if at.After <= s.Snapshot().Rev {
+		return nil
+	}
+	patience := time.NewTimer(feedWait)
+	defer patience.Stop()
+	for s.Snapshot().Rev < at.After {
+		select {
+		case d := <-s.feed:
+			if d.loaded == nil && d.batch.Rev >= at.Rev {
+				return s.reload(ctx) // the feed skipped something
+			}
+			s.deliver(ctx, d)
+		case <-patience.C:
+			return s.reload(ctx)
+		case <-ctx.Done():
+			return errStopping
+		}
 	}
 	return nil
 }

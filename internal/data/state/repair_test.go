@@ -26,12 +26,12 @@ func TestDiscard(t *testing.T) {
 			key := d.Name + "/x"
 			put := func(value string) store.Rev {
 				t.Helper()
-				rev, err := mem.Put(t.Context(), store.Head{}, []store.Op{{Key: key, Value: []byte(value), Prev: store.Any}})
+				at, err := mem.Put(t.Context(), store.Head{}, []store.Op{{Key: key, Value: []byte(value), Prev: store.Any}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
-				return rev
+				return at.Rev
 			}
 			old := put("?")
 			rev := put("??")

@@ -7,6 +7,8 @@
 // the other, each on a private copy of what the one before left, commits them
 // together and publishes the last copy. What others commit it learns from the
 // store's feed, and it applies nothing that does not follow from what it has.
+// So memory takes the steps of the log, all of them and in their order, and
+// whoever subscribes is told of each.
 package state
 
 import (
@@ -26,15 +28,13 @@ type Options struct {
 	Logger *slog.Logger
 	// Now gives commits their times. It is called while somebody writes.
 	Now func() time.Time
-	// Applied is told of every change of memory, in order: what it was, what
-	// it is, and every record that differs. before is nil after a load, when
-	// anything may differ. The snapshot is public by then, and whoever wrote
-	// has yet to be answered. It must be quick and must not write: it runs on
-	// the goroutine that all writes wait for.
-	Applied func(before, after *Snapshot, changed []Ref)
-	// Stored, if set, is told of every attempt to write to the store, under the
-	// same rules.
+	// Stored, if set, is told of every attempt to write to the store. It must
+	// be quick and must not write: it runs on the goroutine that all writes
+	// wait for.
 	Stored func(Stored)
+	// MaxBehind is about how many bytes of changes may wait for a subscriber,
+	// defaultBehind if 0. One that is further behind starts again.
+	MaxBehind int
 	// Frozen makes every write check that nobody wrote to shared records. It
 	// costs an encoding per record and is for tests.
 	Frozen bool
@@ -59,12 +59,17 @@ type State struct {
 	queues  [2]chan *request // by lane
 	feed    chan delivery
 
+	// telling is held while current changes and those are told who want to
+	// know, so that nobody misses a step or sees one twice.
+	telling     sync.Mutex
+	attendants  []func(before, after *Snapshot, changed []Ref)
+	subscribers []*Subscription
+
 	// Owned by the goroutine that runs own:
-	fed    store.Rev            // memory has every batch of the feed up to here
-	ahead  map[string]store.Rev // keys of Puts made here that the feed has yet to repeat
-	loaded []chan<- store.Rev   // to be told of the next load
-	retry  <-chan time.Time     // when to try a failed load again
-	alien  map[string]bool      // unknown kinds that were reported
+	fed    store.Rev          // how far the feed has come
+	loaded []chan<- store.Rev // to be told of the next load
+	retry  <-chan time.Time   // when to try a failed load again
+	alien  map[string]bool    // unknown kinds that were reported
 
 	awaited store.Rev // the last write of our own that the feed has to repeat
 
@@ -81,6 +86,8 @@ type State struct {
 }
 
 const (
+	// defaultBehind is enough for some thousands of changes.
+	defaultBehind = 16 << 20
 	// maxQueue bounds how many writes may wait in each lane.
 	maxQueue = 4096
 	// feedAhead is how many batches the feed may be ahead of the owner, so
@@ -97,16 +104,16 @@ func Open(ctx context.Context, st store.Store, set *kind.Set, opt Options) (*Sta
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
+	if opt.MaxBehind == 0 {
+		opt.MaxBehind = defaultBehind
+	}
 	if opt.Stored == nil {
 		opt.Stored = func(Stored) {}
-	}
-	if opt.Applied == nil {
-		opt.Applied = func(_, _ *Snapshot, _ []Ref) {}
 	}
 	s := &State{
 		set: set, store: st, opt: opt,
 		feed: make(chan delivery, feedAhead), stopped: make(chan struct{}),
-		ahead: map[string]store.Rev{}, alien: map[string]bool{},
+		alien: map[string]bool{},
 	}
 	for lane := range s.queues {
 		s.queues[lane] = make(chan *request, maxQueue)
@@ -131,12 +138,6 @@ func (s *State) Close() {
 
 // Snapshot returns everything as it is now.
 func (s *State) Snapshot() *Snapshot { return s.current.Load() }
-
-// publish makes a snapshot the current one.
-func (s *State) publish(next *Snapshot, changed []Ref) {
-	before := s.current.Swap(next)
-	s.opt.Applied(before, next, changed)
-}
 
 // Set returns the kinds.
 func (s *State) Set() *kind.Set { return s.set }

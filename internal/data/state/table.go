@@ -18,6 +18,8 @@ type row struct {
 	rev store.Rev // that wrote the record; while it is not stored, the one it replaces
 	sum uint64    // digest when records are frozen, else 0
 	ord uint32    // dense number within the table, for bitmaps
+	// size is that of the stored form.
+	size uint32
 }
 
 // entry files a row under a key of an index.

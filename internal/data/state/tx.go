@@ -188,7 +188,7 @@ func (tx *Tx) put(d *kind.Def, rec kind.Record) error {
 	if err != nil {
 		return err
 	}
-	r := &row{id: rec.Base().ID, rec: rec}
+	r := &row{id: rec.Base().ID, rec: rec, size: uint32(len(value))}
 	if tx.freeze {
 		r.sum = maphash.Bytes(frozenSeed, value)
 	}
@@ -198,7 +198,7 @@ func (tx *Tx) put(d *kind.Def, rec kind.Record) error {
 		r.rev = old.rev
 	}
 	t.put(old, r)
-	tx.note(change{def: d, id: r.id, prev: r.rev, row: r, value: value})
+	tx.note(change{def: d, id: r.id, prev: r.rev, old: old, row: r, value: value})
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (tx *Tx) remove(d *kind.Def, id string) {
 	t := tx.table(d)
 	old := tx.replaced(t, id)
 	t.delete(old)
-	tx.note(change{def: d, id: id, prev: old.rev})
+	tx.note(change{def: d, id: id, prev: old.rev, old: old})
 }
 
 // replaced returns the row that a write takes the place of, if there is one.

@@ -19,7 +19,7 @@ func TestUnreadable(t *testing.T) {
 		mark, err := p.memory.Load(t.Context(), func(store.Record) error { return nil })
 		must(t, err)
 		_, err = p.memory.Commit(t.Context(), mark.Head, store.Head{Time: mark.Time}, []store.Op{
-			{Key: "place/hall", Value: []byte(`{"id":"hall","name":7}`)},
+			{Key: "place/hall", Value: []byte(`{"id":"hall","name":7}`), Prev: store.Any},
 			{Key: "place/other", Value: []byte(`{"id":"another"}`)},
 			{Key: "gadget/1", Value: []byte(`{}`)},
 			{Key: "place", Value: []byte(`{}`)},
@@ -51,10 +51,10 @@ func TestReadableAgain(t *testing.T) {
 			if value != "" {
 				op.Value = []byte(value)
 			}
-			rev, err := p.memory.Put(t.Context(), store.Head{}, []store.Op{op})
+			at, err := p.memory.Put(t.Context(), store.Head{}, []store.Op{op})
 			must(t, err)
 			synctest.Wait()
-			return rev
+			return at.Rev
 		}
 		wants := func(when string, n int, keys ...string) {
 			t.Helper()

@@ -346,7 +346,7 @@ func TestOrdinals(t *testing.T) {
 
 // Whoever writes is answered after everyone who must know has been told, with
 // what was and what is; what another controller writes is told alike.
-func TestApplied(t *testing.T) {
+func TestAttend(t *testing.T) {
 	type told struct {
 		before, after *state.Snapshot
 		changed       []state.Ref
@@ -354,20 +354,22 @@ func TestApplied(t *testing.T) {
 	memory := storetest.NewMemory()
 	var mu sync.Mutex
 	var here, there []told
-	note := func(list *[]told) state.Options {
-		return state.Options{Applied: func(before, after *state.Snapshot, changed []state.Ref) {
+	note := func(list *[]told) func(before, after *state.Snapshot, changed []state.Ref) {
+		return func(before, after *state.Snapshot, changed []state.Ref) {
 			mu.Lock()
 			defer mu.Unlock()
 			*list = append(*list, told{before, after, changed})
-		}}
+		}
 	}
-	a, b := open(t, memory, note(&here)), open(t, memory, note(&there))
+	a, b := open(t, memory, state.Options{}), open(t, memory, state.Options{})
+	a.Attend(note(&here))
+	b.Attend(note(&there))
 	rec := &place{Name: "x"}
 	must(t, a.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error { return places.Create(tx, rec) }))
 	mu.Lock()
 	last := here[len(here)-1]
 	if here[0].before != nil || here[0].changed != nil {
-		t.Errorf("a load is told as %+v", here[0])
+		t.Errorf("the beginning is told as %+v", here[0])
 	}
 	mu.Unlock()
 	want := []state.Ref{{Def: places.Def, ID: rec.ID}}
@@ -384,7 +386,7 @@ func TestApplied(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if len(there) != 3 {
-		t.Fatalf("the other controller is told %d times, want a load, the first create and its own", len(there))
+		t.Fatalf("the other controller is told %d times, want the beginning, the first create and its own", len(there))
 	}
 	for i, id := range []string{rec.ID, second.ID} {
 		step := there[i+1]

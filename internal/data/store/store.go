@@ -30,7 +30,7 @@ const Any Rev = -1
 type Op struct {
 	Key   string
 	Value []byte // nil deletes; what is not there cannot be deleted, that is a conflict
-	Prev  Rev    // what Put expects: the record's revision, 0 for "does not exist", or Any
+	Prev  Rev    // what the write expects: the record's revision, 0 for "does not exist", or Any
 }
 
 // Head describes one batch. The store fills in Prev and Ops.
@@ -50,6 +50,13 @@ type Batch struct {
 	Commit bool // or else a Put
 	Head   Head
 	Ops    []Op
+}
+
+// Written is where a batch is in the log: its revision and that of the batch
+// before it, 0 for none.
+type Written struct {
+	Rev   Rev
+	After Rev
 }
 
 // Mark is a position reached by Load: the revision the records belong to, and
@@ -118,14 +125,14 @@ type Store interface {
 	// Load calls fn for every record, in key order, at one revision.
 	Load(ctx context.Context, fn func(Record) error) (Mark, error)
 
-	// Commit writes ops as one batch if the last commit is still prev, and
-	// returns ErrConflict if not. The ops' own Prev is not looked at.
-	Commit(ctx context.Context, prev Rev, head Head, ops []Op) (Rev, error)
-
 	// Put writes independent records as one batch, each guarded by its own
 	// Prev only. If one guard fails nothing is written and the error is
 	// ErrConflict.
-	Put(ctx context.Context, head Head, ops []Op) (Rev, error)
+	Put(ctx context.Context, head Head, ops []Op) (Written, error)
+
+	// Commit is a Put that is also guarded by the last commit: that must
+	// still be prev.
+	Commit(ctx context.Context, prev Rev, head Head, ops []Op) (Written, error)
 
 	// Get reads one record as it is now; ok is false if there is none.
 	Get(ctx context.Context, key string) (rec Record, ok bool, err error)

@@ -3,11 +3,6 @@
 // asks of them. It owns no connection and must not import rest or api.
 package edge
 
-import (
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
-)
-
 // Routers is the control connections of routers. Its methods may be called at
 // any time, must not block, and see a router as connected only to this
 // controller.
@@ -17,9 +12,10 @@ type Routers interface {
 	// Carries reports whether a router has lately named the identity as
 	// connected to it.
 	Carries(identityID string) bool
-	// Drop ends a router's connection, if it has one. It may come back with
-	// whatever certificate is good by then.
-	Drop(routerID string)
+	// Drop ends a router's connection, if it has one that it made with the
+	// certificate of this fingerprint. It may come back with whatever
+	// certificate is good by then.
+	Drop(routerID, fingerprint string)
 }
 
 // Router is what a connected router says of itself.
@@ -61,19 +57,4 @@ func (None) Connected(string) (Router, bool) { return Router{}, false }
 func (None) Carries(string) bool { return false }
 
 // Drop has nothing to drop.
-func (None) Drop(string) {}
-
-// DropLost ends the connections of routers that changes have shut out: those
-// deleted, disabled or without the certificate that they connected with.
-func DropLost(routers Routers, before, after *state.Snapshot, changed []state.Ref) {
-	for _, c := range changed {
-		if c.Def != model.Routers.Def {
-			continue
-		}
-		old, had := model.Routers.Get(before, c.ID)
-		next, has := model.Routers.Get(after, c.ID)
-		if had && (!has || next.Disabled || next.Fingerprint != old.Fingerprint) {
-			routers.Drop(c.ID)
-		}
-	}
-}
+func (None) Drop(_, _ string) {}

@@ -29,17 +29,17 @@ type controller struct {
 
 func open(t *testing.T, memory *storetest.Memory) *controller {
 	t.Helper()
-	c := &controller{}
-	c.sessions = &session.Sessions{
-		Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &c.changes, Key: []byte("key"),
-		Now: time.Now, Log: slog.New(slog.DiscardHandler),
-	}
-	st, err := state.Open(t.Context(), memory, model.All, state.Options{Frozen: true, Applied: c.applied})
+	st, err := state.Open(t.Context(), memory, model.All, state.Options{Frozen: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(st.Close)
-	c.st, c.sessions.State = st, st
+	c := &controller{st: st}
+	c.sessions = &session.Sessions{
+		State: st, Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &c.changes, Key: []byte("key"),
+		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	}
+	st.Attend(c.applied)
 	return c
 }
 

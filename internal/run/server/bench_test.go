@@ -16,8 +16,6 @@ import (
 	"netkeep/internal/model"
 	"netkeep/internal/ops/config"
 	"netkeep/internal/ops/metrics"
-	"netkeep/internal/policy/posture"
-	"netkeep/internal/policy/session"
 	"netkeep/internal/web/api"
 )
 
@@ -39,14 +37,11 @@ func network(b *testing.B, visible int) (http.Handler, string) {
 	memory := storetest.NewMemory()
 	s := &Server{routers: edge.None{}, figures: metrics.New(time.Now)}
 	log := slog.New(slog.DiscardHandler)
-	s.access = &session.Sessions{
-		Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &s.changes, Key: []byte("sessions"), Now: time.Now, Log: log,
-	}
-	st, err := state.Open(b.Context(), memory, model.All, state.Options{Applied: s.applied, Stored: s.stored})
+	st, err := state.Open(b.Context(), memory, model.All, state.Options{Stored: s.stored})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.access.State = st
+	access := newAccess(st, []byte("sessions"), log)
 	b.Cleanup(st.Close)
 	hasher := authn.NewHasher()
 	must := func(err error) {
@@ -104,7 +99,7 @@ func network(b *testing.B, visible int) (http.Handler, string) {
 	must(err)
 	s.cfg, s.state, s.log = config.Default(), st, log
 	h, err := s.newRouter(&api.Service{
-		Sessions: sessions, Passwords: passwords, Access: s.access, Routers: edge.None{}, Address: "127.0.0.1:1280", Started: time.Now(),
+		Sessions: sessions, Passwords: passwords, Access: access, Routers: edge.None{}, Address: "127.0.0.1:1280", Started: time.Now(),
 	})
 	must(err)
 	return h, who.Token()

@@ -42,17 +42,16 @@ func TestCompact(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer writer.Close()
-		follower, err := state.Open(t.Context(), mem.Another(), model.All, state.Options{
-			Applied: func(before, _ *state.Snapshot, _ []state.Ref) {
-				if before == nil {
-					loads++
-				}
-			},
-		})
+		follower, err := state.Open(t.Context(), mem.Another(), model.All, state.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer follower.Close()
+		follower.Attend(func(before, _ *state.Snapshot, _ []state.Ref) {
+			if before == nil {
+				loads++
+			}
+		})
 		ctx, stop := context.WithCancel(t.Context())
 		var done sync.WaitGroup
 		done.Go(func() {

@@ -61,8 +61,6 @@ type Server struct {
 	keys     *pki.Keystore
 	served   *pki.Served
 	routers  edge.Routers
-	access   *session.Sessions
-	changes  access.LastChange
 	listener net.Listener
 	// management is the listener of the Management API; nil if it has none of
 	// its own.
@@ -114,10 +112,7 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 		return nil, err
 	}
 	s.onClose(s.store.Close)
-	s.access = &session.Sessions{
-		Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &s.changes, Now: time.Now, Log: log,
-	}
-	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Applied: s.applied, Stored: s.stored}); err != nil {
+	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Stored: s.stored}); err != nil {
 		return nil, err
 	}
 	s.onClose(func() error { s.state.Close(); return nil })
@@ -129,16 +124,31 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 	return s, s.serve(hasher)
 }
 
-// applied passes every change of memory on to those who must know at once.
-func (s *Server) applied(before, after *state.Snapshot, changed []state.Ref) {
-	if before == nil {
-		s.changes.Reset(after.Time)
-		s.access.Applied(nil, after, nil, nil)
-		return
+// newAccess returns the sessions to dial and host of a controller, whole and
+// told of every change.
+func newAccess(st *state.State, key []byte, log *slog.Logger) *session.Sessions {
+	changes := new(access.LastChange)
+	sessions := &session.Sessions{
+		State: st, Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: changes, Key: key, Now: time.Now, Log: log,
 	}
-	affected := s.changes.Apply(before, after, changed)
-	s.access.Applied(before, after, changed, affected)
-	edge.DropLost(s.routers, before, after, changed)
+	attend(st, changes, sessions)
+	return sessions
+}
+
+// attend has those told of every change of memory who must know before the
+// writer is answered: a client that hears of a change from whoever made it must
+// find that there is something to reload, and its sessions must be among those
+// to be looked at.
+func attend(st *state.State, changes *access.LastChange, sessions *session.Sessions) {
+	st.Attend(func(before, after *state.Snapshot, changed []state.Ref) {
+		if before == nil {
+			changes.Reset(after.Time)
+			sessions.Applied(nil, after, nil, nil)
+			return
+		}
+		affected := changes.Apply(before, after, changed)
+		sessions.Applied(before, after, changed, affected)
+	})
 }
 
 // openKeys opens the keystore and picks the certificate to serve.
@@ -164,10 +174,11 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	if err != nil {
 		return err
 	}
-	if s.access.Key, err = s.keys.MACKey("session tokens"); err != nil {
+	sessionKey, err := s.keys.MACKey("session tokens")
+	if err != nil {
 		return err
 	}
-	s.access.State = s.state
+	access := newAccess(s.state, sessionKey, s.log)
 	run, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	if err := s.serveMetrics(); err != nil {
@@ -177,7 +188,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	sessions := &authn.Sessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Now: time.Now, Log: s.log}
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	s.jobs.Go(func() { sessions.Sweep(run, sweepEvery) })
-	s.jobs.Go(func() { s.access.Enforce(run) })
+	s.jobs.Go(func() { access.Enforce(run) })
+	s.jobs.Go(func() { edge.DropLost(run, s.state, s.routers) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
 	s.jobs.Go(func() {
@@ -200,7 +212,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Key: s.servedKey},
-		Access: s.access, Routers: s.routers, Integrity: scanner, Snapshots: snapshots, LoggedIn: s.figures.Login,
+		Access: access, Routers: s.routers, Integrity: scanner, Snapshots: snapshots, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
 	})

@@ -50,10 +50,10 @@ func fill(b *testing.B, s *Store, n int) {
 func BenchmarkCommit(b *testing.B) {
 	s := openBench(b)
 	ops := set("k/1", recordSize)
-	var head store.Rev
+	var last store.Written
 	var err error
 	for b.Loop() {
-		if head, err = s.Commit(b.Context(), head, requested(), ops); err != nil {
+		if last, err = s.Commit(b.Context(), last.Rev, requested(), ops); err != nil {
 			b.Fatal(err)
 		}
 	}

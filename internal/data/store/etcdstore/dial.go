@@ -13,7 +13,7 @@ import (
 )
 
 // clusterLimits stays below etcd's defaults of 128 operations and 1.5 MiB:
-// guards repeat keys, and the batch has a key to close it.
+// guards repeat keys, and the batch has extraOps and a head.
 var clusterLimits = store.Limits{Ops: 120, Bytes: 1280 << 10}
 
 const (

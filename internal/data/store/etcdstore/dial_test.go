@@ -199,17 +199,17 @@ func TestFollowThroughCuts(t *testing.T) {
 	}()
 	var head store.Rev
 	for n := range batches {
-		var rev store.Rev
+		var at store.Written
 		if n%2 == 0 {
-			head, err = writer.Commit(t.Context(), head, store.Head{}, set("k/1", 10000))
-			rev = head
+			at, err = writer.Commit(t.Context(), head, store.Head{}, set("k/1", 10000))
+			head = at.Rev
 		} else {
-			rev, err = writer.Put(t.Context(), store.Head{}, set("k/2", 10000))
+			at, err = writer.Put(t.Context(), store.Head{}, set("k/2", 10000))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		wrote = append(wrote, rev)
+		wrote = append(wrote, at.Rev)
 		if n%20 == 10 {
 			r.cut()
 		}
@@ -305,12 +305,12 @@ func TestSecured(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rev, err := s.Commit(ctx, 0, store.Head{}, set("k/1", 10))
+	at, err := s.Commit(ctx, 0, store.Head{}, set("k/1", 10))
 	if err != nil {
 		t.Fatal(err)
 	}
 	enough := errors.New("enough")
-	if err := s.Follow(ctx, rev-1, func(store.Batch) error { return enough }); err != enough {
+	if err := s.Follow(ctx, at.Rev-1, func(store.Batch) error { return enough }); err != enough {
 		t.Errorf("Follow: %v", err)
 	}
 	if _, err := s.Load(ctx, func(store.Record) error { return nil }); err != nil {

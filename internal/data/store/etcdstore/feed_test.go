@@ -212,7 +212,7 @@ func TestNextLimit(t *testing.T) {
 func TestPrefixes(t *testing.T) {
 	m := startTest(t, testLogger(t), asIs)
 	stores := make(map[string]*Store)
-	var last store.Rev
+	var last store.Written
 	for _, prefix := range []string{"", "a", "net", "net2/", "z"} {
 		s := m.handle(prefix, func() error { return nil })
 		defer s.Close()
@@ -238,14 +238,14 @@ func TestPrefixes(t *testing.T) {
 			t.Errorf("%q has %d records, %v", prefix, n, err)
 		}
 		end, err := s.Put(t.Context(), store.Head{}, []store.Op{{Key: "s/2", Value: []byte(prefix)}})
-		if err != nil || end <= last {
-			t.Fatalf("put %d, %v", end, err)
+		if err != nil || end.Rev <= last.Rev {
+			t.Fatalf("put %d, %v", end.Rev, err)
 		}
 		batches := 0
 		enough := errors.New("enough")
 		err = s.Follow(t.Context(), 0, func(b store.Batch) error {
 			batches++
-			if b.Rev == end {
+			if b.Rev == end.Rev {
 				return enough
 			}
 			return nil

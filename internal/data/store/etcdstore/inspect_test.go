@@ -38,7 +38,7 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := Inspect(t.Context(), path, "")
-	if err != nil || got != want || got.Head != head {
+	if err != nil || got != want || got.Head != head.Rev {
 		t.Errorf("it holds %+v, want %+v: %v", got, want, err)
 	}
 	if _, err := Inspect(t.Context(), path, "another"); err == nil || !strings.Contains(err.Error(), "holds no network") {

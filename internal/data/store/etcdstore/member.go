@@ -163,7 +163,7 @@ func memberConfig(dir string, log *zap.Logger) *embed.Config {
 	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotCount, catchUpEntries
 	c.QuotaBackendBytes = quota
 	c.WarningApplyDuration = time.Second
-	c.MaxTxnOps = uint(memberLimits.Ops + 1) // and the key that closes the batch
+	c.MaxTxnOps = uint(memberLimits.Ops + extraOps)
 	c.MaxRequestBytes = uint(memberLimits.Bytes + requestMargin)
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 	return c

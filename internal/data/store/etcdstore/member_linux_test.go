@@ -178,11 +178,11 @@ func TestKilled(t *testing.T) {
 
 func writeUntilKilled(dir string) {
 	s, err := Open(context.Background(), Options{Dir: dir, Logger: silent})
-	var rev store.Rev
+	var last store.Written
 	for n := 0; err == nil; n++ {
 		key := fmt.Sprintf("k/%d", n)
-		if rev, err = s.Commit(context.Background(), rev, store.Head{}, set(key, 100)); err == nil {
-			fmt.Println(key, rev)
+		if last, err = s.Commit(context.Background(), last.Rev, store.Head{}, set(key, 100)); err == nil {
+			fmt.Println(key, last.Rev)
 		}
 	}
 	fmt.Println(err)

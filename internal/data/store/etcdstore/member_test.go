@@ -276,9 +276,9 @@ func TestFullAndReclaimed(t *testing.T) {
 		if n > 100 {
 			t.Fatal("there is no quota")
 		}
-		var r store.Rev
-		if r, err = s.Put(t.Context(), store.Head{}, set("k/1", 512<<10)); err == nil {
-			rev = r
+		var at store.Written
+		if at, err = s.Put(t.Context(), store.Head{}, set("k/1", 512<<10)); err == nil {
+			rev = at.Rev
 		}
 	}
 	if !strings.Contains(err.Error(), "full") {

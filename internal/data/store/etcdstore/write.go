@@ -11,29 +11,21 @@ import (
 	"netkeep/internal/data/store"
 )
 
-// Commit writes ops and the new head in one transaction, guarded by the
-// revision of the head.
-func (s *Store) Commit(ctx context.Context, prev store.Rev, head store.Head, ops []store.Op) (store.Rev, error) {
-	if err := s.limits.Check(ops); err != nil {
-		return 0, err
-	}
-	head.Prev = prev
-	guards := []clientv3.Cmp{at(s.keys.head, prev)}
-	for _, op := range ops {
-		if op.Value == nil {
-			guards = append(guards, exists(s.keys.record(op.Key)))
-		}
-	}
-	return s.transact(ctx, "commit", guards, ops, s.keys.head, head)
+// Put writes ops in one transaction, each guarded by its own revision.
+func (s *Store) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Written, error) {
+	head.Prev = 0
+	return s.transact(ctx, "put", nil, ops, s.keys.put, head)
 }
 
-// Put writes ops in one transaction, each guarded by its own revision.
-func (s *Store) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Rev, error) {
-	if err := s.limits.Check(ops); err != nil {
-		return 0, err
-	}
-	head.Prev = 0
-	var guards []clientv3.Cmp
+// Commit writes ops and the new head in one transaction, guarded by the
+// revision of the head too.
+func (s *Store) Commit(ctx context.Context, prev store.Rev, head store.Head, ops []store.Op) (store.Written, error) {
+	head.Prev = prev
+	return s.transact(ctx, "commit", []clientv3.Cmp{at(s.keys.head, prev)}, ops, s.keys.head, head)
+}
+
+// guard adds the guards of ops.
+func (s *Store) guard(guards []clientv3.Cmp, ops []store.Op) []clientv3.Cmp {
 	for _, op := range ops {
 		key := s.keys.record(op.Key)
 		if op.Prev != store.Any {
@@ -43,7 +35,7 @@ func (s *Store) Put(ctx context.Context, head store.Head, ops []store.Op) (store
 			guards = append(guards, exists(key))
 		}
 	}
-	return s.transact(ctx, "put", guards, ops, s.keys.put, head)
+	return guards
 }
 
 // at guards a key's revision; 0 is a key that does not exist.
@@ -57,21 +49,31 @@ func exists(key string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), ">", 0)
 }
 
+// extraOps is what a transaction does beside the ops of its batch: two reads
+// and the key that closes it.
+const extraOps = 3
+
 // transact writes ops and then head, under the key that closes the batch:
 // watches report the changes of a transaction in its order.
-func (s *Store) transact(ctx context.Context, doing string, guards []clientv3.Cmp, ops []store.Op, last string, head store.Head) (store.Rev, error) {
+func (s *Store) transact(ctx context.Context, doing string, guards []clientv3.Cmp, ops []store.Op, last string, head store.Head) (store.Written, error) {
+	if err := s.limits.Check(ops); err != nil {
+		return store.Written{}, err
+	}
 	head.Ops = len(ops)
 	// No name that comes along may keep a change from being written.
 	value, err := json.Marshal(head, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return 0, fmt.Errorf("%w: head: %w", store.ErrInvalid, err)
+		return store.Written{}, fmt.Errorf("%w: head: %w", store.ErrInvalid, err)
 	}
 	ctx, done, err := s.write(ctx)
 	if err != nil {
-		return 0, err
+		return store.Written{}, err
 	}
 	defer done()
-	then := make([]clientv3.Op, 0, len(ops)+1)
+	then := make([]clientv3.Op, 0, len(ops)+extraOps)
+	for _, key := range []string{s.keys.head, s.keys.put} { // as they were before
+		then = append(then, clientv3.OpGet(key, clientv3.WithKeysOnly()))
+	}
 	for _, op := range ops {
 		if op.Value == nil {
 			then = append(then, clientv3.OpDelete(s.keys.record(op.Key)))
@@ -80,14 +82,20 @@ func (s *Store) transact(ctx context.Context, doing string, guards []clientv3.Cm
 		}
 	}
 	then = append(then, clientv3.OpPut(last, string(value)))
-	resp, err := s.client.Txn(ctx).If(guards...).Then(then...).Commit()
+	resp, err := s.client.Txn(ctx).If(s.guard(guards, ops)...).Then(then...).Commit()
 	switch {
 	case oversized(err):
-		return 0, fmt.Errorf("%w of a message: %w", store.ErrTooLarge, err)
+		return store.Written{}, fmt.Errorf("%w of a message: %w", store.ErrTooLarge, err)
 	case err != nil:
-		return 0, explain(ctx, doing, err)
+		return store.Written{}, explain(ctx, doing, err)
 	case !resp.Succeeded:
-		return 0, store.ErrConflict
+		return store.Written{}, store.ErrConflict
 	}
-	return store.Rev(resp.Header.Revision), nil
+	at := store.Written{Rev: store.Rev(resp.Header.Revision)}
+	for _, r := range resp.Responses[:2] {
+		for _, kv := range r.GetResponseRange().Kvs {
+			at.After = max(at.After, store.Rev(kv.ModRevision))
+		}
+	}
+	return at, nil
 }

@@ -132,7 +132,7 @@ func (p *pair) ops(rt *rapid.T, guarded bool) (forStore, forModel []store.Op) {
 	return forStore, forModel
 }
 
-// guard draws what a Put expects: often what is so.
+// guard draws what a write expects: often what is so.
 func (p *pair) guard(rt *rapid.T, key string) revs {
 	switch rapid.IntRange(0, 4).Draw(rt, "guard") {
 	case 0:
@@ -148,16 +148,18 @@ func (p *pair) guard(rt *rapid.T, key string) revs {
 }
 
 // wrote compares the answers to a write and remembers its revision.
-func (p *pair) wrote(rt *rapid.T, rev store.Rev, err error, modelRev store.Rev, modelErr error) {
+func (p *pair) wrote(rt *rapid.T, at store.Written, err error, modelAt store.Written, modelErr error) {
 	rt.Helper()
 	same(rt, err, modelErr)
 	if err != nil {
 		return
 	}
-	if last := p.revs[len(p.revs)-1].store; rev <= last {
-		rt.Fatalf("wrote revision %d after %d", rev, last)
+	last := p.revs[len(p.revs)-1]
+	if at.Rev <= last.store || len(p.revs) > 1 && (at.After != last.store || modelAt.After != last.model) {
+		rt.Fatalf("wrote revision %d after %d, want after %d; the model says %d after %d, want after %d",
+			at.Rev, at.After, last.store, modelAt.Rev, modelAt.After, last.model)
 	}
-	p.revs = append(p.revs, revs{rev, modelRev})
+	p.revs = append(p.revs, revs{at.Rev, modelAt.Rev})
 }
 
 // same fails unless both errors are the same word of the contract, or none.
@@ -176,7 +178,7 @@ func same(rt *rapid.T, err, modelErr error) {
 }
 
 func (p *pair) commit(rt *rapid.T) {
-	ops, modelOps := p.ops(rt, false)
+	ops, modelOps := p.ops(rt, rapid.Bool().Draw(rt, "guarded"))
 	mark, err := p.model.Load(p.ctx, func(store.Record) error { return nil })
 	if err != nil {
 		rt.Fatal(err)

@@ -173,24 +173,24 @@ func (f *Faulty) Load(ctx context.Context, fn func(store.Record) error) (mark st
 }
 
 // Commit implements store.Store.
-func (f *Faulty) Commit(ctx context.Context, prev store.Rev, head store.Head, ops []store.Op) (rev store.Rev, err error) {
-	return f.written(ctx, Commit, func() (store.Rev, error) { return f.Store.Commit(ctx, prev, head, ops) })
+func (f *Faulty) Commit(ctx context.Context, prev store.Rev, head store.Head, ops []store.Op) (store.Written, error) {
+	return f.written(ctx, Commit, func() (store.Written, error) { return f.Store.Commit(ctx, prev, head, ops) })
 }
 
 // Put implements store.Store.
-func (f *Faulty) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Rev, error) {
-	return f.written(ctx, Put, func() (store.Rev, error) { return f.Store.Put(ctx, head, ops) })
+func (f *Faulty) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Written, error) {
+	return f.written(ctx, Put, func() (store.Written, error) { return f.Store.Put(ctx, head, ops) })
 }
 
-func (f *Faulty) written(ctx context.Context, m Method, write func() (store.Rev, error)) (rev store.Rev, err error) {
+func (f *Faulty) written(ctx context.Context, m Method, write func() (store.Written, error)) (at store.Written, err error) {
 	err = f.call(ctx, m, func() error {
-		rev, err = write()
+		at, err = write()
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return store.Written{}, err
 	}
-	return rev, nil
+	return at, nil
 }
 
 // Get implements store.Store.

@@ -94,15 +94,15 @@ func writeMany(ctx context.Context, t *testing.T, o Opener, writers, each int) m
 		wg.Go(func() {
 			for n := range each {
 				ops := []store.Op{set(fmt.Sprintf("k/%d", w), fmt.Sprint(n)), set("k/all", fmt.Sprint(w, n))}
-				rev, err := commitAlways(ctx, s, ops)
+				at, err := commitAlways(ctx, s, ops)
 				sops := []store.Op{set(fmt.Sprintf("s/%d-%d", w, n), "put")}
-				srev, serr := s.Put(ctx, store.Head{}, sops)
+				sat, serr := s.Put(ctx, store.Head{}, sops)
 				if err != nil || serr != nil {
 					t.Errorf("writer %d: %v, %v", w, err, serr)
 					return
 				}
 				mu.Lock()
-				wrote[rev], wrote[srev] = ops, sops
+				wrote[at.Rev], wrote[sat.Rev] = without(ops), without(sops)
 				mu.Unlock()
 			}
 		})
@@ -111,16 +111,25 @@ func writeMany(ctx context.Context, t *testing.T, o Opener, writers, each int) m
 	return wrote
 }
 
+// without returns ops as a batch has them, with no guards.
+func without(ops []store.Op) []store.Op {
+	bare := slices.Clone(ops)
+	for i := range bare {
+		bare[i].Prev = 0
+	}
+	return bare
+}
+
 // commitAlways commits on whatever the head is.
-func commitAlways(ctx context.Context, s store.Store, ops []store.Op) (store.Rev, error) {
+func commitAlways(ctx context.Context, s store.Store, ops []store.Op) (store.Written, error) {
 	for {
 		mark, err := s.Load(ctx, func(store.Record) error { return nil })
 		if err != nil {
-			return 0, err
+			return store.Written{}, err
 		}
-		rev, err := s.Commit(ctx, mark.Head, store.Head{}, ops)
+		at, err := s.Commit(ctx, mark.Head, store.Head{}, ops)
 		if !errors.Is(err, store.ErrConflict) {
-			return rev, err
+			return at, err
 		}
 	}
 }

@@ -64,11 +64,12 @@ func loadOneRevision(t *testing.T, o Opener) {
 		head := j.head
 		for n := 1; ; n++ {
 			v := fmt.Sprint(n)
-			var err error
-			if head, err = writer.Commit(j.ctx, head, store.Head{}, []store.Op{set("z/last", v), set("a/first", v)}); err != nil {
+			at, err := writer.Commit(j.ctx, head, store.Head{}, []store.Op{set("z/last", v), set("a/first", v)})
+			if err != nil {
 				stopped <- err
 				return
 			}
+			head = at.Rev
 			select {
 			case <-stop:
 				stopped <- nil

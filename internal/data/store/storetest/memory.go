@@ -50,6 +50,7 @@ type history struct {
 
 	mu        sync.Mutex
 	rev       store.Rev
+	last      store.Rev // of the last batch
 	head      store.Rev
 	time      time.Time
 	records   map[string]store.Record
@@ -92,60 +93,53 @@ func (m *Memory) Load(ctx context.Context, fn func(store.Record) error) (store.M
 }
 
 // Commit implements store.Store.
-func (m *Memory) Commit(ctx context.Context, prev store.Rev, head store.Head, ops []store.Op) (store.Rev, error) {
-	if err := m.usable(ctx); err != nil {
-		return 0, err
-	}
-	if err := m.log.limits.Check(ops); err != nil {
-		return 0, err
-	}
-	h := m.log
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.head != prev || slices.ContainsFunc(ops, h.deletesNothing) {
-		return 0, store.ErrConflict
-	}
+func (m *Memory) Commit(ctx context.Context, prev store.Rev, head store.Head, ops []store.Op) (store.Written, error) {
 	head.Prev = prev
-	h.write(ops, head)
-	b := &h.batches[len(h.batches)-1]
-	b.Commit = true
-	h.head, h.time = h.rev, b.Head.Time
-	return h.rev, nil
+	return m.write(ctx, store.Batch{Commit: true, Head: head}, ops)
 }
 
 // Put implements store.Store.
-func (m *Memory) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Rev, error) {
+func (m *Memory) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Written, error) {
+	head.Prev = 0
+	return m.write(ctx, store.Batch{Head: head}, ops)
+}
+
+// write adds a batch if its guards hold.
+func (m *Memory) write(ctx context.Context, batch store.Batch, ops []store.Op) (store.Written, error) {
 	if err := m.usable(ctx); err != nil {
-		return 0, err
+		return store.Written{}, err
 	}
 	if err := m.log.limits.Check(ops); err != nil {
-		return 0, err
+		return store.Written{}, err
 	}
 	h := m.log
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, op := range ops {
-		if op.Prev != store.Any && op.Prev != h.records[op.Key].Rev || h.deletesNothing(op) {
-			return 0, store.ErrConflict
-		}
+	if batch.Commit && h.head != batch.Head.Prev || slices.ContainsFunc(ops, h.refuses) {
+		return store.Written{}, store.ErrConflict
 	}
-	head.Prev = 0
-	h.write(ops, head)
-	return h.rev, nil
+	at := store.Written{After: h.last}
+	h.add(batch, ops)
+	at.Rev = h.rev
+	return at, nil
 }
 
-func (h *history) deletesNothing(op store.Op) bool {
-	_, ok := h.records[op.Key]
-	return op.Value == nil && !ok
+// refuses reports whether an op expects something else than there is.
+func (h *history) refuses(op store.Op) bool {
+	rec, ok := h.records[op.Key]
+	return op.Prev != store.Any && op.Prev != rec.Rev || op.Value == nil && !ok
 }
 
-// write applies a batch that has passed its guards.
-func (h *history) write(ops []store.Op, head store.Head) {
-	head.Ops = len(ops)
-	head.Time = head.Time.Round(0) // what is stored has no monotonic part
-	head.Writes = slices.Clone(head.Writes)
+// add applies a batch that has passed its guards.
+func (h *history) add(batch store.Batch, ops []store.Op) {
+	batch.Head.Ops = len(ops)
+	batch.Head.Time = batch.Head.Time.Round(0) // what is stored has no monotonic part
+	batch.Head.Writes = slices.Clone(batch.Head.Writes)
 	h.rev += 1 + store.Rev(len(ops)%2)
-	batch := store.Batch{Rev: h.rev, Head: head}
+	batch.Rev, h.last = h.rev, h.rev
+	if batch.Commit {
+		h.head, h.time = h.rev, batch.Head.Time
+	}
 	for _, op := range ops {
 		value := bytes.Clone(op.Value)
 		if value == nil {
@@ -263,7 +257,7 @@ func RestoreMemory(from io.Reader) (*Memory, error) {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	m := NewMemory()
-	m.log.rev, m.log.compacted, m.log.head, m.log.time = s.Rev, s.Rev, s.Head, s.Time
+	m.log.rev, m.log.last, m.log.compacted, m.log.head, m.log.time = s.Rev, s.Rev, s.Rev, s.Head, s.Time
 	for _, r := range s.Records {
 		m.log.records[r.Key] = r
 	}

@@ -46,6 +46,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"CommitOneWinner", commitOneWinner},
 		{"CommitNoLostUpdate", commitNoLostUpdate},
 		{"PutGuards", putGuards},
+		{"CommitGuards", commitGuards},
 		{"PutAllOrNothing", putAllOrNothing},
 		{"PutOneWinner", putOneWinner},
 		{"CommitAndPut", commitAndPut},
@@ -146,14 +147,14 @@ func newJournal(t testing.TB, s store.Store) *journal {
 func (j *journal) commit(ops ...store.Op) store.Rev {
 	j.t.Helper()
 	head := j.next(ops)
-	rev, err := j.s.Commit(j.ctx, j.head, head, ops)
+	at, err := j.s.Commit(j.ctx, j.head, head, ops)
 	if err != nil {
 		j.t.Fatalf("Commit after %d: %v", j.head, err)
 	}
 	head.Prev, head.Ops = j.head, len(ops)
-	j.wrote(rev, store.Batch{Commit: true, Head: head}, ops)
-	j.head = rev
-	return rev
+	j.wrote(at, store.Batch{Commit: true, Head: head}, ops)
+	j.head = at.Rev
+	return at.Rev
 }
 
 // next is the head of the next batch, but for what the store fills in.
@@ -168,21 +169,24 @@ func (j *journal) next(ops []store.Op) store.Head {
 func (j *journal) put(ops ...store.Op) store.Rev {
 	j.t.Helper()
 	head := j.next(ops)
-	rev, err := j.s.Put(j.ctx, head, ops)
+	at, err := j.s.Put(j.ctx, head, ops)
 	if err != nil {
 		j.t.Fatalf("Put: %v", err)
 	}
 	head.Ops = len(ops)
-	j.wrote(rev, store.Batch{Head: head}, ops)
-	return rev
+	j.wrote(at, store.Batch{Head: head}, ops)
+	return at.Rev
 }
 
-func (j *journal) wrote(rev store.Rev, b store.Batch, ops []store.Op) {
+func (j *journal) wrote(at store.Written, b store.Batch, ops []store.Op) {
 	j.t.Helper()
-	if rev <= j.last() {
-		j.t.Fatalf("wrote revision %d after %d", rev, j.last())
+	if at.Rev <= j.last() {
+		j.t.Fatalf("wrote revision %d after %d", at.Rev, j.last())
 	}
-	b.Rev = rev
+	if len(j.batches) > 0 && at.After != j.last() {
+		j.t.Errorf("wrote revision %d after %d, want after %d", at.Rev, at.After, j.last())
+	}
+	b.Rev = at.Rev
 	for _, op := range ops {
 		b.Ops = append(b.Ops, store.Op{Key: op.Key, Value: op.Value})
 	}
@@ -246,9 +250,11 @@ func diff(t reporter, what string, got, want any) {
 	}
 }
 
-func set(key, value string) store.Op { return store.Op{Key: key, Value: []byte(value)} }
+func set(key, value string) store.Op {
+	return store.Op{Key: key, Value: []byte(value), Prev: store.Any}
+}
 
-func del(key string) store.Op { return store.Op{Key: key} }
+func del(key string) store.Op { return store.Op{Key: key, Prev: store.Any} }
 
 func expecting(prev store.Rev, op store.Op) store.Op {
 	op.Prev = prev

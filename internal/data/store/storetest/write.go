@@ -17,8 +17,7 @@ import (
 func commitGuard(t *testing.T, o Opener) {
 	s := open(t, o)
 	j := newJournal(t, s)
-	// The guards of ops are for Put alone.
-	first := j.commit(expecting(99, set("k/1", "one")))
+	first := j.commit(set("k/1", "one"))
 	second := j.commit(set("k/1", "two"))
 	for _, prev := range []store.Rev{0, first, second + 1, store.Any} {
 		_, err := s.Commit(j.ctx, prev, store.Head{}, []store.Op{set("k/1", "lost"), set("k/2", "lost")})
@@ -54,7 +53,7 @@ func commitOneWinner(t *testing.T, o Opener) {
 	}
 	var head store.Rev
 	for round := range rounds {
-		revs, errs := make([]store.Rev, writers), make([]error, writers)
+		revs, errs := make([]store.Written, writers), make([]error, writers)
 		var wg sync.WaitGroup
 		for w, s := range handles {
 			wg.Go(func() {
@@ -77,10 +76,10 @@ func commitOneWinner(t *testing.T, o Opener) {
 			t.Fatalf("round %d: nobody won", round)
 		}
 		rec, _, err := handles[(winner+1)%writers].Get(ctx, "k/1")
-		if err != nil || string(rec.Value) != strconv.Itoa(winner) || rec.Rev != revs[winner] {
-			t.Fatalf("round %d: %d won at %d, but stored is %s at %d, %v", round, winner, revs[winner], rec.Value, rec.Rev, err)
+		if err != nil || string(rec.Value) != strconv.Itoa(winner) || rec.Rev != revs[winner].Rev {
+			t.Fatalf("round %d: %d won at %d, but stored is %s at %d, %v", round, winner, revs[winner].Rev, rec.Value, rec.Rev, err)
 		}
-		head = revs[winner]
+		head = revs[winner].Rev
 	}
 }
 
@@ -137,6 +136,17 @@ func commitNoLostUpdate(t *testing.T, o Opener) {
 func putGuards(t *testing.T, o Opener) {
 	s := open(t, o)
 	j := newJournal(t, s)
+	guards(t, s, j, j.put)
+}
+
+// commitGuards shows that a Commit heeds the guards of its ops too.
+func commitGuards(t *testing.T, o Opener) {
+	s := open(t, o)
+	j := newJournal(t, s)
+	guards(t, s, j, j.commit)
+}
+
+func guards(t *testing.T, s store.Store, j *journal, write func(...store.Op) store.Rev) {
 	// What a guard expects, of a record that was written twice or never.
 	const old, now, later = -2, -3, -4
 	tests := []struct {
@@ -171,9 +181,13 @@ func putGuards(t *testing.T, o Opener) {
 			revs[later] = revs[now] + 1000
 			op := expecting(revs[tt.op.Prev], tt.op)
 			if tt.ok {
-				j.put(op)
-			} else if _, err := s.Put(j.ctx, store.Head{}, []store.Op{op}); !errors.Is(err, store.ErrConflict) {
-				t.Errorf("Put: %v, want a conflict", err)
+				write(op)
+				return
+			}
+			_, err := s.Put(j.ctx, store.Head{}, []store.Op{op})
+			_, committed := s.Commit(j.ctx, j.head, store.Head{}, []store.Op{op})
+			if !errors.Is(err, store.ErrConflict) || !errors.Is(committed, store.ErrConflict) {
+				t.Errorf("Put: %v, Commit: %v, want conflicts", err, committed)
 			}
 		})
 	}
@@ -305,10 +319,10 @@ func limits(t *testing.T, o Opener) {
 	}
 	failing := slices.Clone(full)
 	failing[len(failing)-1].Prev = 1 << 40
-	for what, write := range map[string]func() (store.Rev, error){
-		"Commit":            func() (store.Rev, error) { return s.Commit(j.ctx, 1<<40, store.Head{}, full) },
-		"Commit of deletes": func() (store.Rev, error) { return s.Commit(j.ctx, 1<<40, store.Head{}, deletes) },
-		"Put":               func() (store.Rev, error) { return s.Put(j.ctx, store.Head{}, failing) },
+	for what, write := range map[string]func() (store.Written, error){
+		"Commit":            func() (store.Written, error) { return s.Commit(j.ctx, 1<<40, store.Head{}, full) },
+		"Commit of deletes": func() (store.Written, error) { return s.Commit(j.ctx, 1<<40, store.Head{}, deletes) },
+		"Put":               func() (store.Written, error) { return s.Put(j.ctx, store.Head{}, failing) },
 	} {
 		if _, err := write(); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("%s that just fits: %v, want a conflict", what, err)
@@ -378,27 +392,27 @@ func oddHeads(t *testing.T, o Opener) {
 		{Time: time.Date(2030, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600)), Prev: 99, Ops: 99},
 		{Writes: []store.Write{{}, {Ops: -1}, {Author: author, Ops: 99}}}, // which is not the store's to judge
 	} {
-		rev, err := s.Commit(j.ctx, j.head, head, []store.Op{set("k/1", "v")})
+		at, err := s.Commit(j.ctx, j.head, head, []store.Op{set("k/1", "v")})
 		if err != nil {
 			t.Fatalf("Commit with head %+v: %v", head, err)
 		}
-		sameHead(t, s, rev, head, j.head)
+		sameHead(t, s, at.Rev, head, j.head)
 		if _, mark := load(t, s); !mark.Time.Equal(head.Time) {
 			t.Errorf("mark has time %v, head had %v", mark.Time, head.Time)
 		}
-		j.head = rev
-		if rev, err = s.Put(j.ctx, head, []store.Op{expecting(store.Any, set("s/1", "v"))}); err != nil {
+		j.head = at.Rev
+		if at, err = s.Put(j.ctx, head, []store.Op{expecting(store.Any, set("s/1", "v"))}); err != nil {
 			t.Fatalf("Put with head %+v: %v", head, err)
 		}
-		sameHead(t, s, rev, head, 0)
+		sameHead(t, s, at.Rev, head, 0)
 	}
 	// What is not text may be mended, not refused.
 	mended := store.Head{Writes: []store.Write{{Author: store.Author{Name: "\xff\xfe"}, Ops: 1}}}
-	rev, err := s.Commit(j.ctx, j.head, mended, []store.Op{set("k/1", "v")})
+	at, err := s.Commit(j.ctx, j.head, mended, []store.Op{set("k/1", "v")})
 	if err != nil {
 		t.Fatalf("Commit by nobody who can be named: %v", err)
 	}
-	follow(t, s, rev-1, rev)
+	follow(t, s, at.Rev-1, at.Rev)
 }
 
 // sameHead tests that the batch at rev has the head that it was written with.

@@ -1,0 +1,105 @@
+package edge_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store/storetest"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// dropped notes what is dropped.
+type dropped struct {
+	edge.None
+	mu   sync.Mutex
+	list []string
+}
+
+func (d *dropped) Drop(id, fingerprint string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list = append(d.list, id+" "+fingerprint)
+}
+
+// want compares with what was dropped since the last time.
+func (d *dropped) want(t *testing.T, what string, list ...string) {
+	t.Helper()
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if slices.Sort(d.list); !slices.Equal(d.list, list) {
+		t.Errorf("%s: %q were dropped, want %q", what, d.list, list)
+	}
+	d.list = nil
+}
+
+// TestDropLost shuts routers out, here and on another controller, and while
+// nothing is heard of that one.
+func TestDropLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemory()
+		faults := storetest.NewFaulty(memory.Another())
+		open := func(st *storetest.Faulty) *state.State {
+			s, err := state.Open(t.Context(), st, model.All, state.Options{Frozen: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.Close)
+			return s
+		}
+		here, there := open(faults), open(storetest.NewFaulty(memory))
+		write := func(s *state.State, fn func(tx *state.Tx) error) {
+			t.Helper()
+			if err := s.Update(t.Context(), state.Program("test"), fn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		edit := func(s *state.State, id string, change func(*model.Router)) {
+			t.Helper()
+			write(s, func(tx *state.Tx) error {
+				return model.Routers.Edit(tx, id, func(r *model.Router) error { change(r); return nil })
+			})
+		}
+		remove := func(s *state.State, id string) {
+			t.Helper()
+			write(s, func(tx *state.Tx) error { return model.Routers.Delete(tx, id) })
+		}
+		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+			write(here, func(tx *state.Tx) error {
+				return model.Routers.Create(tx, &model.Router{Meta: kind.Meta{ID: id}, Name: id})
+			})
+		}
+		routers := &dropped{}
+		go edge.DropLost(t.Context(), here, routers)
+		routers.want(t, "at first")
+		for _, id := range []string{"a", "b", "c", "d", "e"} {
+			edit(here, id, func(r *model.Router) { r.Fingerprint = id + "1" })
+		}
+		routers.want(t, "a first certificate")
+		edit(here, "a", func(r *model.Router) { r.Cost = 7 })
+		routers.want(t, "a change of something else")
+		edit(there, "a", func(r *model.Router) { r.Fingerprint = "a2" })
+		routers.want(t, "another certificate", "a a1")
+		edit(here, "b", func(r *model.Router) { r.Disabled = true })
+		remove(here, "f")
+		remove(there, "c")
+		routers.want(t, "disabled and deleted", "b b1", "c c1")
+
+		gate := faults.HoldNext()
+		remove(there, "d")
+		edit(there, "e", func(r *model.Router) { r.Disabled = true })
+		edit(there, "a", func(r *model.Router) { r.Cost = 8 })
+		routers.want(t, "unheard of")
+		if err := here.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		routers.want(t, "after a load", "d d1", "e e1")
+		gate.Open()
+		routers.want(t, "what the feed says later")
+	})
+}
