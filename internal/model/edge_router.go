@@ -49,7 +49,7 @@ func (e *EdgeRouter) Saved(w kind.Writer, _ *EdgeRouter) error {
 	}
 	err = upsert(w, Identities, e.ID, func(i *Identity) {
 		if i.Type == "" {
-			i.Type, i.AuthPolicyID, i.DefaultHostingPrecedence = TypeRouter, DefaultAuthPolicy, "default"
+			i.Type = TypeRouter
 		}
 		i.Name = e.Name
 	})
@@ -125,7 +125,7 @@ func upsert[T any](w kind.Writer, k *kind.Kind[T], id string, change func(*T)) e
 			return nil
 		})
 	}
-	rec := new(T)
+	rec := k.New()
 	any(rec).(kind.Record).Base().ID = id
 	change(rec)
 	return k.Create(w, rec)

@@ -22,10 +22,8 @@ func (s *Server) AddUser(t testing.TB, admin bool) User {
 		t.Fatal(err)
 	}
 	err = s.State().Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
-		identity := &model.Identity{
-			Name: u.Username, Type: "User", IsAdmin: admin,
-			AuthPolicyID: model.DefaultAuthPolicy, DefaultHostingPrecedence: "default",
-		}
+		identity := model.Identities.New()
+		identity.Name, identity.Type, identity.IsAdmin = u.Username, "User", admin
 		if err := model.Identities.Create(tx, identity); err != nil {
 			return err
 		}

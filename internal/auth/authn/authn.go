@@ -191,10 +191,8 @@ func CreateAdmin(ctx context.Context, st *state.State, h *Hasher, f FirstAdmin) 
 		if HasAdmin(tx) {
 			return nil
 		}
-		admin := &model.Identity{
-			Name: "Default Admin", Type: "User", IsAdmin: true, IsDefaultAdmin: true,
-			AuthPolicyID: model.DefaultAuthPolicy, DefaultHostingPrecedence: "default",
-		}
+		admin := model.Identities.New()
+		admin.Name, admin.Type, admin.IsAdmin, admin.IsDefaultAdmin = "Default Admin", "User", true, true
 		if err := model.Identities.Create(tx, admin); err != nil {
 			return err
 		}

@@ -140,7 +140,7 @@ func (w *world) trust(t testing.TB) *model.ExtJWTSigner {
 	update(t, w.State, func(tx *state.Tx) error {
 		s = &model.ExtJWTSigner{
 			Name: "issuer", Enabled: true, Issuer: "https://issuer.example", Audience: "netkeep",
-			JWKSEndpoint: "https://issuer.example/keys", ClaimsProperty: "sub",
+			JWKSEndpoint: "https://issuer.example/keys",
 		}
 		return model.ExtJWTSigners.Create(tx, s)
 	})

@@ -74,10 +74,8 @@ func (w *world) add(t testing.TB, name string) *model.Identity {
 	t.Helper()
 	var i *model.Identity
 	update(t, w.State, func(tx *state.Tx) error {
-		i = &model.Identity{
-			Name: name, Type: "User", ExternalID: "external-" + name,
-			AuthPolicyID: model.DefaultAuthPolicy, DefaultHostingPrecedence: "default",
-		}
+		i = model.Identities.New()
+		i.Name, i.Type, i.ExternalID = name, "User", "external-"+name
 		return model.Identities.Create(tx, i)
 	})
 	return i

@@ -133,10 +133,8 @@ func (d *Desk) CA(ctx context.Context, by state.Author, r kind.Reader, presented
 		if _, taken := model.Identities.Find(tx, "externalId", external); taken && external != "" {
 			return fault.New(fault.CodeCertInUse, "an identity with the certificate's external id exists already")
 		}
-		i := &model.Identity{
-			Meta: kind.Meta{ID: tx.NewID()}, Type: "Device", AuthPolicyID: model.DefaultAuthPolicy,
-			DefaultHostingPrecedence: "default", RoleAttributes: ca.IdentityRoles, ExternalID: external,
-		}
+		i := model.Identities.New()
+		i.ID, i.Type, i.RoleAttributes, i.ExternalID = tx.NewID(), "Device", ca.IdentityRoles, external
 		i.Name = freeName(tx, formatName(ca, leaf, i.ID, name))
 		if err := model.Identities.Create(tx, i); err != nil || external != "" {
 			return err

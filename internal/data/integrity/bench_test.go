@@ -62,8 +62,7 @@ func BenchmarkScan(b *testing.B) {
 
 func addIdentity(tx *state.Tx, i int) error {
 	identity := &model.Identity{
-		Name: fmt.Sprintf("identity %d", i), Type: "Device", AuthPolicyID: model.DefaultAuthPolicy,
-		DefaultHostingPrecedence: "default", RoleAttributes: []string{fmt.Sprint(i % 10), fmt.Sprint(i % 100)},
+		Name: fmt.Sprintf("identity %d", i), Type: "Device", RoleAttributes: []string{fmt.Sprint(i % 10), fmt.Sprint(i % 100)},
 	}
 	return model.Identities.Create(tx, identity)
 }

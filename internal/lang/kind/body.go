@@ -57,6 +57,7 @@ func NewInput[T any]() *Input[T] {
 	t := reflect.TypeFor[T]()
 	in := &Input[T]{readFields(t, "")}
 	refuseRules(t, in.Fields)
+	refuseWas(t, in.Fields)
 	return in
 }
 

@@ -119,13 +119,28 @@ func TestUnknownMembersSurvive(t *testing.T) {
 
 func TestDecodeErrors(t *testing.T) {
 	for data, want := range map[string]string{
-		`{"key":["hush"]}`:         "decode widget: /key holds no string",
-		`{"keys":"hush"}`:          "decode widget: /keys holds no []string",
-		`{"count":"hush"}`:         "decode widget: /count holds no int",
-		`{"made":"hush"}`:          "decode widget: /made holds no time.Time",
-		`{"safe":{"code":"hush"}`:  "decode widget: jsontext: unexpected EOF",
-		`{"key":"hush","key":"x"}`: `decode widget: jsontext: duplicate object member name "key"`,
-		`[]`:                       "decode widget:  holds no kind_test.widget",
+		`{"key":["hush"]}`:                     "decode widget: /key holds no string",
+		`{"keys":"hush"}`:                      "decode widget: /keys holds no []string",
+		`{"count":"hush"}`:                     "decode widget: /count holds no int",
+		`{"made":"hush"}`:                      "decode widget: /made holds no time.Time",
+		`{"safe":{"code":"hush"}`:              "decode widget: jsontext: unexpected EOF",
+		`{"key":"hush","key":"x"}`:             "decode widget: /key is there twice",
+		`{"x":"hush","x":1}`:                   "decode widget:  is there twice",
+		`{"grades":{"a":"hush","a":"x"}}`:      "decode widget: /grades/a is there twice",
+		`{"data":{"a":"hush","a":"x"}}`:        "decode widget: /data is there twice",
+		`{"tags":{"a":"hush","a":"x"}}`:        "decode widget: /tags/a is there twice",
+		`{"tags":{"a":{"b":"hush","b":"x"}}}`:  "decode widget: ",
+		`{"key":"hush"}{}`:                     "decode widget: there is more behind the record",
+		`{"blob":"hush!"}`:                     "decode widget: /blob holds no []uint8",
+		`{"keys":["x",["hush"]]}`:              "decode widget: /keys/1 holds no string",
+		`{"safe":{"log":[{},{"qty":"hush"}]}}`: "decode widget: /safe/log/1/qty holds no int",
+		`{"level":2147483648}`:                 "decode widget: /level holds no int32",
+		`{"active":"hush"}`:                    "decode widget: /active holds no bool",
+		`{"box":["hush"]}`:                     "decode widget: /box holds no kind_test.box",
+		`{"prices":{"a":"hush"}}`:              "decode widget: /prices/a holds no int64",
+		`{"parts":{"a":"hush"}}`:               "decode widget: /parts holds no []kind_test.part",
+		`{"tags":["hush"]}`:                    "decode widget: /tags holds no kind.Tags",
+		`[]`:                                   "decode widget:  holds no kind_test.widget",
 	} {
 		_, err := widgets.Decode([]byte(data))
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "hush") {
@@ -231,7 +246,7 @@ func TestCloneUnexported(t *testing.T) {
 }
 
 func TestNewAndLabel(t *testing.T) {
-	w := widgets.New().(*widget)
+	w := widgets.New()
 	w.Name, w.ID = "n", "i"
 	if got := widgets.Label(w); got != "n" {
 		t.Errorf("Label is %q", got)

@@ -74,6 +74,7 @@ func (f *Field) words() string {
 	say(f.Numbered, "numbered")
 	say(f.Format != "", "format=%s", f.Format)
 	say(f.Default != "", "default=%s", f.Default)
+	say(len(f.Was) > 0, "was=%s", strings.Join(f.Was, "|"))
 	say(f.When != "", "when=%s", f.When)
 	return b.String()
 }

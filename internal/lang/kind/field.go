@@ -73,7 +73,8 @@ type Field struct {
 	Numbered   bool // filters may say numbers for the words of Enum
 	Format     string
 	Default    string
-	When       string // "field:value", the variant that has this field
+	Was        []string // what stored records called it before, the latest first
+	When       string   // "field:value", the variant that has this field
 	NoFilter   bool
 
 	last    string // last part of Name
@@ -82,8 +83,11 @@ type Field struct {
 	typ     reflect.Type
 	initial reflect.Value // Default as a value; invalid if there is none
 	when    []condition
-	needed  bool    // every body that creates it gives a value
-	layout  *layout // of Members
+	needed  bool // every body that creates it gives a value
+
+	layout    *layout // of Members
+	key       Key     // its name, as it is stored
+	staysZero bool    // it has a default that its zero could be taken for
 }
 
 // condition is a text that another field must have for a field to exist.
@@ -122,7 +126,7 @@ func readFields(t reflect.Type, prefix string) []*Field {
 		sf := t.Field(i)
 		tag := sf.Tag.Get("json")
 		switch {
-		case tag == "-" || tag == ",embed" && sf.Type == jsonType:
+		case tag == "-" || isUnknown(sf):
 		case sf.Anonymous && tag == "":
 			fields = append(fields, embeddedFields(t, sf, prefix)...)
 		default:
@@ -136,6 +140,11 @@ func readFields(t reflect.Type, prefix string) []*Field {
 		}
 	}
 	return fields
+}
+
+// isUnknown reports whether a struct keeps members here that no field has.
+func isUnknown(sf reflect.StructField) bool {
+	return sf.Tag.Get("json") == ",embed" && sf.Type == jsonType
 }
 
 func embeddedFields(t reflect.Type, sf reflect.StructField, prefix string) []*Field {
@@ -165,9 +174,9 @@ func readField(t reflect.Type, sf reflect.StructField, prefix string) *Field {
 	f.needed = f.Required&Create != 0 && !f.Nullable
 	switch f.Form {
 	case Struct:
-		f.Members = readFields(deref(sf.Type), f.Name+".")
+		f.Members = readFields(f.structType(), f.Name+".")
 	case Structs:
-		f.Members = readFields(sf.Type.Elem(), "")
+		f.Members = readFields(f.structType(), "")
 	}
 	f.inherit()
 	return f
@@ -248,6 +257,14 @@ func formOf(t reflect.Type) (f Form, ok bool) {
 func (f *Field) element() Form {
 	e, _ := formOf(f.typ.Elem())
 	return e
+}
+
+// structType is the type of the struct, or of each in a list.
+func (f *Field) structType() reflect.Type {
+	if f.Form == Structs {
+		return f.typ.Elem()
+	}
+	return deref(f.typ)
 }
 
 // optional reports whether the field may be unset, as a pointer may.

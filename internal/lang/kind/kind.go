@@ -5,14 +5,12 @@
 package kind
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 	"reflect"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep/internal/lang/filter"
@@ -125,7 +123,7 @@ func Define[T any, P interface {
 	}
 	d.hooks = hooksOf[T]()
 	d.Fields = readFields(d.typ, "")
-	d.layout = newLayout(d.Fields)
+	d.layout = newLayout(d.typ, d.Fields)
 	d.finish()
 	return &Kind[T]{d}
 }
@@ -160,8 +158,12 @@ func (d *Def) checkPlace(f *Field) {
 	}
 }
 
-// New returns an empty record.
-func (d *Def) New() Record { return reflect.New(d.typ).Interface().(Record) }
+// New returns a record that has nothing but its defaults.
+func (d *Def) New() Record {
+	rec := reflect.New(d.typ)
+	d.layout.initialise(rec.Elem(), nil)
+	return rec.Interface().(Record)
+}
 
 // Clone returns a deep copy that may be written to.
 func (d *Def) Clone(rec Record) Record {
@@ -179,32 +181,9 @@ func (d *Def) Label(rec Record) string {
 	return d.label.text(rec)
 }
 
-// stored is how records are written: one text for one record, and objects
-// that somebody sent to the letter.
-var stored = json.JoinOptions(json.OmitZeroStructFields(true), json.Deterministic(true), jsontext.PreserveRawStrings(true))
-
-// Encode returns the stored form of a record, secrets included.
-func (d *Def) Encode(rec Record) ([]byte, error) {
-	b, err := json.Marshal(rec, stored)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s %s: %w", d.Name, rec.Base().ID, err)
-	}
-	return b, nil
-}
-
-// Decode reads the stored form of a record.
-func (d *Def) Decode(data []byte) (Record, error) {
-	rec := d.New()
-	err := json.Unmarshal(data, rec)
-	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
-		// Its text would repeat the value, which may be a secret.
-		return nil, fmt.Errorf("decode %s: %s holds no %s", d.Name, wrong.JSONPointer, wrong.GoType)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("decode %s: %w", d.Name, err)
-	}
-	return rec, nil
-}
+// New returns a record that has nothing but its defaults. Whoever makes one
+// without a body starts here.
+func (k *Kind[T]) New() *T { return any(k.Def.New()).(*T) }
 
 // Get returns the record with an id.
 func (k *Kind[T]) Get(r Reader, id string) (*T, bool) {

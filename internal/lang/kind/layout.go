@@ -9,24 +9,82 @@ import (
 // look at: worked out once, since records are written more often than declared.
 type layout struct {
 	fields    []*Field
-	limited   []*Field // those whose values can break a limit, as seen from the struct
-	completed []*Field // those that complete may have to change
+	named     map[string]place // every name that a stored member may have
+	unknown   []int            // index of where members go that no field has; nil for nowhere
+	initial   []int            // places of the fields that have a default, or members that do
+	limited   []*Field         // those whose values can break a limit, as seen from the struct
+	completed []*Field         // those that complete may have to change
+}
+
+// place is a field by its place among the fields, and by which of its names it
+// was found there: 1 is its own, others are what it was called before.
+type place struct {
+	field int
+	name  uint8
 }
 
 // newLayout works out the layouts of a struct and of those in it. What tags
 // say must be passed on by then: it copies fields.
-func newLayout(fields []*Field) *layout {
-	l := &layout{fields: fields}
-	for _, f := range fields {
-		if f.Members != nil {
-			f.layout = newLayout(f.Members)
+func newLayout(t reflect.Type, fields []*Field) *layout {
+	l := &layout{fields: fields, named: map[string]place{}, unknown: unknownOf(t)}
+	for i, f := range fields {
+		if f.Form == Struct || f.Form == Structs {
+			f.layout = newLayout(f.structType(), f.Members)
 		}
+		f.key = NewKey(nil, f.last)
+		f.staysZero = f.initial.IsValid() && !f.initial.IsZero()
+		if f.initial.IsValid() || f.Form == Struct && !f.optional() && f.layout.initial != nil {
+			l.initial = append(l.initial, i)
+		}
+		l.name(t, i)
 		if f.When != "" || f.Form == Text && f.initial.IsValid() || f.layout != nil && f.layout.completed != nil {
 			l.completed = append(l.completed, f)
 		}
 	}
 	l.limited = slices.DeleteFunc(leaves(fields, nil), func(f *Field) bool { return !f.limited() })
 	return l
+}
+
+// name notes the names of the field at a place.
+func (l *layout) name(t reflect.Type, i int) {
+	f := l.fields[i]
+	for rank, name := range append([]string{f.last}, f.Was...) {
+		if _, taken := l.named[name]; taken || name != f.last && slices.ContainsFunc(l.fields, func(o *Field) bool { return o.last == name }) {
+			misdeclared(t, f.Name, "the name %q is taken", name)
+		}
+		l.named[name] = place{i, uint8(rank + 1)}
+	}
+}
+
+// unknownOf finds where a struct keeps members that no field has.
+func unknownOf(t reflect.Type) []int {
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		if isUnknown(sf) {
+			return sf.Index
+		}
+		if sf.Anonymous && sf.Type.Kind() == reflect.Struct {
+			if within := unknownOf(sf.Type); within != nil {
+				return append(slices.Clone(sf.Index), within...)
+			}
+		}
+	}
+	return nil
+}
+
+// initialise gives the fields of a struct that were not given their defaults.
+// None was if given is nil.
+func (l *layout) initialise(v reflect.Value, given []uint8) {
+	for _, i := range l.initial {
+		f := l.fields[i]
+		switch {
+		case given != nil && given[i] != 0 || !f.applies(v):
+		case f.Form == Struct:
+			f.layout.initialise(f.value(v), nil)
+		default:
+			f.value(v).Set(f.initial)
+		}
+	}
 }
 
 // complete gives empty texts in a struct their defaults and takes what its

@@ -270,16 +270,24 @@ func AppendKeyed(dst []byte, key Key, value func([]byte) []byte) []byte {
 
 // AppendText adds a JSON text. Bytes that are not UTF-8 are replaced.
 func AppendText(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			// The error says that bytes were replaced, which is what we want.
-			dst, _ = jsontext.AppendQuote(dst, s)
-			return dst
-		}
+	if !plain(s) {
+		// The error says that bytes were replaced, which is what we want.
+		dst, _ = jsontext.AppendQuote(dst, s)
+		return dst
 	}
 	dst = append(dst, '"')
 	dst = append(dst, s...)
 	return append(dst, '"')
+}
+
+// plain reports whether a text stands in JSON as it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // AppendTexts adds a JSON list of texts.
@@ -353,6 +361,7 @@ func NewOutput[T any]() *Output[T] {
 	t := reflect.TypeFor[T]()
 	o := &Output[T]{readFields(t, "")}
 	refuseRules(t, o.fields)
+	refuseWas(t, o.fields)
 	return o
 }
 

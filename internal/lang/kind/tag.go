@@ -102,6 +102,7 @@ var words = map[string]word{
 	"numbered":   flag(func(f *Field) { f.Numbered = true }, Text),
 	"format":     {one, []Form{Text}, readFormat},
 	"default":    {one, []Form{Text, Bool, Int}, readDefault},
+	"was":        listed(func(f *Field, list []string) { f.Was = list }),
 	"when":       {one, nil, readWhen},
 }
 
@@ -109,8 +110,8 @@ var words = map[string]word{
 // that silently never runs.
 func (f *Field) coherent() error {
 	switch {
-	case f.Server && (f.Required != 0 || f.Fixed || f.Keep || f.Default != ""):
-		return errors.New("no body sets it, so required, fixed, keep and default say nothing")
+	case f.Server && (f.Required != 0 || f.Fixed || f.Keep):
+		return errors.New("no body sets it, so required, fixed and keep say nothing")
 	case f.Repeated && !f.Fixed:
 		return errors.New("repeated says nothing where bodies can set the field")
 	case f.Fixed && !f.Repeated && f.Required&^Create != 0:
@@ -161,6 +162,16 @@ func refuseRules(t reflect.Type, fields []*Field) {
 			misdeclared(t, f.Name, "word %q works only in a record and structs that it holds one of", w)
 		}
 		refuseRules(t, f.Members)
+	}
+}
+
+// refuseWas panics if a field that is never stored was called something else.
+func refuseWas(t reflect.Type, fields []*Field) {
+	for _, f := range fields {
+		if f.Was != nil {
+			misdeclared(t, f.Name, "word %q works only in what is stored", "was")
+		}
+		refuseWas(t, f.Members)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestCertificates(t *testing.T) {
 		}
 		for i, days := range []int{-1, 3, 20, 400} {
 			name := string(rune('a' + i))
-			who := &model.Identity{Name: name, Type: "User", AuthPolicyID: model.DefaultAuthPolicy}
+			who := &model.Identity{Name: name, Type: "User"}
 			if err := model.Identities.Create(tx, who); err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ func (w *world) identity(id string, attributes ...string) step {
 
 func person(name string, attributes ...string) func(*model.Identity) {
 	return func(i *model.Identity) {
-		i.Name, i.Type, i.AuthPolicyID, i.RoleAttributes = name, "User", model.DefaultAuthPolicy, attributes
+		i.Name, i.Type, i.RoleAttributes = name, "User", attributes
 	}
 }
 

@@ -122,13 +122,13 @@ func (s *script) write(tx *state.Tx, words []string) error {
 		return s.write(tx, words[1:])
 	case "identity", "admin":
 		return put(tx, model.Identities, id, func(i *model.Identity) {
-			i.Name, i.Type, i.AuthPolicyID = id, "User", model.DefaultAuthPolicy
+			i.Name, i.Type = id, "User"
 			i.RoleAttributes, i.IsAdmin = rest, words[0] == "admin"
 		})
 	case "service":
 		attributes, configs := cut(rest, "+")
 		return put(tx, model.Services, id, func(v *model.Service) {
-			v.Name, v.TerminatorStrategy, v.RoleAttributes, v.Configs = id, "smartrouting", attributes, configs
+			v.Name, v.RoleAttributes, v.Configs = id, attributes, configs
 		})
 	case "edge-router":
 		return put(tx, model.EdgeRouters, id, func(r *model.EdgeRouter) { r.Name, r.RoleAttributes = id, rest })

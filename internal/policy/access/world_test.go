@@ -124,7 +124,7 @@ func put[T any](tx *state.Tx, k *kind.Kind[T], id string, change func(*T)) error
 			return nil
 		})
 	}
-	rec := new(T)
+	rec := k.New()
 	any(rec).(kind.Record).Base().ID = id
 	change(rec)
 	return k.Create(tx, rec)
@@ -288,12 +288,12 @@ func drawMember(t *rapid.T, d *kind.Def, id string) func(*state.Tx) error {
 		switch d {
 		case model.Identities.Def:
 			return put(tx, model.Identities, id, func(i *model.Identity) {
-				i.Name, i.Type, i.AuthPolicyID = id, "User", model.DefaultAuthPolicy
+				i.Name, i.Type = id, "User"
 				i.RoleAttributes, i.IsAdmin = attrs, flag
 			})
 		case model.Services.Def:
 			return put(tx, model.Services, id, func(s *model.Service) {
-				s.Name, s.TerminatorStrategy, s.RoleAttributes = id, "smartrouting", attrs
+				s.Name, s.RoleAttributes = id, attrs
 				s.Configs = oneOfAType(tx, existing(tx, model.Configs.Def, configs))
 			})
 		case model.EdgeRouters.Def:
@@ -386,7 +386,7 @@ func drawOther(t *rapid.T, d *kind.Def, id string) func(*state.Tx) error {
 			})
 		case d == model.Terminators.Def && hasService && has(tx, model.EdgeRouters.Def, router):
 			return put(tx, model.Terminators, id, func(x *model.Terminator) {
-				x.ServiceID, x.RouterID, x.Binding, x.Address, x.Precedence = service, router, "transport", "tcp:"+text, "default"
+				x.ServiceID, x.RouterID, x.Binding, x.Address = service, router, "transport", "tcp:"+text
 			})
 		case d == model.Authenticators.Def && hasIdentity:
 			return put(tx, model.Authenticators, id, func(a *model.Authenticator) {

@@ -55,7 +55,7 @@ func newWorld(t tester) *world {
 			return err
 		}
 		err := model.Identities.Create(tx, &model.Identity{
-			Meta: kind.Meta{ID: "i"}, Name: "i", Type: "User", AuthPolicyID: model.DefaultAuthPolicy,
+			Meta: kind.Meta{ID: "i"}, Name: "i", Type: "User",
 		})
 		if err != nil {
 			return err

@@ -69,12 +69,12 @@ func change(r *rand.Rand, tx *state.Tx) error {
 	switch r.IntN(6) {
 	case 0, 1:
 		return put(tx, model.Identities, person, func(i *model.Identity) {
-			i.Name, i.Type, i.AuthPolicyID, i.DefaultHostingPrecedence = i.ID, "User", model.DefaultAuthPolicy, "default"
+			i.Name, i.Type = i.ID, "User"
 			i.RoleAttributes, i.IsAdmin = some(""), r.IntN(6) == 0
 		})
 	case 2:
 		return put(tx, model.Services, thing, func(s *model.Service) {
-			s.Name, s.TerminatorStrategy, s.RoleAttributes = s.ID, "smartrouting", some("")
+			s.Name, s.RoleAttributes = s.ID, some("")
 		})
 	case 3, 4:
 		return put(tx, model.ServicePolicies, rule, func(p *model.ServicePolicy) {
@@ -102,7 +102,7 @@ func put[T any](tx *state.Tx, k *kind.Kind[T], id string, change func(*T)) error
 	if has(tx, k.Def, id) {
 		return k.Edit(tx, id, func(rec *T) error { change(rec); return nil })
 	}
-	rec := new(T)
+	rec := k.New()
 	any(rec).(kind.Record).Base().ID = id
 	change(rec)
 	return k.Create(tx, rec)
@@ -238,14 +238,14 @@ func TestChecksRunOut(t *testing.T) {
 				return err
 			}
 			if err := put(tx, model.Identities, "person0", func(i *model.Identity) {
-				i.Name, i.Type, i.AuthPolicyID, i.DefaultHostingPrecedence = i.ID, "User", model.DefaultAuthPolicy, "default"
+				i.Name, i.Type = i.ID, "User"
 			}); err != nil {
 				return err
 			}
 			if err := model.MFAs.Create(tx, &model.MFA{IdentityID: "person0", IsVerified: true}); err != nil {
 				return err
 			}
-			if err := put(tx, model.Services, "thing0", func(s *model.Service) { s.Name, s.TerminatorStrategy = s.ID, "smartrouting" }); err != nil {
+			if err := put(tx, model.Services, "thing0", func(s *model.Service) { s.Name = s.ID }); err != nil {
 				return err
 			}
 			return put(tx, model.ServicePolicies, "rule0", func(p *model.ServicePolicy) {

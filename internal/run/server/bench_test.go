@@ -60,7 +60,7 @@ func network(b *testing.B, visible int) (http.Handler, string) {
 					attribute = "seen"
 				}
 				err := model.Services.Create(tx, &model.Service{
-					Name: fmt.Sprintf("service-%05d", i), EncryptionRequired: true, TerminatorStrategy: "smartrouting",
+					Name: fmt.Sprintf("service-%05d", i), EncryptionRequired: true,
 					RoleAttributes: []string{attribute, fmt.Sprintf("group-%d", i%50)},
 				})
 				if err != nil {
@@ -72,7 +72,7 @@ func network(b *testing.B, visible int) (http.Handler, string) {
 	}
 	must(st.Update(b.Context(), state.Program("test"), func(tx *state.Tx) error {
 		i := &model.Identity{
-			Meta: kind.Meta{ID: "someone"}, Name: "someone", Type: "User", AuthPolicyID: model.DefaultAuthPolicy, DefaultHostingPrecedence: "default",
+			Meta: kind.Meta{ID: "someone"}, Name: "someone", Type: "User",
 		}
 		if err := model.Identities.Create(tx, i); err != nil {
 			return err
