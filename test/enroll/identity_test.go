@@ -96,7 +96,7 @@ func TestOTTRefused(t *testing.T) {
 		{"two blocks", path, "text/plain", "COULD_NOT_PROCESS_CSR", 400, append(append([]byte(nil), good...), good...)},
 		{"not PEM", path, "text/plain", "COULD_NOT_PROCESS_CSR", 400, []byte("hello")},
 		{"empty", path, "text/plain", "COULD_NOT_PROCESS_CSR", 400, nil},
-		{"content type", path, "image/png", "INVALID_CONTENT_TYPE", 415, good},
+		{"content type", path, "image/png", "INVALID_CONTENT_TYPE", 400, good},
 		{"oversized", path, "text/plain", "BODY_TOO_LARGE", 413, make([]byte, 100<<10)},
 		{"no token", "enroll?method=ott", "text/plain", "COULD_NOT_VALIDATE", 400, good},
 		{"odd token", "enroll" + query("token", "nope"), "text/plain", "COULD_NOT_VALIDATE", 400, good},

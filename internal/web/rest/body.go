@@ -141,13 +141,22 @@ func (c *Call) json(optional bool) ([]byte, error) {
 		return nil, fault.Invalid("body", "is required", nil)
 	}
 	if typ := c.contentType(); typ != jsonType {
-		may := strings.Join(append([]string{jsonType}, c.op.Consumes...), " or ")
-		return nil, fault.On(fault.CodeContentType, "Content-Type", "must be "+may, typ)
+		return nil, c.wrongType(typ)
 	}
 	if tooDeep(data) {
 		return nil, fault.New(fault.CodeBody, "the body is nested more than "+strconv.Itoa(maxDepth)+" deep")
 	}
 	return data, nil
+}
+
+// wrongType refuses a body of a type that the operation does not read. Those
+// that read several have a code of their own for it.
+func (c *Call) wrongType(typ string) error {
+	if len(c.op.Consumes) == 0 {
+		return fault.Invalid("Content-Type", "must be "+jsonType, typ)
+	}
+	may := strings.Join(append([]string{jsonType}, c.op.Consumes...), " or ")
+	return fault.On(fault.CodeContentType, "Content-Type", "must be "+may, typ)
 }
 
 const jsonType = "application/json"

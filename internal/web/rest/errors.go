@@ -24,7 +24,7 @@ var statuses = map[fault.Code]int{
 	fault.CodeUnauthorized:  http.StatusUnauthorized,
 	fault.CodeNotFound:      http.StatusNotFound,
 	fault.CodeMethod:        http.StatusMethodNotAllowed,
-	fault.CodeContentType:   http.StatusUnsupportedMediaType,
+	fault.CodeContentType:   http.StatusBadRequest,
 	fault.CodeReferenced:    http.StatusConflict,
 	fault.CodeUndeletable:   http.StatusBadRequest,
 	fault.CodeUnchangeable:  http.StatusBadRequest,

@@ -171,7 +171,7 @@ func (o *operation) failures() []string {
 	add(o.Auth != Anonymous || o.Guarded, "401")
 	add(strings.Contains(o.Path, "{"), "404")
 	add(o.Method != http.MethodGet && o.Auth != Anonymous, "409")
-	add(body, "413", "415")
+	add(body, "413")
 	add(o.Guarded, "429")
 	return codes
 }
@@ -183,7 +183,6 @@ var failures = kind.Schema{
 	"404": failure("There is no such record, or the caller cannot see it."),
 	"409": failure("It is in use, or something else stands against it."),
 	"413": failure("The body is too large."),
-	"415": failure("The body has a content type that is not read here."),
 	"429": retry(failure("There were too many attempts from this address.")),
 	"503": retry(failure("The controller is busy, or cannot reach its store.")),
 	"4XX": failure("It was refused, and why."),
