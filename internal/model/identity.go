@@ -17,7 +17,7 @@ type Identity struct {
 	Type                      string            `json:"type" kind:"required,enum=User|Device|Service|Router,ref=identity-type:restrict,as=type,out=typeId" doc:"What the identity stands for; a Router stays one and cannot have authenticators."`
 	IsAdmin                   bool              `json:"isAdmin" kind:"required" doc:"Whether the identity may manage the network; an admin also sees every service and edge router."`
 	IsDefaultAdmin            bool              `json:"isDefaultAdmin" kind:"server" doc:"Whether this is the admin that the network began with, who remains one and cannot be deleted."`
-	AuthPolicyID              string            `json:"authPolicyId" kind:"ref=auth-policy:restrict,as=authPolicy,default=default" doc:"Id of the authentication policy that says how the identity may authenticate; default if empty."`
+	AuthPolicyID              string            `json:"authPolicyId" kind:"ref=auth-policy:restrict,link,as=authPolicy,default=default" doc:"Id of the authentication policy that says how the identity may authenticate; default if empty."`
 	ExternalID                string            `json:"externalId" kind:"unique,nullable" doc:"What tokens and certificates of others call the identity; null if they do not know it, and otherwise no two have the same."`
 	RoleAttributes            []string          `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 	AppData                   jsontext.Value    `json:"appData" kind:"nofilter" doc:"An object for applications to read; the controller gives it no meaning."`
@@ -60,7 +60,7 @@ var Identities = kind.Define(kind.Spec[Identity]{
 	Path: "identities",
 	Doc:  "Create an identity: a person, device, service or router that may authenticate.",
 	Links: []string{
-		"auth-policies", "authenticators", "edge-router-policies", "edge-routers", "enrollments",
+		"authenticators", "edge-router-policies", "edge-routers", "enrollments",
 		"failed-service-requests", "posture-data", "service-configs", "service-policies", "services",
 	},
 })

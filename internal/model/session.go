@@ -47,11 +47,10 @@ var SessionCertificates = kind.Define(kind.Spec[SessionCertificate]{
 
 // APISessions is the kind.
 var APISessions = kind.Define(kind.Spec[APISession]{
-	Name:  "api-session",
-	Path:  "api-sessions",
-	Doc:   "What identities got for authenticating.",
-	Lane:  kind.Session,
-	Links: []string{"sessions"},
+	Name: "api-session",
+	Path: "api-sessions",
+	Doc:  "What identities got for authenticating.",
+	Lane: kind.Session,
 })
 
 // Session is a permission to dial or host a service, given to an API session.

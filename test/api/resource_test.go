@@ -57,6 +57,9 @@ func checkBase(t *testing.T, r resource, got M, id string) {
 	for _, sub := range r.links {
 		want[sub] = M{"href": self + "/" + sub}
 	}
+	for path, member := range r.leads {
+		want[path] = M{"href": fmt.Sprintf("./%s/%v", path, got[member.(string)])}
+	}
 	if diff := cmp.Diff(want, got["_links"]); diff != "" {
 		t.Errorf("links differ (-want +got):\n%s", diff)
 	}

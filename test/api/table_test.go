@@ -26,6 +26,7 @@ type resource struct {
 	shown       M        // answers name these members differently, or not at all
 	defaults    M        // what is in answers for those left out
 	links       []string
+	leads       M // links to another record: where it is, and the member with its id
 	nameless    bool
 }
 
@@ -78,8 +79,9 @@ func identities() resource {
 			"defaultHostingCost": 0.0, "defaultHostingPrecedence": "default",
 			"serviceHostingCosts": M{}, "serviceHostingPrecedences": M{}, "tags": M{},
 		},
+		leads: M{"auth-policies": "authPolicyId"},
 		links: []string{
-			"auth-policies", "authenticators", "edge-router-policies", "edge-routers", "enrollments",
+			"authenticators", "edge-router-policies", "edge-routers", "enrollments",
 			"failed-service-requests", "posture-data", "service-configs", "service-policies", "services",
 		},
 	}

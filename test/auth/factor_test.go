@@ -37,8 +37,11 @@ type factor struct {
 // start enrolls a second factor and leaves it to be verified.
 func start(t testing.TB, c *servertest.Client, id string) *factor {
 	t.Helper()
-	c.Post(mfa, nil).Want(http.StatusCreated)
+	made := c.Post(mfa, nil).Want(http.StatusCreated)
 	data := c.Get(mfa).Want(http.StatusOK).Data()
+	if self := made.At("data._links.self.href"); made.ID() != data["id"] || self != "./current-identity/mfa" {
+		t.Errorf("the new factor is %s at %v, not %v", made.ID(), self, data["id"])
+	}
 	u, err := url.Parse(data["provisioningUrl"].(string))
 	if err != nil {
 		t.Fatal(err)
@@ -207,9 +210,15 @@ func TestRecoveryCodes(t *testing.T) {
 		f := enroll(t, add(t, nil))
 		c, path := f.client, root+mfaCodes
 		list := func(a *servertest.Answer) []string {
+			data, of := a.Want(200).Data(), c.Get(root+mfa).Want(200).Data()
 			var codes []string
-			for _, code := range a.Want(200).Data()["recoveryCodes"].([]any) {
+			for _, code := range data["recoveryCodes"].([]any) {
 				codes = append(codes, code.(string))
+			}
+			for _, name := range []string{"id", "createdAt", "updatedAt", "tags", "_links"} {
+				if diff := cmp.Diff(of[name], data[name]); diff != "" {
+					t.Errorf("%s differs from the factor's (-factor +codes):\n%s", name, diff)
+				}
 			}
 			return codes
 		}

@@ -47,7 +47,7 @@ func TestRequiredMembers(t *testing.T) {
 		{s.me.Get(root + "sessions"), "data.0", sessionDetail},
 		{s.me.Get(root + "sessions/" + session.ID()), "data", sessionDetail},
 		{s.admin.Get("sessions/" + session.ID()), "data", sessionDetail + " servicePolicies:list"},
-		{session, "data.edgeRouters.0", commonRouter + "urls:map"},
+		{session, "data.edgeRouters.0", commonRouter + "urls:map appData:map"},
 		{s.me.Get(root + "current-identity/edge-routers"), "data.0", base + commonRouter},
 		{s.me.Get(root + "services/" + service + "/terminators"), "data.0", base + "service:map serviceId:string routerId:string identity:string"},
 		{shared.Nobody(t).Get(root + "external-jwt-signers"), "data.0", "id:string _links:map name:string externalAuthUrl:string"},

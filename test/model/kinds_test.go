@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"regexp"
 	"testing"
 	"time"
 
@@ -210,6 +211,8 @@ func TestServiceConfigs(t *testing.T) {
 	}
 }
 
+var uuid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+
 func TestIdentityExtras(t *testing.T) {
 	c := shared.Admin(t)
 	user := shared.AddUser(t, false)
@@ -228,8 +231,11 @@ func TestIdentityExtras(t *testing.T) {
 	c.Post("identities/nope/enable", nil).Fails(404, "NOT_FOUND", "")
 
 	trace := c.Put("identities/"+id+"/trace", M{"enabled": true, "duration": "10m"}).Want(200).Data()
-	if trace["enabled"] != true || trace["traceId"] == "" {
+	if trace["enabled"] != true || !uuid.MatchString(trace["traceId"].(string)) {
 		t.Errorf("trace is %v", trace)
+	}
+	if own := c.Put("identities/"+id+"/trace", M{"enabled": true, "duration": "10m", "traceId": "own"}).Want(200).At("data.traceId"); own != "own" {
+		t.Errorf("trace has the id %v", own)
 	}
 	c.Put("identities/"+id+"/trace", M{"enabled": true, "duration": "nonsense"}).Fails(400, "COULD_NOT_VALIDATE", "duration")
 	c.Put("identities/nope/trace", M{"enabled": false}).Fails(404, "NOT_FOUND", "")

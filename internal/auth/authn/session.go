@@ -3,6 +3,7 @@ package authn
 import (
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -168,11 +169,18 @@ func (s *Sessions) Token(id string) string { return KeyedToken(s.Key, id) }
 func KeyedToken(key []byte, id string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id))
-	return UUID([16]byte(mac.Sum(nil)))
+	return uuid([16]byte(mac.Sum(nil)))
 }
 
-// UUID writes sixteen bytes, random or as good as that, as a random UUID.
-func UUID(b [16]byte) string {
+// NewToken returns a random UUID.
+func NewToken() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return uuid(b)
+}
+
+// uuid writes sixteen bytes, random or as good as that, as a random UUID.
+func uuid(b [16]byte) string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

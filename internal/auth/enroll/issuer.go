@@ -7,7 +7,6 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/rsa"
 	"fmt"
 	"time"
@@ -40,7 +39,7 @@ type claims struct {
 
 // Issue completes an enrollment: a fresh token, and a JWT that carries it.
 func (i *Issuer) Issue(e *model.Enrollment, subject string) error {
-	e.Token = newToken()
+	e.Token = authn.NewToken()
 	text, err := i.sign(claims{Method: e.Method, RegisteredClaims: jwt.RegisteredClaims{
 		Issuer: "https://" + i.Address, Subject: subject, ID: e.Token, ExpiresAt: jwt.NewNumericDate(e.ExpiresAt),
 	}})
@@ -78,11 +77,4 @@ func methodFor(pub crypto.PublicKey) (jwt.SigningMethod, error) {
 		}
 	}
 	return nil, fmt.Errorf("no signing method for a key of type %T", pub)
-}
-
-// newToken returns a random UUID.
-func newToken() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return authn.UUID(b)
 }

@@ -65,6 +65,7 @@ func (f *Field) words() string {
 	say(f.Attributes, "attributes")
 	say(f.Roles != "", "roles=%s", f.Roles)
 	say(f.Ref != "", "ref=%s:%s", f.Ref, f.OnDelete)
+	say(f.Linked, "link")
 	say(f.As != "", "as=%s", f.As)
 	say(f.Out != "", "out=%s", f.Out)
 	say(len(f.Aliases) > 0, "alias=%s", strings.Join(f.Aliases, "|"))

@@ -64,6 +64,7 @@ type Field struct {
 	Roles      string // role list over that kind
 	Ref        string // id, or ids, of that kind
 	OnDelete   OnDelete
+	Linked     bool   // answers link to the target under its collection
 	As         string // answers carry a link object to the target under this name
 	Out        string // name in answers, if not Name
 	Aliases    []string

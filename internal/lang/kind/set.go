@@ -66,6 +66,25 @@ func (s *Set) Named(name string) *Def { return s.byName[name] }
 // Referrers lists the fields that may hold ids of the kind.
 func (s *Set) Referrers(d *Def) []Referrer { return s.referrers[d.Name] }
 
+// Lead is a link of answers to the record that a field refers to.
+type Lead struct {
+	Path  string // collection of the target
+	field *Field
+}
+
+// ID is the target's; empty if the record has none.
+func (l Lead) ID(rec Record) string { return l.field.text(rec) }
+
+// Leads lists where answers of the kind lead besides to their own parts.
+func (s *Set) Leads(d *Def) (leads []Lead) {
+	for _, f := range d.Fields {
+		if f.Linked {
+			leads = append(leads, Lead{s.byName[f.Ref].Path, f})
+		}
+	}
+	return leads
+}
+
 // target is the kind whose ids the field holds, if any.
 func (f *Field) target() string {
 	if f.Roles != "" {

@@ -94,6 +94,7 @@ var words = map[string]word{
 	"attributes": flag(func(f *Field) { f.Attributes = true }, Texts),
 	"roles":      named(func(f *Field, arg string) { f.Roles = arg }, Texts),
 	"ref":        {one, []Form{Text, Texts, Map}, readRef},
+	"link":       flag(func(f *Field) { f.Linked = true }, Text),
 	"as":         named(func(f *Field, arg string) { f.As = arg }, Text),
 	"out":        named(func(f *Field, arg string) { f.Out = arg }),
 	"alias":      listed(func(f *Field, list []string) { f.Aliases = list }),
@@ -120,8 +121,8 @@ func (f *Field) coherent() error {
 		return errors.New("keep says nothing where a replace cannot leave the field out")
 	case f.Nullable && f.Omit:
 		return errors.New("nullable and omit contradict each other")
-	case f.As != "" && f.Ref == "":
-		return errors.New("as needs a ref to lead to")
+	case (f.As != "" || f.Linked) && f.Ref == "":
+		return errors.New("as and link need a ref to lead to")
 	case f.Roles != "" && (f.Ref != "" || f.Attributes):
 		return errors.New("roles are neither ids nor attributes")
 	case f.Numbered && len(f.Enum) == 0:

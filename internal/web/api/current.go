@@ -12,9 +12,9 @@ import (
 )
 
 func mountCurrentIdentity(a *rest.API, s *Service) {
-	links := rest.Derived{Name: "_links", Schema: kind.RefTo("links"), Append: func(dst []byte, _ *rest.Call, _ kind.Record) []byte {
-		return append(dst, `{"self":{"href":"./current-identity"},"mfa":{"href":"./current-identity/mfa"}}`...)
-	}}
+	links := rest.Links(func(kind.Record) []rest.Link {
+		return []rest.Link{{Name: "self", Href: "current-identity"}, {Name: "mfa", Href: mfaPath}}
+	})
 	view := a.View("currentIdentity", model.Identities.Def, append(IdentityColumns(s), links)...)
 	rest.Show(a, rest.Op{
 		Method: http.MethodGet, Path: "/current-identity", Name: "getCurrentIdentity", Tag: "current-identity",
@@ -48,7 +48,9 @@ func mountOwnAuthenticators(a *rest.API, s *Service) {
 	op := func(method, path, name, doc string) rest.Op {
 		return rest.Op{Method: method, Path: path, Name: name, Tag: "current-identity", Doc: doc, Auth: rest.Full}
 	}
-	view := a.View("ownAuthenticator", model.Authenticators.Def)
+	view := a.View("ownAuthenticator", model.Authenticators.Def, rest.Links(func(rec kind.Record) []rest.Link {
+		return []rest.Link{{Name: "self", Href: path[1:] + "/" + rec.Base().ID}, {Name: "identities", Href: "current-identity"}}
+	}))
 	rest.ShowList(a, op(http.MethodGet, path, "listCurrentIdentityAuthenticators", "List one's own authenticators."), view,
 		func(c *rest.Call) (iter.Seq[kind.Record], error) {
 			return c.Snap.Select(model.Authenticators.Def, "identityId", Caller(c).Identity().ID), nil

@@ -19,12 +19,15 @@ type codeIn struct {
 // codeParam carries a code where a request has no body.
 var codeParam = rest.TextParam("mfa-validation-code", "A one-time or recovery code.").InHeader()
 
+// mfaPath is where the caller's second factor is.
+const mfaPath = "current-identity/mfa"
+
 func mountMFA(a *rest.API, s *Service) {
 	op := func(method, path, name, doc string, auth rest.Access) rest.Op {
 		tag, _, _ := strings.Cut(path[1:], "/")
 		return rest.Op{Method: method, Path: path, Name: name, Tag: tag, Doc: doc, Auth: auth, MaxBody: 4 << 10}
 	}
-	const own = "/current-identity/mfa"
+	const own = "/" + mfaPath
 	rest.Handle(a, op(http.MethodPost, "/authenticate/mfa", "authenticateMfa", "Complete authentication with a one-time or recovery code.", rest.Partial),
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
 			return rest.Empty{}, s.Factors.Show(c.Context(), c.Author(), Caller(c), in.Code)
@@ -34,8 +37,8 @@ func mountMFA(a *rest.API, s *Service) {
 		view, func(c *rest.Call, _ rest.None) (kind.Record, error) { return ownMFA(c) })
 	rest.Handle(a, op(http.MethodPost, own, "enrollMfa", "Start to enroll a second factor.", rest.Partial),
 		func(c *rest.Call, _ rest.None) (rest.Created, error) {
-			_, err := s.Factors.Start(c.Context(), c.Author(), Caller(c))
-			return rest.Created{Path: "current-identity", ID: "mfa"}, err
+			id, err := s.Factors.Start(c.Context(), c.Author(), Caller(c))
+			return rest.Created{ID: id, Self: mfaPath}, err
 		})
 	remove := op(http.MethodDelete, own, "deleteMfa", "Remove the second factor; a verified one needs a code.", rest.Full)
 	remove.Params = []rest.Parameter{codeParam}
@@ -52,7 +55,8 @@ func mountMFA(a *rest.API, s *Service) {
 	rest.Handle(a, qr, s.qrCode)
 	recovery := op(http.MethodGet, own+"/recovery-codes", "detailMfaRecoveryCodes", "Get the recovery codes; the one-time code is in the body or a header.", rest.Full)
 	recovery.BodyOptional, recovery.Params = true, []rest.Parameter{codeParam}
-	rest.Handle(a, recovery, s.recoveryCodes)
+	rest.Show(a, recovery, a.PartialView("mfaRecoveryCodes", model.MFAs.Def,
+		[]string{"id", "createdAt", "updatedAt", "tags", "_links", "recoveryCodes"}, recoveryColumn, mfaLinks), s.recoveryCodes)
 	rest.Handle(a, op(http.MethodPost, own+"/recovery-codes", "createMfaRecoveryCodes", "Replace all recovery codes.", rest.Full),
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
 			return rest.Empty{}, s.Factors.Renew(c.Context(), c.Author(), Caller(c), in.Code)
@@ -85,15 +89,18 @@ func (s *Service) mfaColumns() []rest.Derived {
 		pending("recoveryCodes", "Codes that work once each in place of a one-time code; left out once the factor is verified.", kind.ListOf(Text), func(dst []byte, _ *rest.Call, m *model.MFA) []byte {
 			return kind.AppendTexts(dst, m.RecoveryCodes)
 		}),
-		{Name: "_links", Schema: kind.RefTo("links"), Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
-			dst = append(dst, `{"self":{"href":"./current-identity/mfa"},"current-identity":{"href":"./current-identity"}`...)
-			if rec.(*model.MFA).IsVerified {
-				return append(dst, `,"recovery-codes":{"href":"./current-identity/mfa/recovery-codes"}}`...)
-			}
-			return append(dst, `,"verify":{"href":"./current-identity/mfa/verify"},"qr":{"href":"./current-identity/mfa/qr-code"}}`...)
-		}},
+		mfaLinks,
 	}
 }
+
+// mfaLinks lead to what can be done with a second factor as it is.
+var mfaLinks = rest.Links(func(rec kind.Record) []rest.Link {
+	links := []rest.Link{{Name: "self", Href: mfaPath}, {Name: "current-identity", Href: "current-identity"}}
+	if rec.(*model.MFA).IsVerified {
+		return append(links, rest.Link{Name: "recovery-codes", Href: mfaPath + "/recovery-codes"})
+	}
+	return append(links, rest.Link{Name: "verify", Href: mfaPath + "/verify"}, rest.Link{Name: "qr", Href: mfaPath + "/qr-code"})
+})
 
 func (s *Service) qrCode(c *rest.Call, _ rest.None) (rest.File, error) {
 	m, err := ownMFA(c)
@@ -112,16 +119,30 @@ type optionalCode struct {
 	Code string `json:"code" kind:"secret" doc:"A one-time code; it may be in a header instead."`
 }
 
-// recoveryOut is the recovery codes, which only this operation shows.
-type recoveryOut struct {
-	RecoveryCodes []string `json:"recoveryCodes" doc:"Codes that work once each in place of a one-time code."`
+// recoveryColumn is the recovery codes, which only one operation shows of a
+// factor that is verified.
+var recoveryColumn = rest.Derived{
+	Name: "recoveryCodes", Doc: "Codes that work once each in place of a one-time code.", Schema: kind.ListOf(Text),
+	Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+		return kind.AppendTexts(dst, rec.(*model.MFA).RecoveryCodes)
+	},
 }
 
-func (s *Service) recoveryCodes(c *rest.Call, in optionalCode) (recoveryOut, error) {
+func (s *Service) recoveryCodes(c *rest.Call, in optionalCode) (kind.Record, error) {
 	code := in.Code
 	if code == "" {
 		code = codeParam.Of(c)
 	}
 	codes, err := s.Factors.Recover(c.Context(), c.Author(), Caller(c), code)
-	return recoveryOut{codes}, err
+	if err != nil {
+		return nil, err
+	}
+	c.Snap = c.State.Snapshot() // in which the code is spent
+	m, err := ownMFA(c)
+	if err != nil {
+		return nil, err
+	}
+	shown := *m
+	shown.RecoveryCodes = codes
+	return &shown, nil
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"github.com/go-json-experiment/json/jsontext"
+
 	"netkeep/internal/data/state/cow"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/lang/kind"
@@ -57,6 +59,7 @@ type sessionRouter struct {
 	Cost               int               `json:"cost" doc:"What it costs to send traffic through the router, compared with other ways."`
 	NoTraversal        bool              `json:"noTraversal" doc:"Whether the router carries only traffic that enters or leaves the network at it."`
 	Disabled           bool              `json:"disabled" doc:"Whether the router is shut out of the network."`
+	AppData            jsontext.Value    `json:"appData" doc:"What applications keep with the router; the controller gives it no meaning."`
 }
 
 var sessionRouterOutput = kind.NewOutput[sessionRouter]()
@@ -73,6 +76,7 @@ func (s *Service) appendSessionRouters(dst []byte, c *rest.Call, set *cow.Bitmap
 		dst = sessionRouterOutput.Append(dst, &sessionRouter{
 			Name: e.Name, Hostname: r.Hostname, IsOnline: online, SyncStatus: string(syncStatus(&r, online)),
 			SupportedProtocols: r.Listeners, URLs: r.Listeners, Cost: e.Cost, NoTraversal: e.NoTraversal, Disabled: e.Disabled,
+			AppData: e.AppData,
 		})
 	}
 	return append(dst, ']')

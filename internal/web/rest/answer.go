@@ -51,6 +51,7 @@ func (a Counted[T]) send(c *Call) error {
 type Created struct {
 	Path string // collection
 	ID   string
+	Self string // address, if it is not the id in the collection
 }
 
 func (Created) describe(o *operation) {
@@ -61,19 +62,19 @@ func (Created) describe(o *operation) {
 func (a Created) send(c *Call) error { return Located(a).send(c) }
 
 // Located answers with the id and address of a record.
-type Located struct {
-	Path string
-	ID   string
-}
+type Located Created
 
 func (Located) describe(o *operation) { o.data = kind.RefTo("createLocation") }
 
 func (a Located) send(c *Call) error {
+	if a.Self == "" {
+		a.Self = a.Path + "/" + a.ID
+	}
 	return c.send(o200(c), func(dst []byte) []byte {
 		dst = append(dst, `{"id":`...)
 		dst = kind.AppendText(dst, a.ID)
 		dst = append(dst, `,"_links":{"self":{"href":`...)
-		dst = kind.AppendText(dst, "./"+a.Path+"/"+a.ID)
+		dst = kind.AppendText(dst, "./"+a.Self)
 		return append(dst, `}}}`...)
 	})
 }

@@ -99,10 +99,8 @@ func (a *API) columns(d *kind.Def, derived []Derived) []Derived {
 	}
 	columns = append(columns, derived...)
 	if !taken["_links"] {
-		columns = append(columns, Derived{
-			Name: "_links", Schema: kind.RefTo("links"),
-			Append: func(dst []byte, _ *Call, rec kind.Record) []byte { return appendLinks(dst, d, rec.Base().ID) },
-		})
+		leads := a.State.Set().Leads(d)
+		columns = append(columns, linksColumn(func(dst []byte, rec kind.Record) []byte { return appendLinks(dst, d, leads, rec) }))
 	}
 	return columns
 }
@@ -126,24 +124,6 @@ func (v *View) describe() kind.Schema {
 		}
 	}
 	return kind.Schema{"type": "object", "properties": props, "required": required}
-}
-
-func appendLinks(dst []byte, d *kind.Def, id string) []byte {
-	dst = append(dst, `{"self":{"href":`...)
-	start := len(dst)
-	dst = kind.AppendText(dst, "./"+d.Path+"/"+id)
-	self := dst[start : len(dst)-1] // without the last quote; dst only grows
-	dst = append(dst, '}')
-	for _, sub := range d.Links { // plain words, all of them
-		dst = append(dst, ',', '"')
-		dst = append(dst, sub...)
-		dst = append(dst, `":{"href":`...)
-		dst = append(dst, self...)
-		dst = append(dst, '/')
-		dst = append(dst, sub...)
-		dst = append(dst, '"', '}')
-	}
-	return append(dst, '}')
 }
 
 // Show adds an operation that answers with one record.

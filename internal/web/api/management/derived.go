@@ -58,18 +58,15 @@ func enrollmentColumns(index string, verified func(kind.Record) bool) []rest.Der
 }
 
 // caColumns link to what can be done with a CA.
-var caColumns = []rest.Derived{{Name: "_links", Schema: kind.RefTo("links"), Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+var caColumns = []rest.Derived{rest.Links(func(rec kind.Record) []rest.Link {
 	ca := rec.(*model.CA)
-	self := "./cas/" + ca.ID
-	dst = append(dst, `{"self":{"href":`...)
-	dst = append(kind.AppendText(dst, self), '}')
+	self := model.CAs.Path + "/" + ca.ID
+	links := []rest.Link{{Name: "self", Href: self}}
 	if !ca.IsVerified {
-		dst = append(dst, `,"verify":{"href":`...)
-		dst = append(kind.AppendText(dst, self+"/verify"), '}')
+		links = append(links, rest.Link{Name: "verify", Href: self + "/verify"})
 	}
 	if ca.IsAutoCAEnrollmentEnabled {
-		dst = append(dst, `,"jwt":{"href":`...)
-		dst = append(kind.AppendText(dst, self+"/jwt"), '}')
+		links = append(links, rest.Link{Name: "jwt", Href: self + "/jwt"})
 	}
-	return append(dst, '}')
-}}}
+	return links
+})}

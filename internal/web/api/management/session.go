@@ -2,6 +2,7 @@ package management
 
 import (
 	"net/http"
+	"net/url"
 
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
@@ -21,6 +22,13 @@ func mountSessions(a *rest.API, s *api.Service) {
 			{Name: "cachedLastActivityAt", Doc: api.LastActivityDoc, Schema: api.Moment, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
 				return kind.AppendTime(dst, s.Sessions.LastActivity(rec.(*model.APISession)))
 			}},
+			rest.Links(func(rec kind.Record) []rest.Link {
+				id := rec.Base().ID
+				return []rest.Link{
+					{Name: "self", Href: model.APISessions.Path + "/" + id},
+					{Name: "sessions", Href: model.Sessions.Path + "?filter=" + url.QueryEscape(`apiSession="`+id+`"`)},
+				}
+			}),
 		},
 	}.Mount(a)
 	rest.Handle(a, rest.Op{

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/data/state"
+	"netkeep/internal/auth/authn"
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/model"
 	"netkeep/internal/web/api"
@@ -66,7 +66,7 @@ func (t *traces) update(c *rest.Call, in traceIn) (traceOut, error) {
 	}
 	out := traceOut{Enabled: true, TraceID: in.TraceID, Until: t.now().Add(d)}
 	if out.TraceID == "" {
-		out.TraceID = state.NewID()
+		out.TraceID = authn.NewToken()
 	}
 	t.set(id, out)
 	return out, nil
