@@ -17,9 +17,25 @@ type Terminator struct {
 	Identity       string `json:"identity" kind:"fixed,alias=instanceId" doc:"Name of one host among several, for clients that want to reach just this one; empty if they do not care."`
 	IdentitySecret []byte `json:"identitySecret" kind:"fixed,secret" doc:"What all terminators of that one host have in common, so that nobody else can take its name; it is never shown."`
 	HostID         string `json:"hostId" kind:"server,hidden" doc:"Id of the identity that hosts the service here."`
+	SessionID      string `json:"sessionId" kind:"server,hidden,index,nofilter" doc:"Id of the session that the service is hosted with; empty if nobody has to hold one."`
 	Cost           int    `json:"cost" kind:"range=0..65535" doc:"What it costs to use the terminator, compared with others of the service; 0 if not given."`
 	Precedence     string `json:"precedence" kind:"enum=default|required|failed,default=default" doc:"When the terminator is used: required ones come first, then those with default, and failed ones last."`
+	// PeerData is what the host tells those who dial it.
+	PeerData []PeerDatum `json:"peerData" kind:"server,hidden,nofilter" doc:"What the host tells those who dial it."`
 }
+
+// PeerDatum is one of the things that the ends of a circuit tell each other.
+type PeerDatum struct {
+	Key   int    `json:"key" kind:"server" doc:"What it is."`
+	Value []byte `json:"value" kind:"server" doc:"Its bytes."`
+}
+
+// In which order terminators are chosen.
+const (
+	PrecedenceDefault  = "default"
+	PrecedenceRequired = "required"
+	PrecedenceFailed   = "failed"
+)
 
 // Terminators is the kind.
 var Terminators = kind.Define(kind.Spec[Terminator]{
@@ -37,4 +53,14 @@ func (t *Terminator) Fill() {
 	default:
 		t.Binding = "transport"
 	}
+}
+
+// Told returns what the host tells of one thing, nil if nothing.
+func (t *Terminator) Told(key uint32) []byte {
+	for _, d := range t.PeerData {
+		if d.Key == int(key) {
+			return d.Value
+		}
+	}
+	return nil
 }

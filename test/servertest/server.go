@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"netkeep/internal/fabric/edge"
 	"netkeep/internal/ops/config"
 	"netkeep/internal/run/server"
 )
@@ -37,7 +38,8 @@ type Server struct {
 	*server.Server
 	Config config.Config
 	URL    string // https, host and port
-	// Routers is the connections of routers; none at first.
+	// Routers pretends to be the connections of routers, none at first; nil if
+	// they really connect.
 	Routers *Routers
 
 	roots *x509.CertPool
@@ -57,7 +59,18 @@ type Server struct {
 // an error of the test if the controller logged one.
 func Start(t testing.TB, change ...func(*config.Config)) *Server {
 	t.Helper()
-	s, err := Open(t.TempDir(), change...)
+	return start(t, new(Routers), change)
+}
+
+// StartFabric is Start, except that routers really connect.
+func StartFabric(t testing.TB, change ...func(*config.Config)) *Server {
+	t.Helper()
+	return start(t, nil, change)
+}
+
+func start(t testing.TB, routers *Routers, change []func(*config.Config)) *Server {
+	t.Helper()
+	s, err := open(t.TempDir(), routers, change)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +85,15 @@ func Start(t testing.TB, change ...func(*config.Config)) *Server {
 
 // Open runs a controller with its data below dir, for tests that share one.
 func Open(dir string, change ...func(*config.Config)) (*Server, error) {
+	return open(dir, new(Routers), change)
+}
+
+// OpenFabric is Open, except that routers really connect.
+func OpenFabric(dir string, change ...func(*config.Config)) (*Server, error) {
+	return open(dir, nil, change)
+}
+
+func open(dir string, routers *Routers, change []func(*config.Config)) (*Server, error) {
 	cfg := config.Default()
 	cfg.Data = filepath.Join(dir, "data")
 	cfg.Listen = "127.0.0.1:0"
@@ -83,13 +105,17 @@ func Open(dir string, change ...func(*config.Config)) (*Server, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: cfg, Routers: new(Routers), log: &journal{}}
+	s := &Server{Config: cfg, Routers: routers, log: &journal{}}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	started := time.Now().Truncate(time.Microsecond) // as the log keeps times
 	var err error
-	if s.Server, err = server.Start(ctx, cfg, s.Routers, log); err != nil {
+	var seam edge.Routers
+	if routers != nil {
+		seam = routers
+	}
+	if s.Server, err = server.Start(ctx, cfg, seam, log); err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
 	s.authors = watchAuthors(s.Store(), started)

@@ -194,7 +194,7 @@ var errNoSession = fault.New(fault.CodeUnauthorized, "there is no live session w
 
 // Verify returns who a token belongs to, and counts as activity.
 func (s *Sessions) Verify(ctx context.Context, r kind.Reader, shown Credentials) (*Caller, error) {
-	session, ok := model.APISessions.Find(r, "tokenHash", digest(shown.Token))
+	session, ok := ByToken(r, shown.Token)
 	if !ok {
 		return nil, errNoSession
 	}
@@ -211,6 +211,35 @@ func (s *Sessions) Verify(ctx context.Context, r kind.Reader, shown Credentials)
 		session: session, identity: proof.identity, token: shown.Token, expires: now.Add(s.Timeout),
 		queries: s.outstanding(ctx, r, proof, session, shown.Bearer),
 	}, nil
+}
+
+// ByToken returns the API session with a token, whether it is still good or
+// not.
+func ByToken(r kind.Reader, token string) (*model.APISession, bool) {
+	return model.APISessions.Find(r, "tokenHash", digest(token))
+}
+
+// Usable reports whether routers may let in who holds a session: it is who it
+// was and has shown what a session remembers. A JWT that has to come with every
+// request is asked for where sessions to dial and host are given out.
+func (s *Sessions) Usable(r kind.Reader, session *model.APISession) bool {
+	p, err := prove(r, session.IdentityID, session.AuthenticatorID, s.Now())
+	if err != nil || !founded(r, session) {
+		return false
+	}
+	return session.IsMFAComplete || !session.IsMFARequired && !p.policy.Secondary.RequireTOTP
+}
+
+// Keep counts as use of the session with a token, as a router tells it; ok is
+// false if there is no such session.
+func (s *Sessions) Keep(r kind.Reader, token string) bool {
+	session, ok := ByToken(r, token)
+	now := s.Now()
+	if !ok || !s.alive(r, session, now) || !s.Usable(r, session) {
+		return false
+	}
+	s.touch(session.ID, now)
+	return true
 }
 
 // alive reports whether a session was used lately and what it was opened with

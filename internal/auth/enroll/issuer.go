@@ -27,22 +27,29 @@ const Lifetime = 180 * time.Minute
 type Issuer struct {
 	// Key returns the key of the certificate that is served now.
 	Key func() crypto.Signer
-	// Address is the host and port under which clients reach the controller.
-	Address string
+	// Address is the host and port under which clients reach the controller,
+	// and Control the one under which routers do.
+	Address, Control string
 }
 
 // claims are what an enrollment token says.
 type claims struct {
 	Method string `json:"em"`
+	// Controllers is where a router connects.
+	Controllers []string `json:"ctrls,omitempty"`
 	jwt.RegisteredClaims
 }
 
 // Issue completes an enrollment: a fresh token, and a JWT that carries it.
 func (i *Issuer) Issue(e *model.Enrollment, subject string) error {
 	e.Token = authn.NewToken()
-	text, err := i.sign(claims{Method: e.Method, RegisteredClaims: jwt.RegisteredClaims{
+	c := claims{Method: e.Method, RegisteredClaims: jwt.RegisteredClaims{
 		Issuer: "https://" + i.Address, Subject: subject, ID: e.Token, ExpiresAt: jwt.NewNumericDate(e.ExpiresAt),
-	}})
+	}}
+	if e.Method == model.MethodErOTT || e.Method == model.MethodTrOTT {
+		c.Controllers = []string{"tls:" + i.Control}
+	}
+	text, err := i.sign(c)
 	if err != nil {
 		return fmt.Errorf("sign an enrollment: %w", err)
 	}

@@ -29,6 +29,9 @@ type Event struct {
 	// Reset, if not nil, is everything as it is at Rev. It takes the place of
 	// all that came before.
 	Reset *Snapshot
+	// After is everything as it is at Rev, for those who must look around the
+	// records that changed.
+	After *Snapshot
 
 	Time   time.Time // of the batch
 	Writes []Write   // in their order, no two of the same record
@@ -149,7 +152,7 @@ func (sub *Subscription) take() (Event, bool) {
 	case sub.reset:
 		sub.reset = false
 		now := s.Snapshot()
-		return Event{Rev: now.Rev, Reset: now}, true
+		return Event{Rev: now.Rev, Reset: now, After: now}, true
 	case len(sub.queue) == 0:
 		return Event{}, false
 	}
@@ -189,7 +192,7 @@ func (sub *Subscription) signal() {
 
 // publish makes a snapshot the current one and tells of it.
 func (s *State) publish(next *Snapshot, ev Event) {
-	ev.Rev = next.Rev
+	ev.Rev, ev.After = next.Rev, next
 	ev.weight += eventWeight
 	s.telling.Lock()
 	defer s.telling.Unlock()

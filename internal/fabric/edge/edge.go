@@ -43,6 +43,9 @@ type SyncStatus string
 // What is said of routers that are connected and up to date, and of those
 // that are not connected.
 const (
+	SyncNew     SyncStatus = "SYNC_NEW"
+	SyncHello   SyncStatus = "SYNC_HELLO_WAIT"
+	Syncing     SyncStatus = "SYNC_IN_PROGRESS"
 	SyncDone    SyncStatus = "SYNC_DONE"
 	SyncUnknown SyncStatus = "SYNC_UNKNOWN"
 )

@@ -25,10 +25,9 @@ type Sessions struct {
 	Reports  *posture.Reports
 	Failures *posture.Failures
 	Changes  *access.LastChange
-	// Key makes the tokens, which are not stored.
-	Key []byte
-	Now func() time.Time
-	Log *slog.Logger
+	Tokens   *Tokens
+	Now      func() time.Time
+	Log      *slog.Logger
 
 	lost lost
 }
@@ -40,8 +39,16 @@ type Request struct {
 	Tags      kind.Tags
 }
 
-// Token returns the token of a session.
-func (s *Sessions) Token(id string) string { return authn.KeyedToken(s.Key, id) }
+// Recognise returns the session with a token.
+func (s *Sessions) Recognise(snap *state.Snapshot, token string) (*model.Session, bool) {
+	return s.Tokens.Find(snap, token)
+}
+
+// Holds reports whether a session belongs to the API session with a token.
+func (s *Sessions) Holds(snap *state.Snapshot, apiToken string, session *model.Session) bool {
+	api, ok := authn.ByToken(snap, apiToken)
+	return ok && api.ID == session.APISessionID
+}
 
 // Create returns the caller's session of this type for a service: the one that
 // its API session has already, or a new one.

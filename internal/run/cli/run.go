@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/fabric/edge"
 	"netkeep/internal/ops/config"
 	"netkeep/internal/run/server"
 	"netkeep/internal/web/api"
@@ -57,7 +56,7 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 	log := newLogger(env, cfg)
 	// A start makes much that stays and little garbage: collect less often.
 	usual := debug.SetGCPercent(startGCPercent)
-	srv, err := server.Start(ctx, cfg, edge.None{}, log)
+	srv, err := server.Start(ctx, cfg, nil, log)
 	if err != nil {
 		return err
 	}

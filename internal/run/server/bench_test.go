@@ -16,6 +16,7 @@ import (
 	"netkeep/internal/model"
 	"netkeep/internal/ops/config"
 	"netkeep/internal/ops/metrics"
+	"netkeep/internal/policy/session"
 	"netkeep/internal/web/api"
 )
 
@@ -37,18 +38,18 @@ func network(b *testing.B, visible int) (http.Handler, string) {
 	memory := storetest.NewMemory()
 	s := &Server{routers: edge.None{}, figures: metrics.New(time.Now)}
 	log := slog.New(slog.DiscardHandler)
-	st, err := state.Open(b.Context(), memory, model.All, state.Options{Stored: s.stored})
-	if err != nil {
-		b.Fatal(err)
-	}
-	access := newAccess(st, []byte("sessions"), log)
-	b.Cleanup(st.Close)
-	hasher := authn.NewHasher()
 	must := func(err error) {
 		if err != nil {
 			b.Fatal(err)
 		}
 	}
+	st, err := state.Open(b.Context(), memory, model.All, state.Options{Stored: s.stored})
+	must(err)
+	tokens, err := session.NewTokens([]byte("sessions"))
+	must(err)
+	access := newAccess(st, tokens, log)
+	b.Cleanup(st.Close)
+	hasher := authn.NewHasher()
 	hash, err := hasher.Hash(b.Context(), "secret")
 	must(err)
 	must(st.Update(b.Context(), state.Program("test"), func(tx *state.Tx) error { return model.Seed(tx) }))

@@ -20,6 +20,7 @@ import (
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/etcdstore"
+	"netkeep/internal/fabric"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/model"
 	"netkeep/internal/ops/build"
@@ -61,6 +62,7 @@ type Server struct {
 	keys     *pki.Keystore
 	served   *pki.Served
 	routers  edge.Routers
+	fabric   *fabric.Fabric // nil if routers are others' to connect
 	listener net.Listener
 	// management is the listener of the Management API; nil if it has none of
 	// its own.
@@ -126,10 +128,10 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 
 // newAccess returns the sessions to dial and host of a controller, whole and
 // told of every change.
-func newAccess(st *state.State, key []byte, log *slog.Logger) *session.Sessions {
+func newAccess(st *state.State, tokens *session.Tokens, log *slog.Logger) *session.Sessions {
 	changes := new(access.LastChange)
 	sessions := &session.Sessions{
-		State: st, Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: changes, Key: key, Now: time.Now, Log: log,
+		State: st, Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: time.Now, Log: log,
 	}
 	attend(st, changes, sessions)
 	return sessions
@@ -174,11 +176,15 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	if err != nil {
 		return err
 	}
-	sessionKey, err := s.keys.MACKey("session tokens")
+	secret, err := s.keys.MACKey("session tokens")
 	if err != nil {
 		return err
 	}
-	access := newAccess(s.state, sessionKey, s.log)
+	sessionTokens, err := session.NewTokens(secret)
+	if err != nil {
+		return err
+	}
+	access := newAccess(s.state, sessionTokens, s.log)
 	run, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	if err := s.serveMetrics(); err != nil {
@@ -189,6 +195,10 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	s.jobs.Go(func() { sessions.Sweep(run, sweepEvery) })
 	s.jobs.Go(func() { access.Enforce(run) })
+	if s.routers == nil {
+		s.openFabric(sessions, access)
+		s.jobs.Go(func() { s.fabric.Run(run) })
+	}
 	s.jobs.Go(func() { edge.DropLost(run, s.state, s.routers) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
@@ -211,7 +221,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle(), Now: time.Now}, Tokens: tokens,
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
-		Issuer: &enroll.Issuer{Address: s.Address(), Key: s.servedKey},
+		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.Address(), Key: s.servedKey},
 		Access: access, Routers: s.routers, Integrity: scanner, Snapshots: snapshots, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},

@@ -1,0 +1,117 @@
+package channel
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/wire"
+)
+
+// Hello is the first frame of whoever dialled.
+type Hello struct {
+	ID      string // who it says it is
+	Headers wire.Headers
+}
+
+// helloSeq is the number of hellos and of the answers to them.
+const helloSeq = -1
+
+// helloBounds are small: nothing is known of the peer yet.
+var helloBounds = wire.Bounds{Headers: 16384, Body: 4192}
+
+// ErrRefused says that the peer does not want the connection.
+var ErrRefused = errors.New("channel: refused")
+
+// Grouped reports whether the socket is one of several of a channel.
+func (h *Hello) Grouped() bool { return h.Headers.Bool(message.HeaderGrouped) }
+
+// First reports whether the socket begins a channel.
+func (h *Hello) First() bool { return !h.Grouped() || h.Headers.Bool(message.HeaderGroupFirst) }
+
+// ConnectionID is the channel that the socket belongs to, if the peer says.
+func (h *Hello) ConnectionID() string { return h.Headers.Text(message.HeaderConnectionID) }
+
+// Secret is what shows that a further socket belongs to its channel.
+func (h *Hello) Secret() []byte {
+	if !h.Grouped() {
+		return nil
+	}
+	return h.Headers[message.HeaderGroupSecret]
+}
+
+// ReadHello takes a hello from a socket, which must arrive before the deadline.
+func ReadHello(conn net.Conn, deadline time.Time) (*Hello, error) {
+	f, err := exchange(conn, deadline, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.Type != message.TypeHello:
+		return nil, fmt.Errorf("hello: %w: it begins with a frame of type %d", wire.ErrMagic, f.Type)
+	}
+	return &Hello{ID: string(f.Body), Headers: f.Headers}, nil
+}
+
+// Welcome answers a hello.
+func Welcome(conn net.Conn, deadline time.Time, headers wire.Headers) error {
+	f := resultFrame(true, "")
+	for key, value := range headers {
+		f.Headers[key] = value
+	}
+	return answer(conn, deadline, f)
+}
+
+// Refuse answers a hello with why the connection is not wanted.
+func Refuse(conn net.Conn, deadline time.Time, reason string) error {
+	return answer(conn, deadline, resultFrame(false, reason))
+}
+
+func answer(conn net.Conn, deadline time.Time, f *wire.Frame) error {
+	f.Seq = helloSeq
+	var seq int32 = helloSeq
+	f.Headers.SetUint32(message.HeaderReplyFor, uint32(seq))
+	return within(conn, deadline, func() error {
+		_, err := conn.Write(f.Append(nil))
+		return err
+	})
+}
+
+// Greet sends a hello and returns the headers of the answer.
+func Greet(conn net.Conn, deadline time.Time, h Hello) (wire.Headers, error) {
+	f, err := exchange(conn, deadline, &wire.Frame{Type: message.TypeHello, Seq: helloSeq, Headers: h.Headers, Body: []byte(h.ID)})
+	switch {
+	case err != nil:
+		return nil, err
+	case f.Type != message.TypeResult || !f.Headers.Bool(message.HeaderSuccess):
+		return nil, fmt.Errorf("%w: %s", ErrRefused, f.Body)
+	}
+	return f.Headers, nil
+}
+
+// exchange writes a frame, if there is one, and reads one.
+func exchange(conn net.Conn, deadline time.Time, send *wire.Frame) (f *wire.Frame, err error) {
+	err = within(conn, deadline, func() error {
+		if send != nil {
+			if _, err := conn.Write(send.Append(nil)); err != nil {
+				return err
+			}
+		}
+		// Without a buffer: what comes behind belongs to the channel.
+		f, err = wire.Read(conn, helloBounds)
+		return err
+	})
+	return f, err
+}
+
+// within does what a socket must do before the deadline.
+func within(conn net.Conn, deadline time.Time, do func() error) error {
+	if err := conn.SetDeadline(deadline); err != nil {
+		return fmt.Errorf("hello: %w", err)
+	}
+	if err := do(); err != nil {
+		return fmt.Errorf("hello: %w", err)
+	}
+	return conn.SetDeadline(time.Time{})
+}

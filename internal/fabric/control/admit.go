@@ -1,0 +1,203 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+	"time"
+
+	"netkeep/internal/fabric/channel"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/model"
+	"netkeep/internal/pki"
+)
+
+// helloWait is how long somebody who connects has to say who it is.
+const helloWait = 5 * time.Second
+
+var (
+	errShutOut  = errors.New("it is disabled, deleted or enrolled anew")
+	errReplaced = errors.New("it has connected again")
+	errStopping = errors.New("the controller is stopping")
+	errUnknown  = errors.New("its certificate is not that of an enrolled and enabled router")
+)
+
+// publicReason is what a stranger is told.
+func publicReason(err error) string {
+	for _, known := range []error{errUnknown, errStopping, errGroup, errVersion} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return "the hello cannot be read"
+}
+
+// admit finds out who connects and gives it a channel, which serve serves.
+func (rs *Routers) admit(conn *tls.Conn, deadline time.Time) (serve func(), err error) {
+	record, fingerprint, err := rs.identify(conn, deadline)
+	if err != nil {
+		return nil, err
+	}
+	hello, err := channel.ReadHello(conn, deadline)
+	if err != nil {
+		return nil, err
+	}
+	if hello.ID != record.ID {
+		return nil, fmt.Errorf("%w: it says that it is %.40q", errUnknown, hello.ID)
+	}
+	if !hello.First() {
+		return rs.joinGroup(conn, deadline, hello, fingerprint)
+	}
+	r, err := rs.newRouter(record, hello, fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	if err := channel.Welcome(conn, deadline, rs.welcome(r, hello)); err != nil {
+		return nil, err
+	}
+	// Between the look at its record and now it may have been shut out, and
+	// whoever did that found nobody to drop.
+	if err := rs.register(r); err != nil {
+		return nil, err
+	}
+	if now, ok := model.Routers.Get(rs.opt.State.Snapshot(), r.ID); !ok || !admissible(now, fingerprint) {
+		r.ch.Close(errShutOut)
+	}
+	rs.opt.Log.Info("router connected", "router", r.ID, "name", r.Name, "address", conn.RemoteAddr().String(), "version", r.info.Version.Version)
+	for _, fn := range rs.joined {
+		fn(r)
+	}
+	return func() { r.ch.Serve(conn) }, nil
+}
+
+// identify returns the router whose certificate the connection has proved to
+// hold: the leaf's, and no other's.
+func (rs *Routers) identify(conn *tls.Conn, deadline time.Time) (*model.Router, string, error) {
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, "", fmt.Errorf("handshake: %w", err)
+	}
+	now := rs.opt.Now()
+	leaf, err := pki.NewRoots(rs.opt.Bundle).VerifyLeaf(conn.ConnectionState().PeerCertificates, pki.VerifyOptions{Now: now})
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	if leaf.Expired(now) || leaf.NotYetValid(now) {
+		return nil, "", fmt.Errorf("%w: it has run out or is not valid yet; enroll the router again", errUnknown)
+	}
+	fingerprint := pki.Fingerprint(leaf.Certificate())
+	r, ok := model.Routers.Find(rs.opt.State.Snapshot(), "fingerprint", fingerprint)
+	if !ok || !admissible(r, fingerprint) {
+		return nil, "", errUnknown
+	}
+	return r, fingerprint, nil
+}
+
+// admissible reports whether a router may connect with a certificate.
+func admissible(r *model.Router, fingerprint string) bool {
+	return r.IsVerified && !r.Disabled && subtle.ConstantTimeCompare([]byte(r.Fingerprint), []byte(fingerprint)) == 1
+}
+
+// newRouter makes a router of what its hello says.
+func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerprint string) (*Router, error) {
+	version, err := parseVersion(hello.Headers.Text(message.HeaderVersion))
+	if err != nil {
+		return nil, err
+	}
+	listeners := hello.Headers[message.HeaderOldListeners]
+	if capable(hello.Headers[message.HeaderCapabilities], message.NewHeaders) {
+		listeners = hello.Headers[message.HeaderListeners]
+	} else if hello.Grouped() {
+		listeners = nil // there the header is the group's secret
+	}
+	reached, err := message.Unmarshal[message.Listeners](listeners)
+	if err != nil {
+		return nil, err
+	}
+	r := &Router{
+		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Listeners: reached.Listeners, Grouped: hello.Grouped(),
+		all: rs, fingerprint: fingerprint, secret: hello.Secret(), slots: make(chan struct{}, maxWork), carrying: map[string]struct{}{},
+		info: edge.Router{Version: version, Sync: edge.SyncNew},
+	}
+	if r.Grouped && len(r.secret) == 0 {
+		r.secret = random(16)
+	}
+	id := hello.ConnectionID()
+	if !r.Grouped || id == "" {
+		id = hex.EncodeToString(random(8))
+	}
+	r.ch = channel.New(id, channel.Options{
+		Handle: r.hear, Now: rs.opt.Now, Closed: func(_ *channel.Channel, reason error) { rs.forget(r, reason) },
+	})
+	return r, nil
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return b
+}
+
+var errGroup = errors.New("the connection belongs to no group that is known here")
+
+// joinGroup adds a further socket to a router's channel.
+func (rs *Routers) joinGroup(conn *tls.Conn, deadline time.Time, hello *channel.Hello, fingerprint string) (serve func(), err error) {
+	r, ok := rs.Get(hello.ID)
+	if !ok || !r.Grouped || r.ch.ID != hello.ConnectionID() || r.Fingerprint() != fingerprint ||
+		subtle.ConstantTimeCompare(r.secret, hello.Secret()) != 1 || r.ch.Sockets() >= maxSockets {
+		return nil, errGroup
+	}
+	if err := channel.Welcome(conn, deadline, rs.welcome(r, hello)); err != nil {
+		return nil, err
+	}
+	return func() { r.ch.Serve(conn) }, nil
+}
+
+// maxSockets is how many sockets a router may have.
+const maxSockets = 4
+
+// welcome is what a router is told of us.
+func (rs *Routers) welcome(r *Router, hello *channel.Hello) wire.Headers {
+	b := rs.opt.Build
+	h := wire.Headers{}
+	h.SetText(message.HeaderConnectionID, r.ch.ID)
+	h.SetText(message.HeaderVersion, strings.Join([]string{b.Version, b.Revision, b.BuildDate, b.OS, b.Arch}, "|"))
+	h.SetText(message.HeaderListenerID, rs.opt.ID)
+	// Each generation looks for it in a place of its own.
+	h[message.HeaderOldCapabilities] = []byte{capabilities}
+	h[message.HeaderCapabilities] = []byte{capabilities}
+	if r.Grouped {
+		h.SetBool(message.HeaderGrouped, true)
+		h[message.HeaderGroupSecret] = r.secret
+		h.SetText(message.HeaderChannelType, hello.Headers.Text(message.HeaderChannelType))
+	}
+	return h
+}
+
+// capable reports whether a mask has a bit. It is a number with the most
+// significant byte first.
+func capable(mask []byte, bit uint) bool {
+	at := bits.TrailingZeros(bit)
+	i := len(mask) - 1 - at/8
+	return i >= 0 && mask[i]&(1<<(at%8)) != 0
+}
+
+var errVersion = errors.New("its version is not five fields with bars between them")
+
+// parseVersion reads what a router runs.
+func parseVersion(text string) (edge.Version, error) {
+	parts := strings.Split(text, "|")
+	if len(parts) != 5 || len(text) > 1000 {
+		return edge.Version{}, fmt.Errorf("%w: %.40q", errVersion, text)
+	}
+	return edge.Version{Version: parts[0], Revision: parts[1], BuildDate: parts[2], OS: parts[3], Arch: parts[4]}, nil
+}

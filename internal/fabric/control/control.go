@@ -1,0 +1,194 @@
+// Package control is where routers connect to this controller: it finds out
+// who they are, keeps one channel to each, and hands what they say to the parts
+// of the program that asked for it. It knows who is connected; what sessions,
+// terminators and circuits are is for packages beside it, which register with
+// it. It must not import rest or api.
+package control
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/channel"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/wire"
+)
+
+// Options of Routers.
+type Options struct {
+	State *state.State
+	// Bundle is what the certificates of routers chain to.
+	Bundle []*x509.Certificate
+	// ID is how routers tell controllers apart. It must outlive restarts.
+	ID string
+	// Build is what this controller runs.
+	Build edge.Version
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
+// Routers are the connected routers. It is the edge.Routers of a controller
+// that serves them.
+type Routers struct {
+	opt      Options
+	handlers map[int32]func(*Router, *wire.Frame)
+	joined   []func(*Router)
+	left     []func(*Router)
+
+	mu      sync.RWMutex
+	byID    map[string]*Router
+	carried map[string]map[*Router]struct{} // routers by the identities connected to them
+	closed  bool
+}
+
+var _ edge.Routers = (*Routers)(nil)
+
+// capabilities is what this controller can do, and tells routers of both
+// generations to do: sessions come over the control connection and session
+// tokens are JWTs.
+const capabilities = message.CanTerminatorV2 | message.CanOneSidedLinks | message.CanCircuitV2 | message.CanGroups | message.CanTokensAreJWTs
+
+// New returns routers of whom none is connected.
+func New(opt Options) *Routers {
+	return &Routers{
+		opt: opt, handlers: map[int32]func(*Router, *wire.Frame){}, byID: map[string]*Router{}, carried: map[string]map[*Router]struct{}{},
+	}
+}
+
+// Handle has frames of a type taken by fn, which must not wait: while it runs,
+// its router is not listened to. Handlers are registered before the first
+// router connects.
+func (rs *Routers) Handle(typ int32, fn func(r *Router, f *wire.Frame)) {
+	if rs.handlers[typ] != nil {
+		panic("control: two parts of the program take the same frames")
+	}
+	rs.handlers[typ] = fn
+}
+
+// On has messages of a type taken by fn, under the rules of Handle. A router
+// that sends what is none loses its connection.
+func On[T any](rs *Routers, typ int32, fn func(r *Router, f *wire.Frame, m *T)) {
+	rs.Handle(typ, func(r *Router, f *wire.Frame) {
+		m, err := message.Unmarshal[T](f.Body)
+		if err != nil {
+			r.fail(err)
+			return
+		}
+		fn(r, f, m)
+	})
+}
+
+// Joined has fn told of every router that connects, before anything that it
+// says is heard.
+func (rs *Routers) Joined(fn func(*Router)) { rs.joined = append(rs.joined, fn) }
+
+// Left has fn told of every router whose connection is over. It may have a new
+// one by then.
+func (rs *Routers) Left(fn func(*Router)) { rs.left = append(rs.left, fn) }
+
+// Serve takes the connections of a listener until it closes.
+func (rs *Routers) Serve(l net.Listener, config *tls.Config) error {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go rs.Take(tls.Server(conn, config))
+	}
+}
+
+// Take makes a connection that of a router, or ends it. It returns when the
+// connection is over.
+func (rs *Routers) Take(conn *tls.Conn) {
+	deadline := rs.opt.Now().Add(helloWait)
+	serve, err := rs.admit(conn, deadline)
+	if err == nil {
+		serve()
+	} else {
+		rs.opt.Log.Warn("a router was not let in", "address", conn.RemoteAddr().String(), "error", err)
+		_ = channel.Refuse(conn, deadline, "refused: "+publicReason(err))
+		_ = conn.Close()
+	}
+}
+
+// Get returns a connected router.
+func (rs *Routers) Get(id string) (*Router, bool) {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	r, ok := rs.byID[id]
+	return r, ok
+}
+
+// All returns the connected routers.
+func (rs *Routers) All() []*Router {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	all := make([]*Router, 0, len(rs.byID))
+	for _, r := range rs.byID {
+		all = append(all, r)
+	}
+	return all
+}
+
+// Connected returns what a connected router says of itself.
+func (rs *Routers) Connected(id string) (edge.Router, bool) {
+	r, ok := rs.Get(id)
+	if !ok {
+		return edge.Router{}, false
+	}
+	return r.Info(), true
+}
+
+// Drop ends a router's connection, if it has one that it made with this
+// certificate.
+func (rs *Routers) Drop(id, fingerprint string) {
+	if r, ok := rs.Get(id); ok && r.Fingerprint() == fingerprint {
+		r.ch.Close(errShutOut)
+	}
+}
+
+// Close ends all connections and takes no more.
+func (rs *Routers) Close() {
+	rs.mu.Lock()
+	rs.closed = true
+	rs.mu.Unlock()
+	for _, r := range rs.All() {
+		r.ch.Close(nil)
+	}
+}
+
+// register makes a router the one with its id.
+func (rs *Routers) register(r *Router) error {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.closed {
+		return errStopping
+	}
+	if old := rs.byID[r.ID]; old != nil {
+		// The newer connection counts: the router itself knows best that the
+		// old one is gone.
+		defer func() { go old.ch.Close(errReplaced) }()
+	}
+	rs.byID[r.ID] = r
+	return nil
+}
+
+// forget takes note of a connection that is over.
+func (rs *Routers) forget(r *Router, reason error) {
+	rs.mu.Lock()
+	if rs.byID[r.ID] == r {
+		delete(rs.byID, r.ID)
+	}
+	rs.mu.Unlock()
+	rs.carries(r, nil, true)
+	rs.opt.Log.Info("router disconnected", "router", r.ID, "name", r.Name, "reason", reason)
+	for _, fn := range rs.left {
+		fn(r)
+	}
+}

@@ -1,0 +1,143 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/channel"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/model"
+)
+
+// Router is a connected router. All methods may be called at any time.
+type Router struct {
+	ID   string
+	Name string // when it connected
+	Edge bool   // clients connect to it
+	// Listeners are where other routers reach it, as it said.
+	Listeners []message.Listener
+	// Grouped routers are of the second generation.
+	Grouped bool
+
+	all      *Routers
+	ch       *channel.Channel
+	secret   []byte // shared by the sockets of a group
+	slots    chan struct{}
+	unknown  atomic.Int32        // frames that nobody takes
+	carrying map[string]struct{} // identities connected to it; under the mutex of all
+
+	mu          sync.Mutex
+	info        edge.Router
+	fingerprint string // of the certificate that it is here with
+}
+
+// maxWork is how many requests of one router are worked on at a time.
+const maxWork = 512
+
+// Info is what the router says of itself.
+func (r *Router) Info() edge.Router {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info := r.info
+	info.Listeners = maps.Clone(info.Listeners)
+	return info
+}
+
+// Describe changes what the router says of itself.
+func (r *Router) Describe(change func(*edge.Router)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.info)
+}
+
+// Fingerprint is that of the certificate that the router is here with.
+func (r *Router) Fingerprint() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fingerprint
+}
+
+// Context ends with the connection.
+func (r *Router) Context() context.Context { return r.ch.Context() }
+
+// Remote is the address that the router connects from.
+func (r *Router) Remote() string { return r.ch.Remote() }
+
+// Send queues a frame. It never waits; a router that does not keep up loses
+// its connection.
+func (r *Router) Send(f *wire.Frame) error { return r.ch.Send(f) }
+
+// SendWhenReady waits until what was queued before has gone out.
+func (r *Router) SendWhenReady(f *wire.Frame) error { return r.ch.SendWhenReady(r.Context(), f) }
+
+// Request sends a frame and waits for the reply.
+func (r *Router) Request(ctx context.Context, f *wire.Frame) (*wire.Frame, error) {
+	return r.ch.Request(ctx, f)
+}
+
+// Reply answers a frame.
+func (r *Router) Reply(to, f *wire.Frame) { _ = r.ch.Reply(to, f) }
+
+// Result answers a frame that asks for nothing but whether it was heeded.
+func (r *Router) Result(to *wire.Frame, success bool, text string) {
+	_ = r.ch.Result(to, success, text)
+}
+
+// Refuse answers a frame about sessions with why not.
+func (r *Router) Refuse(to *wire.Frame, code message.ErrorCode, text string) {
+	f := &wire.Frame{Type: message.TypeError, Headers: wire.Headers{}, Body: []byte(text)}
+	f.Headers.SetUint32(message.HeaderErrorCode, uint32(code))
+	r.Reply(to, f)
+}
+
+// Author is the router as the one who makes a write, because of a frame.
+func (r *Router) Author(operation string, f *wire.Frame) state.Author {
+	return state.Author{
+		Kind: model.Routers.Name, ID: r.ID, Name: r.Name,
+		Operation: operation, Request: r.ch.ID + "." + strconv.Itoa(int(f.Seq)), Source: r.Remote(),
+	}
+}
+
+// Go works on something that may wait. It reports false, and does nothing, if
+// the router has too much going on already.
+func (r *Router) Go(work func(ctx context.Context)) bool {
+	select {
+	case r.slots <- struct{}{}:
+	default:
+		return false
+	}
+	go func() {
+		defer func() { <-r.slots }()
+		work(r.Context())
+	}()
+	return true
+}
+
+// Message returns a frame with a message in its body.
+func Message[T any](typ int32, m *T) *wire.Frame {
+	return &wire.Frame{Type: typ, Body: message.Marshal(m)}
+}
+
+// fail ends the connection of a router that says what cannot be understood.
+func (r *Router) fail(err error) {
+	r.ch.Close(fmt.Errorf("it sent what cannot be read: %w", err))
+}
+
+// hear hands a frame to who takes it.
+func (r *Router) hear(_ *channel.Channel, f *wire.Frame) {
+	if fn := r.all.handlers[f.Type]; fn != nil {
+		fn(r, f)
+		return
+	}
+	// A newer router may say more than we know. Once is enough to be told.
+	if r.unknown.Add(1) == 1 {
+		r.all.opt.Log.Debug("a router sends what nobody here takes", "router", r.ID, "type", f.Type)
+	}
+}

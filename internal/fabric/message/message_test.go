@@ -1,0 +1,249 @@
+package message
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+	"pgregory.net/rapid"
+)
+
+// every is all messages, each with what reads it back from its own bytes.
+var every = []struct {
+	typ   reflect.Type
+	check func(t *rapid.T)
+	fuzz  func(data []byte) error
+}{
+	message[Listeners](), message[PeerStates](), message[Links](), message[LinkState](), message[VerifyRouter](),
+	message[Fault](), message[Interfaces](), message[InspectRequest](), message[InspectResponse](),
+	message[Route](), message[Unroute](), message[CircuitConfirmation](), message[ValidateTerminators](),
+	message[TerminatorsValidated](), message[RemoveTerminators](), message[CreateTerminator](), message[TerminatorCreated](),
+	message[UpdateTerminator](), message[RemoveTerminator](),
+	message[ServerHello](), message[ClientHello](), message[APISessionsAdded](), message[APISessionsUpdated](), message[Removed](),
+	message[APISessionHeartbeat](), message[ResyncRequest](), message[ValidateSessions](), message[ConnectEvents](),
+	message[Extend](), message[Certificates](), message[VerifyExtension](), message[Error](),
+	message[SubscribeToDataModel](), message[DataState](), message[DataChanges](),
+}
+
+func message[T any]() (m struct {
+	typ   reflect.Type
+	check func(t *rapid.T)
+	fuzz  func(data []byte) error
+}) {
+	m.typ = reflect.TypeFor[T]()
+	m.check = func(rt *rapid.T) {
+		want := rapid.Make[T]().Draw(rt, "message")
+		tidy(reflect.ValueOf(&want).Elem())
+		theirs := dynamicpb.NewMessage(describe(m.typ))
+		if err := proto.Unmarshal(Marshal(&want), theirs); err != nil {
+			rt.Fatalf("protobuf cannot read it: %v", err)
+		}
+		if len(theirs.GetUnknown()) > 0 {
+			rt.Fatalf("protobuf finds unknown fields")
+		}
+		back, err := proto.MarshalOptions{}.Marshal(theirs)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		got, err := Unmarshal[T](back)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, &want) {
+			rt.Fatalf("came back as\n%+v\nwas\n%+v", *got, want)
+		}
+	}
+	m.fuzz = func(data []byte) error {
+		got, err := Unmarshal[T](data)
+		if err != nil {
+			return nil
+		}
+		again, err := Unmarshal[T](Marshal(got))
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(Marshal(got), Marshal(again)) {
+			return errors.New("it changes when it is read again")
+		}
+		return nil
+	}
+	return m
+}
+
+// TestAgainstProtobuf has protobuf's own code read what ours writes and the
+// other way round, for every message.
+func TestAgainstProtobuf(t *testing.T) {
+	for _, m := range every {
+		t.Run(m.typ.Name(), rapid.MakeCheck(m.check))
+	}
+}
+
+// FuzzUnmarshal reads anything as every message.
+func FuzzUnmarshal(f *testing.F) {
+	f.Add([]byte{0x0a, 0x01, 0x01})
+	f.Add(Marshal(&Route{CircuitID: "c", Egress: &Egress{Binding: "edge", PeerData: map[uint32][]byte{1003: {1}}}, Forwards: []Forward{{"a", "b", ToEnd}}}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, m := range every {
+			if err := m.fuzz(data); err != nil {
+				t.Errorf("%s: %v", m.typ, err)
+			}
+		}
+	})
+}
+
+// TestBytes holds a few messages to the bytes seen on the wire.
+func TestBytes(t *testing.T) {
+	for _, test := range []struct {
+		got  []byte
+		want string
+	}{
+		{Marshal(&Unroute{CircuitID: "ab", Now: true}), "\x0a\x02ab\x10\x01"},
+		{Marshal(&PublicKey{KeyID: "k", Usages: []KeyUsage{ForTokens, ForClientCertificates}}), "\x12\x01k\x1a\x02\x00\x01"},
+		{Marshal(&Address{Port: 3022}), "\xc0\x02\xce\x17"},
+		{Marshal(&Route{Egress: &Egress{}}), "\x1a\x00"},
+		{Marshal(&Error{}), ""},
+	} {
+		if string(test.got) != test.want {
+			t.Errorf("got % x, want % x", test.got, test.want)
+		}
+	}
+}
+
+// TestBounded has a small message ask for much memory.
+func TestBounded(t *testing.T) {
+	data := bytes.Repeat([]byte{0x0a, 0x00}, maxElements+1)
+	if _, err := Unmarshal[Links](data); !errors.Is(err, ErrDamaged) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Unmarshal[Links](data[:2*maxElements]); err != nil {
+		t.Errorf("at the bound: %v", err)
+	}
+}
+
+// TestDamaged reads what is no message of its type.
+func TestDamaged(t *testing.T) {
+	for _, data := range []string{"\x0a", "\x0a\x05ab", "\x08\x01", "\x0b", "\x00\x00", strings.Repeat("\xff", 11)} {
+		if _, err := Unmarshal[Unroute]([]byte(data)); !errors.Is(err, ErrDamaged) {
+			t.Errorf("% x: %v", data, err)
+		}
+	}
+	unpacked := protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), 1)
+	if k, err := Unmarshal[PublicKey](unpacked); err != nil || len(k.Usages) != 1 {
+		t.Errorf("numbers one by one: %v, %v", k, err)
+	}
+}
+
+// tidy makes a random message one that comes back the same: lists and maps are
+// nil when empty, texts are UTF-8 already, and a message that is empty inside
+// a struct is no message.
+func tidy(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			tidy(v.Field(i))
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			tidy(v.Elem())
+		}
+	case reflect.Slice:
+		if v.Len() == 0 {
+			v.SetZero()
+		}
+		for i := range v.Len() {
+			tidy(v.Index(i))
+		}
+	case reflect.Map:
+		if v.Len() == 0 {
+			v.SetZero()
+			return
+		}
+		for _, k := range v.MapKeys() {
+			e := reflect.New(v.Type().Elem()).Elem()
+			e.Set(v.MapIndex(k))
+			tidy(e)
+			if e.Kind() == reflect.Slice && e.IsNil() {
+				e.Set(reflect.MakeSlice(e.Type(), 0, 0)) // protobuf has empty bytes here
+			}
+			v.SetMapIndex(k, e)
+		}
+	}
+}
+
+// describe returns protobuf's description of a struct.
+func describe(t reflect.Type) protoreflect.MessageDescriptor {
+	file := &descriptorpb.FileDescriptorProto{Name: proto.String("test.proto"), Syntax: proto.String("proto3")}
+	seen := map[reflect.Type]bool{}
+	var add func(t reflect.Type)
+	add = func(t reflect.Type) {
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		m := &descriptorpb.DescriptorProto{Name: proto.String(t.Name())}
+		for _, f := range planOf(t).fields {
+			name := strings.ToLower(t.Field(f.index).Name)
+			m.Field = append(m.Field, fieldOf(m, t.Name(), name, int32(f.num), t.Field(f.index).Type, add))
+		}
+		file.MessageType = append(file.MessageType, m)
+	}
+	add(t)
+	d, err := protodesc.NewFile(file, nil)
+	if err != nil {
+		panic(err)
+	}
+	return d.Messages().ByName(protoreflect.Name(t.Name()))
+}
+
+func fieldOf(m *descriptorpb.DescriptorProto, parent, name string, num int32, t reflect.Type, add func(reflect.Type)) *descriptorpb.FieldDescriptorProto {
+	f := &descriptorpb.FieldDescriptorProto{Name: &name, Number: &num, Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()}
+	if t.Kind() == reflect.Map {
+		entry := strings.ToUpper(name[:1]) + name[1:] + "Entry"
+		m.NestedType = append(m.NestedType, &descriptorpb.DescriptorProto{
+			Name: &entry, Options: &descriptorpb.MessageOptions{MapEntry: proto.Bool(true)},
+			Field: []*descriptorpb.FieldDescriptorProto{
+				fieldOf(m, parent, "key", 1, t.Key(), add), fieldOf(m, parent, "value", 2, t.Elem(), add),
+			},
+		})
+		f.Label = descriptorpb.FieldDescriptorProto_LABEL_REPEATED.Enum()
+		f.Type, f.TypeName = descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), proto.String("."+parent+"."+entry)
+		return f
+	}
+	if t.Kind() == reflect.Slice && t != reflect.TypeFor[[]byte]() {
+		f.Label = descriptorpb.FieldDescriptorProto_LABEL_REPEATED.Enum()
+		t = t.Elem()
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		f.Type = descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum()
+	case reflect.Bool:
+		f.Type = descriptorpb.FieldDescriptorProto_TYPE_BOOL.Enum()
+	case reflect.Int32:
+		f.Type = descriptorpb.FieldDescriptorProto_TYPE_INT32.Enum()
+	case reflect.Int64:
+		f.Type = descriptorpb.FieldDescriptorProto_TYPE_INT64.Enum()
+	case reflect.Uint32:
+		f.Type = descriptorpb.FieldDescriptorProto_TYPE_UINT32.Enum()
+	case reflect.Uint64:
+		f.Type = descriptorpb.FieldDescriptorProto_TYPE_UINT64.Enum()
+	case reflect.Float64:
+		f.Type = descriptorpb.FieldDescriptorProto_TYPE_DOUBLE.Enum()
+	case reflect.Slice:
+		f.Type = descriptorpb.FieldDescriptorProto_TYPE_BYTES.Enum()
+	case reflect.Struct:
+		add(t)
+		f.Type, f.TypeName = descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), proto.String("."+t.Name())
+	}
+	return f
+}

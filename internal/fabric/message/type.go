@@ -1,0 +1,195 @@
+// Package message is what controllers and routers say to each other: the types
+// of frames, their headers, and the messages in their bodies. It owns the
+// numbers that travel and how a struct becomes bytes. It imports nothing of
+// ours and decides nothing.
+package message
+
+// Types of frames that every channel knows.
+const (
+	TypeHello           int32 = 0
+	TypePing            int32 = 1
+	TypeResult          int32 = 2
+	TypeLatency         int32 = 3
+	TypeLatencyResponse int32 = 4
+	TypeHeartbeat       int32 = 5
+	TypeProbe           int32 = -33 // of a router that is about to connect again; needs no answer
+)
+
+// Types of frames about routers, links and circuits.
+const (
+	TypeFault                int32 = 1004
+	TypeRoute                int32 = 1005
+	TypeUnroute              int32 = 1006
+	TypeMetrics              int32 = 1007
+	TypeInspectRequest       int32 = 1013
+	TypeInspectResponse      int32 = 1014
+	TypeRouteResult          int32 = 1022
+	TypeCircuitConfirmation  int32 = 1034
+	TypeRouterLinks          int32 = 1035
+	TypeVerifyRouter         int32 = 1036
+	TypeRemoveTerminators    int32 = 1038
+	TypeQuiesce              int32 = 1039
+	TypeDequiesce            int32 = 1040
+	TypeValidateTerminators  int32 = 1041
+	TypeTerminatorsValidated int32 = 1042
+	TypeDecommission         int32 = 1043
+	TypePeerStates           int32 = 1050
+	TypeInterfaces           int32 = 1052
+	TypeLinkState            int32 = 1053
+	TypeAlerts               int32 = 1054
+	TypeMembersRequest       int32 = 1055
+)
+
+// Types of frames about sessions, hosts and dials.
+const (
+	TypeServerHello          int32 = 20000
+	TypeClientHello          int32 = 20001
+	TypeError                int32 = 20002
+	TypeSessionsRemoved      int32 = 20102
+	TypeAPISessionsAdded     int32 = 20200
+	TypeAPISessionsUpdated   int32 = 20201
+	TypeAPISessionsRemoved   int32 = 20202
+	TypeAPISessionHeartbeat  int32 = 20203
+	TypeResyncRequest        int32 = 20204
+	TypeUpdateTerminator     int32 = 20209
+	TypeTerminatorUpdated    int32 = 20210
+	TypeRemoveTerminator     int32 = 20211
+	TypeTerminatorRemoved    int32 = 20212
+	TypeValidateSessions     int32 = 20213
+	TypeHealthEvent          int32 = 20214
+	TypeCreateTerminator     int32 = 20216
+	TypeTerminatorCreated    int32 = 20217
+	TypeCreateCircuit        int32 = 20218
+	TypeCircuitCreated       int32 = 20219
+	TypeCertificates         int32 = 20301
+	TypeExtend               int32 = 20302
+	TypeVerifyExtension      int32 = 20303
+	TypeCreateTunnelSession  int32 = 20400
+	TypeTunnelSessionCreated int32 = 20401
+	TypeConnectEvents        int32 = 20415
+	TypeDataState            int32 = 20500
+	TypeDataChanges          int32 = 20501
+	TypeSubscribeToDataModel int32 = 20505
+)
+
+// Headers that every channel knows.
+const (
+	HeaderConnectionID      int32 = 0
+	HeaderReplyFor          int32 = 1
+	HeaderSuccess           int32 = 2
+	HeaderVersion           int32 = 4
+	HeaderHeartbeat         int32 = 5
+	HeaderHeartbeatResponse int32 = 6
+	HeaderChannelType       int32 = 7
+	HeaderListenerID        int32 = 8
+	HeaderGrouped           int32 = 9
+	HeaderGroupSecret       int32 = 10
+	HeaderGroupFirst        int32 = 11
+	// Headers from FirstReflected to LastReflected are copied from a request
+	// into its reply.
+	FirstReflected int32 = 128
+	LastReflected  int32 = 255
+)
+
+// Headers of hellos. Routers of the first generation number some of them
+// otherwise: there Grouped is not set.
+const (
+	HeaderOldListeners    int32 = 10
+	HeaderOldCapabilities int32 = 12
+	HeaderListeners       int32 = 1000
+	HeaderCapabilities    int32 = 1002
+)
+
+// Headers of frames about sessions.
+const (
+	HeaderSyncStrategy   int32 = 1013
+	HeaderSyncState      int32 = 1014
+	HeaderErrorCode      int32 = 1014 // of TypeError
+	HeaderDataModel      int32 = 1024
+	HeaderDataModelIndex int32 = 1025
+	HeaderSubscription   int32 = 1026
+	HeaderFailedCircuit  int32 = 1026 // of TypeError
+)
+
+// Headers of TypeCreateCircuit and TypeCircuitCreated, which have no body.
+const (
+	HeaderPeerData        int32 = 10
+	HeaderSessionToken    int32 = 11
+	HeaderFingerprints    int32 = 12
+	HeaderInstanceID      int32 = 13
+	HeaderAPISessionToken int32 = 14
+
+	HeaderCircuitID      int32 = 11
+	HeaderCircuitAddress int32 = 12
+	HeaderCircuitTags    int32 = 13
+)
+
+// Headers of TypeRouteResult, whose body is the circuit's id.
+const (
+	HeaderRouteAttempt   int32 = 1101
+	HeaderRouteSuccess   int32 = 1102 // there if so
+	HeaderRouteError     int32 = 1103
+	HeaderRouteErrorCode int32 = 1104
+)
+
+// What both ends of a circuit tell each other through those between them.
+const (
+	PeerPublicKey    uint32 = 1003
+	PeerCallerID     uint32 = 1008
+	PeerAppData      uint32 = 1011
+	PeerLocal        uint32 = 1110 // of the terminator; not for the dialer
+	PeerRemote       uint32 = 1111
+	PeerDialerLocal  uint32 = 1112 // of the initiator; not for the dialer
+	PeerDialerRemote uint32 = 1113
+	PeerSticky       uint32 = 1114
+	PeerDialerID     uint32 = 1115
+	PeerDialerName   uint32 = 1116
+)
+
+// Capabilities of a controller, as bits.
+const (
+	CanTerminatorV2  = 1 << 1
+	CanOneSidedLinks = 1 << 2
+	CanCircuitV2     = 1 << 3
+	CanDataModel     = 1 << 4
+	CanGroups        = 1 << 5
+	CanTokensAreJWTs = 1 << 6
+)
+
+// NewHeaders is the capability of a router that numbers its headers anew and
+// groups its connections.
+const NewHeaders = 1 << 1
+
+// ErrorCode is why a request about sessions was refused.
+type ErrorCode uint32
+
+// The codes.
+const (
+	CodeInternal            ErrorCode = 1
+	CodeInvalidAPISession   ErrorCode = 2
+	CodeInvalidSession      ErrorCode = 3
+	CodeWrongSessionType    ErrorCode = 4
+	CodeRouterNotAllowed    ErrorCode = 5
+	CodeInvalidService      ErrorCode = 6
+	CodeTunnelingNotEnabled ErrorCode = 7
+	CodeInvalidTerminator   ErrorCode = 8
+	CodeInvalidPrecedence   ErrorCode = 9
+	CodeInvalidCost         ErrorCode = 10
+	CodeEncryptionMissing   ErrorCode = 11
+	CodeInvalidInstance     ErrorCode = 13
+	CodeAccessDenied        ErrorCode = 14
+)
+
+// RouteError is why a router could not do its part of a circuit.
+type RouteError byte
+
+// The reasons that matter here.
+const (
+	RouteInvalidTerminator RouteError = 1
+	RouteMisconfigured     RouteError = 2
+	RouteTimeout           RouteError = 3
+	RouteRefused           RouteError = 4
+)
+
+// ALPN is the protocol that routers ask for when they connect to a controller.
+const ALPN = "ziti-ctrl"

@@ -1,0 +1,68 @@
+// Package permit decides whether a router may do what it asks for in the name
+// of a client: host a service or dial it, with a session that the client holds.
+// Its refusals carry the code that the router understands. It must not import
+// rest or api, nor any package that talks to routers.
+package permit
+
+import (
+	"errors"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
+)
+
+// Refusal is why not.
+type Refusal struct {
+	Code message.ErrorCode
+	Text string
+}
+
+func (r *Refusal) Error() string { return r.Text }
+
+// Refuse returns a refusal.
+func Refuse(code message.ErrorCode, text string) error { return &Refusal{code, text} }
+
+// AsRefusal returns the refusal that an error is, if it is one.
+func AsRefusal(err error) (*Refusal, bool) { return errors.AsType[*Refusal](err) }
+
+// Sessions is what is known of the permissions that clients hold.
+type Sessions interface {
+	// Recognise returns the session with a token.
+	Recognise(snap *state.Snapshot, token string) (*model.Session, bool)
+	// Holds reports whether a session belongs to the API session with a token.
+	Holds(snap *state.Snapshot, apiToken string, s *model.Session) bool
+	// Live reports whether a session may still be used.
+	Live(snap *state.Snapshot, s *model.Session) bool
+}
+
+// Request is what a router asks for.
+type Request struct {
+	RouterID     string
+	SessionToken string
+	APIToken     string // of the client; not every router says it
+	Type         string // model.Dial or model.Bind
+}
+
+// Session returns the session that permits a request, or a refusal. It looks
+// at everything that the session rests on as it is now: a router is never
+// trusted to have noticed that something is gone.
+func Session(snap *state.Snapshot, sessions Sessions, req Request) (*model.Session, error) {
+	s, ok := sessions.Recognise(snap, req.SessionToken)
+	switch {
+	case !ok:
+		return nil, Refuse(message.CodeInvalidSession, "there is no session with this token")
+	case req.APIToken != "" && !sessions.Holds(snap, req.APIToken, s):
+		return nil, Refuse(message.CodeInvalidAPISession, "the session belongs to another API session")
+	case s.Type != req.Type:
+		return nil, Refuse(message.CodeWrongSessionType, "the session is not one to "+req.Type)
+	case !sessions.Live(snap, s):
+		return nil, Refuse(message.CodeInvalidSession, "what the session rests on is gone")
+	}
+	ord, known := snap.Ordinal(model.EdgeRouters.Def, req.RouterID)
+	if !known || !access.CommonRouters(snap, s.IdentityID, s.ServiceID).Contains(ord) {
+		return nil, Refuse(message.CodeRouterNotAllowed, "no policy lets the identity use the service through this router")
+	}
+	return s, nil
+}

@@ -1,0 +1,340 @@
+// Package scripted is a router that does what a script says, for tests and
+// measurements: it speaks to a controller as routers do and carries nothing. It
+// shows what the controller does, not that real routers agree.
+package scripted
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"sync"
+	"time"
+
+	"netkeep/internal/fabric/channel"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/wire"
+)
+
+// Options of a Router.
+type Options struct {
+	Address string // of the controller
+	TLS     *tls.Config
+	ID      string
+	Version string // five fields; that of a router of the first generation if empty
+	// Grouped makes it a router of the second generation.
+	Grouped bool
+	// Edge is where it says that clients reach it: host and port.
+	Edge net.TCPAddr
+	// Headers are added to its hello, or take the place of what it would say.
+	Headers wire.Headers
+	// Route decides what it answers when it is told to make a circuit: how it
+	// ends and what the host says. It succeeds with no word if it is nil.
+	Route func(*message.Route) (headers wire.Headers, err error)
+	// Seen, if set, is called with every frame that arrives.
+	Seen func(*wire.Frame)
+	// Circuits are those that it carries already.
+	Circuits map[string]*message.Route
+	// Mute leaves the first word of the controller unanswered.
+	Mute bool
+	Now  func() time.Time
+}
+
+// Router is a connected scripted router.
+type Router struct {
+	opt Options
+	ch  *channel.Channel
+	// Welcome is what the controller said to its hello.
+	Welcome wire.Headers
+
+	mu       sync.Mutex
+	sessions map[string]message.APISession // by id
+	partial  map[string]message.APISession // of a sync under way
+	circuits map[string]*message.Route
+	synced   int // how many full syncs have ended
+	changed  chan struct{}
+}
+
+// hello is what the router says first.
+func (o *Options) hello() channel.Hello {
+	h := wire.Headers{}
+	version := o.Version
+	if version == "" {
+		version = "v1.6.20|abc|2026-08-20 19:41:33|linux|amd64"
+	}
+	h.SetText(message.HeaderVersion, version)
+	if o.Grouped {
+		h.SetBool(message.HeaderGrouped, true)
+		h.SetBool(message.HeaderGroupFirst, true)
+		h.SetText(message.HeaderChannelType, "ctrl.default")
+		h[message.HeaderCapabilities] = []byte{message.NewHeaders}
+	}
+	maps.Copy(h, o.Headers)
+	return channel.Hello{ID: o.ID, Headers: h}
+}
+
+// Connect dials the controller and says hello.
+func Connect(ctx context.Context, opt Options) (*Router, error) {
+	conn, err := dial(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	r := &Router{
+		opt: opt, sessions: map[string]message.APISession{}, circuits: maps.Clone(opt.Circuits), changed: make(chan struct{}),
+	}
+	if r.circuits == nil {
+		r.circuits = map[string]*message.Route{}
+	}
+	if r.Welcome, err = channel.Greet(conn, opt.Now().Add(10*time.Second), opt.hello()); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	r.ch = channel.New(r.Welcome.Text(message.HeaderConnectionID), channel.Options{Handle: r.hear, Now: opt.Now})
+	r.ch.Attach(conn)
+	return r, nil
+}
+
+func dial(ctx context.Context, opt Options) (net.Conn, error) {
+	cfg := opt.TLS.Clone()
+	if len(cfg.NextProtos) == 0 {
+		cfg.NextProtos = []string{message.ALPN}
+	}
+	return (&tls.Dialer{Config: cfg}).DialContext(ctx, "tcp", opt.Address)
+}
+
+// Widen adds a socket to a router of the second generation.
+func (r *Router) Widen(ctx context.Context, secret []byte) error {
+	conn, err := dial(ctx, r.opt)
+	if err != nil {
+		return err
+	}
+	h := wire.Headers{message.HeaderGroupSecret: secret}
+	h.SetBool(message.HeaderGrouped, true)
+	h.SetText(message.HeaderConnectionID, r.ch.ID)
+	h.SetText(message.HeaderChannelType, "ctrl.high")
+	if _, err := channel.Greet(conn, r.opt.Now().Add(10*time.Second), channel.Hello{ID: r.opt.ID, Headers: h}); err != nil {
+		_ = conn.Close()
+		return err
+	}
+	r.ch.Attach(conn)
+	return nil
+}
+
+// Close ends the connection.
+func (r *Router) Close() { r.ch.Close(nil) }
+
+// Done is closed when the connection is over.
+func (r *Router) Done() <-chan struct{} { return r.ch.Done() }
+
+// Send sends a frame.
+func (r *Router) Send(f *wire.Frame) error { return r.ch.Send(f) }
+
+// Request sends a frame and waits for its reply.
+func (r *Router) Request(ctx context.Context, f *wire.Frame) (*wire.Frame, error) {
+	return r.ch.Request(ctx, f)
+}
+
+// hear does what a router does with a frame.
+func (r *Router) hear(c *channel.Channel, f *wire.Frame) {
+	if r.opt.Seen != nil {
+		r.opt.Seen(f)
+	}
+	switch f.Type {
+	case message.TypeServerHello:
+		if !r.opt.Mute {
+			_ = c.Reply(f, &wire.Frame{Type: message.TypeClientHello, Body: message.Marshal(r.clientHello())})
+		}
+	case message.TypeAPISessionsAdded:
+		r.added(f)
+	case message.TypeAPISessionsUpdated:
+		if m, err := message.Unmarshal[message.APISessionsUpdated](f.Body); err == nil {
+			r.change(func() { keep(r.sessions, m.Sessions) })
+		}
+	case message.TypeAPISessionsRemoved:
+		if m, err := message.Unmarshal[message.Removed](f.Body); err == nil {
+			r.change(func() { r.forget(m) })
+		}
+	case message.TypeRoute:
+		r.route(c, f)
+	case message.TypeUnroute:
+		if m, err := message.Unmarshal[message.Unroute](f.Body); err == nil {
+			r.change(func() { delete(r.circuits, m.CircuitID) })
+		}
+	case message.TypeInspectRequest:
+		r.inspect(c, f)
+	case message.TypeValidateTerminators:
+		r.validate(c, f)
+	}
+}
+
+func (r *Router) clientHello() *message.ClientHello {
+	at := message.Address{Value: "tls:" + r.opt.Edge.String(), Protocol: "tls", Hostname: r.opt.Edge.IP.String(), Port: int32(r.opt.Edge.Port)}
+	return &message.ClientHello{Version: "v1.6.20", Hostname: at.Hostname, Listeners: []message.EdgeListener{{Address: at, Advertise: at}}}
+}
+
+func keep(into map[string]message.APISession, sessions []message.APISession) {
+	for _, s := range sessions {
+		into[s.ID] = s
+	}
+}
+
+func (r *Router) added(f *wire.Frame) {
+	m, err := message.Unmarshal[message.APISessionsAdded](f.Body)
+	if err != nil {
+		return
+	}
+	var state message.SyncState
+	if m.Full && json.Unmarshal(f.Headers[message.HeaderSyncState], &state) != nil {
+		return
+	}
+	r.change(func() {
+		if !m.Full {
+			keep(r.sessions, m.Sessions)
+			return
+		}
+		if state.Sequence == 0 {
+			r.partial = map[string]message.APISession{}
+		}
+		if keep(r.partial, m.Sessions); state.IsLast {
+			r.sessions, r.partial = r.partial, nil
+			r.synced++
+		}
+	})
+}
+
+func (r *Router) forget(m *message.Removed) {
+	for _, id := range m.IDs {
+		delete(r.sessions, id)
+	}
+	for id, s := range r.sessions {
+		for _, token := range m.Tokens {
+			if s.Token == token {
+				delete(r.sessions, id)
+			}
+		}
+	}
+}
+
+func (r *Router) route(c *channel.Channel, f *wire.Frame) {
+	m, err := message.Unmarshal[message.Route](f.Body)
+	if err != nil {
+		return
+	}
+	h := wire.Headers{}
+	if r.opt.Route != nil {
+		var said wire.Headers
+		said, err = r.opt.Route(m)
+		maps.Copy(h, said)
+	}
+	h.SetUint32(message.HeaderRouteAttempt, m.Attempt)
+	if err != nil {
+		h.SetText(message.HeaderRouteError, err.Error())
+	} else {
+		h.SetBool(message.HeaderRouteSuccess, true)
+		r.change(func() { r.circuits[m.CircuitID] = m })
+	}
+	_ = c.Reply(f, &wire.Frame{Type: message.TypeRouteResult, Headers: h, Body: []byte(m.CircuitID)})
+}
+
+// inspect tells which circuits it carries.
+func (r *Router) inspect(c *channel.Channel, f *wire.Frame) {
+	r.mu.Lock()
+	text, err := json.Marshal(map[string]any{"circuits": r.circuits})
+	r.mu.Unlock()
+	if err != nil {
+		return
+	}
+	_ = c.Reply(f, &wire.Frame{Type: message.TypeInspectResponse, Body: message.Marshal(&message.InspectResponse{
+		Success: true, Values: []message.InspectValue{{Name: "router-circuits", Value: string(text)}},
+	})})
+}
+
+// validate says that every terminator is still there.
+func (r *Router) validate(c *channel.Channel, f *wire.Frame) {
+	m, err := message.Unmarshal[message.ValidateTerminators](f.Body)
+	if err != nil {
+		return
+	}
+	answer := &message.TerminatorsValidated{States: map[string]message.TerminatorState{}}
+	for _, t := range m.Terminators {
+		answer.States[t.ID] = message.TerminatorState{Valid: true, Marker: t.Marker}
+	}
+	_ = c.Reply(f, &wire.Frame{Type: message.TypeTerminatorsValidated, Body: message.Marshal(answer)})
+}
+
+// change alters what the router knows and wakes those who wait for it.
+func (r *Router) change(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	do()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Known is what a router knows.
+type Known struct {
+	Sessions map[string]message.APISession // by id
+	Circuits map[string]*message.Route
+	Synced   int
+}
+
+// Await waits until what the router knows is as wanted.
+func (r *Router) Await(ctx context.Context, wanted func(Known) bool) error {
+	for {
+		r.mu.Lock()
+		ok := wanted(Known{r.sessions, r.circuits, r.synced})
+		changed := r.changed
+		r.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-r.ch.Done():
+			return fmt.Errorf("the connection is over: %w", r.ch.Err())
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Host asks for a terminator in the name of a client.
+func (r *Router) Host(ctx context.Context, m message.CreateTerminator) (*message.TerminatorCreated, error) {
+	reply, err := r.Request(ctx, &wire.Frame{Type: message.TypeCreateTerminator, Body: message.Marshal(&m)})
+	if err != nil {
+		return nil, err
+	}
+	return message.Unmarshal[message.TerminatorCreated](reply.Body)
+}
+
+// Refused is an answer that says why not.
+type Refused struct {
+	Code message.ErrorCode
+	Text string
+}
+
+func (r *Refused) Error() string { return fmt.Sprintf("refused with code %d: %s", r.Code, r.Text) }
+
+// Dial asks for a circuit in the name of a client, and returns its id and what
+// else the answer says.
+func (r *Router) Dial(ctx context.Context, sessionToken, apiToken string, peerData map[uint32][]byte) (string, wire.Headers, error) {
+	h := wire.Headers{}
+	h.SetText(message.HeaderSessionToken, sessionToken)
+	h.SetText(message.HeaderAPISessionToken, apiToken)
+	h.SetData(message.HeaderPeerData, peerData)
+	reply, err := r.Request(ctx, &wire.Frame{Type: message.TypeCreateCircuit, Headers: h})
+	if err != nil {
+		return "", nil, err
+	}
+	switch reply.Type {
+	case message.TypeCircuitCreated:
+		return reply.Headers.Text(message.HeaderCircuitID), reply.Headers, nil
+	case message.TypeError:
+		code, _ := reply.Headers.Uint32(message.HeaderErrorCode)
+		return "", nil, &Refused{message.ErrorCode(code), string(reply.Body)}
+	}
+	return "", nil, errors.New("the answer is none")
+}

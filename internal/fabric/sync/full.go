@@ -1,0 +1,143 @@
+package sync
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net"
+	"strconv"
+	"time"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/control"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/model"
+)
+
+// chunk is how many API sessions one frame holds.
+const chunk = 100
+
+// start tells a router everything, from the beginning.
+func (s *Sync) start(r *control.Router) {
+	s.mu.Lock()
+	p := s.routers[r]
+	if p == nil {
+		p = &progress{}
+		s.routers[r] = p
+	}
+	running := p.syncing
+	p.syncing, p.again = true, running
+	if running {
+		p.held = nil
+	}
+	s.mu.Unlock()
+	if !running {
+		r.Describe(func(info *edge.Router) { info.Sync = edge.Syncing })
+		go s.tell(r, p)
+	}
+}
+
+// tell sends everything, again if that was not enough, and then what changed
+// meanwhile.
+func (s *Sync) tell(r *control.Router, p *progress) {
+	for {
+		// Changes are held from here on, so none falls between.
+		if err := s.sendAll(r, s.State.Snapshot()); err != nil {
+			return // the connection is over
+		}
+		s.mu.Lock()
+		if p.again {
+			p.again, p.held = false, nil
+			s.mu.Unlock()
+			continue
+		}
+		for _, f := range p.held {
+			_ = r.Send(f)
+		}
+		p.held, p.syncing = nil, false
+		s.mu.Unlock()
+		r.Describe(func(info *edge.Router) { info.Sync = edge.SyncDone })
+		return
+	}
+}
+
+// sendAll sends the API sessions of a snapshot in chunks of one sync, whose id
+// must sort behind those before.
+func (s *Sync) sendAll(r *control.Router, snap *state.Snapshot) error {
+	id := fmt.Sprintf("%019d", s.Now().UnixNano())
+	sequence := 0
+	send := func(sessions []message.APISession, last bool) error {
+		state, err := json.Marshal(message.SyncState{ID: id, IsLast: last, Sequence: sequence})
+		if err != nil {
+			return err
+		}
+		f := control.Message(message.TypeAPISessionsAdded, &message.APISessionsAdded{Full: true, Sessions: sessions})
+		f.Headers = wire.Headers{message.HeaderSyncState: state}
+		f.Headers.SetText(message.HeaderSyncStrategy, "instant")
+		sequence++
+		return r.SendWhenReady(f)
+	}
+	part := make([]message.APISession, 0, chunk)
+	for one := range s.usable(snap) {
+		if len(part) == chunk {
+			if err := send(part, false); err != nil {
+				return err
+			}
+			part = part[:0]
+		}
+		part = append(part, one)
+	}
+	return send(part, true)
+}
+
+// usable yields the API sessions that routers may let in, by id.
+func (s *Sync) usable(snap *state.Snapshot) iter.Seq[message.APISession] {
+	return func(yield func(message.APISession) bool) {
+		for api := range model.APISessions.All(snap) {
+			if s.Sessions.Usable(snap, api) && !yield(s.describe(snap, api)) {
+				return
+			}
+		}
+	}
+}
+
+// describe is an API session as routers know it: with the certificates that its
+// identity may show.
+func (s *Sync) describe(snap *state.Snapshot, api *model.APISession) message.APISession {
+	return message.APISession{
+		ID: api.ID, IdentityID: api.IdentityID, Token: s.Sessions.Token(api.ID), Fingerprints: fingerprints(snap, api, s.Now()),
+	}
+}
+
+func fingerprints(snap *state.Snapshot, api *model.APISession, now time.Time) []string {
+	var all []string
+	for a := range model.Authenticators.Select(snap, "identityId", api.IdentityID) {
+		if a.Fingerprint != "" {
+			all = append(all, a.Fingerprint)
+		}
+	}
+	for c := range model.SessionCertificates.Select(snap, "apiSessionId", api.ID) {
+		if now.Before(c.ValidTo) {
+			all = append(all, c.Fingerprint)
+		}
+	}
+	return all
+}
+
+// listeners are where clients reach a router: URLs by protocol.
+func listeners(m *message.ClientHello) map[string]string {
+	urls := map[string]string{}
+	for _, l := range m.Listeners {
+		at := l.Advertise
+		if at.Protocol == "" || at.Hostname == "" || at.Port < 1 || at.Port > 65535 || len(urls) == maxListeners {
+			continue
+		}
+		urls[at.Protocol] = at.Protocol + "://" + net.JoinHostPort(at.Hostname, strconv.Itoa(int(at.Port)))
+	}
+	return urls
+}
+
+// maxListeners is how many protocols a router may offer.
+const maxListeners = 16

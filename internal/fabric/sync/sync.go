@@ -1,0 +1,133 @@
+// Package sync keeps edge routers informed of who may connect to them: the API
+// sessions that there are, with the certificates that go with each, and the
+// keys that newer routers check tokens and certificates with. It must not
+// import rest or api, nor authn: what it needs of API sessions it is told.
+package sync
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/control"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/permit"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// APISessions is what is known of API sessions.
+type APISessions interface {
+	// Token returns the token of one.
+	Token(id string) string
+	// Usable reports whether its holder has shown everything and is who it
+	// was.
+	Usable(r kind.Reader, s *model.APISession) bool
+	// Keep counts as use of the one with a token; ok is false if there is none.
+	Keep(r kind.Reader, token string) (ok bool)
+}
+
+// Options of a Sync.
+type Options struct {
+	State    *state.State
+	Routers  *control.Routers
+	Sessions APISessions
+	Permits  permit.Sessions
+	// Timeline tells one history of the network from another.
+	Timeline string
+	// Keys are what routers check tokens and certificates with.
+	Keys    func(snap *state.Snapshot) []message.PublicKey
+	Version string // of this controller
+	// Online is told of every edge router that has said where clients reach it.
+	Online func(*control.Router)
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// Sync keeps routers informed.
+type Sync struct {
+	Options
+
+	mu      sync.Mutex
+	routers map[*control.Router]*progress // edge routers that have said hello
+}
+
+// progress is how far a router has come.
+type progress struct {
+	// While everything is being sent, what changes meanwhile waits: it must
+	// not be undone by what was true before.
+	syncing bool
+	held    []*wire.Frame
+	again   bool // what changed meanwhile is too much: start again
+}
+
+// maxHeld is how many changes wait for one router.
+const maxHeld = 1000
+
+// New returns a Sync that no router knows of.
+func New(opt Options) *Sync {
+	return &Sync{Options: opt, routers: map[*control.Router]*progress{}}
+}
+
+// Register has routers ask for what they need.
+func (s *Sync) Register() {
+	s.Routers.Joined(s.onJoined)
+	s.Routers.Left(s.onLeft)
+	control.On(s.Routers, message.TypeClientHello, s.onHello)
+	control.On(s.Routers, message.TypeResyncRequest, s.onResync)
+	control.On(s.Routers, message.TypeAPISessionHeartbeat, s.onHeartbeat)
+	control.On(s.Routers, message.TypeValidateSessions, s.onValidate)
+	control.On(s.Routers, message.TypeSubscribeToDataModel, s.onSubscribe)
+}
+
+// onJoined says the first word to an edge router.
+func (s *Sync) onJoined(r *control.Router) {
+	if r.Edge {
+		r.Describe(func(info *edge.Router) { info.Sync = edge.SyncHello })
+		_ = r.Send(control.Message(message.TypeServerHello, &message.ServerHello{Version: s.Version, Data: map[string]string{"instant": "true"}}))
+	}
+}
+
+func (s *Sync) onLeft(r *control.Router) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.routers, r)
+}
+
+// onHello hears where clients reach a router, and tells it everything.
+func (s *Sync) onHello(r *control.Router, _ *wire.Frame, m *message.ClientHello) {
+	if !r.Edge {
+		return
+	}
+	r.Describe(func(info *edge.Router) {
+		info.Hostname, info.Listeners = m.Hostname, listeners(m)
+	})
+	s.start(r)
+	s.Online(r)
+}
+
+func (s *Sync) onResync(r *control.Router, _ *wire.Frame, m *message.ResyncRequest) {
+	s.Log.Info("a router asks for all API sessions again", "router", r.ID, "reason", m.Reason)
+	s.start(r)
+}
+
+// broadcast sends a frame to every router that has been told everything, and
+// keeps it for those that are being told.
+func (s *Sync) broadcast(f *wire.Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for r, p := range s.routers {
+		own := *f // each gives it a number of its own
+		switch {
+		case !p.syncing:
+			_ = r.Send(&own)
+		case len(p.held) < maxHeld:
+			p.held = append(p.held, &own)
+		default:
+			p.again, p.held = true, nil
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package terminator
+
+import (
+	"context"
+	"fmt"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/control"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/permit"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/model"
+)
+
+// onUpdate answers a router whose client wants to be chosen otherwise.
+func (h *Hosts) onUpdate(r *control.Router, f *wire.Frame, m *message.UpdateTerminator) {
+	h.work(r, f, message.TypeTerminatorUpdated, func(ctx context.Context) error {
+		s, err := h.owner(r, m.SessionToken, m.APISessionToken)
+		if err != nil {
+			return err
+		}
+		if m.UpdateCost && m.Cost > 65535 {
+			return permit.Refuse(message.CodeInvalidCost, "the cost must be 0 to 65535")
+		}
+		wanted, err := precedence(m.Precedence)
+		if err != nil && m.UpdatePrecedence {
+			return err
+		}
+		return h.State.Update(ctx, r.Author("updateTerminator", f), func(tx *state.Tx) error {
+			t, ok := model.Terminators.Get(tx, m.TerminatorID)
+			if !ok || t.RouterID != r.ID || t.ServiceID != s.ServiceID || t.HostID != s.IdentityID {
+				return permit.Refuse(message.CodeInvalidTerminator, "the session has no such terminator at this router")
+			}
+			return model.Terminators.Edit(tx, t.ID, func(t *model.Terminator) error {
+				if m.UpdateCost {
+					t.Cost = int(m.Cost)
+				}
+				if m.UpdatePrecedence {
+					t.Precedence = wanted
+				}
+				return nil
+			})
+		})
+	})
+}
+
+// onRemoveOne answers a router whose client hosts no more.
+func (h *Hosts) onRemoveOne(r *control.Router, f *wire.Frame, m *message.RemoveTerminator) {
+	h.work(r, f, message.TypeTerminatorRemoved, func(ctx context.Context) error {
+		if _, err := h.owner(r, m.SessionToken, m.APISessionToken); err != nil {
+			return err
+		}
+		return h.remove(ctx, r, f, []string{m.TerminatorID})
+	})
+}
+
+// owner returns the session that a router changes terminators for.
+func (h *Hosts) owner(r *control.Router, token, apiToken string) (*model.Session, error) {
+	return permit.Session(h.State.Snapshot(), h.Sessions, permit.Request{RouterID: r.ID, SessionToken: token, APIToken: apiToken, Type: model.Bind})
+}
+
+// work answers a request with an empty frame of a type, or with why not.
+func (h *Hosts) work(r *control.Router, f *wire.Frame, success int32, do func(ctx context.Context) error) {
+	started := r.Go(func(ctx context.Context) {
+		err := do(ctx)
+		if err == nil {
+			r.Reply(f, &wire.Frame{Type: success})
+			return
+		}
+		refused, ok := permit.AsRefusal(err)
+		if !ok {
+			h.Log.Warn("a terminator could not be changed", "router", r.ID, "error", err)
+			refused = &permit.Refusal{Code: message.CodeInternal, Text: "try again"}
+		}
+		r.Refuse(f, refused.Code, refused.Text)
+	})
+	if !started {
+		r.Refuse(f, message.CodeInternal, "the router asks for too much at once; try again")
+	}
+}
+
+// maxRemoved is how many terminators one frame may name.
+const maxRemoved = 10_000
+
+// onRemove answers a router that has lost hosts.
+func (h *Hosts) onRemove(r *control.Router, f *wire.Frame, m *message.RemoveTerminators) {
+	if len(m.IDs) > maxRemoved {
+		r.Result(f, false, fmt.Sprintf("at most %d at a time", maxRemoved))
+		return
+	}
+	started := r.Go(func(ctx context.Context) {
+		if err := h.remove(ctx, r, f, m.IDs); err != nil {
+			h.Log.Warn("terminators could not be removed; the router tries again", "router", r.ID, "error", err)
+			r.Result(f, false, "try again")
+			return
+		}
+		r.Result(f, true, "")
+	})
+	if !started {
+		r.Result(f, false, "the router asks for too much at once; try again")
+	}
+}
+
+// removedAtOnce is how many terminators one write takes out.
+const removedAtOnce = 100
+
+// remove takes out those of a router's terminators that are named.
+func (h *Hosts) remove(ctx context.Context, r *control.Router, f *wire.Frame, ids []string) error {
+	return h.removeIf(ctx, r, r.Author("removeTerminators", f), ids, func(*state.Tx, *model.Terminator) bool { return true })
+}
+
+// removeIf takes out those of a router's terminators that are named and are
+// so. What is not there is gone already, and what belongs to another router is
+// none of its business.
+func (h *Hosts) removeIf(ctx context.Context, r *control.Router, by state.Author, ids []string, so func(*state.Tx, *model.Terminator) bool) error {
+	for len(ids) > 0 {
+		n := min(removedAtOnce, len(ids))
+		err := h.State.Update(ctx, by, func(tx *state.Tx) error {
+			for _, id := range ids[:n] {
+				t, ok := model.Terminators.Get(tx, id)
+				if !ok || t.RouterID != r.ID || t.Binding != BindingEdge && t.Binding != BindingTunnel || !so(tx, t) {
+					continue
+				}
+				if err := model.Terminators.Delete(tx, id); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// Invalid takes out a terminator that its router knows nothing of.
+func (h *Hosts) Invalid(ctx context.Context, r *control.Router, f *wire.Frame, id string) {
+	if err := h.remove(ctx, r, f, []string{id}); err != nil {
+		h.Log.Warn("a terminator that its router does not know could not be removed", "terminator", id, "error", err)
+	}
+}

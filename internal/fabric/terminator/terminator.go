@@ -1,0 +1,197 @@
+// Package terminator is where circuits leave the network: it writes down where
+// clients host services as routers tell of it, takes out what is no more, and
+// chooses among those that there are. It must not import rest or api.
+package terminator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/control"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/permit"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// Options of Hosts.
+type Options struct {
+	State    *state.State
+	Sessions permit.Sessions
+	Routers  *control.Routers
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Hosts writes down where services are hosted.
+type Hosts struct {
+	Options
+	recheck recheck
+	orphans orphans
+}
+
+// New returns Hosts that no router tells of any yet.
+func New(opt Options) *Hosts {
+	h := &Hosts{Options: opt}
+	h.orphans.init()
+	return h
+}
+
+// The bindings of terminators that routers make for clients.
+const (
+	BindingEdge   = "edge"
+	BindingTunnel = "tunnel"
+)
+
+// Bounds of what a router may say of one terminator.
+const (
+	maxAddress    = 64
+	maxPeerData   = 16 << 10
+	maxPerSession = 256
+)
+
+// Register has routers tell of hosts.
+func (h *Hosts) Register() {
+	control.On(h.Routers, message.TypeCreateTerminator, h.onCreate)
+	control.On(h.Routers, message.TypeUpdateTerminator, h.onUpdate)
+	control.On(h.Routers, message.TypeRemoveTerminator, h.onRemoveOne)
+	control.On(h.Routers, message.TypeRemoveTerminators, h.onRemove)
+	control.On(h.Routers, message.TypeTerminatorsValidated, h.onValidated)
+}
+
+// onCreate answers a router where a client begins to host. The same request
+// comes again after every reconnect, and must lead to the same terminator.
+func (h *Hosts) onCreate(r *control.Router, f *wire.Frame, m *message.CreateTerminator) {
+	answer := func(result message.TerminatorResult, code message.ErrorCode, retry message.RetryHint, text string) {
+		r.Reply(f, control.Message(message.TypeTerminatorCreated, &message.TerminatorCreated{
+			ID: m.Address, Result: result, Message: text, ErrorCode: code, Retry: retry,
+		}))
+	}
+	started := r.Go(func(ctx context.Context) {
+		err := h.create(ctx, r, f, m)
+		switch refused, ok := permit.AsRefusal(err); {
+		case err == nil:
+			answer(message.TerminatorOK, 0, message.RetryDefault, "")
+			h.recheck.later(r.ID, m.Address, h.Now().Add(recheckAfter))
+		case ok && refused.Code == message.CodeInvalidSession:
+			answer(message.TerminatorInvalidSession, refused.Code, message.RetryStartOver, refused.Text)
+		case ok && refused.Code == message.CodeInvalidTerminator:
+			answer(message.TerminatorConflict, refused.Code, message.RetryStartOver, refused.Text)
+		case ok:
+			answer(message.TerminatorFailed, refused.Code, message.RetryNever, refused.Text)
+		default:
+			h.Log.Warn("a terminator could not be written down; the router tries again", "router", r.ID, "error", err)
+			answer(message.TerminatorBusy, message.CodeInternal, message.RetryTooBusy, "try again")
+		}
+	})
+	if !started {
+		answer(message.TerminatorBusy, message.CodeInternal, message.RetryTooBusy, "the router asks for too much at once; try again")
+	}
+}
+
+func (h *Hosts) create(ctx context.Context, r *control.Router, f *wire.Frame, m *message.CreateTerminator) error {
+	snap := h.State.Snapshot()
+	s, err := permit.Session(snap, h.Sessions, permit.Request{
+		RouterID: r.ID, SessionToken: m.SessionToken, APIToken: m.APISessionToken, Type: model.Bind,
+	})
+	if err != nil {
+		return err
+	}
+	t, err := newTerminator(r, s, m)
+	if err != nil {
+		return err
+	}
+	if there, ok := model.Terminators.Get(snap, t.ID); ok && same(there, t) && there.Cost == t.Cost && there.Precedence == t.Precedence {
+		return nil // said again
+	}
+	return h.State.Update(ctx, r.Author("createTerminator", f), func(tx *state.Tx) error {
+		if _, still := model.Sessions.Get(tx, s.ID); !still {
+			return permit.Refuse(message.CodeInvalidSession, "the session has ended")
+		}
+		there, ok := model.Terminators.Get(tx, t.ID)
+		switch {
+		case ok && !same(there, t):
+			return permit.Refuse(message.CodeInvalidTerminator, "another terminator has this id")
+		case ok:
+			return model.Terminators.Edit(tx, t.ID, func(old *model.Terminator) error {
+				old.Cost, old.Precedence, old.SessionID, old.PeerData = t.Cost, t.Precedence, t.SessionID, t.PeerData
+				return nil
+			})
+		case count(tx, s.ID) >= maxPerSession:
+			return permit.Refuse(message.CodeInvalidSession, fmt.Sprintf("the session has %d terminators already", maxPerSession))
+		}
+		fresh := *t
+		return model.Terminators.Create(tx, &fresh)
+	})
+}
+
+// same reports whether two stand for one host.
+func same(a, b *model.Terminator) bool {
+	return a.Binding == b.Binding && a.ServiceID == b.ServiceID && a.RouterID == b.RouterID && a.HostID == b.HostID && a.Identity == b.Identity
+}
+
+// count is how many terminators a session has.
+func count(r kind.Reader, sessionID string) (n int) {
+	for range model.Terminators.Select(r, "sessionId", sessionID) {
+		n++
+	}
+	return n
+}
+
+// newTerminator makes a record of what a router says.
+func newTerminator(r *control.Router, s *model.Session, m *message.CreateTerminator) (*model.Terminator, error) {
+	size := 0
+	t := &model.Terminator{
+		Meta: kind.Meta{ID: m.Address}, ServiceID: s.ServiceID, RouterID: r.ID, Binding: BindingEdge, Address: m.Address,
+		Identity: m.InstanceID, IdentitySecret: m.InstanceSecret, HostID: s.IdentityID, SessionID: s.ID, Cost: int(m.Cost),
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.PeerData)) {
+		size += len(m.PeerData[key])
+		t.PeerData = append(t.PeerData, model.PeerDatum{Key: int(key), Value: m.PeerData[key]})
+	}
+	var err error
+	switch t.Precedence, err = precedence(m.Precedence); {
+	case err != nil:
+		return nil, err
+	case !plain(m.Address):
+		return nil, permit.Refuse(message.CodeInvalidTerminator, "the address must be 1 to 64 letters, digits, - and _")
+	case m.Cost > 65535:
+		return nil, permit.Refuse(message.CodeInvalidCost, "the cost must be 0 to 65535")
+	case size > maxPeerData || len(m.PeerData) > 64 || len(m.InstanceSecret) > maxPeerData || len(m.InstanceID) > 256:
+		return nil, permit.Refuse(message.CodeInvalidTerminator, "it says too much of itself")
+	}
+	return t, nil
+}
+
+// plain reports whether a text can be an id.
+func plain(s string) bool {
+	if s == "" || len(s) > maxAddress {
+		return false
+	}
+	for _, c := range []byte(s) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if digit := c >= '0' && c <= '9'; !letter && !digit && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// precedence is our word for one.
+func precedence(p message.Precedence) (string, error) {
+	switch p {
+	case message.PrecedenceDefault:
+		return model.PrecedenceDefault, nil
+	case message.PrecedenceRequired:
+		return model.PrecedenceRequired, nil
+	case message.PrecedenceFailed:
+		return model.PrecedenceFailed, nil
+	}
+	return "", permit.Refuse(message.CodeInvalidPrecedence, "there is no such precedence")
+}

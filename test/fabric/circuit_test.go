@@ -1,0 +1,117 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/scripted"
+	"netkeep/internal/fabric/wire"
+	"netkeep/test/servertest"
+)
+
+// hostOn has a router say that the service is hosted there.
+func (n *network) hostOn(t *testing.T, c *scripted.Router, id string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	got, err := c.Host(ctx, message.CreateTerminator{
+		Address: id, SessionToken: n.hosting, PeerData: map[uint32][]byte{message.PeerPublicKey: []byte("host's key")},
+	})
+	if err != nil || got.Result != message.TerminatorOK || got.ID != id {
+		t.Fatalf("hosting: %+v, %v", got, err)
+	}
+}
+
+// dialOn has a router dial the service.
+func (n *network) dialOn(t *testing.T, c *scripted.Router) (string, wire.Headers, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	return c.Dial(ctx, n.dialing, n.dialer.Token, map[uint32][]byte{message.PeerPublicKey: []byte("dialer's key"), message.PeerAppData: []byte("data")})
+}
+
+// TestCircuit hosts, dials, and ends a circuit.
+func TestCircuit(t *testing.T) {
+	s := servertest.StartFabric(t)
+	r, n := addRouter(t, s), addNetwork(t, s)
+	routes := make(chan *message.Route, 1)
+	c := r.connect(t, func(o *scripted.Options) {
+		o.Route = func(m *message.Route) (wire.Headers, error) {
+			routes <- m
+			return wire.Headers{1050: []byte("said just now"), int32(message.PeerRemote): []byte("127.0.0.1:5")}, nil
+		}
+	})
+	if _, _, err := n.dialOn(t, c); !isRefused(err, message.CodeInvalidTerminator) {
+		t.Errorf("a service that nobody hosts: %v", err)
+	}
+	n.hostOn(t, c, "terminator1")
+	n.hostOn(t, c, "terminator1") // as after a reconnect
+	list := s.Admin(t).Get(management + "terminators").Want(200).List()
+	if len(list) != 1 || list[0]["id"] != "terminator1" || list[0]["serviceId"] != n.service || list[0]["routerId"] != r.id {
+		t.Fatalf("terminators: %v", list)
+	}
+	id, h, err := n.dialOn(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, _ := h.Data(message.HeaderPeerData)
+	route := <-routes
+	switch {
+	case string(told[message.PeerPublicKey]) != "host's key" || string(told[1050]) != "said just now":
+		t.Errorf("the dialer is told %v", told)
+	case told[message.PeerRemote] != nil:
+		t.Error("the dialer is told addresses of the host")
+	case route.CircuitID != id || route.Egress == nil || route.Egress.Destination != "terminator1" || route.Egress.Binding != "edge":
+		t.Errorf("the route is %+v", route)
+	case string(route.Egress.PeerData[message.PeerPublicKey]) != "dialer's key" || string(route.Egress.PeerData[message.PeerAppData]) != "data":
+		t.Errorf("the host is told %v", route.Egress.PeerData)
+	case len(route.Forwards) != 2 || route.Forwards[0].From != h.Text(message.HeaderCircuitAddress) || route.Forwards[0].To != route.Egress.Address:
+		t.Errorf("forwards are %+v", route.Forwards)
+	}
+	if err := c.Send(&wire.Frame{Type: message.TypeFault, Body: message.Marshal(&message.Fault{Subject: message.FaultEgress, ID: id})}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, c, "the circuit ends with one of its ends", func(k scripted.Known) bool { return len(k.Circuits) == 0 })
+}
+
+func isRefused(err error, code message.ErrorCode) bool {
+	refused, ok := errors.AsType[*scripted.Refused](err)
+	return ok && refused.Code == code
+}
+
+// TestWhatIsTakenAway ends circuits when what they rest on goes.
+func TestWhatIsTakenAway(t *testing.T) {
+	s := servertest.StartFabric(t)
+	for _, test := range []struct {
+		name string
+		take func(t *testing.T, n *network)
+	}{
+		{"the policy", func(t *testing.T, n *network) {
+			s.Admin(t).Delete(management + "service-policies/" + n.dialPolicy).Want(200)
+		}},
+		{"the service", func(t *testing.T, n *network) { s.Admin(t).Delete(management + "services/" + n.service).Want(200) }},
+		{"the API session", func(t *testing.T, n *network) { n.dialer.For(t).Delete(client + "current-api-session").Want(200) }},
+		{"the host's API session", func(t *testing.T, n *network) { n.host.For(t).Delete(client + "current-api-session").Want(200) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, n := addRouter(t, s), addNetwork(t, s)
+			c := r.connect(t)
+			n.hostOn(t, c, servertest.Unique("t"))
+			if _, _, err := n.dialOn(t, c); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			test.take(t, n)
+			await(t, c, "the circuit ends", func(k scripted.Known) bool { return len(k.Circuits) == 0 })
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if _, _, err := n.dialOn(t, c); err == nil {
+				t.Error("it can be dialled again")
+			}
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package fabric
+
+import (
+	"context"
+	"testing"
+
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/scripted"
+	"netkeep/test/servertest"
+)
+
+// TestOnline has routers of both generations connect, and one leave.
+func TestOnline(t *testing.T) {
+	s := servertest.StartFabric(t)
+	for _, grouped := range []bool{false, true} {
+		r := addRouter(t, s)
+		shown := func() M { return s.Admin(t).Get(management + "edge-routers/" + r.id).Want(200).Data() }
+		if shown()["isOnline"] != false {
+			t.Error("it is online before it connects")
+		}
+		c := r.connect(t, func(o *scripted.Options) { o.Grouped = grouped })
+		for _, h := range []int32{message.HeaderOldCapabilities, message.HeaderCapabilities} {
+			if mask := c.Welcome[h]; len(mask) != 1 || mask[0] != 0x6e {
+				t.Errorf("the controller can do % x", mask)
+			}
+		}
+		servertest.Eventually(t, soon, "it is in step", func() bool { return shown()["syncStatus"] == "SYNC_DONE" })
+		got := shown()
+		version := got["versionInfo"].(M)
+		if got["isOnline"] != true || got["supportedProtocols"].(M)["tls"] != "tls://127.0.0.1:3022" || version["version"] != "v1.6.20" || version["arch"] != "amd64" {
+			t.Errorf("it is shown as %v", got)
+		}
+		if grouped {
+			secret := c.Welcome[message.HeaderGroupSecret]
+			if err := c.Widen(t.Context(), []byte("guessed")); err == nil {
+				t.Error("a socket joined with a wrong secret")
+			}
+			if err := c.Widen(t.Context(), secret); err != nil {
+				t.Errorf("a second socket: %v", err)
+			}
+		}
+		c.Close()
+		servertest.Eventually(t, soon, "it is offline", func() bool { return shown()["isOnline"] == false })
+	}
+}
+
+// TestShutOut cuts routers off, and keeps them out with what they had.
+func TestShutOut(t *testing.T) {
+	s := servertest.StartFabric(t)
+	admin := s.Admin(t)
+	for name, shut := range map[string]func(id string){
+		"disabled":    func(id string) { admin.Patch(management+"edge-routers/"+id, M{"disabled": true}).Want(200) },
+		"deleted":     func(id string) { admin.Delete(management + "edge-routers/" + id).Want(200) },
+		"re-enrolled": func(id string) { admin.Post(management+"edge-routers/"+id+"/re-enroll", nil).Want(200) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := addRouter(t, s)
+			c := r.connect(t)
+			shut(r.id)
+			ctx, cancel := context.WithTimeout(t.Context(), soon)
+			defer cancel()
+			select {
+			case <-c.Done():
+			case <-ctx.Done():
+				t.Fatal("its connection goes on")
+			}
+			if again, err := scripted.Connect(ctx, r.options()); err == nil {
+				again.Close()
+				t.Error("it comes back")
+			}
+		})
+	}
+}

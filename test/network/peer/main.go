@@ -1,0 +1,170 @@
+// Command peer is a client of the network that is made with the public SDK,
+// for tests. It hosts a service that sends back what it gets, or dials one.
+//
+//	peer host IDENTITY SERVICE         one line a connection, until it is ended
+//	peer dial IDENTITY SERVICE BYTES [CONNECTIONS]
+//	peer hold IDENTITY SERVICE         a word every 100 ms, until it fails
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/openziti/sdk-golang/ziti"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Println("failed:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) < 3 {
+		return errors.New("usage: peer host|dial|hold IDENTITY SERVICE …")
+	}
+	client, err := ziti.NewContextFromFile(args[1])
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	switch service := args[2]; args[0] {
+	case "host":
+		return host(client, service)
+	case "dial":
+		return dialAll(client, service, args[3:])
+	case "hold":
+		return hold(client, service)
+	}
+	return fmt.Errorf("unknown command %q", args[0])
+}
+
+// host sends back what it gets.
+func host(client ziti.Context, service string) error {
+	options := ziti.DefaultListenOptions()
+	options.WaitForNEstablishedListeners = 1
+	l, err := client.ListenWithOptions(service, options)
+	if err != nil {
+		return err
+	}
+	fmt.Println("hosting", service)
+	for {
+		conn, err := l.AcceptEdge()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("accepted caller=%q data=%q\n", conn.SourceIdentifier(), conn.GetAppData())
+		go func() {
+			defer conn.Close()
+			_, _ = io.Copy(conn, conn)
+			_ = conn.CloseWrite()
+		}()
+	}
+}
+
+func dial(client ziti.Context, service string) (net.Conn, error) {
+	return client.DialWithOptions(service, &ziti.DialOptions{ConnectTimeout: 15 * time.Second, AppData: []byte("hello")})
+}
+
+// dialAll sends random bytes over some connections at once and compares what
+// comes back.
+func dialAll(client ziti.Context, service string, args []string) error {
+	size, connections := 1<<20, 1
+	var err error
+	if len(args) > 0 {
+		if size, err = strconv.Atoi(args[0]); err != nil {
+			return err
+		}
+	}
+	if len(args) > 1 {
+		if connections, err = strconv.Atoi(args[1]); err != nil {
+			return err
+		}
+	}
+	errs := make([]error, connections)
+	var done sync.WaitGroup
+	began := time.Now()
+	for i := range connections {
+		done.Go(func() { errs[i] = echo(client, service, size, uint64(i)) })
+	}
+	done.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	fmt.Printf("ok connections=%d bytes=%d took=%v\n", connections, size, time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// echo sends size bytes and expects them back.
+func echo(client ziti.Context, service string, size int, seed uint64) error {
+	conn, err := dial(client, service)
+	if err != nil {
+		return fmt.Errorf("dial: %w", err)
+	}
+	defer conn.Close()
+	data := make([]byte, size)
+	source := rand.NewChaCha8(sha256.Sum256(strconv.AppendUint(nil, seed, 10)))
+	_, _ = source.Read(data)
+	sent := make(chan error, 1)
+	go func() {
+		_, err := conn.Write(data)
+		sent <- err
+	}()
+	got := sha256.New()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	if _, err := io.CopyN(got, conn, int64(size)); err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	if err := <-sent; err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if want := sha256.Sum256(data); !bytes.Equal(got.Sum(nil), want[:]) {
+		return errors.New("what came back is not what was sent")
+	}
+	return nil
+}
+
+// hold keeps a connection busy until it fails, and says when it did.
+func hold(client ziti.Context, service string) error {
+	conn, err := dial(client, service)
+	if err != nil {
+		return fmt.Errorf("dial: %w", err)
+	}
+	defer conn.Close()
+	fmt.Println("holding")
+	word := make([]byte, 8)
+	last := time.Now()
+	for n := 0; ; n++ {
+		copy(word, fmt.Sprintf("%08d", n))
+		if _, err := conn.Write(word); err != nil {
+			return fmt.Errorf("last word at %d: %w", last.UnixMilli(), err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		back := make([]byte, len(word))
+		if _, err := io.ReadFull(conn, back); err != nil {
+			return fmt.Errorf("last word at %d: %w", last.UnixMilli(), err)
+		}
+		if !bytes.Equal(back, word) {
+			return errors.New("what came back is not what was sent")
+		}
+		last = time.Now()
+		if n%10 == 0 {
+			fmt.Println("word", n)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
