@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // visit calls fn with every object of a document and where it is.
@@ -28,7 +30,7 @@ func lookup(doc any, ref string) M {
 	at := doc
 	for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
 		members, _ := at.(M)
-		at = members[part]
+		at = members[strings.ReplaceAll(part, "~1", "/")]
 	}
 	found, _ := at.(M)
 	return found
@@ -77,5 +79,132 @@ func TestOpenAPIDescribes(t *testing.T) {
 			t.Errorf("found only %d properties", n)
 		}
 		t.Logf("%d properties", n)
+	})
+}
+
+// TestOpenAPIIsStrict looks for what lenient tools overlook and strict ones
+// stumble over.
+func TestOpenAPIIsStrict(t *testing.T) {
+	forDocuments(t, func(t *testing.T, doc M) {
+		visit("#", doc, func(at string, o M) {
+			if ref, is := o["$ref"].(string); is {
+				if lookup(doc, ref) == nil {
+					t.Errorf("%s: %s leads nowhere", at, ref)
+				}
+				if len(o) > 1 {
+					t.Errorf("%s: nobody reads what stands beside a reference", at)
+				}
+			}
+			if o["nullable"] == true && o["type"] == nil {
+				t.Errorf("%s: without a type nullable says nothing", at)
+			}
+			// A null passes an allOf only if each of its parts lets it.
+			parts, _ := o["allOf"].([]any)
+			for _, part := range parts {
+				ref, _ := part.(M)["$ref"].(string)
+				if o["nullable"] == true && lookup(doc, ref)["nullable"] != true {
+					t.Errorf("%s: %s cannot be null", at, ref)
+				}
+			}
+			if required, is := o["required"].([]any); is {
+				properties, _ := o["properties"].(M)
+				for _, name := range required {
+					if properties[name.(string)] == nil {
+						t.Errorf("%s: there is no property %v that could be required", at, name)
+					}
+				}
+			}
+		})
+	})
+}
+
+// eachOperation calls fn with every operation of a document.
+func eachOperation(doc M, fn func(at string, op M)) {
+	visit("#", doc, func(at string, o M) {
+		if _, is := o["operationId"]; is {
+			fn(at, o)
+		}
+	})
+}
+
+// TestOpenAPIOperations checks what generators make of operations: names,
+// credentials and failures.
+func TestOpenAPIOperations(t *testing.T) {
+	forDocuments(t, func(t *testing.T, doc M) {
+		schemes := lookup(doc, "#/components/securitySchemes")
+		for name, header := range map[string]string{"netSession": "net-session", "ztSession": "zt-session"} {
+			want := M{"type": "apiKey", "in": "header", "name": header}
+			for member, value := range want {
+				if got := lookup(schemes, name)[member]; got != value {
+					t.Errorf("security scheme %s: %s is %v, want %v", name, member, got, value)
+				}
+			}
+		}
+		taken := map[string]string{}
+		eachOperation(doc, func(at string, op M) {
+			id := strings.ToLower(op["operationId"].(string))
+			if taken[id] != "" {
+				t.Errorf("%s: operation id %s is that of %s", at, id, taken[id])
+			}
+			taken[id] = at
+			want := []any{M{"netSession": []any{}}, M{"ztSession": []any{}}}
+			if op["x-access"] == "anonymous" {
+				want = []any{}
+			}
+			if diff := cmp.Diff(any(want), op["security"]); diff != "" {
+				t.Errorf("%s: credentials differ (-want +got):\n%s", at, diff)
+			}
+			failures := op["responses"].(M)
+			for _, status := range []string{"4XX", "5XX"} {
+				if ref, _ := failures[status].(M)["$ref"].(string); !sentence(lookup(doc, ref)["description"]) {
+					t.Errorf("%s: nobody says what %s means", at, status)
+				}
+			}
+		})
+	})
+}
+
+// answerOf returns the schema of the data that an operation answers with, and
+// whether it is a list of it.
+func answerOf(op M) (ref string, list bool) {
+	success, _ := op["responses"].(M)["200"].(M)
+	data := lookup(success["content"], "application~1json/schema/properties/data")
+	if items, is := data["items"].(M); is {
+		data, list = items, true
+	}
+	ref, _ = data["$ref"].(string)
+	return ref, list
+}
+
+// TestOpenAPIParameters wants in the document what operations that show
+// records can be asked.
+func TestOpenAPIParameters(t *testing.T) {
+	forDocuments(t, func(t *testing.T, doc M) {
+		lists := 0
+		eachOperation(doc, func(at string, op M) {
+			has := map[any]bool{}
+			params, _ := op["parameters"].([]any)
+			for _, p := range params {
+				has[p.(M)["name"]] = true
+			}
+			shown, list := answerOf(op)
+			if list && shown != "" {
+				lists++
+				for _, name := range []string{"limit", "offset", "filter", "sort"} {
+					if !has[name] {
+						t.Errorf("%s: a list lacks the parameter %s", at, name)
+					}
+				}
+			}
+			if strings.HasSuffix(shown, "/serviceDetail") && !has["configTypes"] {
+				t.Errorf("%s: it shows services and lacks the parameter configTypes", at)
+			}
+			if has["roleFilter"] != has["roleSemantic"] {
+				t.Errorf("%s: it has only one of the parameters roleFilter and roleSemantic", at)
+			}
+		})
+		if lists < 5 {
+			t.Errorf("found only %d lists", lists)
+		}
 	})
 }
