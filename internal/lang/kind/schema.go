@@ -22,12 +22,49 @@ func Described(s Schema, doc string) Schema {
 	if doc == "" {
 		return s
 	}
-	if _, refers := s["$ref"]; refers {
-		return Schema{"type": "object", "allOf": []any{s}, "description": doc}
-	}
-	s = maps.Clone(s)
+	s = maps.Clone(alone(s))
 	s["description"] = doc
 	return s
+}
+
+// alone wraps a schema that must have nothing beside it.
+func alone(s Schema) Schema {
+	if _, refers := s["$ref"]; refers {
+		return Schema{"type": "object", "allOf": []any{s}}
+	}
+	return s
+}
+
+// Shared are the schemas that documents need which show what this package
+// describes. Where one of them may be null is for those to say that refer to
+// it.
+func Shared() map[string]Schema {
+	return map[string]Schema{
+		"tags": {
+			"type": "object", "nullable": true,
+			"description": "Marks of your own by name, each a text, a boolean or null.",
+			// No type is the one of both, and without one nullable says nothing.
+			"additionalProperties": Schema{"anyOf": []any{Schema{"type": "string", "nullable": true}, Schema{"type": "boolean"}}},
+		},
+		"link": {
+			"type": "object", "required": []string{"href"},
+			"properties": Schema{"href": Schema{"type": "string", "description": "Where it is, relative to the API's root."}},
+		},
+		"links": {
+			"type": "object", "additionalProperties": RefTo("link"),
+			"description": "Where the record and what belongs to it are, by name.",
+		},
+		"entityRef": {
+			"type": "object", "nullable": true, "required": []string{"_links", "entity", "id"},
+			"description": "Which record it is and where.",
+			"properties": Schema{
+				"_links": RefTo("links"),
+				"entity": Schema{"type": "string", "description": "Collection that the record is in, such as identities."},
+				"id":     Schema{"type": "string", "description": "Id of the record."},
+				"name":   Schema{"type": "string", "description": "What people call the record; left out if its kind has no names."},
+			},
+		},
+	}
 }
 
 // BodySchema describes the bodies of a shape. It is what clients should send:
@@ -137,10 +174,7 @@ func (f *Field) shaped(shape Shape) Schema {
 	case Map:
 		return Schema{"type": "object", "additionalProperties": f.elementSchema(shape)}
 	case Marks:
-		// No type is the one of both, and without one nullable says nothing.
-		return Schema{"type": "object", "additionalProperties": Schema{
-			"anyOf": []any{Schema{"type": "string", "nullable": true}, Schema{"type": "boolean"}},
-		}}
+		return alone(RefTo("tags"))
 	}
 	return Schema{"type": "object"}
 }

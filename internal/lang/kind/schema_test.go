@@ -24,9 +24,11 @@ func loadSchemas(t *testing.T) openapi3.Schemas {
 		}
 	}
 	schemas := kind.Schema{
-		"entityRef": kind.Schema{"type": "object", "required": []string{"_links", "entity", "id"}},
-		"detail":    kind.Schema{"type": "object", "properties": detail, "required": required, "additionalProperties": false},
-		"list":      kind.ListOf(kind.RefTo("detail")),
+		"detail": kind.Schema{"type": "object", "properties": detail, "required": required, "additionalProperties": false},
+		"list":   kind.ListOf(kind.RefTo("detail")),
+	}
+	for name, s := range kind.Shared() {
+		schemas[name] = s
 	}
 	for _, shape := range shapes {
 		schemas[shape.String()] = widgets.BodySchema(shape)

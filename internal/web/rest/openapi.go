@@ -24,7 +24,8 @@ func (a *API) schema(name, doc string, s kind.Schema) kind.Schema {
 
 // Spec returns the API's OpenAPI 3 document as JSON, in one order.
 func (a *API) Spec() ([]byte, error) {
-	schemas := maps.Clone(sharedSchemas)
+	schemas := kind.Shared()
+	maps.Copy(schemas, sharedSchemas)
 	maps.Copy(schemas, a.schemas)
 	paths, tags := kind.Schema{}, map[string]bool{}
 	for _, o := range a.ops {

@@ -2,19 +2,9 @@ package rest
 
 import "netkeep/internal/lang/kind"
 
-// sharedSchemas are those that every document has.
+// sharedSchemas are those that every document has, beside those of package
+// kind.
 var sharedSchemas = map[string]kind.Schema{
-	"link": object(kind.Schema{"href": says("Where it is, relative to the API's root.", text)}, "href"),
-	"links": {
-		"type": "object", "additionalProperties": kind.RefTo("link"),
-		"description": "Where the record and what belongs to it are, by name.",
-	},
-	"entityRef": nullable(object(kind.Schema{
-		"_links": kind.RefTo("links"),
-		"entity": says("Collection that the record is in, such as identities.", text),
-		"id":     says("Id of the record.", text),
-		"name":   says("What people call the record; left out if its kind has no names.", text),
-	}, "_links", "entity", "id")),
 	"createLocation": says("Which record it is and where.", object(kind.Schema{
 		"id": says("Id of the record.", text), "_links": kind.RefTo("links"),
 	}, "id", "_links")),
@@ -56,12 +46,6 @@ var (
 
 // says adds a sentence to a schema.
 func says(doc string, s kind.Schema) kind.Schema { return kind.Described(s, doc) }
-
-// nullable lets a schema be null where those that refer to it are.
-func nullable(s kind.Schema) kind.Schema {
-	s["nullable"] = true
-	return s
-}
 
 func object(props kind.Schema, required ...string) kind.Schema {
 	s := kind.Schema{"type": "object", "properties": props}
