@@ -52,7 +52,11 @@ func checkBase(t *testing.T, r resource, got M, id string) {
 	if got["createdAt"] != got["updatedAt"] {
 		t.Errorf("updatedAt of a new record is %v, not %v", got["updatedAt"], got["createdAt"])
 	}
-	self := "./" + r.path + "/" + id
+	home := r.home
+	if home == "" {
+		home = r.path
+	}
+	self := "./" + home + "/" + id
 	want := M{"self": M{"href": self}}
 	for _, sub := range r.links {
 		want[sub] = M{"href": self + "/" + sub}

@@ -1,18 +1,22 @@
 package api_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"netkeep/internal/web/api"
 	"netkeep/test/servertest"
 )
 
 // resource is what the tests of every resource need to know about one.
 type resource struct {
 	path string
+	home string // the path that links lead to; path if empty
 	// least is a body with nothing that can be left out, and more is what can
 	// be added to it, none of it with its default.
 	least, more func(t *testing.T, c *servertest.Client) M
@@ -33,12 +37,54 @@ type resource struct {
 // absent stands for a member that an answer does not have.
 const absent = "there is none"
 
-// resources are all that can be created, changed and deleted, except
-// authenticators, which take another body for each of these.
+// resources are all that can be created, changed and deleted, except those in
+// elsewhere.
 func resources() []resource {
 	return []resource{
 		authPolicies(), identities(), cas(), signers(), configTypes(), configs(), services(), terminators(), routers(),
 		edgeRouters(), postureChecks(), servicePolicies(), edgeRouterPolicies(), serviceEdgeRouterPolicies(),
+		known(routers(), "transit-routers"), known(signers(), "ext-jwt-signers"),
+	}
+}
+
+// elsewhere are resources with tests of their own, and why.
+var elsewhere = map[string]string{
+	"authenticators": "each operation takes another body",
+}
+
+// known returns a resource as it is under another name.
+func known(r resource, path string) resource {
+	r.home, r.path = r.path, path
+	return r
+}
+
+// TestEveryResourceIsTested looks into the specification for what can be
+// created, read, replaced, changed and deleted, so that nothing new is
+// forgotten.
+func TestEveryResourceIsTested(t *testing.T) {
+	operations := shared.Operations(api.ManagementRoot)
+	var want []string
+	for name := range operations {
+		path, isCreate := strings.CutPrefix(name, "POST "+api.ManagementRoot+"/")
+		crud := isCreate
+		for _, other := range []string{"GET %s/%s", "GET %s/%s/{id}", "PUT %s/%s/{id}", "PATCH %s/%s/{id}", "DELETE %s/%s/{id}"} {
+			crud = crud && operations[fmt.Sprintf(other, api.ManagementRoot, path)] != nil
+		}
+		if crud && elsewhere[path] == "" {
+			want = append(want, path)
+		}
+	}
+	var got []string
+	for _, r := range resources() {
+		got = append(got, r.path)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the table differs from the specification (-offered +tested):\n%s", diff)
+	}
+	if len(want) < 16 {
+		t.Errorf("found only %d resources in the specification", len(want))
 	}
 }
 
