@@ -51,76 +51,82 @@ func (f *Factors) ProvisioningURL(who *Caller, m *model.MFA) string {
 // Confirm completes an enrollment with a one-time code, which also counts for
 // the session.
 func (f *Factors) Confirm(ctx context.Context, by state.Author, who *Caller, code string) error {
-	err := f.use(ctx, by, who, func(m *model.MFA) error {
-		if m.IsVerified {
-			return errNoFactor
-		}
-		if err := f.oneTime(m, code); err != nil {
+	return f.guess(ctx, by, who, func(tx *state.Tx) error {
+		err := change(tx, who, errNoFactor, func(m *model.MFA) error {
+			if m.IsVerified {
+				return errNoFactor
+			}
+			if err := f.oneTime(m, code); err != nil {
+				return err
+			}
+			m.IsVerified = true
+			return nil
+		})
+		if err != nil {
 			return err
 		}
-		m.IsVerified = true
-		return nil
-	}, errNoFactor)
-	if err != nil {
-		return err
-	}
-	return f.complete(ctx, by, who, true)
+		return complete(tx, who, true)
+	})
 }
 
 // Show completes a session's authentication with a one-time or recovery code.
 func (f *Factors) Show(ctx context.Context, by state.Author, who *Caller, code string) error {
-	err := f.use(ctx, by, who, func(m *model.MFA) error {
-		if !m.IsVerified {
-			return errNotEnabled
+	return f.guess(ctx, by, who, func(tx *state.Tx) error {
+		err := change(tx, who, errNotEnabled, func(m *model.MFA) error {
+			if !m.IsVerified {
+				return errNotEnabled
+			}
+			return f.anyCode(m, code)
+		})
+		if err != nil {
+			return err
 		}
-		return f.anyCode(m, code)
-	}, errNotEnabled)
-	if err != nil {
-		return err
-	}
-	return f.complete(ctx, by, who, false)
+		return complete(tx, who, false)
+	})
 }
 
 // complete marks the session.
-func (f *Factors) complete(ctx context.Context, by state.Author, who *Caller, required bool) error {
-	return f.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
-		return model.APISessions.Edit(tx, who.session.ID, func(s *model.APISession) error {
-			now := tx.Now()
-			s.IsMFAComplete, s.MFAPassedAt = true, &now
-			s.IsMFARequired = s.IsMFARequired || required
-			return nil
-		})
+func complete(tx *state.Tx, who *Caller, required bool) error {
+	return model.APISessions.Edit(tx, who.session.ID, func(s *model.APISession) error {
+		now := tx.Now()
+		s.IsMFAComplete, s.MFAPassedAt = true, &now
+		s.IsMFARequired = s.IsMFARequired || required
+		return nil
 	})
 }
 
 // Recover returns the recovery codes to somebody who shows a one-time code.
 func (f *Factors) Recover(ctx context.Context, by state.Author, who *Caller, code string) (codes []string, err error) {
-	err = f.use(ctx, by, who, func(m *model.MFA) error {
-		if !m.IsVerified {
-			return errNoFactor
-		}
-		if err := f.oneTime(m, code); err != nil {
-			return err
-		}
-		codes = m.RecoveryCodes
-		return nil
-	}, errNoFactor)
+	err = f.guess(ctx, by, who, func(tx *state.Tx) error {
+		return change(tx, who, errNoFactor, func(m *model.MFA) error {
+			if !m.IsVerified {
+				return errNoFactor
+			}
+			if err := f.oneTime(m, code); err != nil {
+				return err
+			}
+			codes = m.RecoveryCodes
+			return nil
+		})
+	})
 	return codes, err
 }
 
 // Renew replaces all recovery codes.
 func (f *Factors) Renew(ctx context.Context, by state.Author, who *Caller, code string) error {
 	fresh := mfa.NewRecoveryCodes()
-	return f.use(ctx, by, who, func(m *model.MFA) error {
-		if !m.IsVerified {
-			return errNoFactor
-		}
-		if err := f.anyCode(m, code); err != nil {
-			return err
-		}
-		m.RecoveryCodes = fresh
-		return nil
-	}, errNoFactor)
+	return f.guess(ctx, by, who, func(tx *state.Tx) error {
+		return change(tx, who, errNoFactor, func(m *model.MFA) error {
+			if !m.IsVerified {
+				return errNoFactor
+			}
+			if err := f.anyCode(m, code); err != nil {
+				return err
+			}
+			m.RecoveryCodes = fresh
+			return nil
+		})
+	})
 }
 
 // Remove takes the second factor away. One that was never verified needs no
@@ -154,20 +160,18 @@ func (f *Factors) Drop(ctx context.Context, by state.Author, identityID string) 
 	})
 }
 
-// use changes the caller's second factor. Codes are spent in the same write
-// that they pay for, so each works once, on every controller.
-func (f *Factors) use(ctx context.Context, by state.Author, who *Caller, change func(*model.MFA) error, missing error) error {
-	return f.guess(ctx, by, who, func(tx *state.Tx) error {
-		m, has := model.MFAOf(tx, who.identity.ID)
-		if !has {
-			return missing
-		}
-		return model.MFAs.Edit(tx, m.ID, change)
-	})
+// change changes the caller's second factor.
+func change(tx *state.Tx, who *Caller, missing error, fn func(*model.MFA) error) error {
+	m, has := model.MFAOf(tx, who.identity.ID)
+	if !has {
+		return missing
+	}
+	return model.MFAs.Edit(tx, m.ID, fn)
 }
 
 // guess runs a write that a code pays for, unless the identity has tried too
-// many.
+// many. The code is spent in the same write as what it pays for, so each works
+// once, on every controller, and none is spent in vain.
 func (f *Factors) guess(ctx context.Context, by state.Author, who *Caller, write func(tx *state.Tx) error) error {
 	id := who.identity.ID
 	if !f.guesses.take(id, f.Now()) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/storetest"
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
@@ -39,7 +40,7 @@ func newWorld(t testing.TB) *world {
 }
 
 // newController opens what is in a store.
-func newController(t testing.TB, memory *storetest.Memory) *world {
+func newController(t testing.TB, memory store.Store) *world {
 	t.Helper()
 	st, err := state.Open(t.Context(), memory, model.All, state.Options{Frozen: true})
 	if err != nil {

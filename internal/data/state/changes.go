@@ -83,14 +83,19 @@ func (cs *changes) effective() iter.Seq[change] {
 	}
 }
 
-// ops is the changes as the store takes them in a lane. The guard of a commit
-// is one for all records of the model.
+// guarded reports whether a change is guarded by its own record's revision. In
+// a commit only those of sessions are: it has one guard for all of the model.
+func guarded(lane kind.Lane, c change) bool {
+	return lane == kind.Session || c.def.Lane == kind.Session
+}
+
+// ops is the changes as the store takes them in a lane.
 func (cs *changes) ops(lane kind.Lane) []store.Op {
 	ops := make([]store.Op, 0, cs.count)
 	for c := range cs.effective() {
-		op := store.Op{Key: c.key(), Value: c.value, Prev: c.prev}
-		if lane == kind.Model && c.def.Lane == kind.Model {
-			op.Prev = store.Any
+		op := store.Op{Key: c.key(), Value: c.value, Prev: store.Any}
+		if guarded(lane, c) {
+			op.Prev = c.prev
 		}
 		ops = append(ops, op)
 	}

@@ -178,7 +178,7 @@ func (m *mayhem) burst(rt *rapid.T) {
 		}), 0, 4).Draw(rt, "mishaps"))
 		for range rapid.IntRange(0, 2).Draw(rt, "writes") {
 			m.made++
-			what := rapid.SampledFrom([]string{"count", "lengthen", "create", "visit"}).Draw(rt, "what")
+			what := rapid.SampledFrom([]string{"count", "lengthen", "both", "create", "visit"}).Draw(rt, "what")
 			id := fmt.Sprintf("%s%d", what, m.made)
 			wg.Go(func() { m.write(rt, s, what, id) })
 		}
@@ -200,6 +200,10 @@ func (m *mayhem) write(rt *rapid.T, s *state.State, what, id string) {
 		err = increment(m.t, s)
 	case "lengthen":
 		err = lengthen(m.t, s)
+	case "both":
+		err = both(m.t, s)
+		m.tally.note("count", err)
+		what = "lengthen"
 	case "create":
 		what = id
 		err = s.Update(m.t.Context(), state.Program("tester"), func(tx *state.Tx) error {

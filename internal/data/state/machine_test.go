@@ -146,7 +146,15 @@ var (
 // write is several ops in one closure: all of them or none.
 type write []op
 
-func (ops write) lane() kind.Lane { return ops[0].lane }
+// lane is that of the model if any of the ops is.
+func (ops write) lane() kind.Lane {
+	for _, o := range ops {
+		if o.lane == kind.Model {
+			return kind.Model
+		}
+	}
+	return kind.Session
+}
 
 func (ops write) do(tx *state.Tx) error {
 	for _, o := range ops {
@@ -211,10 +219,7 @@ func (m *machine) submit(lane kind.Lane, fn func(*state.Tx) error) error {
 
 // write makes one write and compares the outcome.
 func (m *machine) write(t *rapid.T) {
-	defs := modelKinds
-	if rapid.IntRange(0, 3).Draw(t, "lane") == 0 {
-		defs = sessionKinds
-	}
+	defs := rapid.SampledFrom([][]*kind.Def{modelKinds, modelKinds, sessionKinds, allKinds}).Draw(t, "kinds")
 	ops := drawWrite(t, defs)
 	next, want := ops.mimic(m.world)
 	err := m.submit(ops.lane(), ops.do)
@@ -249,7 +254,11 @@ func (m *machine) group(t *rapid.T) {
 	}
 	writes := []write{lead}
 	for range rapid.IntRange(1, 6).Draw(t, "writes") {
-		writes = append(writes, drawWrite(t, defs))
+		ops := drawWrite(t, defs)
+		if defs[0].Lane == kind.Model && rapid.Bool().Draw(t, "mixed") {
+			ops = append(ops, drawOp(t, sessionKinds...))
+		}
+		writes = append(writes, ops)
 	}
 	errs := make([]chan error, len(writes))
 	for i, ops := range writes {

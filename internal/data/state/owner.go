@@ -148,11 +148,11 @@ func (s *State) reach(ctx context.Context, at store.Written) error {
 // outdated reports whether what the group is guarded by has changed.
 func (s *State) outdated(lane kind.Lane, g *group) bool {
 	now := s.Snapshot()
-	if lane == kind.Model {
-		return now.head != g.base.head
+	if lane == kind.Model && now.head != g.base.head {
+		return true
 	}
 	for c := range g.effective() {
-		if now.table(c.def).rev(c.id) != c.prev {
+		if guarded(lane, c) && now.table(c.def).rev(c.id) != c.prev {
 			return true
 		}
 	}

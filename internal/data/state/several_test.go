@@ -146,16 +146,23 @@ func TestNoLostUpdate(t *testing.T) {
 								}
 							}
 						})
+						wg.Go(func() {
+							for range each {
+								if err := insist(func() error { return both(t, s) }); err != nil {
+									t.Error(err)
+								}
+							}
+						})
 					}
 				}
 				wg.Wait()
 				sameAsStore(t, memory, states...)
 				hall, _ := places.Get(states[0].Snapshot(), "hall")
-				if want := n * writers * each; hall.Count != want {
+				if want := 2 * n * writers * each; hall.Count != want {
 					t.Errorf("counted to %d, want %d", hall.Count, want)
 				}
 				v, _ := visits.Get(states[0].Snapshot(), "v")
-				if want := n * writers * each; len(v.Token) != want {
+				if want := 2 * n * writers * each; len(v.Token) != want {
 					t.Errorf("the token has length %d, want %d", len(v.Token), want)
 				}
 			})
@@ -173,6 +180,16 @@ func increment(t *testing.T, s *state.State) error {
 // lengthen counts in the session lane.
 func lengthen(t *testing.T, s *state.State) error {
 	return s.UpdateSessions(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
+		return visits.Edit(tx, "v", func(v *visit) error { v.Token += "."; return nil })
+	})
+}
+
+// both counts in both lanes with one write.
+func both(t *testing.T, s *state.State) error {
+	return s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
+		if err := places.Edit(tx, "hall", func(p *place) error { p.Count++; return nil }); err != nil {
+			return err
+		}
 		return visits.Edit(tx, "v", func(v *visit) error { v.Token += "."; return nil })
 	})
 }

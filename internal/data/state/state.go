@@ -142,8 +142,9 @@ func (s *State) Snapshot() *Snapshot { return s.current.Load() }
 // Set returns the kinds.
 func (s *State) Set() *kind.Set { return s.set }
 
-// Update runs fn as one write of model records. When it returns nil the write
-// is in the store and in every later Snapshot. After CodeUnavailable, or when
+// Update runs fn as one write of model records, and of what session records go
+// with them. When it returns nil the write is in the store and in every later
+// Snapshot. After CodeUnavailable, or when
 // ctx ends first, it may have been stored or not; after any other error it was
 // not.
 //
@@ -154,7 +155,7 @@ func (s *State) Update(ctx context.Context, by Author, fn func(*Tx) error) error
 	return s.submit(kind.Model, &request{ctx: ctx, by: by, fn: fn})
 }
 
-// UpdateSessions runs fn as one write of session records, under the same
+// UpdateSessions runs fn as one write of session records alone, under the same
 // rules.
 func (s *State) UpdateSessions(ctx context.Context, by Author, fn func(*Tx) error) error {
 	return s.submit(kind.Session, &request{ctx: ctx, by: by, fn: fn})
