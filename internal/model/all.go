@@ -22,6 +22,7 @@ var All = kind.NewSet(
 	ServiceConfigs.Def,
 	Routers.Def,
 	EdgeRouters.Def,
+	ControllerNames.Def,
 	Terminators.Def,
 	PostureCheckTypes.Def,
 	PostureChecks.Def,

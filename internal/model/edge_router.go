@@ -18,6 +18,7 @@ type EdgeRouter struct {
 	IsTunnelerEnabled     bool           `json:"isTunnelerEnabled" doc:"Whether the router may dial and host services itself; it then has an identity and an edge router policy with its own id."`
 	RoleAttributes        []string       `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 	AppData               jsontext.Value `json:"appData" kind:"nofilter" doc:"An object for applications to read; the controller gives it no meaning."`
+	AllowedNames          []string       `json:"allowedNames" kind:"keep,nofilter,range=0..100" doc:"Names and addresses that the router's certificates may be for although they are wildcards or a controller's, as a router on a controller's own machine needs it; what other names it has is up to the router."`
 	IsVerified            bool           `json:"isVerified" kind:"server" doc:"Whether the router has enrolled."`
 	Fingerprint           string         `json:"fingerprint" kind:"server,unique,omit" doc:"SHA-1 of the certificate that the router connects with, in hexadecimal; left out until it has enrolled."`
 	CertPEM               string         `json:"certPem" kind:"server,nullable,nofilter" doc:"Certificate that the router connects with, as PEM; null until it has enrolled."`
@@ -33,12 +34,18 @@ var EdgeRouters = kind.Define(kind.Spec[EdgeRouter]{
 	Links: []string{"edge-router-policies"},
 })
 
+// Fill writes names in one form.
+func (e *EdgeRouter) Fill() { e.AllowedNames = hostNames(e.AllowedNames) }
+
+// Check refuses names that are none.
+func (e *EdgeRouter) Check(kind.Reader, *EdgeRouter) error { return checkAllowed(e.AllowedNames) }
+
 // Saved keeps what every edge router has beside it: its entry among all
 // routers, and what lets it act as a client of the network.
 func (e *EdgeRouter) Saved(w kind.Writer, _ *EdgeRouter) error {
 	err := upsert(w, Routers, e.ID, func(r *Router) {
 		r.Name, r.Cost, r.Disabled, r.NoTraversal = e.Name, e.Cost, e.Disabled, e.NoTraversal
-		r.IsVerified, r.Fingerprint, r.IsEdge = e.IsVerified, e.Fingerprint, true
+		r.AllowedNames, r.IsVerified, r.Fingerprint, r.IsEdge = e.AllowedNames, e.IsVerified, e.Fingerprint, true
 		r.UnverifiedFingerprint, r.UnverifiedCertPEM = e.UnverifiedFingerprint, e.UnverifiedCertPEM
 	})
 	if err != nil {
@@ -82,15 +89,17 @@ func (e *EdgeRouter) dropTunneler(w kind.Writer) error {
 type Router struct {
 	kind.Meta
 
-	Name                  string `json:"name" kind:"required,unique,range=1..256" doc:"What people call the router; no two routers have the same name."`
-	Cost                  int    `json:"cost" kind:"range=0..65535" doc:"What it costs to send traffic through the router, compared with other ways; 0 if not given."`
-	Disabled              bool   `json:"disabled" doc:"Whether the router is shut out of the network; true ends its connection at once."`
-	NoTraversal           bool   `json:"noTraversal" doc:"Whether the router carries only traffic that enters or leaves the network at it."`
-	IsVerified            bool   `json:"isVerified" kind:"server" doc:"Whether the router has enrolled."`
-	Fingerprint           string `json:"fingerprint" kind:"server,unique" doc:"SHA-1 of the certificate that the router connects with, in hexadecimal; empty until it has enrolled."`
-	UnverifiedFingerprint string `json:"unverifiedFingerprint" kind:"server,nullable,nofilter" doc:"SHA-1 of a certificate that is to replace the present one and was not used yet; null if there is none."`
-	UnverifiedCertPEM     string `json:"unverifiedCertPem" kind:"server,nullable,nofilter" doc:"Certificate that is to replace the present one and was not used yet, as PEM; null if there is none."`
-	IsEdge                bool   `json:"isEdge" kind:"server,hidden,nofilter" doc:"Whether this stands for an edge router, which is the one to change."`
+	Name                  string   `json:"name" kind:"required,unique,range=1..256" doc:"What people call the router; no two routers have the same name."`
+	Cost                  int      `json:"cost" kind:"range=0..65535" doc:"What it costs to send traffic through the router, compared with other ways; 0 if not given."`
+	Disabled              bool     `json:"disabled" doc:"Whether the router is shut out of the network; true ends its connection at once."`
+	NoTraversal           bool     `json:"noTraversal" doc:"Whether the router carries only traffic that enters or leaves the network at it."`
+	AllowedNames          []string `json:"allowedNames" kind:"keep,nofilter,range=0..100" doc:"Names and addresses that the router's certificates may be for although they are wildcards or a controller's, as a router on a controller's own machine needs it; what other names it has is up to the router."`
+	IsVerified            bool     `json:"isVerified" kind:"server" doc:"Whether the router has enrolled."`
+	Fingerprint           string   `json:"fingerprint" kind:"server,unique" doc:"SHA-1 of the certificate that the router connects with, in hexadecimal; empty until it has enrolled."`
+	UnverifiedFingerprint string   `json:"unverifiedFingerprint" kind:"server,nullable,nofilter" doc:"SHA-1 of a certificate that is to replace the present one and was not used yet; null if there is none."`
+	UnverifiedCertPEM     string   `json:"unverifiedCertPem" kind:"server,nullable,nofilter" doc:"Certificate that is to replace the present one and was not used yet, as PEM; null if there is none."`
+	CertNames             []string `json:"certNames" kind:"server,hidden,nofilter" doc:"What the router's certificates are for besides its id, in the form that HostName gives it."`
+	IsEdge                bool     `json:"isEdge" kind:"server,hidden,nofilter" doc:"Whether this stands for an edge router, which is the one to change."`
 }
 
 // Routers is the kind.
@@ -99,6 +108,12 @@ var Routers = kind.Define(kind.Spec[Router]{
 	Path: "routers",
 	Doc:  "Create a router that carries traffic between other routers.",
 })
+
+// Fill writes names in one form.
+func (r *Router) Fill() { r.AllowedNames = hostNames(r.AllowedNames) }
+
+// Check refuses names that are none.
+func (r *Router) Check(kind.Reader, *Router) error { return checkAllowed(r.AllowedNames) }
 
 // Deleted removes the edge router that this was the entry of.
 func (r *Router) Deleted(w kind.Writer) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ type Grant struct {
 	commonName string
 	dns        []string
 	ips        []net.IP
+	emails     []string
 	uris       []*url.URL
 	usage      []x509.ExtKeyUsage
 	lifetime   time.Duration
@@ -34,14 +36,7 @@ func ClientGrant(commonName string, uris []*url.URL, lifetime time.Duration) (Gr
 		usage:      []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		lifetime:   lifetime,
 	}
-	for _, u := range uris {
-		if err := checkURI(u); err != nil {
-			return Grant{}, fmt.Errorf("client certificate: %w", err)
-		}
-		own := *u
-		g.uris = append(g.uris, &own)
-	}
-	if err := g.check(); err != nil {
+	if err := g.add(Names{URIs: uris}); err != nil {
 		return Grant{}, fmt.Errorf("client certificate: %w", err)
 	}
 	return g, nil
@@ -58,26 +53,73 @@ func ServerGrant(commonName string, dns []string, ips []net.IP, lifetime time.Du
 	if len(dns)+len(ips) == 0 {
 		return Grant{}, errors.New("server certificate: no DNS name or address to answer for")
 	}
-	for _, name := range dns {
-		if !validDNS(name) {
-			return Grant{}, fmt.Errorf("server certificate: %q is not a DNS name", name)
-		}
-		g.dns = append(g.dns, name)
-	}
-	for _, ip := range ips {
-		if ip.To16() == nil {
-			return Grant{}, fmt.Errorf("server certificate: %q is not an IP address", ip.String())
-		}
-		g.ips = append(g.ips, slices.Clone(ip))
-	}
-	if err := g.check(); err != nil {
+	if err := g.add(Names{DNS: dns, IPs: ips}); err != nil {
 		return Grant{}, fmt.Errorf("server certificate: %w", err)
 	}
 	return g, nil
 }
 
-// check holds what every profile asks for.
-func (g Grant) check() error {
+// Names are what a certificate calls its holder, besides the common name.
+type Names struct {
+	DNS    []string
+	IPs    []net.IP
+	Emails []string
+	URIs   []*url.URL
+}
+
+// RequestedNames are those that a CSR asks for. Nobody has said yet that the
+// holder of its key may have them.
+func RequestedNames(csr *x509.CertificateRequest) Names {
+	return Names{csr.DNSNames, csr.IPAddresses, csr.EmailAddresses, csr.URIs}
+}
+
+// RouterGrant permits a certificate with which a router may both call others
+// and answer for the names. Whether they are the router's is for the caller to
+// know: whoever trusts our CA believes them.
+func RouterGrant(commonName string, names Names, lifetime time.Duration) (Grant, error) {
+	g := Grant{
+		commonName: commonName,
+		usage:      []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		lifetime:   lifetime,
+	}
+	if err := g.add(names); err != nil {
+		return Grant{}, fmt.Errorf("router certificate: %w", err)
+	}
+	return g, nil
+}
+
+// add takes names that are well formed, and checks what every profile asks
+// for.
+func (g *Grant) add(names Names) error {
+	for _, name := range names.DNS {
+		if !validDNS(name) {
+			return fmt.Errorf("%q is not a DNS name", name)
+		}
+		g.dns = append(g.dns, name)
+	}
+	for _, ip := range names.IPs {
+		if ip.To16() == nil {
+			return fmt.Errorf("%q is not an IP address", ip.String())
+		}
+		g.ips = append(g.ips, slices.Clone(ip))
+	}
+	for _, email := range names.Emails {
+		if !validEmail(email) {
+			return fmt.Errorf("%q is not an email address", email)
+		}
+		g.emails = append(g.emails, email)
+	}
+	for _, u := range names.URIs {
+		if err := checkURI(u); err != nil {
+			return err
+		}
+		own := *u
+		g.uris = append(g.uris, &own)
+	}
+	return g.check()
+}
+
+func (g *Grant) check() error {
 	const maxCommonName = 64 // the bound X.520 sets
 	n := utf8.RuneCountInString(g.commonName)
 	switch {
@@ -108,6 +150,21 @@ func checkURI(u *url.URL) error {
 		return errors.New("URI with a host that is no DNS name")
 	}
 	return nil
+}
+
+// validEmail reports whether s is an address in plain form: printable ASCII
+// before an @ and a host name after it.
+func validEmail(s string) bool {
+	local, host, ok := strings.Cut(s, "@")
+	return ok && local != "" && len(s) <= 254 && validLabels(host) &&
+		!strings.ContainsFunc(local, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"(),:;<>[\]`, r) })
+}
+
+// ValidName reports whether s can be a name that a server answers for: an IP
+// address, or a host name, perhaps with a wildcard as its first label.
+func ValidName(s string) bool {
+	ip, err := netip.ParseAddr(s)
+	return err == nil && ip.Zone() == "" || validDNS(s)
 }
 
 // validDNS reports whether s is a host name, perhaps with a wildcard as its

@@ -53,6 +53,7 @@ func (s *Signer) Sign(g Grant, pub crypto.PublicKey) ([]*x509.Certificate, error
 		Subject:               pkix.Name{CommonName: g.commonName},
 		DNSNames:              g.dns,
 		IPAddresses:           g.ips,
+		EmailAddresses:        g.emails,
 		URIs:                  g.uris,
 		KeyUsage:              leafUsage(pub),
 		ExtKeyUsage:           g.usage,

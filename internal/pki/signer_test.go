@@ -172,14 +172,22 @@ func TestSignSaysWhatIsGranted(t *testing.T) {
 				uris = append(uris, u)
 			}
 		}
+		emails := rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,6}@[a-z0-9.-]{1,8}`)), 0, 3).Draw(t, "emails")
 		life := time.Duration(rapid.Int64Range(-5, 5000).Draw(t, "seconds")) * time.Second
 
-		grant, err := ClientGrant(cn, uris, life)
-		if rapid.Bool().Draw(t, "server") {
-			uris = nil
+		var grant Grant
+		var err error
+		usages := 1
+		switch rapid.SampledFrom([]string{"client", "server", "router"}).Draw(t, "profile") {
+		case "client":
+			dns, ips, emails = nil, nil, nil
+			grant, err = ClientGrant(cn, uris, life)
+		case "server":
+			uris, emails = nil, nil
 			grant, err = ServerGrant(cn, dns, ips, life)
-		} else {
-			dns, ips = nil, nil
+		case "router":
+			usages = 2
+			grant, err = RouterGrant(cn, Names{dns, ips, emails, uris}, life)
 		}
 		if err != nil {
 			return
@@ -192,13 +200,13 @@ func TestSignSaysWhatIsGranted(t *testing.T) {
 		if leaf.Subject.CommonName != cn || len(leaf.Subject.Names) != 1 {
 			t.Errorf("subject %v, want common name %q", leaf.Subject, cn)
 		}
-		if !slices.Equal(leaf.DNSNames, dns) || !slices.EqualFunc(leaf.IPAddresses, ips, net.IP.Equal) || len(leaf.EmailAddresses) != 0 {
-			t.Errorf("names %q and %v, want %q and %v", leaf.DNSNames, leaf.IPAddresses, dns, ips)
+		if !slices.Equal(leaf.DNSNames, dns) || !slices.EqualFunc(leaf.IPAddresses, ips, net.IP.Equal) || !slices.Equal(leaf.EmailAddresses, emails) {
+			t.Errorf("names %q, %v and %q, want %q, %v and %q", leaf.DNSNames, leaf.IPAddresses, leaf.EmailAddresses, dns, ips, emails)
 		}
 		if !slices.EqualFunc(leaf.URIs, uris, func(a, b *url.URL) bool { return a.String() == b.String() }) {
 			t.Errorf("URIs %v, want %v", leaf.URIs, uris)
 		}
-		if !leaf.NotAfter.Equal(base.Add(life)) || leaf.IsCA || len(leaf.ExtKeyUsage) != 1 {
+		if !leaf.NotAfter.Equal(base.Add(life)) || leaf.IsCA || len(leaf.ExtKeyUsage) != usages {
 			t.Errorf("ends %v, CA %t, usages %v", leaf.NotAfter, leaf.IsCA, leaf.ExtKeyUsage)
 		}
 	})

@@ -36,6 +36,7 @@ type holder struct {
 	t     *testing.T
 	cert  *tls.Certificate
 	token string
+	at    *servertest.Server // shared if nil
 }
 
 // reply is what came back.
@@ -49,13 +50,17 @@ type reply struct {
 // send makes a request of the Client API.
 func (h holder) send(method, path, contentType, accept string, body []byte) reply {
 	h.t.Helper()
-	cfg := shared.TLS()
+	server := h.at
+	if server == nil {
+		server = shared
+	}
+	cfg := server.TLS()
 	if h.cert != nil {
 		cfg.Certificates = []tls.Certificate{*h.cert}
 	}
 	transport := &http.Transport{TLSClientConfig: cfg}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequest(method, shared.URL+"/edge/client/v1/"+path, bytes.NewReader(body))
+	req, err := http.NewRequest(method, server.URL+"/edge/client/v1/"+path, bytes.NewReader(body))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -73,7 +78,7 @@ func (h holder) send(method, path, contentType, accept string, body []byte) repl
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	shared.Heard(req, body, &servertest.Answer{Status: resp.StatusCode, Header: resp.Header, Raw: raw})
+	server.Heard(req, body, &servertest.Answer{Status: resp.StatusCode, Header: resp.Header, Raw: raw})
 	return reply{h.t, resp.StatusCode, resp.Header, raw}
 }
 

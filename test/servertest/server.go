@@ -119,7 +119,7 @@ func open(dir string, routers *Routers, change []func(*config.Config)) (*Server,
 		return nil, fmt.Errorf("start: %w", err)
 	}
 	s.authors = watchAuthors(s.Store(), started)
-	s.URL = "https://" + s.Address()
+	s.URL = "https://" + s.Listening().String() // a name that it advertises need not lead anywhere
 	if err := s.connect(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

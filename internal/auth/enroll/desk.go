@@ -3,6 +3,7 @@ package enroll
 import (
 	"context"
 	"crypto/x509"
+	"log/slog"
 	"time"
 
 	"netkeep/internal/auth/authn"
@@ -21,6 +22,7 @@ type Desk struct {
 	Bundle    []*x509.Certificate
 	Passwords *authn.Passwords
 	Now       func() time.Time
+	Log       *slog.Logger
 	Lifetimes Lifetimes
 }
 

@@ -11,12 +11,6 @@ import (
 	"netkeep/internal/pki"
 )
 
-// RouterCerts is what a router gets: a certificate to call us with and one to
-// be called under.
-type RouterCerts struct {
-	Client, Server []*x509.Certificate
-}
-
 // Router enrolls a router with the keys of two CSRs.
 func (d *Desk) Router(ctx context.Context, by state.Author, r kind.Reader, token string, client, server []byte) (RouterCerts, error) {
 	e, err := d.find(r, token, model.MethodErOTT, model.MethodTrOTT)
@@ -24,93 +18,142 @@ func (d *Desk) Router(ctx context.Context, by state.Author, r kind.Reader, token
 		return RouterCerts{}, err
 	}
 	id := e.EdgeRouterID + e.TransitRouterID
-	certs, err := d.routerCerts(id, client, server, e.Method == model.MethodErOTT)
-	if err != nil {
-		return RouterCerts{}, err
+	certs, err := d.routerCerts(r, id, client, server)
+	if err == nil {
+		err = d.redeem(ctx, by, e, func(tx *state.Tx) error { return certs.use(tx, id) })
 	}
-	err = d.redeem(ctx, by, e, func(tx *state.Tx) error { return useRouterCert(tx, id, certs.Client[0]) })
-	return certs, err
+	return certs, d.tell(by, id, err)
 }
 
 // ExtendRouter gives a router that shows its present certificate new ones. The
 // old one is worthless from then on.
 func (d *Desk) ExtendRouter(ctx context.Context, by state.Author, r kind.Reader, presented []*x509.Certificate, client, server []byte) (RouterCerts, error) {
-	denied := fault.New(fault.CodeUnauthorized, "the connection must present the router's present certificate")
 	if len(presented) == 0 {
-		return RouterCerts{}, denied
+		return RouterCerts{}, errExtend
 	}
 	now := d.Now()
 	leaf, err := pki.NewRoots(d.Bundle).VerifyLeaf(presented, pki.VerifyOptions{Now: now})
 	if err != nil || leaf.Expired(now) || leaf.NotYetValid(now) {
-		return RouterCerts{}, denied
+		return RouterCerts{}, errExtend
 	}
 	old := pki.Fingerprint(leaf.Certificate())
-	router, ok := model.Routers.Find(r, "fingerprint", old)
-	if !ok {
-		return RouterCerts{}, denied
-	}
-	certs, err := d.routerCerts(router.ID, client, server, router.IsEdge)
+	router, err := extending(r, old)
 	if err != nil {
 		return RouterCerts{}, err
+	}
+	certs, err := d.routerCerts(r, router.ID, client, server)
+	if err != nil {
+		return RouterCerts{}, d.tell(by, router.ID, err)
 	}
 	by = state.Author{Kind: model.Routers.Def.Name, ID: router.ID, Name: router.Name}.On(by)
 	err = d.State.Update(ctx, by, func(tx *state.Tx) error {
-		if now, ok := model.Routers.Get(tx, router.ID); !ok || now.Fingerprint != old {
-			return denied
+		if _, err := extending(tx, old); err != nil {
+			return err
 		}
-		return useRouterCert(tx, router.ID, certs.Client[0])
+		return certs.use(tx, router.ID)
 	})
-	return certs, err
+	return certs, d.tell(by, router.ID, err)
 }
 
-// routerCerts signs both certificates. The server's names are those that the
-// router says it is reached under; its common name is its id.
-func (d *Desk) routerCerts(id string, client, server []byte, named bool) (RouterCerts, error) {
+// tell has the log say which router asked for what it cannot have: one that
+// was set up wrongly, or one that means to be somebody else.
+func (d *Desk) tell(by state.Author, router string, err error) error {
+	if fault.Is(err, fault.CodeCSR) {
+		d.Log.Warn("a router was refused its certificates", "router", router, "reason", err, "source", by.Source, "request", by.Request)
+	}
+	return err
+}
+
+var (
+	errExtend   = fault.New(fault.CodeUnauthorized, "the connection must present the router's present certificate")
+	errDisabled = fault.New(fault.CodeUnauthorized, "the router is disabled; an admin must enable it first")
+)
+
+// extending returns the router that a certificate lets in, as long as that is
+// not shut out.
+func extending(r kind.Reader, fingerprint string) (*model.Router, error) {
+	router, ok := model.Routers.Find(r, "fingerprint", fingerprint)
+	switch {
+	case !ok:
+		return nil, errExtend
+	case router.Disabled:
+		return nil, errDisabled
+	}
+	return router, nil
+}
+
+// RouterCerts is what a router gets: a certificate to call us with and one to
+// be called under. It shows either to other routers too, whoever of them
+// called.
+type RouterCerts struct {
+	Client, Server []*x509.Certificate
+
+	asked [2]request // which they answer
+}
+
+// routerCerts signs both certificates. Their common name is the router's id,
+// and their other names are those that it says it is reached under.
+func (d *Desk) routerCerts(r kind.Reader, id string, client, server []byte) (certs RouterCerts, err error) {
 	if len(client) == 0 || len(server) == 0 {
-		return RouterCerts{}, fault.New(fault.CodeMissingCSR, "both certCsr and serverCertCsr are required")
+		return certs, fault.New(fault.CodeMissingCSR, "both certCsr and serverCertCsr are required")
 	}
-	clientReq, err := pki.ParseCSR(client)
-	if err != nil {
-		return RouterCerts{}, err
+	router, ok := model.Routers.Get(r, id)
+	if !ok {
+		return certs, errToken
 	}
-	serverReq, err := pki.ParseCSR(server)
-	if err != nil {
-		return RouterCerts{}, err
+	certs.asked = [2]request{{field: "certCsr"}, {field: "serverCertCsr"}}
+	for i, csr := range [][]byte{client, server} {
+		if certs.asked[i].CertificateRequest, err = pki.ParseCSR(csr); err != nil {
+			return certs, err
+		}
 	}
-	if named && clientReq.Subject.CommonName != id {
-		return RouterCerts{}, fault.On(fault.CodeCSR, "certCsr", "must have the router's id as its common name", clientReq.Subject.CommonName)
+	if cn := certs.asked[0].Subject.CommonName; router.IsEdge && cn != id {
+		return certs, fault.On(fault.CodeCSR, "certCsr", "must have the router's id as its common name", cn)
 	}
-	clientGrant, err := pki.ClientGrant(id, nil, d.Lifetimes.Router)
-	if err != nil {
-		return RouterCerts{}, err
+	for i, chain := range []*[]*x509.Certificate{&certs.Client, &certs.Server} {
+		if *chain, err = d.signRouter(r, router, certs.asked[i]); err != nil {
+			return RouterCerts{}, err
+		}
 	}
-	names := serverReq.DNSNames
-	if len(names)+len(serverReq.IPAddresses) == 0 {
-		names = []string{"localhost"}
-	}
-	serverGrant, err := pki.ServerGrant(id, names, serverReq.IPAddresses, d.Lifetimes.Router)
-	if err != nil {
-		return RouterCerts{}, fault.Wrap(fault.CodeCSR, err)
-	}
-	var certs RouterCerts
-	if certs.Client, err = d.sign(clientGrant, clientReq); err != nil {
-		return RouterCerts{}, err
-	}
-	certs.Server, err = d.sign(serverGrant, serverReq)
-	return certs, err
+	return certs, nil
 }
 
-// useRouterCert makes a certificate the one that a router is known by.
-func useRouterCert(tx *state.Tx, id string, cert *x509.Certificate) error {
+func (d *Desk) signRouter(r kind.Reader, router *model.Router, asked request) ([]*x509.Certificate, error) {
+	if err := asked.mayHave(r, router); err != nil {
+		return nil, err
+	}
+	grant, err := pki.RouterGrant(router.ID, asked.named(), d.Lifetimes.Router)
+	if err != nil {
+		return nil, fault.On(fault.CodeCSR, asked.field, "cannot be granted: "+err.Error(), nil)
+	}
+	return d.sign(grant, asked.CertificateRequest)
+}
+
+// use makes the certificates those that a router is known by. Its names are
+// looked at again: a controller may have come by one of them since.
+func (c RouterCerts) use(tx *state.Tx, id string) error {
+	router, ok := model.Routers.Get(tx, id)
+	if !ok {
+		return errToken
+	}
+	for _, asked := range c.asked {
+		if err := asked.mayHave(tx, router); err != nil {
+			return err
+		}
+	}
+	cert := c.Client[0]
 	fingerprint := pki.Fingerprint(cert)
-	if _, edge := model.EdgeRouters.Get(tx, id); edge {
-		return model.EdgeRouters.Edit(tx, id, func(e *model.EdgeRouter) error {
+	if router.IsEdge {
+		err := model.EdgeRouters.Edit(tx, id, func(e *model.EdgeRouter) error {
 			e.IsVerified, e.Fingerprint, e.CertPEM = true, fingerprint, string(pki.EncodeCertificates(cert))
 			return nil
 		})
+		if err != nil {
+			return err
+		}
 	}
 	return model.Routers.Edit(tx, id, func(r *model.Router) error {
-		r.IsVerified, r.Fingerprint = true, fingerprint
+		r.IsVerified, r.Fingerprint, r.CertNames = true, fingerprint, append(hosts(cert), hosts(c.Server[0])...)
 		return nil
 	})
 }

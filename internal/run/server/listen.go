@@ -44,6 +44,9 @@ func (s *Server) Address() string {
 	return s.listener.Addr().String()
 }
 
+// Listening is where the controller listens, whatever it tells clients.
+func (s *Server) Listening() net.Addr { return s.listener.Addr() }
+
 // ManagementAddress is where admins reach the Management API.
 func (s *Server) ManagementAddress() string {
 	if s.management == nil {

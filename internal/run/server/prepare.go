@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"netkeep/internal/auth/authn"
 	"netkeep/internal/data/state"
@@ -31,6 +32,9 @@ func (s *Server) prepare(ctx context.Context, hasher *authn.Hasher) error {
 	if err != nil {
 		return fmt.Errorf("add the built-in records: %w", err)
 	}
+	if err := s.reserveNames(ctx); err != nil {
+		return fmt.Errorf("keep this controller's names from routers: %w", err)
+	}
 	if authn.HasAdmin(s.state.Snapshot()) {
 		return nil
 	}
@@ -41,6 +45,44 @@ func (s *Server) prepare(ctx context.Context, hasher *authn.Hasher) error {
 	}
 	if err := authn.CreateAdmin(ctx, s.state, hasher, admin); err != nil {
 		return fmt.Errorf("create the first admin: %w", err)
+	}
+	return nil
+}
+
+// reserveNames keeps routers from having the names that this controller is
+// reached under. Where one has such a name already, only people can mend that.
+func (s *Server) reserveNames(ctx context.Context) error {
+	dns, ips, err := s.names()
+	if err != nil {
+		return err
+	}
+	for _, ip := range ips {
+		dns = append(dns, ip.String())
+	}
+	var fresh []string
+	err = s.state.Update(ctx, state.Program("start"), func(tx *state.Tx) error {
+		fresh = nil
+		for _, host := range dns {
+			added, err := model.ReserveName(tx, host)
+			if err != nil {
+				return err
+			}
+			if added {
+				fresh = append(fresh, model.HostName(host))
+			}
+		}
+		return nil
+	})
+	if err != nil || len(fresh) == 0 {
+		return err
+	}
+	for r := range model.Routers.All(s.state.Snapshot()) {
+		for _, host := range fresh {
+			if slices.Contains(r.CertNames, host) && !slices.Contains(r.AllowedNames, host) {
+				s.log.Warn("a router has a certificate for a name of this controller and can pass as it; enroll the router again under other names, or advertise another",
+					"router", r.ID, "name", host)
+			}
+		}
 	}
 	return nil
 }

@@ -215,7 +215,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	handler, err := s.newRouter(&api.Service{
 		Sessions: sessions, Passwords: passwords,
 		Desk: &enroll.Desk{
-			State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle(), Passwords: passwords, Now: time.Now,
+			State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle(), Passwords: passwords, Now: time.Now, Log: s.log,
 			Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes),
 		},
 		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle(), Now: time.Now}, Tokens: tokens,
