@@ -37,7 +37,7 @@ var wings = []struct {
 // siblings says which packages of its own wing a package may import.
 var siblings = map[string][]string{
 	"lang/filter":          {"lang/fault", "lang/spell"},
-	"lang/kind":            {"lang/fault", "lang/filter"},
+	"lang/kind":            {"lang/fault", "lang/filter", "lang/spell"},
 	"lang/schema":          {"lang/fault"},
 	"data/store/etcdstore": {"data/store"},
 	"data/store/storetest": {"data/store"},

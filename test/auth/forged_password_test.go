@@ -39,7 +39,8 @@ func forgedPasswords(t *testing.T) []attempt {
 		body("an object", M{"username": username, "password": M{"ne": ""}}),
 		body("true", M{"username": username, "password": true}),
 		body("twice", servertest.Raw(`{"username":"`+username+`","password":"wrong one","password":"`+password+`"}`)),
-		body("other name", M{"username": username, "Password": password}),
+		body("two spellings", M{"username": username, "password": "wrong one", "Password": password}),
+		body("other name", M{"username": username, "passwords": password}),
 		body("hash instead", M{"username": username, "passwordHash": a.PasswordHash}),
 		body("cut short", servertest.Raw(`{"username":"`+username+`","password":"`+password)),
 	}

@@ -1,6 +1,8 @@
 package kind
 
 import (
+	"strconv"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -14,8 +16,9 @@ func ReadBodies(data []byte) ([]Body, error) {
 		return nil, fault.New(fault.CodeBody, "the body must be a JSON list of objects")
 	}
 	bodies := make([]Body, len(items))
+	all := Body{trail: new(trail)}
 	for i, item := range items {
-		body, err := ReadBody(item)
+		body, err := all.inside(item, strconv.Itoa(i))
 		if err != nil {
 			return nil, err
 		}

@@ -18,13 +18,21 @@ import (
 // null and a value can be told apart.
 type Body struct {
 	members map[string]jsontext.Value
+	trail   *trail
+	at      string // where the object is in the request, with a dot behind
 }
 
-// ReadBody parses a JSON object. Names are case-sensitive and must not
-// repeat, at any depth.
+// ReadBody parses a JSON object. Names must not repeat, at any depth.
 func ReadBody(data []byte) (Body, error) {
-	var b Body
-	err := json.Unmarshal(data, &b.members)
+	b, err := readObject(data)
+	if err == nil {
+		b.trail = &trail{whole: b.members}
+	}
+	return b, err
+}
+
+func readObject(data []byte) (b Body, err error) {
+	err = json.Unmarshal(data, &b.members)
 	if broken, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return Body{}, fault.Wrap(fault.CodeBody, fmt.Errorf("the body must be a JSON object: %w", broken))
 	}
@@ -42,34 +50,43 @@ func (b Body) Has(name string) bool {
 
 // Apply reads a body into a record, as the shape says: Create and Replace
 // reset what is absent, except that Replace keeps what its tag says; Patch
-// leaves it. Members without a field are ignored. On an error the record is
-// left half written.
+// leaves it. Members without a field are ignored, as Body.Ignored tells. On an
+// error the record is left half written.
 func (d *Def) Apply(shape Shape, rec Record, b Body) error {
-	return apply(d.Fields, shape, reflect.ValueOf(rec).Elem(), b, "")
+	return d.layout.apply(shape, reflect.ValueOf(rec).Elem(), b, "")
 }
 
 // Input reads bodies of operations that are not a kind's own. T is a struct
 // with the same tags.
-type Input[T any] struct{ Fields []*Field }
+type Input[T any] struct {
+	Fields []*Field
+	layout *layout
+}
 
 // NewInput reads T's tags. It panics on a mistake in them.
 func NewInput[T any]() *Input[T] {
 	t := reflect.TypeFor[T]()
-	in := &Input[T]{readFields(t, "")}
+	in := &Input[T]{Fields: readFields(t, "")}
 	refuseRules(t, in.Fields)
 	refuseWas(t, in.Fields)
+	in.layout = newLayout(t, in.Fields)
 	return in
 }
 
 // Read checks the body and returns its values.
 func (in *Input[T]) Read(b Body) (T, error) {
 	var v T
-	err := apply(in.Fields, Create, reflect.ValueOf(&v).Elem(), b, "")
+	err := in.layout.apply(Create, reflect.ValueOf(&v).Elem(), b, "")
 	return v, err
 }
 
-func apply(fields []*Field, shape Shape, v reflect.Value, b Body, prefix string) error {
-	for _, f := range fields {
+// apply reads an object into a struct. prefix is what errors put before names.
+func (l *layout) apply(shape Shape, v reflect.Value, b Body, prefix string) error {
+	b, err := l.fit(shape, b, prefix)
+	if err != nil {
+		return err
+	}
+	for _, f := range l.fields {
 		dst := f.value(v)
 		switch {
 		case !f.applies(v):
@@ -100,7 +117,7 @@ func (f *Field) read(shape Shape, dst reflect.Value, b Body, path string) error 
 	null := present && raw.Kind() == 'n'
 	switch {
 	case present && !null:
-		return f.decode(shape, dst, raw, path)
+		return f.decode(shape, dst, raw, b, path)
 	case f.Required&shape != 0 && !(null && f.Nullable):
 		return fault.Invalid(path, "is required", nil)
 	case shape == Patch || shape == Replace && f.Keep:
@@ -130,13 +147,13 @@ func (f *Field) reset(shape Shape, dst reflect.Value) {
 	}
 }
 
-// decode reads a value that is present and not null.
-func (f *Field) decode(shape Shape, dst reflect.Value, raw jsontext.Value, path string) error {
+// decode reads a member of an object that is present and not null.
+func (f *Field) decode(shape Shape, dst reflect.Value, raw jsontext.Value, from Body, path string) error {
 	if f.Form == Struct {
-		return f.decodeStruct(shape, dst, raw, path)
+		return f.decodeStruct(shape, dst, raw, from, path)
 	}
 	fresh := reflect.New(f.typ).Elem()
-	if err := f.parse(fresh, raw, path); err != nil {
+	if err := f.parse(fresh, raw, from, path); err != nil {
 		return err
 	}
 	if shape == Patch && f.emptyObject(fresh) {
@@ -145,14 +162,25 @@ func (f *Field) decode(shape Shape, dst reflect.Value, raw jsontext.Value, path 
 	if f.empty(fresh) {
 		fresh.SetZero() // an empty list is stored like none
 	}
-	if f.Form == Text && fresh.Len() == 0 && f.initial.IsValid() {
-		fresh.Set(f.initial)
+	if f.Form == Text {
+		f.settle(fresh)
 	}
 	if err := f.limit(fresh, path); err != nil {
 		return err
 	}
 	dst.Set(fresh)
 	return nil
+}
+
+// settle writes a text as it is kept: a synonym as what it stands for, an
+// empty one as the default.
+func (f *Field) settle(text reflect.Value) {
+	if word, ok := f.Synonyms[text.String()]; ok {
+		text.SetString(word)
+	}
+	if text.Len() == 0 && f.initial.IsValid() {
+		text.Set(f.initial)
+	}
 }
 
 // emptyObject reports whether the value is an object without members: in a
@@ -168,8 +196,8 @@ func (f *Field) emptyObject(v reflect.Value) bool {
 }
 
 // decodeStruct merges an object into a struct, member by member.
-func (f *Field) decodeStruct(shape Shape, dst reflect.Value, raw jsontext.Value, path string) error {
-	body, err := ReadBody(raw)
+func (f *Field) decodeStruct(shape Shape, dst reflect.Value, raw jsontext.Value, from Body, path string) error {
+	body, err := from.inside(raw, f.last)
 	if err != nil {
 		return f.mismatch(path)
 	}
@@ -177,7 +205,7 @@ func (f *Field) decodeStruct(shape Shape, dst reflect.Value, raw jsontext.Value,
 		return nil
 	}
 	if !f.optional() {
-		return apply(f.Members, shape, dst, body, path+".")
+		return f.layout.apply(shape, dst, body, path+".")
 	}
 	// A struct that was unset has nothing to merge with, so that a patch must
 	// bring all that it needs.
@@ -185,14 +213,14 @@ func (f *Field) decodeStruct(shape Shape, dst reflect.Value, raw jsontext.Value,
 		shape = Create
 		dst.Set(reflect.New(f.typ.Elem()))
 	}
-	return apply(f.Members, shape, dst.Elem(), body, path+".")
+	return f.layout.apply(shape, dst.Elem(), body, path+".")
 }
 
 // parse decodes a value that is present and not null.
-func (f *Field) parse(dst reflect.Value, raw jsontext.Value, path string) error {
+func (f *Field) parse(dst reflect.Value, raw jsontext.Value, from Body, path string) error {
 	switch f.Form {
 	case Structs:
-		return f.parseStructs(dst, raw, path)
+		return f.parseStructs(dst, raw, from, path)
 	case Map:
 		return f.parseMap(dst, raw, path)
 	case Texts:
@@ -214,19 +242,20 @@ func (f *Field) parse(dst reflect.Value, raw jsontext.Value, path string) error 
 }
 
 // parseStructs reads a list, which is always replaced as a whole.
-func (f *Field) parseStructs(dst reflect.Value, raw jsontext.Value, path string) error {
+func (f *Field) parseStructs(dst reflect.Value, raw jsontext.Value, from Body, path string) error {
 	var items []jsontext.Value
 	if json.Unmarshal(raw, &items) != nil {
 		return f.mismatch(path)
 	}
 	dst.Set(reflect.MakeSlice(f.typ, len(items), len(items)))
 	for i, item := range items {
-		at := path + "." + strconv.Itoa(i)
-		body, err := ReadBody(item)
+		index := strconv.Itoa(i)
+		at := path + "." + index
+		body, err := from.inside(item, f.last, index)
 		if err != nil {
 			return fault.On(fault.CodeBody, at, wanted[Struct], nil)
 		}
-		if err := apply(f.Members, Create, dst.Index(i), body, at+"."); err != nil {
+		if err := f.layout.apply(Create, dst.Index(i), body, at+"."); err != nil {
 			return err
 		}
 	}
@@ -235,7 +264,7 @@ func (f *Field) parseStructs(dst reflect.Value, raw jsontext.Value, path string)
 
 // parseMap reads the members one by one: a null among them is no value.
 func (f *Field) parseMap(dst reflect.Value, raw jsontext.Value, path string) error {
-	body, err := ReadBody(raw)
+	body, err := readObject(raw)
 	if err != nil {
 		return f.mismatch(path)
 	}

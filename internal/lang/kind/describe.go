@@ -73,6 +73,7 @@ func (f *Field) words() string {
 	say(f.Limited && f.Max != math.MaxInt64, "range=%d..%d", f.Min, f.Max)
 	say(len(f.Enum) > 0, "enum=%s", strings.Join(f.Enum, "|"))
 	say(f.Numbered, "numbered")
+	say(len(f.Synonyms) > 0, "synonym=%s", strings.Join(f.synonyms(":"), "|"))
 	say(f.Format != "", "format=%s", f.Format)
 	say(f.Default != "", "default=%s", f.Default)
 	say(len(f.Was) > 0, "was=%s", strings.Join(f.Was, "|"))

@@ -71,7 +71,8 @@ type Field struct {
 	Limited    bool
 	Min, Max   int64
 	Enum       []string
-	Numbered   bool // filters may say numbers for the words of Enum
+	Synonyms   map[string]string // words that bodies may use for those of Enum
+	Numbered   bool              // filters may say numbers for the words of Enum
 	Format     string
 	Default    string
 	Was        []string // what stored records called it before, the latest first

@@ -29,6 +29,9 @@ func FuzzApply(f *testing.F) {
 				if widgets.Apply(shape, w, body) != nil {
 					continue
 				}
+				if list, more := body.Ignored(); len(list) > kind.MostIgnored || more && len(list) < kind.MostIgnored {
+					t.Errorf("%s ignores %v", data, list)
+				}
 				once := encode(t, w)
 				if again := encode(t, decode(t, once)); string(again) != string(once) {
 					t.Errorf("stored as %s, then as %s", once, again)

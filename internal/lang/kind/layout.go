@@ -9,24 +9,29 @@ import (
 // look at: worked out once, since records are written more often than declared.
 type layout struct {
 	fields    []*Field
-	named     map[string]place // every name that a stored member may have
-	unknown   []int            // index of where members go that no field has; nil for nowhere
-	initial   []int            // places of the fields that have a default, or members that do
-	limited   []*Field         // those whose values can break a limit, as seen from the struct
-	completed []*Field         // those that complete may have to change
+	named     map[string]place  // every name that a stored member may have
+	spelled   map[string]*Field // by their names in lower case
+	shown     map[string]bool   // further names that answers use, in lower case
+	unknown   []int             // index of where members go that no field has; nil for nowhere
+	initial   []int             // places of the fields that have a default, or members that do
+	limited   []*Field          // those whose values can break a limit, as seen from the struct
+	completed []*Field          // those that complete may have to change
 }
 
 // place is a field by its place among the fields, and by which of its names it
-// was found there: 1 is its own, others are what it was called before.
+// was found there: its own, or one that it had before.
 type place struct {
 	field int
 	name  uint8
 }
 
+// ownName is the first of a field's names. There is none before it.
+const ownName uint8 = 1
+
 // newLayout works out the layouts of a struct and of those in it. What tags
 // say must be passed on by then: it copies fields.
 func newLayout(t reflect.Type, fields []*Field) *layout {
-	l := &layout{fields: fields, named: map[string]place{}, unknown: unknownOf(t)}
+	l := &layout{fields: fields, named: map[string]place{}, spelled: map[string]*Field{}, shown: map[string]bool{}, unknown: unknownOf(t)}
 	for i, f := range fields {
 		if f.Form == Struct || f.Form == Structs {
 			f.layout = newLayout(f.structType(), f.Members)
@@ -37,6 +42,7 @@ func newLayout(t reflect.Type, fields []*Field) *layout {
 			l.initial = append(l.initial, i)
 		}
 		l.name(t, i)
+		l.spell(t, f)
 		if f.When != "" || f.Form == Text && f.initial.IsValid() || f.layout != nil && f.layout.completed != nil {
 			l.completed = append(l.completed, f)
 		}
@@ -52,7 +58,18 @@ func (l *layout) name(t reflect.Type, i int) {
 		if _, taken := l.named[name]; taken || name != f.last && slices.ContainsFunc(l.fields, func(o *Field) bool { return o.last == name }) {
 			misdeclared(t, f.Name, "the name %q is taken", name)
 		}
-		l.named[name] = place{i, uint8(rank + 1)}
+		l.named[name] = place{i, ownName + uint8(rank)}
+	}
+}
+
+// spell notes how a field's name may be spelt.
+func (l *layout) spell(t reflect.Type, f *Field) {
+	if twin := l.spelled[lowered(f.last)]; twin != nil {
+		misdeclared(t, f.Name, "the name is that of %s in another spelling", twin.Name)
+	}
+	l.spelled[lowered(f.last)] = f
+	if f.Out != "" {
+		l.shown[lowered(f.Out)] = true
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Schema is a JSON schema in the dialect of OpenAPI 3.0.
@@ -82,7 +83,7 @@ func bodySchema(fields []*Field, shape Shape) Schema {
 		if !f.taken(shape) {
 			continue
 		}
-		s, required := Described(f.shaped(shape), f.Doc), f.Required&shape != 0
+		s, required := Described(f.shaped(shape), f.bodyDoc()), f.Required&shape != 0
 		if f.initial.IsValid() {
 			s["default"] = f.initial.Interface()
 		}
@@ -92,6 +93,26 @@ func bodySchema(fields []*Field, shape Shape) Schema {
 		o.add(f.last, s, required && f.When == "")
 	}
 	return o.schema()
+}
+
+// bodyDoc is what bodies are told of the field.
+func (f *Field) bodyDoc() string {
+	if len(f.Synonyms) == 0 {
+		return f.Doc
+	}
+	words := f.synonyms(" is taken for ")
+	for i := range words[1:] {
+		words[i+1] = strings.Replace(words[i+1], " is taken", "", 1)
+	}
+	return strings.TrimSpace(f.Doc + " " + strings.Join(words, ", ") + ".")
+}
+
+// synonyms lists words with what they stand for.
+func (f *Field) synonyms(between string) (list []string) {
+	for _, word := range sortedKeys(f.Synonyms) {
+		list = append(list, word+between+f.Synonyms[word])
+	}
+	return list
 }
 
 // answerSchema describes an object with the fields that answers show.

@@ -3,6 +3,7 @@ package kind
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -101,6 +102,7 @@ var words = map[string]word{
 	"range":      {one, []Form{Text, Int, Bytes, Texts, Structs, Map}, readRange},
 	"enum":       listed(func(f *Field, list []string) { f.Enum = list }, Text, Texts, Map),
 	"numbered":   flag(func(f *Field) { f.Numbered = true }, Text),
+	"synonym":    {one, []Form{Text}, readSynonyms},
 	"format":     {one, []Form{Text}, readFormat},
 	"default":    {one, []Form{Text, Bool, Int}, readDefault},
 	"was":        listed(func(f *Field, list []string) { f.Was = list }),
@@ -127,6 +129,10 @@ func (f *Field) coherent() error {
 		return errors.New("roles are neither ids nor attributes")
 	case f.Numbered && len(f.Enum) == 0:
 		return errors.New("numbered needs an enum to count")
+	case slices.ContainsFunc(slices.Collect(maps.Values(f.Synonyms)), func(word string) bool { return !slices.Contains(f.Enum, word) }):
+		return errors.New("a synonym must stand for a word of enum")
+	case slices.ContainsFunc(f.Enum, func(word string) bool { return f.Synonyms[word] != "" }):
+		return errors.New("a synonym must be no word of enum itself")
 	case f.Form == Map && len(f.Enum) > 0 && f.element() != Text:
 		return fmt.Errorf("enum does not fit values of form %s", f.element())
 	case f.Form == Map && f.Limited && f.element() != Int:
@@ -220,6 +226,18 @@ func readRange(f *Field, arg string) (err error) {
 	}
 	if f.Min > f.Max {
 		return errors.New("no value is in it")
+	}
+	return nil
+}
+
+func readSynonyms(f *Field, arg string) error {
+	f.Synonyms = map[string]string{}
+	for text := range strings.SplitSeq(arg, "|") {
+		word, means, _ := strings.Cut(text, ":")
+		if word == "" || means == "" {
+			return errors.New("must look like word:meaning")
+		}
+		f.Synonyms[word] = means
 	}
 	return nil
 }

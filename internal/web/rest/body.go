@@ -105,6 +105,7 @@ func (*Batch[T]) prepare(optional bool) (func(*Call, any) error, input) {
 		}
 		in := into.(*Batch[T])
 		for i, body := range bodies {
+			c.input = &body // any of them speaks for all
 			item, err := form.Read(body)
 			if err != nil {
 				return fmt.Errorf("item %d: %w", i, err)
@@ -122,9 +123,13 @@ func (c *Call) body(optional bool) (kind.Body, error) {
 		return kind.Body{}, err
 	}
 	if len(data) == 0 {
-		return kind.ReadBody([]byte("{}"))
+		data = []byte("{}")
 	}
-	return kind.ReadBody(data)
+	body, err := kind.ReadBody(data)
+	if err == nil {
+		c.input = &body
+	}
+	return body, err
 }
 
 // json reads the request's body, which must be called JSON and not be too deep

@@ -14,6 +14,7 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
 	"netkeep/internal/ops/limit"
 )
 
@@ -29,7 +30,8 @@ type Call struct {
 	Memo any
 
 	bodies  *limit.Memory
-	release []func() // what the request holds
+	input   *kind.Body // the request's body, if it was read as JSON
+	release []func()   // what the request holds
 
 	w       http.ResponseWriter
 	request *http.Request
@@ -164,6 +166,7 @@ func (c *Call) write(status int, contentType string, body []byte) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
+	c.nameIgnored()
 	c.status = status
 	c.w.WriteHeader(status)
 	if c.request.Method != http.MethodHead {

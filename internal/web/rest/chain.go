@@ -135,5 +135,5 @@ func cors(h http.Header, r *http.Request) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
 	h.Set("Access-Control-Allow-Headers", "content-type, accept, authorization, net-session, zt-session, mfa-validation-code")
-	h.Set("Access-Control-Expose-Headers", "net-session, zt-session, expires-at, expiration-seconds")
+	h.Set("Access-Control-Expose-Headers", "net-session, zt-session, expires-at, expiration-seconds, "+ignoredHeader)
 }

@@ -54,9 +54,19 @@ func (a *API) Spec() ([]byte, error) {
 		"tags":    groups,
 		"paths":   paths,
 		"components": kind.Schema{
-			"schemas": schemas, "responses": failures, "securitySchemes": securitySchemes,
+			"schemas": schemas, "responses": failures, "headers": headers, "securitySchemes": securitySchemes,
 		},
 	}, json.Deterministic(true))
+}
+
+// headers are those that answers of several operations have.
+var headers = kind.Schema{
+	ignoredHeader: kind.Schema{
+		"description": "Members of the body that the operation does not know and has ignored, as a list of strings (RFC 9651) " +
+			"with dotted paths, each with the parameter near if it looks like a slip of the pen. A star says that there were more. " +
+			"Answers that say why a body was refused carry it too.",
+		"schema": text, "example": `"roleAtributes";near="roleAttributes"`,
+	},
 }
 
 // securitySchemes are the headers that carry a session's token. One is enough.
@@ -151,7 +161,11 @@ func (o *operation) responses() kind.Schema {
 	for _, t := range o.Types {
 		content[t] = kind.Schema{"schema": bareSchema(t)}
 	}
-	all := kind.Schema{strconv.Itoa(o.status): kind.Schema{"description": "Done.", "content": content}}
+	done := kind.Schema{"description": "Done.", "content": content}
+	if o.body.json != nil {
+		done["headers"] = kind.Schema{ignoredHeader: kind.Schema{"$ref": "#/components/headers/" + ignoredHeader}}
+	}
+	all := kind.Schema{strconv.Itoa(o.status): done}
 	for _, code := range o.failures() {
 		all[code] = kind.Schema{"$ref": "#/components/responses/" + code}
 	}

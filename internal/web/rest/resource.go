@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -164,6 +165,8 @@ func (m mount) create(c *Call) error {
 	if err != nil {
 		return err
 	}
+	body.Overlook(m.view.shown...)
+	body.Overlook(slices.Collect(maps.Keys(m.Inputs))...) // which Prepare reads
 	rec := m.Kind.New()
 	if err := m.Kind.Apply(kind.Create, rec, body); err != nil {
 		return err
@@ -201,6 +204,7 @@ func (m mount) change(c *Call, shape kind.Shape) error {
 	if err != nil {
 		return err
 	}
+	body.Overlook(m.view.shown...)
 	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		return tx.Edit(m.Kind, c.Param("id"), func(rec kind.Record) error {
 			if rec.Base().System {

@@ -32,7 +32,8 @@ type View struct {
 	joins   Joins
 	names   []string // that filters may use
 	columns []Derived
-	keys    []kind.Key  // of the columns
+	shown   []string    // names of the columns
+	keys    []kind.Key  // the same as they stand in JSON
 	params  []Parameter // that the columns read
 	schema  kind.Schema // a reference to the one in the specification
 }
@@ -62,6 +63,7 @@ func (v *View) symbolsIn(r kind.Reader) *filter.Schema[kind.Record] {
 func (v *View) complete(a *API, noun string) *View {
 	v.names = v.symbols.Names()
 	for _, col := range v.columns {
+		v.shown = append(v.shown, col.Name)
 		v.keys = append(v.keys, kind.NewKey(nil, col.Name))
 		v.params = append(v.params, col.Params...)
 	}
