@@ -41,8 +41,9 @@ var siblings = map[string][]string{
 	"lang/schema":          {"lang/fault"},
 	"data/store/etcdstore": {"data/store"},
 	"data/store/storetest": {"data/store"},
-	"data/state":           {"data/state/cow", "data/store"},
-	"data/integrity":       {"data/state", "data/store"},
+	"data/format":          {"data/store"},
+	"data/state":           {"data/format", "data/state/cow", "data/store"},
+	"data/integrity":       {"data/format", "data/state", "data/store"},
 	"data/backup":          {"data/store"},
 	"auth/authn":           {"auth/mfa"},
 	"auth/enroll":          {"auth/authn"},
@@ -65,6 +66,7 @@ var siblings = map[string][]string{
 // wings, or single packages of them.
 var narrow = map[string][]string{
 	"auth/mfa":             {"lang/fault"},
+	"data/format":          {},
 	"data/store":           {},
 	"data/state/cow":       {},
 	"fabric/wire":          {},

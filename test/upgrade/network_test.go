@@ -11,15 +11,16 @@ import (
 
 	"netkeep/internal/ops/config"
 	"netkeep/test/servertest"
+	"netkeep/test/upgrade/fixture"
 )
 
 type M = servertest.M
 
 // serve runs a controller on a fixture's data.
-func serve(t *testing.T, fixture string) *servertest.Server {
+func serve(t *testing.T, name string) *servertest.Server {
 	t.Helper()
 	dir := t.TempDir()
-	restore(t, fixture, filepath.Join(dir, "data"))
+	fixture.Restore(t, name, filepath.Join(dir, "data"))
 	s, err := servertest.Open(dir, func(c *config.Config) {
 		c.Session.Timeout = 100 * 365 * 24 * time.Hour // sessions of then are still good
 	})
@@ -36,7 +37,7 @@ func serve(t *testing.T, fixture string) *servertest.Server {
 
 // TestNetwork lets everybody in who could get in when the fixture was made.
 func TestNetwork(t *testing.T) {
-	s, k := serve(t, first), read(t, first)
+	s, k := serve(t, fixture.First), fixture.Read(t, fixture.First)
 	const client = "/edge/client/v1/"
 	admin := s.Login(t, "admin", k.Password)
 	if n := admin.Get("identities").Want(http.StatusOK).Total(); n != 10 {
@@ -85,8 +86,8 @@ func TestNetwork(t *testing.T) {
 // TestWhole has an integrity scan find nothing, and every list answer as the
 // specification says, which the client checks.
 func TestWhole(t *testing.T) {
-	s := serve(t, first)
-	admin := s.Login(t, "admin", read(t, first).Password)
+	s := serve(t, fixture.First)
+	admin := s.Login(t, "admin", fixture.Read(t, fixture.First).Password)
 	ready, err := http.Get("http://" + s.Metrics().String() + "/health/ready")
 	if err != nil {
 		t.Fatal(err)

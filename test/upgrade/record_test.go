@@ -1,7 +1,10 @@
+// Package upgrade_test opens what older versions stored, and what newer ones
+// did.
 package upgrade_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -10,18 +13,21 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"netkeep/internal/data/format"
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/etcdstore"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
+	"netkeep/test/upgrade/fixture"
 )
 
-// open returns what a fixture stored, record by record, and as memory has it.
-func open(t *testing.T, fixture string) (map[string][]byte, *state.Snapshot) {
+// open returns what a fixture stored, record by record, and as memory has it
+// when it has the format of this version.
+func open(t *testing.T, name string) (map[string][]byte, *state.Snapshot) {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
-	restore(t, fixture, data)
+	fixture.Restore(t, name, data)
 	st, err := etcdstore.Open(t.Context(), etcdstore.Options{Dir: filepath.Join(data, "store")})
 	if err != nil {
 		t.Fatal(err)
@@ -33,6 +39,12 @@ func open(t *testing.T, fixture string) (map[string][]byte, *state.Snapshot) {
 	})
 	stored := map[string][]byte{}
 	if _, err := st.Load(t.Context(), func(r store.Record) error { stored[r.Key] = r.Value; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	m := format.Migration{
+		Store: st, Steps: format.Steps, Before: func(context.Context) error { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	}
+	if err := m.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
@@ -55,7 +67,7 @@ var younger = map[string]bool{"controller-name": true}
 // TestEveryRecord reads every record that was stored and finds every member of
 // it where it was.
 func TestEveryRecord(t *testing.T) {
-	stored, snap := open(t, first)
+	stored, snap := open(t, fixture.First)
 	for _, d := range model.All.Defs {
 		if (snap.Len(d) == 0) != younger[d.Name] {
 			t.Errorf("there are %d of %s", snap.Len(d), d.Name)
@@ -77,7 +89,7 @@ func TestEveryRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, v := range was {
-				if d := cmp.Diff(v, is[name]); d != "" {
+				if d := cmp.Diff(filled(v), filled(is[name])); d != "" {
 					t.Errorf("%s: %s was read as something else:\n%s", key, name, d)
 				}
 			}
@@ -89,8 +101,36 @@ func TestEveryRecord(t *testing.T) {
 	}
 }
 
+// filled returns a value without lists and objects that are empty: those are
+// stored or left out, which is the same.
+func filled(v any) any {
+	switch v := v.(type) {
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = filled(item)
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for name, member := range v {
+			if member = filled(member); member != nil {
+				out[name] = member
+			}
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	}
+	return v
+}
+
 func TestCounts(t *testing.T) {
-	_, snap := open(t, first)
+	_, snap := open(t, fixture.First)
 	got := map[string]int{}
 	for _, d := range model.All.Defs {
 		if !younger[d.Name] {
@@ -127,7 +167,7 @@ func same(t *testing.T, what string, got, want any) {
 
 // TestContents looks at single records.
 func TestContents(t *testing.T) {
-	_, snap := open(t, first)
+	_, snap := open(t, fixture.First)
 	web := named(t, snap, model.Services, "web")
 	person := named(t, snap, model.Identities, "person")
 	same(t, "person", *person, model.Identity{
@@ -159,8 +199,8 @@ func TestContents(t *testing.T) {
 
 // TestCredentials looks at what lets people in.
 func TestCredentials(t *testing.T) {
-	_, snap := open(t, first)
-	k := read(t, first)
+	_, snap := open(t, fixture.First)
+	k := fixture.Read(t, fixture.First)
 	web, own := named(t, snap, model.Services, "web"), named(t, snap, model.ConfigTypes, "own.v1")
 	person, partner := named(t, snap, model.Identities, "person"), named(t, snap, model.CAs, "partner")
 	factor, ok := model.MFAOf(snap, person.ID)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"netkeep/internal/data/format"
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
 	"netkeep/internal/lang/kind"
@@ -63,6 +64,9 @@ func (r *run) suspects(ctx context.Context) (keys []string, err error) {
 		left[d] = true
 	}
 	_, err = r.Store.Load(ctx, func(rec store.Record) error {
+		if rec.Key == format.Key { // which is of no kind
+			return nil
+		}
 		d, id := r.split(rec.Key)
 		if d == nil {
 			keys = append(keys, rec.Key)

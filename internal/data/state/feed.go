@@ -120,6 +120,9 @@ func (s *State) apply(b store.Batch) error {
 		s.opt.Logger.Warn("the feed is not continuous", "rev", b.Rev, "have", cur.head, "prev", b.Head.Prev)
 		return errBroken
 	}
+	if err := s.heedBatch(b); err != nil {
+		return err
+	}
 	w := newDraft(cur)
 	ev := Event{Time: b.Head.Time}
 	for by, ops := range shares(b) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"netkeep/internal/data/format"
 	"netkeep/internal/data/store"
 	"netkeep/internal/lang/kind"
 )
@@ -33,7 +34,12 @@ func (s *State) load(ctx context.Context) error {
 		pages <- p
 		p = &page{}
 	}
+	var unusable error
 	mark, err := s.store.Load(ctx, func(rec store.Record) error {
+		if rec.Key == format.Key {
+			unusable = format.Usable(rec.Value)
+			return unusable
+		}
 		if d, id, ok := s.split(rec.Key); ok {
 			p.add(d, id, rec)
 			if len(p.records) == pageSize {
@@ -45,6 +51,7 @@ func (s *State) load(ctx context.Context) error {
 	send()
 	close(pages)
 	filing.Wait()
+	s.heed(unusable)
 	if err != nil {
 		return fmt.Errorf("load the store: %w", err)
 	}
@@ -120,6 +127,9 @@ func (s *State) read(d *kind.Def, id string, rec store.Record) *row {
 // split tells what a key of the store means. Kinds of a newer version are
 // reported once.
 func (s *State) split(key string) (d *kind.Def, id string, ok bool) {
+	if key == format.Key {
+		return nil, "", false
+	}
 	name, id, _ := strings.Cut(key, "/")
 	if d = s.set.Named(name); d != nil && id != "" {
 		return d, id, true

@@ -59,6 +59,10 @@ func (s *State) write(ctx context.Context, lane kind.Lane, reqs []*request) {
 			refuse(reqs, errStopping)
 			return
 		}
+		if s.unusable != nil {
+			refuse(reqs, s.unusable)
+			return
+		}
 		g, rest := s.prepare(lane, reqs, most)
 		err := s.commit(ctx, lane, g)
 		switch {

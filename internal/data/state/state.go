@@ -32,6 +32,10 @@ type Options struct {
 	// be quick and must not write: it runs on the goroutine that all writes
 	// wait for.
 	Stored func(Stored)
+	// Outgrown, if set, is told when a newer version has brought the store to a
+	// format that this one cannot read, under the same rules. Nothing is
+	// written any more by then.
+	Outgrown func(error)
 	// MaxBehind is about how many bytes of changes may wait for a subscriber,
 	// defaultBehind if 0. One that is further behind starts again.
 	MaxBehind int
@@ -71,6 +75,8 @@ type State struct {
 	retry  <-chan time.Time   // when to try a failed load again
 	alien  map[string]bool    // unknown kinds that were reported
 
+	unusable error // why nothing may be written, if so
+
 	awaited store.Rev // the last write of our own that the feed has to repeat
 
 	unrepeated stretch // that the feed lacks a write of our own
@@ -109,6 +115,9 @@ func Open(ctx context.Context, st store.Store, set *kind.Set, opt Options) (*Sta
 	}
 	if opt.Stored == nil {
 		opt.Stored = func(Stored) {}
+	}
+	if opt.Outgrown == nil {
+		opt.Outgrown = func(error) {}
 	}
 	s := &State{
 		set: set, store: st, opt: opt,

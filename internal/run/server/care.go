@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netkeep/internal/data/backup"
+	"netkeep/internal/data/format"
 	"netkeep/internal/data/integrity"
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
@@ -49,20 +50,21 @@ func (s *Server) newScanner() *integrity.Scanner {
 	}
 }
 
-// openSnapshots returns what writes snapshots of the store.
-func (s *Server) openSnapshots() (*backup.Snapshots, error) {
+// openSnapshots prepares to write snapshots of the store.
+func (s *Server) openSnapshots() error {
 	prefix := ""
 	if len(s.cfg.Store.Endpoints) > 0 {
 		prefix = s.cfg.Store.Prefix
 	}
-	snapshots := &backup.Snapshots{
+	s.snapshots = &backup.Snapshots{
 		Dir: s.dir.sub("snapshots"), Write: s.store.Snapshot, Now: time.Now, Log: s.log,
 		Verify: func(ctx context.Context, path string) (store.Mark, error) {
-			return etcdstore.Inspect(ctx, path, prefix)
+			mark, _, err := etcdstore.Inspect(ctx, path, prefix, format.Key)
+			return mark, err
 		},
 	}
-	s.onClose(snapshots.Close)
-	return snapshots, snapshots.Clean()
+	s.onClose(s.snapshots.Close)
+	return s.snapshots.Clean()
 }
 
 // Restore makes a data directory from a snapshot, and returns when that was
@@ -77,7 +79,10 @@ func Restore(ctx context.Context, data, snapshot string) (_ store.Mark, err erro
 	case len(entries) > 0:
 		return store.Mark{}, fmt.Errorf("data directory %s is not empty; restore into a new one with --data", data)
 	}
-	mark, err := etcdstore.Inspect(ctx, snapshot, "")
+	mark, version, err := etcdstore.Inspect(ctx, snapshot, "", format.Key)
+	if err == nil {
+		err = format.Readable(version)
+	}
 	if err != nil {
 		return store.Mark{}, err
 	}

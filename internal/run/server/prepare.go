@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"netkeep/internal/auth/authn"
+	"netkeep/internal/data/format"
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/etcdstore"
@@ -18,12 +20,37 @@ import (
 // storeDir is where in the data directory the store is.
 const storeDir = "store"
 
-// openStore starts the store inside this process, or connects to a cluster.
-func openStore(ctx context.Context, cfg config.Config, d *dir, log *slog.Logger) (store.Store, error) {
+// openStore opens the store and brings it to the format of this version.
+func (s *Server) openStore(ctx context.Context) (err error) {
+	if s.store, err = newStore(ctx, s.cfg, s.dir, s.log); err != nil {
+		return err
+	}
+	s.onClose(s.store.Close)
+	if err := s.openSnapshots(); err != nil {
+		return err
+	}
+	m := format.Migration{Store: s.store, Steps: format.Steps, Before: s.keepCopy, Now: time.Now, Log: s.log}
+	return m.Run(ctx)
+}
+
+// newStore starts the store inside this process, or connects to a cluster.
+func newStore(ctx context.Context, cfg config.Config, d *dir, log *slog.Logger) (store.Store, error) {
 	if len(cfg.Store.Endpoints) > 0 {
 		return etcdstore.Dial(ctx, etcdstore.Options{Endpoints: cfg.Store.Endpoints, Prefix: cfg.Store.Prefix, Logger: log})
 	}
 	return etcdstore.Open(ctx, etcdstore.Options{Dir: d.sub(storeDir), Logger: log})
+}
+
+// keepCopy writes a snapshot to go back to. The operators of a cluster keep
+// their own: not everybody who may use one may copy it.
+func (s *Server) keepCopy(ctx context.Context) error {
+	if len(s.cfg.Store.Endpoints) > 0 {
+		return nil
+	}
+	if err := s.snapshots.Create(ctx); err != nil {
+		return fmt.Errorf("there is no snapshot to go back to: %w", err)
+	}
+	return nil
 }
 
 // prepare adds what every network has, and at the first start its admin.

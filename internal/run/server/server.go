@@ -17,6 +17,7 @@ import (
 
 	"netkeep/internal/auth/authn"
 	"netkeep/internal/auth/enroll"
+	"netkeep/internal/data/backup"
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/etcdstore"
@@ -54,16 +55,17 @@ const (
 
 // Server is a running controller.
 type Server struct {
-	cfg      config.Config
-	log      *slog.Logger
-	dir      *dir
-	store    store.Store
-	state    *state.State
-	keys     *pki.Keystore
-	served   *pki.Served
-	routers  edge.Routers
-	fabric   *fabric.Fabric // nil if routers are others' to connect
-	listener net.Listener
+	cfg       config.Config
+	log       *slog.Logger
+	dir       *dir
+	store     store.Store
+	snapshots *backup.Snapshots
+	state     *state.State
+	keys      *pki.Keystore
+	served    *pki.Served
+	routers   edge.Routers
+	fabric    *fabric.Fabric // nil if routers are others' to connect
+	listener  net.Listener
 	// management is the listener of the Management API; nil if it has none of
 	// its own.
 	management net.Listener
@@ -110,11 +112,10 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 	if err = s.openKeys(); err != nil {
 		return nil, err
 	}
-	if s.store, err = openStore(ctx, cfg, s.dir, log); err != nil {
+	if err = s.openStore(ctx); err != nil {
 		return nil, err
 	}
-	s.onClose(s.store.Close)
-	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Stored: s.stored}); err != nil {
+	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Stored: s.stored, Outgrown: s.fail}); err != nil {
 		return nil, err
 	}
 	s.onClose(func() error { s.state.Close(); return nil })
@@ -207,10 +208,6 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	})
 	scanner := s.newScanner()
 	s.jobs.Go(func() { scanner.Run(run) })
-	snapshots, err := s.openSnapshots()
-	if err != nil {
-		return err
-	}
 	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
 	handler, err := s.newRouter(&api.Service{
 		Sessions: sessions, Passwords: passwords,
@@ -222,7 +219,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.Address(), Key: s.servedKey},
-		Access: access, Routers: s.routers, Integrity: scanner, Snapshots: snapshots, LoggedIn: s.figures.Login,
+		Access: access, Routers: s.routers, Integrity: scanner, Snapshots: s.snapshots, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
 	})

@@ -1,10 +1,7 @@
-// Command fill makes a fixture of the tests of upgrades: it runs a controller,
+// Command fill makes a fixture for the tests of upgrades: it runs a controller,
 // gives it something of every kind, and keeps what it stored.
 //
 //	go run ./test/upgrade/fill BINARY DIRECTORY
-//
-// A fixture is made once, by the binary of its time, and is never made again:
-// what it proves is that data of then is understood now.
 package main
 
 import (
@@ -23,6 +20,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"netkeep/test/upgrade/fixture"
 )
 
 // patience bounds the whole run.
@@ -63,7 +62,7 @@ func run(ctx context.Context, binary, into string) (err error) {
 		return err
 	}
 	url, err := address(out)
-	var known *known
+	var known *fixture.Known
 	if err == nil {
 		known, err = fill(url, filepath.Join(data, "pki", "root.crt"))
 	}
@@ -87,7 +86,7 @@ func address(out io.Reader) (string, error) {
 }
 
 // keep writes the fixture.
-func keep(data, into string, known *known) error {
+func keep(data, into string, known *fixture.Known) error {
 	files, err := filepath.Glob(filepath.Join(data, "snapshots", "*.db"))
 	if err != nil || len(files) != 1 {
 		return fmt.Errorf("there are the snapshots %v: %w", files, err)

@@ -13,29 +13,19 @@ import (
 	"time"
 
 	"github.com/pquerna/otp/totp"
-)
 
-// known is what clients of the network know and the store does not tell.
-type known struct {
-	Password      string   `json:"password"` // of the admin, and of person and clerk
-	TOTPSecret    string   `json:"totpSecret"`
-	RecoveryCodes []string `json:"recoveryCodes"`
-	SessionToken  string   `json:"sessionToken"` // of person's API session
-	PhoneCert     string   `json:"phoneCert"`    // by the controller's own CA
-	PhoneKey      string   `json:"phoneKey"`
-	PartnerCert   string   `json:"partnerCert"` // by a registered CA
-	PartnerKey    string   `json:"partnerKey"`
-}
+	"netkeep/test/upgrade/fixture"
+)
 
 // network is a controller that is being filled, and the ids of what it has.
 type network struct {
 	*client
-	known known
+	known fixture.Known
 	ids   map[string]string
 }
 
 // fill gives a controller something of every kind, in every variant.
-func fill(at, caFile string) (_ *known, err error) {
+func fill(at, caFile string) (_ *fixture.Known, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			failed, ok := p.(error)
@@ -45,7 +35,7 @@ func fill(at, caFile string) (_ *known, err error) {
 			err = failed
 		}
 	}()
-	n := &network{client: connect(at, caFile), known: known{Password: password}, ids: map[string]string{}}
+	n := &network{client: connect(at, caFile), known: fixture.Known{Password: password}, ids: map[string]string{}}
 	n.login("password", M{"username": "admin", "password": password})
 	n.addAuthorities()
 	n.addServices()

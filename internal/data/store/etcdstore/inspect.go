@@ -21,65 +21,72 @@ import (
 const lockWait = time.Second
 
 // Inspect reads the snapshot in a file as a whole and returns what position it
-// holds for the network with the prefix. It fails if anything of it cannot be
-// read, or if it holds no such network.
-func Inspect(ctx context.Context, path, prefix string) (store.Mark, error) {
+// holds for the network with the prefix, and the value of one record, nil if it
+// has none. It fails if anything of it cannot be read, or if it holds no such
+// network.
+func Inspect(ctx context.Context, path, prefix, key string) (mark store.Mark, value []byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return store.Mark{}, fmt.Errorf("inspect: %w", err)
+		return store.Mark{}, nil, fmt.Errorf("inspect: %w", err)
 	}
 	err = errors.Join(checkSum(ctx, f), f.Close())
 	if err != nil {
-		return store.Mark{}, fmt.Errorf("inspect %s: %w", path, err)
+		return store.Mark{}, nil, fmt.Errorf("inspect %s: %w", path, err)
 	}
 	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: lockWait})
 	if err != nil {
-		return store.Mark{}, fmt.Errorf("inspect %s: %w", path, err)
+		return store.Mark{}, nil, fmt.Errorf("inspect %s: %w", path, err)
 	}
-	var mark store.Mark
 	err = db.View(func(tx *bolt.Tx) (err error) {
-		mark, err = inspect(ctx, tx, newKeyspace(prefix))
+		mark, value, err = inspect(ctx, tx, newKeyspace(prefix), key)
 		return err
 	})
 	if err = errors.Join(err, db.Close()); err != nil {
-		return store.Mark{}, fmt.Errorf("inspect %s: %w", path, err)
+		return store.Mark{}, nil, fmt.Errorf("inspect %s: %w", path, err)
 	}
-	return mark, nil
+	return mark, value, nil
 }
 
 // inspect reads every page and every record.
-func inspect(ctx context.Context, tx *bolt.Tx, keys keyspace) (mark store.Mark, err error) {
+func inspect(ctx context.Context, tx *bolt.Tx, keys keyspace, key string) (mark store.Mark, value []byte, err error) {
 	for bad := range tx.Check() {
 		err = errors.Join(err, bad)
 	}
 	if err != nil {
-		return mark, err
+		return mark, nil, err
 	}
 	bucket := tx.Bucket(schema.Key.Name())
 	if bucket == nil {
-		return mark, errors.New("it is no snapshot of a store")
+		return mark, nil, errors.New("it is no snapshot of a store")
 	}
 	var rev int64
-	var head *mvccpb.KeyValue
-	err = bucket.ForEach(func(at, value []byte) error {
+	last := map[string]*mvccpb.KeyValue{} // of the keys that are looked for
+	err = bucket.ForEach(func(at, data []byte) error {
 		kv := &mvccpb.KeyValue{}
-		if err := proto.Unmarshal(value, kv); err != nil {
+		if err := proto.Unmarshal(data, kv); err != nil {
 			return err
 		}
 		if len(at) < 8 {
 			return errors.New("a record has no revision")
 		}
 		rev = int64(binary.BigEndian.Uint64(at))
-		if string(kv.Key) == keys.head && !mvcc.IsTombstone(at) {
-			head = kv
+		if name := string(kv.Key); name == keys.head || name == keys.record(key) {
+			if last[name] = kv; mvcc.IsTombstone(at) {
+				delete(last, name)
+			}
 		}
 		return ctx.Err()
 	})
+	head, ok := last[keys.head]
 	switch {
 	case err != nil:
-		return mark, err
-	case head == nil:
-		return mark, errors.New("it holds no network")
+		return mark, nil, err
+	case !ok:
+		return mark, nil, errors.New("it holds no network")
 	}
-	return markOf(rev, []*mvccpb.KeyValue{head})
+	if kv, ok := last[keys.record(key)]; ok {
+		value = valueOf(kv)
+	}
+	mark, err = markOf(rev, []*mvccpb.KeyValue{head})
+	return mark, value, err
 }

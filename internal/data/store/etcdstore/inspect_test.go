@@ -21,7 +21,15 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Put(t.Context(), store.Head{}, []store.Op{{Key: "s/1", Value: []byte("v")}}); err != nil {
+	for _, value := range []string{"v", "w"} {
+		if _, err := s.Put(t.Context(), store.Head{}, []store.Op{{Key: "s/1", Value: []byte(value), Prev: store.Any}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Put(t.Context(), store.Head{}, []store.Op{{Key: "s/2", Value: []byte("v")}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), store.Head{}, []store.Op{{Key: "s/2", Prev: store.Any}}); err != nil {
 		t.Fatal(err)
 	}
 	want, err := s.Load(t.Context(), func(store.Record) error { return nil })
@@ -37,11 +45,13 @@ func TestInspect(t *testing.T) {
 	if err := s.Snapshot(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Inspect(t.Context(), path, "")
-	if err != nil || got != want || got.Head != head.Rev {
-		t.Errorf("it holds %+v, want %+v: %v", got, want, err)
+	for key, value := range map[string]string{"k/1": "v", "s/1": "w", "s/2": "", "s/3": ""} {
+		got, has, err := Inspect(t.Context(), path, "", key)
+		if err != nil || got != want || got.Head != head.Rev || string(has) != value || (has == nil) != (value == "") {
+			t.Errorf("it holds %+v, want %+v, and %s is %q: %v", got, want, key, has, err)
+		}
 	}
-	if _, err := Inspect(t.Context(), path, "another"); err == nil || !strings.Contains(err.Error(), "holds no network") {
+	if _, _, err := Inspect(t.Context(), path, "another", "k/1"); err == nil || !strings.Contains(err.Error(), "holds no network") {
 		t.Errorf("with another prefix: %v", err)
 	}
 }
@@ -91,7 +101,7 @@ func TestInspectRefuses(t *testing.T) {
 			if err := os.WriteFile(path, append(data, sum[:]...), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if mark, err := Inspect(t.Context(), path, ""); err == nil {
+			if mark, _, err := Inspect(t.Context(), path, "", "k/1"); err == nil {
 				t.Errorf("it holds %+v", mark)
 			}
 		})
