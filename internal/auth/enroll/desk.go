@@ -24,6 +24,8 @@ type Desk struct {
 	Now       func() time.Time
 	Log       *slog.Logger
 	Lifetimes Lifetimes
+	// SessionCertificates is how many certificates an API session may have.
+	SessionCertificates int
 }
 
 // Lifetimes is how long the certificates that we issue are good for.

@@ -3,6 +3,7 @@ package enroll
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 
 	"netkeep/internal/auth/authn"
 	"netkeep/internal/data/state"
@@ -70,8 +71,13 @@ func (d *Desk) Confirm(ctx context.Context, by state.Author, r kind.Reader, who 
 // maxShown is how many certificates a client may send back: the chain it got.
 const maxShown = 5
 
-// Ephemeral issues a certificate that ends with the caller's session.
-func (d *Desk) Ephemeral(ctx context.Context, by state.Author, who *authn.Caller, csr []byte) (*model.SessionCertificate, []*x509.Certificate, error) {
+// Ephemeral issues a certificate that ends with the caller's session. A session
+// has only so many; those that have expired make room.
+func (d *Desk) Ephemeral(ctx context.Context, by state.Author, r kind.Reader, who *authn.Caller, csr []byte) (*model.SessionCertificate, []*x509.Certificate, error) {
+	session := who.Session().ID
+	if _, err := d.expired(r, session); err != nil {
+		return nil, nil, err // before there is any work in it
+	}
 	chain, err := d.issue(who.Identity().ID, csr, d.Lifetimes.Ephemeral)
 	if err != nil {
 		return nil, nil, err
@@ -79,13 +85,39 @@ func (d *Desk) Ephemeral(ctx context.Context, by state.Author, who *authn.Caller
 	leaf := chain[0]
 	var rec *model.SessionCertificate
 	err = d.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
+		old, err := d.expired(tx, session)
+		if err != nil {
+			return err
+		}
+		for _, id := range old {
+			if err := model.SessionCertificates.Delete(tx, id); err != nil {
+				return err
+			}
+		}
 		rec = &model.SessionCertificate{
-			APISessionID: who.Session().ID, Subject: leaf.Subject.String(), Fingerprint: pki.Fingerprint(leaf),
+			APISessionID: session, Subject: leaf.Subject.String(), Fingerprint: pki.Fingerprint(leaf),
 			Certificate: string(pki.EncodeCertificates(leaf)), ValidFrom: leaf.NotBefore, ValidTo: leaf.NotAfter,
 		}
 		return model.SessionCertificates.Create(tx, rec)
 	})
 	return rec, chain, err
+}
+
+// expired returns the certificates of a session that have expired. It fails if
+// there are as many others as there may be.
+func (d *Desk) expired(r kind.Reader, session string) (ids []string, err error) {
+	good, now := 0, d.Now()
+	for c := range model.SessionCertificates.Select(r, "apiSessionId", session) {
+		if now.After(c.ValidTo) {
+			ids = append(ids, c.ID)
+		} else {
+			good++
+		}
+	}
+	if good >= d.SessionCertificates {
+		return nil, fault.New(fault.CodeCertificates, fmt.Sprintf("this API session has %d certificates already; delete one that is not used", good))
+	}
+	return ids, nil
 }
 
 // Revert deletes an authenticator and invites its identity to enroll again in

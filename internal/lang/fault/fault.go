@@ -46,6 +46,7 @@ const (
 	CodeEnrollment    Code = "ENROLLMENT_EXISTS"
 	CodeMethodTaken   Code = "MAX_AUTHENTICATOR_METHODS_REACHED"
 	CodeAuthenticator Code = "CAN_NOT_UPDATE_AUTHENTICATOR"
+	CodeCertificates  Code = "MAX_SESSION_CERTIFICATES_REACHED"
 
 	CodeEnrollToken   Code = "INVALID_ENROLLMENT_TOKEN"
 	CodeEnrollMethod  Code = "INVALID_ENROLL_METHOD"

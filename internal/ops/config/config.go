@@ -103,6 +103,8 @@ type Limits struct {
 	Headers     Size `yaml:"headers" default:"64KiB" range:"4KiB..1MiB" doc:"How large the header of a request may be."`
 	Logins      int  `yaml:"logins" default:"3000" range:"0..1000000" doc:"How many times a minute one address may try to authenticate, 0 for any number."`
 	Enrollments int  `yaml:"enrollments" default:"3000" range:"0..1000000" doc:"How many times a minute one address may try to enroll, 0 for any number."`
+
+	SessionCertificates int `yaml:"sessionCertificates" default:"10" range:"1..1000000" doc:"How many certificates that have not expired one API session may have."`
 }
 
 // Default returns the settings of a controller that was told nothing.

@@ -213,7 +213,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Sessions: sessions, Passwords: passwords,
 		Desk: &enroll.Desk{
 			State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle(), Passwords: passwords, Now: time.Now, Log: s.log,
-			Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes),
+			Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
 		},
 		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle(), Now: time.Now}, Tokens: tokens,
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},

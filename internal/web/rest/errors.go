@@ -59,6 +59,7 @@ var statuses = map[fault.Code]int{
 	fault.CodeMFAMissing:    http.StatusConflict,
 	fault.CodeMFACode:       http.StatusBadRequest,
 	fault.CodeAuthenticator: http.StatusConflict,
+	fault.CodeCertificates:  http.StatusConflict,
 	fault.CodeNoRouters:     http.StatusBadRequest,
 	fault.CodePosture:       http.StatusConflict,
 }

@@ -49,7 +49,7 @@ func mountCertificates(a *rest.API, s *api.Service) {
 	create := op(http.MethodPost, path, "createCurrentApiSessionCertificate", "Get a certificate that ends with this session.")
 	create.Status = http.StatusCreated
 	rest.Handle(a, create, func(c *rest.Call, in csrIn) (issuedOut, error) {
-		rec, chain, err := s.Desk.Ephemeral(c.Context(), c.Author(), api.Caller(c), []byte(in.CSR))
+		rec, chain, err := s.Desk.Ephemeral(c.Context(), c.Author(), c.Snap, api.Caller(c), []byte(in.CSR))
 		if err != nil {
 			return issuedOut{}, err
 		}
