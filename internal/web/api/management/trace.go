@@ -3,7 +3,6 @@ package management
 import (
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"netkeep/internal/auth/authn"
@@ -28,63 +27,39 @@ type traceOut struct {
 	Until   time.Time `json:"until" doc:"When tracing ends; the year 1 if it is off."`
 }
 
-// traces are the identities being traced, until their time is over. They are
-// gone after a restart.
-type traces struct {
-	now func() time.Time
-	mu  sync.Mutex
-	on  map[string]traceOut // by identity
-}
-
 func mountTraces(a *rest.API, s *api.Service) {
-	t := &traces{now: s.Sessions.Now, on: map[string]traceOut{}}
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPut, Path: "/identities/{id}/trace", Name: "updateIdentityTracing", Tag: "identities",
 		Doc: "Turn data flow tracing of an identity on for a while, or off.", Auth: rest.Admin,
-	}, t.update)
+	}, func(c *rest.Call, in traceIn) (traceOut, error) {
+		id := c.Param("id")
+		if _, ok := model.Identities.Get(c.Snap, id); !ok {
+			return traceOut{}, fault.NotFound("identity", id)
+		}
+		return in.answer(s.Sessions.Now())
+	})
 }
 
 var traceChannels = []string{"selectPath", "establishPath", "all"}
 
-func (t *traces) update(c *rest.Call, in traceIn) (traceOut, error) {
-	id := c.Param("id")
-	if _, ok := model.Identities.Get(c.Snap, id); !ok {
-		return traceOut{}, fault.NotFound("identity", id)
-	}
+// answer says what is asked for. No router traces yet, so there is nobody to
+// tell.
+func (in traceIn) answer(now time.Time) (traceOut, error) {
 	for _, ch := range in.Channels {
 		if !slices.Contains(traceChannels, ch) {
 			return traceOut{}, fault.Invalid("channels", "must be selectPath, establishPath or all", ch)
 		}
 	}
 	if !in.Enabled {
-		t.set(id, traceOut{})
 		return traceOut{TraceID: in.TraceID}, nil
 	}
 	d, err := time.ParseDuration(in.Duration)
 	if err != nil || d <= 0 {
 		return traceOut{}, fault.Invalid("duration", "must be a time such as 10m", in.Duration)
 	}
-	out := traceOut{Enabled: true, TraceID: in.TraceID, Until: t.now().Add(d)}
+	out := traceOut{Enabled: true, TraceID: in.TraceID, Until: now.Add(d)}
 	if out.TraceID == "" {
 		out.TraceID = authn.NewToken()
 	}
-	t.set(id, out)
 	return out, nil
-}
-
-// set changes one trace and forgets those whose time is over.
-func (t *traces) set(id string, trace traceOut) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.now()
-	for other, o := range t.on {
-		if now.After(o.Until) {
-			delete(t.on, other)
-		}
-	}
-	if trace.Enabled {
-		t.on[id] = trace
-	} else {
-		delete(t.on, id)
-	}
 }
