@@ -26,9 +26,12 @@ type Viewer struct {
 	checks    map[string][]*model.PostureCheck // by policy
 }
 
+// viewer is the one that a request sees services with.
+var viewer rest.Memo[*Viewer]
+
 // View returns how the caller sees services.
 func (s *Service) View(c *rest.Call) *Viewer {
-	if v, ok := c.Memo.(*Viewer); ok {
+	if v, ok := viewer.Of(c); ok {
 		return v
 	}
 	who := Caller(c)
@@ -48,7 +51,7 @@ func (s *Service) ViewOf(c *rest.Call, identityID string) *Viewer {
 	for o := range model.ServiceConfigs.Select(c.Snap, "identityId", identityID) {
 		v.overrides[o.ServiceID] = append(v.overrides[o.ServiceID], o)
 	}
-	c.Memo = v
+	viewer.Keep(c, v)
 	return v
 }
 

@@ -26,8 +26,6 @@ type Call struct {
 	Caller Caller // nil for nobody
 	Log    *slog.Logger
 	ID     string // of the request, also in the log and in errors
-	// Memo is for what the handlers of an API compute once a request.
-	Memo any
 
 	bodies  *limit.Memory
 	input   *kind.Body // the request's body, if it was read as JSON
@@ -42,6 +40,7 @@ type Call struct {
 	bytes   int              // of the answer's body
 	traced  func(status int) // to be called in the end; nil if nobody asked
 
+	memos      map[any]any   // by Memo
 	retryAfter time.Duration // with a refusal for now; a second if not set
 }
 
