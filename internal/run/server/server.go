@@ -241,7 +241,7 @@ func (s *Server) newRouter(svc *api.Service) (*router, error) {
 		return &rest.API{
 			Name: name, Title: title, Doc: doc, Version: api.Version, Root: root, Groups: api.Groups,
 			State: s.state, Gate: svc.Gate, Log: s.log, Timeout: s.cfg.Timeouts.Request, MaxBody: int64(s.cfg.Limits.Body),
-			Bodies: bodies, Requests: requests, Admit: svc.Admit,
+			Bodies: bodies, Requests: requests,
 		}
 	}
 	h := &router{

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -134,19 +133,6 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 	}
 	s.tellExpiry(c.Header(), who)
 	return caller{who}, nil
-}
-
-// Admit returns how long a client must wait before it may try to log in or to
-// enroll.
-func (s *Service) Admit(op *rest.Op, r *http.Request) time.Duration {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		from = netip.AddrPort{} // all that have no address count as one
-	}
-	if op.Tag == "enroll" {
-		return s.Enrollments.Take(from.Addr())
-	}
-	return s.Logins.Take(from.Addr())
 }
 
 // tellExpiry says in the answer how long the session lives if nothing more

@@ -51,7 +51,7 @@ func gated(t testing.TB) (*rest.API, string) {
 	service := &Service{Sessions: sessions}
 	a := &rest.API{
 		State: st, Gate: service.Gate, Log: sessions.Log, Timeout: time.Minute,
-		Requests: &limit.Slots{Max: 10}, Bodies: &limit.Memory{Bytes: 1 << 20}, Admit: service.Admit,
+		Requests: &limit.Slots{Max: 10}, Bodies: &limit.Memory{Bytes: 1 << 20},
 	}
 	rest.Handle(a, rest.Op{Method: http.MethodGet, Path: "/", Name: "x", Tag: "x", Doc: "X.", Auth: rest.Partial},
 		func(*rest.Call, rest.None) (rest.Empty, error) { return rest.Empty{}, nil })

@@ -36,7 +36,7 @@ func mountSession(a *rest.API, s *Service) {
 	view := a.View("currentApiSession", model.APISessions.Def, s.sessionColumns()...)
 	rest.Show(a, rest.Op{
 		Method: http.MethodPost, Path: "/authenticate", Name: "authenticate", Tag: "authenticate",
-		Doc: "Authenticate and get an API session.", Auth: rest.Anonymous, Guarded: true, MaxBody: 64 << 10, BodyOptional: true,
+		Doc: "Authenticate and get an API session.", Auth: rest.Anonymous, Attempts: &s.Logins, MaxBody: 64 << 10, BodyOptional: true,
 		Params: []rest.Parameter{methodParam},
 	}, view, s.authenticate)
 	rest.Show(a, rest.Op{

@@ -22,11 +22,8 @@ func (Empty) describe(o *operation) { o.data = done }
 var done = kind.Schema{"type": "object", "description": "Empty: it is done, and there is no more to say."}
 
 func (Empty) send(c *Call) error {
-	return c.send(o200(c), func(dst []byte) []byte { return append(dst, "{}"...) })
+	return c.send(c.op.status, func(dst []byte) []byte { return append(dst, "{}"...) })
 }
-
-// o200 is the status that the operation declared for success.
-func o200(c *Call) int { return c.op.status }
 
 // Counted answers with an object that tells of several things, and how many
 // they are.
@@ -40,7 +37,7 @@ func (Counted[T]) describe(o *operation) {
 }
 
 func (a Counted[T]) send(c *Call) error {
-	return c.build(o200(c), func(dst []byte) []byte {
+	return c.build(c.op.status, func(dst []byte) []byte {
 		dst = kind.NewOutput[T]().Append(append(dst, `{"data":`...), &a.Data)
 		dst = append(dst, `,"meta":{"pagination":{"limit":-1,"offset":0,"totalCount":`...)
 		return append(strconv.AppendInt(dst, int64(a.Total), 10), `}}}`...)
@@ -70,7 +67,7 @@ func (a Located) send(c *Call) error {
 	if a.Self == "" {
 		a.Self = a.Path + "/" + a.ID
 	}
-	return c.send(o200(c), func(dst []byte) []byte {
+	return c.send(c.op.status, func(dst []byte) []byte {
 		dst = append(dst, `{"id":`...)
 		dst = kind.AppendText(dst, a.ID)
 		dst = append(dst, `,"_links":{"self":{"href":`...)

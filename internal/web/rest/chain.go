@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"time"
 
@@ -61,7 +62,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 		return
 	}
 	defer a.Requests.Leave()
-	if wait := a.wait(op, r); wait > 0 {
+	if wait := op.wait(r); wait > 0 {
 		c.retryAfter = wait
 		c.fail(fault.New(fault.CodeRateLimited, "there were too many attempts from this address; wait and try again"))
 		return
@@ -72,11 +73,15 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 }
 
 // wait is how long a client must wait before it may call the operation.
-func (a *API) wait(op *operation, r *http.Request) time.Duration {
-	if !op.Guarded {
+func (o *operation) wait(r *http.Request) time.Duration {
+	if o.Attempts == nil {
 		return 0
 	}
-	return a.Admit(&op.Op, r)
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		from = netip.AddrPort{} // all that have no address count as one
+	}
+	return o.Attempts.Take(from.Addr())
 }
 
 // answered tells of a request that is over.

@@ -183,11 +183,11 @@ func (o *operation) failures() []string {
 	}
 	body := o.body.json != nil || o.body.text
 	add(body || len(o.Params) > 0, "400")
-	add(o.Auth != Anonymous || o.Guarded, "401")
+	add(o.Auth != Anonymous || o.Attempts != nil, "401")
 	add(strings.Contains(o.Path, "{"), "404")
 	add(o.Method != http.MethodGet && o.Auth != Anonymous, "409")
 	add(body, "413")
-	add(o.Guarded, "429")
+	add(o.Attempts != nil, "429")
 	return codes
 }
 

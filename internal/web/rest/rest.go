@@ -65,9 +65,9 @@ type Op struct {
 	Types []string
 	// Status of success, if not the one that the answer has by nature.
 	Status int
-	// Guarded operations are open to strangers who may guess: API.Admit counts
-	// how often an address calls them.
-	Guarded bool
+	// Attempts, if set, bounds how often an address may call an operation that
+	// is open to strangers who may guess.
+	Attempts *limit.Rate
 	// Consumes are the content types of a body that is a text.
 	Consumes []string
 }
@@ -93,9 +93,6 @@ type API struct {
 	// Requests how many are worked on.
 	Bodies   *limit.Memory
 	Requests *limit.Slots
-	// Admit returns how long a client must wait before it may call a guarded
-	// operation; 0 if it may now.
-	Admit func(op *Op, r *http.Request) time.Duration
 	// Answered, if set, is told of every request: the name of its operation,
 	// Unknown if it has none, and how it ended.
 	Answered func(operation string, status int, took time.Duration)

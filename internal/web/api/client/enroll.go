@@ -69,7 +69,7 @@ func mountEnroll(a *rest.API, s *api.Service) {
 	d := desk{s}
 	op := func(path, name, doc string, params ...rest.Parameter) rest.Op {
 		return rest.Op{
-			Method: http.MethodPost, Path: "/enroll" + path, Name: name, Tag: "enroll", Doc: doc, Auth: rest.Anonymous, Guarded: true,
+			Method: http.MethodPost, Path: "/enroll" + path, Name: name, Tag: "enroll", Doc: doc, Auth: rest.Anonymous, Attempts: &s.Enrollments,
 			MaxBody: 64 << 10, Params: params,
 		}
 	}
