@@ -30,15 +30,21 @@ func MFAOf(r kind.Reader, identityID string) (*MFA, bool) {
 	return MFAs.Find(r, "identityId", identityID)
 }
 
+// ShowFactor notes that an API session shows its identity's second factor now.
+func (s *APISession) ShowFactor(w kind.Writer) {
+	now := w.Now()
+	s.IsMFAComplete, s.MFAPassedAt = true, &now
+	if m, has := MFAOf(w, s.IdentityID); has {
+		s.MFAID = m.ID
+	}
+}
+
 // FactorShown returns when an API session last showed the second factor that
 // its identity has; nil if it has not. What was shown of one that is gone does
 // not count, not for the next one either.
 func (s *APISession) FactorShown(r kind.Reader) *time.Time {
-	if s.MFAPassedAt == nil {
-		return nil
-	}
 	m, has := MFAOf(r, s.IdentityID)
-	if !has || !m.IsVerified || m.CreatedAt.After(*s.MFAPassedAt) {
+	if !has || !m.IsVerified || m.ID != s.MFAID {
 		return nil
 	}
 	return s.MFAPassedAt

@@ -21,6 +21,7 @@ type APISession struct {
 	LastActivityAt  time.Time `json:"lastActivityAt" kind:"server" doc:"When the session was last known to be used, as it is stored, which is some time after the fact."`
 	// What posture checks look at.
 	MFAPassedAt *time.Time `json:"mfaPassedAt" kind:"server,hidden,nofilter" doc:"When a one-time or recovery code was last shown."`
+	MFAID       string     `json:"mfaId" kind:"server,hidden,nofilter" doc:"Id of the second factor whose code that was."`
 	SDKInfo     SDKInfo    `json:"sdkInfo" kind:"server,hidden,nofilter" doc:"What the client said of itself."`
 }
 

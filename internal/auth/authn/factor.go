@@ -88,8 +88,7 @@ func (f *Factors) Show(ctx context.Context, by state.Author, who *Caller, code s
 // complete marks the session.
 func complete(tx *state.Tx, who *Caller, required bool) error {
 	return model.APISessions.Edit(tx, who.session.ID, func(s *model.APISession) error {
-		now := tx.Now()
-		s.IsMFAComplete, s.MFAPassedAt = true, &now
+		s.ShowFactor(tx)
 		s.IsMFARequired = s.IsMFARequired || required
 		return nil
 	})

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"netkeep/internal/data/state"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/posture"
 )
@@ -180,5 +181,28 @@ func TestPrompts(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%+v: got %v, want %v", test.outcome, got, test.want)
 		}
+	}
+}
+
+// TestAnotherFactor replaces a second factor that a session has shown, within
+// one moment.
+func TestAnotherFactor(t *testing.T) {
+	w := newWorld(t)
+	check := w.check(model.PostureCheck{TypeID: "MFA"})
+	if !w.device(w.pass("s", true)).Check(check).Passing {
+		t.Fatal("the factor that was shown does not count")
+	}
+	w.write(func(tx *state.Tx) error {
+		m, _ := model.MFAOf(tx, "i")
+		if err := model.MFAs.Delete(tx, m.ID); err != nil {
+			return err
+		}
+		return model.MFAs.Create(tx, &model.MFA{IdentityID: "i", IsVerified: true})
+	})
+	if w.device(w.session("s")).Check(check).Passing {
+		t.Error("what was shown of one factor counts for the next")
+	}
+	if !w.device(w.pass("s", true)).Check(check).Passing {
+		t.Error("the new factor does not count")
 	}
 }

@@ -95,8 +95,7 @@ func (w *world) pass(session string, passed bool) posture.Session {
 			}
 		}
 		return model.APISessions.Edit(tx, session, func(a *model.APISession) error {
-			now := w.now
-			a.MFAPassedAt = &now
+			a.ShowFactor(tx)
 			return nil
 		})
 	})

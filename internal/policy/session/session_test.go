@@ -263,8 +263,7 @@ func TestChecksRunOut(t *testing.T) {
 		before := c.changes.Of(c.st.Snapshot(), "person0")
 		err = c.st.UpdateSessions(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 			return model.APISessions.Edit(tx, "api-person0", func(s *model.APISession) error {
-				now := tx.Now()
-				s.MFAPassedAt = &now
+				s.ShowFactor(tx)
 				return nil
 			})
 		})
