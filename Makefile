@@ -6,7 +6,7 @@ TOOL  := $(GO) tool -modfile=tools/go.mod
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test check lint golden bench clean
+.PHONY: build run test network check lint golden bench clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -22,6 +22,14 @@ run: build ## run a controller on 127.0.0.1:1280 with its data in ./data
 test: lint ## everything that a change must pass
 	$(GO) test -race -shuffle=on -vet=off -timeout 9m ./test/program ./test/auth ./test/... ./...
 	$(CLIENTGEN) test -count=1 -vet=off ./...
+
+# A module of its own, so that nobody who builds netkeep has to fetch what it
+# needs: the public router, command line and SDK.
+network: ## a whole network with routers and clients of others
+	@cd test/network && $(GO) mod download || { \
+		echo '*** make network: NOT RUN. The modules of the public router cannot be had here.'; \
+		echo '*** Nothing was shown about routers and clients of others.'; exit 0; } && \
+	$(GO) test -count=1 -timeout 15m -v ./...
 
 lint:
 	@unformatted=$$(gofmt -l cmd internal test); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }

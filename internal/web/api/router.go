@@ -7,6 +7,7 @@ import (
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
 	"netkeep/internal/web/rest"
 )
 
@@ -67,17 +68,38 @@ var sessionRouterOutput = kind.NewOutput[sessionRouter]()
 // appendSessionRouters adds the edge routers of a set.
 func (s *Service) appendSessionRouters(dst []byte, c *rest.Call, set *cow.Bitmap) []byte {
 	dst = append(dst, '[')
-	for rec := range c.Snap.Within(model.EdgeRouters.Def, set) {
+	for _, r := range s.sessionRouters(c, set) {
 		if dst[len(dst)-1] != '[' {
 			dst = append(dst, ',')
 		}
+		dst = sessionRouterOutput.Append(dst, &r)
+	}
+	return append(dst, ']')
+}
+
+// sessionRouters are the edge routers of a set.
+func (s *Service) sessionRouters(c *rest.Call, set *cow.Bitmap) []sessionRouter {
+	routers := []sessionRouter{}
+	for rec := range c.Snap.Within(model.EdgeRouters.Def, set) {
 		e := rec.(*model.EdgeRouter)
 		r, online := s.Routers.Connected(e.ID)
-		dst = sessionRouterOutput.Append(dst, &sessionRouter{
+		routers = append(routers, sessionRouter{
 			Name: e.Name, Hostname: r.Hostname, IsOnline: online, SyncStatus: string(syncStatus(&r, online)),
 			SupportedProtocols: r.Listeners, URLs: r.Listeners, Cost: e.Cost, NoTraversal: e.NoTraversal, Disabled: e.Disabled,
 			AppData: e.AppData,
 		})
 	}
-	return append(dst, ']')
+	return routers
+}
+
+// ServiceRouters is the edge routers through which the caller may use a
+// service.
+type ServiceRouters struct {
+	EdgeRouters []sessionRouter `json:"edgeRouters" doc:"The edge routers through which the caller may use the service."`
+}
+
+// RoutersOf returns the edge routers through which the caller may use a
+// service.
+func (s *Service) RoutersOf(c *rest.Call, serviceID string) ServiceRouters {
+	return ServiceRouters{s.sessionRouters(c, access.CommonRouters(c.Snap, Caller(c).Identity().ID, serviceID))}
 }

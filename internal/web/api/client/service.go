@@ -36,6 +36,18 @@ func mountServices(a *rest.API, s *api.Service) {
 		}
 		return c.Snap.Select(model.Terminators.Def, "service", service.Base().ID), nil
 	})
+	// Newer clients ask here, instead of for their session, which routers are
+	// left to them.
+	rest.Handle(a, rest.Op{
+		Method: http.MethodGet, Path: "/services/{id}/edge-routers", Name: "listServiceEdgeRouters", Tag: "services",
+		Doc: "List the edge routers through which the caller may use a service.", Auth: rest.Full,
+	}, func(c *rest.Call, _ rest.None) (api.ServiceRouters, error) {
+		service, err := seen(s, c)
+		if err != nil {
+			return api.ServiceRouters{}, err
+		}
+		return s.RoutersOf(c, service.Base().ID), nil
+	})
 }
 
 // visible is the services that the caller may use and that the request's roles
