@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/filter"
 	"netkeep/internal/lang/kind"
@@ -31,7 +29,7 @@ func (s *Specs) Add(a *rest.API, made time.Time) error {
 	if err != nil {
 		return err
 	}
-	text, err := yaml.JSONToYAML(doc)
+	text, err := toYAML(doc)
 	if err != nil {
 		return err
 	}
