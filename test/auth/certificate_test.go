@@ -7,10 +7,14 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"testing"
 	"time"
 
+	"netkeep/internal/data/state"
+	"netkeep/internal/model"
+	"netkeep/internal/pki"
 	"netkeep/test/servertest"
 )
 
@@ -60,9 +64,8 @@ func TestCertificateLogin(t *testing.T) {
 func TestForeignCertificates(t *testing.T) {
 	root := newRoot(t)
 	ca := register(t, root, nil)
-	serverOnly := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
 	id := add(t, nil)
-	leaf := root.issue(t, serverOnly) // which is no reason to refuse it
+	leaf := root.issue(t)
 	authenticator := addCertificate(t, id, leaf)
 	both(t, func(t *testing.T, api string) {
 		a := shared.Nobody(t).Presenting(leaf.with()).Post(api+byCert, M{}).Want(200)
@@ -95,6 +98,70 @@ func TestForeignCertificates(t *testing.T) {
 	register(t, root, nil)
 	present(t, leaf.with()).Fails(401, "INVALID_AUTH", "")
 	dead(t, session)
+}
+
+// good gives a certificate purposes.
+func good(purposes ...x509.ExtKeyUsage) template {
+	return func(c *x509.Certificate) { c.ExtKeyUsage = purposes }
+}
+
+// TestCertificatePurposes logs in with certificates that are made for clients,
+// for anything, and for other things alone. Enrollment asks for the same.
+func TestCertificatePurposes(t *testing.T) {
+	root := newRoot(t)
+	register(t, root, M{"externalIdClaim": byName()})
+	plain := newRoot(t)
+	register(t, plain, nil)
+	const client, server = x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth
+	for name, test := range map[string]struct {
+		leaf, between template
+		status        int
+	}{
+		"no word of purposes": {good(), nil, 200},
+		"clients":             {good(client), nil, 200},
+		"clients and servers": {good(server, client), nil, 200},
+		"anything":            {good(x509.ExtKeyUsageAny), nil, 200},
+		"CA for clients":      {good(client), good(client), 200},
+		"servers":             {good(server), nil, 401},
+		"email":               {good(x509.ExtKeyUsageEmailProtection), nil, 401},
+		"programs":            {good(x509.ExtKeyUsageCodeSigning, x509.ExtKeyUsageTimeStamping), nil, 401},
+		"CA for servers":      {good(client), good(server), 401},
+		"CA for servers only": {good(), good(server), 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			issue := func(ca certificate, changes ...template) *tls.Certificate {
+				if test.between == nil {
+					return ca.issue(t, append(changes, test.leaf)...).with()
+				}
+				between := ca.issue(t, authority, test.between)
+				return between.issue(t, append(changes, test.leaf)...).with(between)
+			}
+			external := servertest.Unique("external")
+			add(t, M{"externalId": external})
+			present(t, issue(root, named(external))).Want(test.status)
+
+			chain := issue(plain)
+			leaf, err := x509.ParseCertificate(chain.Certificate[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := add(t, nil)
+			edit := func(tx *state.Tx) error {
+				return model.Authenticators.Create(tx, &model.Authenticator{
+					IdentityID: id, Method: "cert", CertPEM: certificate{Certificate: leaf}.text(), Fingerprint: pki.Fingerprint(leaf),
+				})
+			}
+			if err := shared.State().Update(t.Context(), state.Program("test"), edit); err != nil {
+				t.Fatal(err)
+			}
+			present(t, chain).Want(test.status)
+			if test.between == nil {
+				want := map[int]int{200: 201, 401: 400}[test.status]
+				own := certificate{plain.issue(t, test.leaf).Certificate, nil}
+				shared.Admin(t).Post("authenticators", M{"identityId": add(t, nil), "method": "cert", "certPem": own.text()}).Want(want)
+			}
+		})
+	}
 }
 
 // TestSessionsOfCA checks that sessions end with the CA that vouched, though

@@ -16,6 +16,11 @@ type Certificates struct {
 	Now    func() time.Time
 }
 
+// ForClients is what a certificate must be good for to show who somebody is,
+// here and when enrolling: one that is made for servers, mail or programs is
+// often easier to come by. One that does not speak of purposes has them all.
+var ForClients = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+
 // Check returns the identity of the first of the presented certificates, the
 // one whose key the TLS handshake has proved. The others only help to build
 // its chain.
@@ -25,7 +30,7 @@ func (c *Certificates) Check(r kind.Reader, presented []*x509.Certificate) (Proo
 	}
 	now := c.Now()
 	anchors, cas := anchorsForAuth(r, c.Bundle)
-	leaf, err := pki.NewRoots(anchors).VerifyLeaf(presented, pki.VerifyOptions{Now: now})
+	leaf, err := pki.NewRoots(anchors).VerifyLeaf(presented, pki.VerifyOptions{Now: now, Usages: ForClients})
 	if err != nil || leaf.Certificate().IsCA {
 		return Proof{}, errDenied // a CA vouches for others and is nobody itself
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"netkeep/internal/auth/authn"
 	"netkeep/internal/data/state"
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
@@ -66,9 +67,7 @@ func (d *Desk) signedBy(cas []*model.CA, presented []*x509.Certificate) (*x509.C
 		if err != nil {
 			continue
 		}
-		leaf, err := pki.NewRoots([]*x509.Certificate{cert}).VerifyLeaf(presented, pki.VerifyOptions{
-			Now: now, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		})
+		leaf, err := pki.NewRoots([]*x509.Certificate{cert}).VerifyLeaf(presented, pki.VerifyOptions{Now: now, Usages: authn.ForClients})
 		if err == nil && !leaf.Expired(now) && !leaf.NotYetValid(now) {
 			return leaf.Certificate(), ca, nil
 		}

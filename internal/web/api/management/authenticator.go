@@ -99,9 +99,9 @@ func useCertificate(r kind.Reader, s *api.Service, auth *model.Authenticator, te
 		return fault.Invalid("certPem", "must not be the certificate of a CA", certs[0].Subject.String())
 	}
 	anchors, owners := authn.Anchors(r, s.Bundle)
-	leaf, err := pki.NewRoots(anchors).VerifyLeaf([]*x509.Certificate{certs[0]}, pki.VerifyOptions{Now: s.Sessions.Now()})
+	leaf, err := pki.NewRoots(anchors).VerifyLeaf([]*x509.Certificate{certs[0]}, pki.VerifyOptions{Now: s.Sessions.Now(), Usages: authn.ForClients})
 	if err != nil {
-		return fault.Invalid("certPem", "must be issued by the controller or by a verified CA", certs[0].Subject.String())
+		return fault.Invalid("certPem", "must be issued by the controller or by a verified CA, and be good for client authentication", certs[0].Subject.String())
 	}
 	auth.CertPEM = string(pki.EncodeCertificates(certs[0]))
 	auth.Fingerprint, auth.NotAfter = pki.Fingerprint(certs[0]), certs[0].NotAfter
