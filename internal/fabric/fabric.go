@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/x509"
 	"log/slog"
+	"net"
 	"runtime"
 	"time"
 
@@ -34,8 +35,10 @@ type Options struct {
 	// Tokens are those of sessions.
 	Tokens *session.Tokens
 	Build  edge.Version
-	Now    func() time.Time
-	Log    *slog.Logger
+	// Kept is told of every connection that a router was let in with.
+	Kept func(net.Conn)
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 // Fabric is the routers of a network and what they carry.
@@ -58,7 +61,7 @@ func New(opt Options) *Fabric {
 	build.Version, build.OS, build.Arch = release, runtime.GOOS, runtime.GOARCH
 	id := pki.Fingerprint(opt.Root)
 	f := &Fabric{opt: opt, Routers: control.New(control.Options{
-		State: opt.State, Bundle: opt.Bundle, ID: "netkeep-" + id[:12], Build: build, Now: opt.Now, Log: opt.Log,
+		State: opt.State, Bundle: opt.Bundle, ID: "netkeep-" + id[:12], Build: build, Kept: opt.Kept, Now: opt.Now, Log: opt.Log,
 	})}
 	f.Hosts = terminator.New(terminator.Options{State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Now: opt.Now, Log: opt.Log})
 	f.Circuits = circuit.New(circuit.Options{

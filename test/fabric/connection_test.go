@@ -2,10 +2,14 @@ package fabric
 
 import (
 	"context"
+	"net"
+	"strings"
 	"testing"
 
 	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/ops/config"
 	"netkeep/test/servertest"
 )
 
@@ -69,5 +73,23 @@ func TestShutOut(t *testing.T) {
 				t.Error("it comes back")
 			}
 		})
+	}
+}
+
+// TestRoutersNeedNotGiveWay has more strangers connect than there is room for.
+func TestRoutersNeedNotGiveWay(t *testing.T) {
+	s := servertest.StartFabric(t, func(c *config.Config) { c.Limits.Connections = 100 })
+	c := addRouter(t, s).connect(t)
+	for range 300 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "https://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	if _, err := c.Request(ctx, &wire.Frame{Type: message.TypePing}); err != nil {
+		t.Errorf("the router was cut off: %v", err)
 	}
 }

@@ -88,11 +88,6 @@ func Open(dir string, change ...func(*config.Config)) (*Server, error) {
 	return open(dir, new(Routers), change)
 }
 
-// OpenFabric is Open, except that routers really connect.
-func OpenFabric(dir string, change ...func(*config.Config)) (*Server, error) {
-	return open(dir, nil, change)
-}
-
 func open(dir string, routers *Routers, change []func(*config.Config)) (*Server, error) {
 	cfg := config.Default()
 	cfg.Data = filepath.Join(dir, "data")

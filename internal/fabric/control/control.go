@@ -29,8 +29,11 @@ type Options struct {
 	ID string
 	// Build is what this controller runs.
 	Build edge.Version
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Kept is told of every connection that a router was let in with, so that
+	// it need not give way to others.
+	Kept func(net.Conn)
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 // Routers are the connected routers. It is the edge.Routers of a controller
@@ -109,6 +112,7 @@ func (rs *Routers) Take(conn *tls.Conn) {
 	deadline := rs.opt.Now().Add(helloWait)
 	serve, err := rs.admit(conn, deadline)
 	if err == nil {
+		rs.opt.Kept(conn)
 		serve()
 	} else {
 		rs.opt.Log.Warn("a router was not let in", "address", conn.RemoteAddr().String(), "error", err)

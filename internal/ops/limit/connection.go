@@ -108,6 +108,14 @@ func (c *Connections) note(conn net.Conn, doing int) {
 	c.open[conn] = c.by[doing].PushBack(&connection{conn, doing, c.Now()})
 }
 
+// Keep takes a connection out of the books: it belongs to somebody who is
+// known, and stays until it ends by itself.
+func (c *Connections) Keep(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(conn)
+}
+
 // forget drops a connection from the books.
 func (c *Connections) forget(conn net.Conn) {
 	if e, ok := c.open[conn]; ok {

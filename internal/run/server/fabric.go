@@ -19,7 +19,7 @@ func (s *Server) openFabric(apiSessions *authn.Sessions, sessions *session.Sessi
 	info := build.Read()
 	s.fabric = fabric.New(fabric.Options{
 		State: s.state, Root: s.keys.Root(), Bundle: s.keys.TrustBundle(), APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
-		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Now: time.Now, Log: s.log,
+		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Kept: s.connections.Keep, Now: time.Now, Log: s.log,
 	})
 	s.routers = s.fabric
 }
@@ -45,7 +45,15 @@ func (s *Server) tlsConfig() *tls.Config {
 // takeRouters has the HTTP server, which finds connections of routers by their
 // protocol, hand them on.
 func (s *Server) takeRouters(srv *http.Server) {
-	if s.fabric != nil {
-		srv.TLSNextProto[message.ALPN] = func(_ *http.Server, conn *tls.Conn, _ http.Handler) { s.fabric.Take(conn) }
+	if s.fabric == nil {
+		return
+	}
+	// Said in full: a server that is told of other protocols would leave out
+	// HTTP/2.
+	srv.Protocols = new(http.Protocols)
+	srv.Protocols.SetHTTP1(true)
+	srv.Protocols.SetHTTP2(true)
+	srv.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
+		message.ALPN: func(_ *http.Server, conn *tls.Conn, _ http.Handler) { s.fabric.Take(conn) },
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-
-	"golang.org/x/net/http2"
 )
 
 // listen opens the addresses of the APIs.
@@ -91,12 +89,6 @@ func (s *Server) answer(h *router) {
 
 func (s *Server) answerOn(l net.Listener, h http.Handler) {
 	srv := s.newHTTP(s.checks().Wrap(h))
-	// Said so that it does not say so itself: then it would take nothing but
-	// its own protocols.
-	if err := http2.ConfigureServer(srv, nil); err != nil {
-		s.fail(fmt.Errorf("serve: %w", err))
-		return
-	}
 	s.takeRouters(srv)
 	s.http = append(s.http, srv)
 	secured := s.connections.Listener(tls.NewListener(l, s.tlsConfig()))
