@@ -196,10 +196,16 @@ func (n *network) startController() {
 // eventually waits until something is so.
 func (n *network) eventually(what string, so func() bool) {
 	n.t.Helper()
-	deadline := time.Now().Add(soon)
+	n.within(soon, what, so)
+}
+
+// within is eventually for what takes its time.
+func (n *network) within(most time.Duration, what string, so func() bool) {
+	n.t.Helper()
+	deadline := time.Now().Add(most)
 	for !so() {
 		if time.Now().After(deadline) {
-			n.t.Fatalf("%s: not within %v", what, soon)
+			n.t.Fatalf("%s: not within %v", what, most)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
