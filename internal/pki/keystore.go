@@ -100,6 +100,19 @@ func (ks *Keystore) open() (err error) {
 	return nil
 }
 
+// RootIn returns the certificate of the root CA of the keystore in dir, nil if
+// there is none. It makes nothing.
+func RootIn(dir string) (*x509.Certificate, error) {
+	certs, err := folder{path: dir}.readCertificates(rootFile, 1)
+	if err != nil {
+		return nil, fmt.Errorf("opening keystore: %w", err)
+	}
+	if len(certs) == 0 {
+		return nil, nil
+	}
+	return certs[0], nil
+}
+
 const secretSize = 32
 
 func (ks *Keystore) openSecret() error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netkeep/internal/data/format"
+	"netkeep/internal/data/network"
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
 	"netkeep/internal/lang/kind"
@@ -64,7 +65,7 @@ func (r *run) suspects(ctx context.Context) (keys []string, err error) {
 		left[d] = true
 	}
 	_, err = r.Store.Load(ctx, func(rec store.Record) error {
-		if rec.Key == format.Key { // which is of no kind
+		if rec.Key == format.Key || rec.Key == network.Key { // of no kind
 			return nil
 		}
 		d, id := r.split(rec.Key)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"netkeep/internal/data/format"
+	"netkeep/internal/data/network"
 	"netkeep/internal/data/store"
 	"netkeep/internal/lang/kind"
 )
@@ -127,7 +128,7 @@ func (s *State) read(d *kind.Def, id string, rec store.Record) *row {
 // split tells what a key of the store means. Kinds of a newer version are
 // reported once.
 func (s *State) split(key string) (d *kind.Def, id string, ok bool) {
-	if key == format.Key {
+	if key == format.Key || key == network.Key { // of no kind
 		return nil, "", false
 	}
 	name, id, _ := strings.Cut(key, "/")

@@ -24,8 +24,8 @@ func restoreCommand() *cobra.Command {
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "restored the store as of %s, revision %d, into %s\n\n"+
 				"  A snapshot holds no keys. Put the pki directory of the controller that\n"+
-				"  wrote it at %s before the first start: without it new keys\n"+
-				"  are made, and every client and router has to enroll again.\n",
+				"  wrote it at %s before the first start: without it the\n"+
+				"  controller does not start.\n",
 				mark.Time.UTC().Format(time.RFC3339), mark.Rev, data, filepath.Join(data, "pki"))
 			return nil
 		},

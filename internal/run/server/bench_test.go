@@ -31,9 +31,9 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) WriteHeader(status int)      { d.status = status }
 func (d *discard) Write(p []byte) (int, error) { d.bytes += len(p); return len(p), nil }
 
-// network is the handler of a controller with 10,000 services, of which an
+// fullNetwork is the handler of a controller with 10,000 services, of which an
 // identity may use some, and that identity's token.
-func network(b *testing.B, visible int) (http.Handler, string) {
+func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 	b.Helper()
 	memory := storetest.NewMemory()
 	s := &Server{routers: edge.None{}, figures: metrics.New(time.Now)}
@@ -117,7 +117,7 @@ func BenchmarkClient(b *testing.B) {
 		{"updates", "current-api-session/service-updates", 10},
 	} {
 		b.Run(test.name, func(b *testing.B) {
-			h, token := network(b, test.visible)
+			h, token := fullNetwork(b, test.visible)
 			req := httptest.NewRequest(http.MethodGet, "/edge/client/v1/"+test.path, nil)
 			req.Header.Set("zt-session", token)
 			answer := &discard{header: http.Header{}}

@@ -20,17 +20,29 @@ import (
 // storeDir is where in the data directory the store is.
 const storeDir = "store"
 
-// openStore opens the store and brings it to the format of this version.
+// openStore opens the store.
 func (s *Server) openStore(ctx context.Context) (err error) {
 	if s.store, err = newStore(ctx, s.cfg, s.dir, s.log); err != nil {
 		return err
 	}
 	s.onClose(s.store.Close)
-	if err := s.openSnapshots(); err != nil {
+	return s.openSnapshots()
+}
+
+// migrate brings the store to the format of this version. Nothing of it is
+// changed before it is known to be ours.
+func (s *Server) migrate(ctx context.Context) error {
+	before := func(ctx context.Context) error {
+		if err := s.keepCopy(ctx); err != nil {
+			return err
+		}
+		return s.claimStore(ctx)
+	}
+	m := format.Migration{Store: s.store, Steps: format.Steps, Before: before, Now: time.Now, Log: s.log}
+	if err := m.Run(ctx); err != nil {
 		return err
 	}
-	m := format.Migration{Store: s.store, Steps: format.Steps, Before: s.keepCopy, Now: time.Now, Log: s.log}
-	return m.Run(ctx)
+	return s.claimStore(ctx)
 }
 
 // newStore starts the store inside this process, or connects to a cluster.

@@ -109,10 +109,7 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 		return nil, err
 	}
 	s.onClose(s.dir.close)
-	if err = s.openKeys(); err != nil {
-		return nil, err
-	}
-	if err = s.openStore(ctx); err != nil {
+	if err = s.openData(ctx); err != nil {
 		return nil, err
 	}
 	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Stored: s.stored, Outgrown: s.fail}); err != nil {
@@ -125,6 +122,21 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 		return nil, err
 	}
 	return s, s.serve(hasher)
+}
+
+// openData opens the store and the keys, which must be of one network, and
+// brings the store to the format of this version.
+func (s *Server) openData(ctx context.Context) error {
+	if err := s.openStore(ctx); err != nil {
+		return err
+	}
+	if err := s.checkOwner(ctx); err != nil {
+		return err
+	}
+	if err := s.openKeys(); err != nil {
+		return err
+	}
+	return s.migrate(ctx)
 }
 
 // newAccess returns the sessions to dial and host of a controller, whole and
@@ -160,7 +172,7 @@ func (s *Server) openKeys() (err error) {
 	if opt.DNSNames, opt.IPs, err = s.names(); err != nil {
 		return err
 	}
-	if s.keys, err = pki.Open(s.dir.sub("pki"), opt); err != nil {
+	if s.keys, err = pki.Open(s.dir.sub(keysDir), opt); err != nil {
 		return err
 	}
 	if s.cfg.TLS.Cert != "" {

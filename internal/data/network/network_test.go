@@ -1,0 +1,59 @@
+package network_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netkeep/internal/data/network"
+	"netkeep/internal/data/store"
+	"netkeep/internal/data/store/storetest"
+)
+
+// TestClaim has several claim a store at the same time. All are told the same
+// one, who is there for good.
+func TestClaim(t *testing.T) {
+	st := storetest.NewMemory()
+	if root, err := network.Root(t.Context(), st); root != "" || err != nil {
+		t.Fatalf("a new store belongs to %q: %v", root, err)
+	}
+	if empty, err := network.Empty(t.Context(), st); !empty || err != nil {
+		t.Errorf("a new store is not empty: %v", err)
+	}
+	told := make([]string, 8)
+	var all sync.WaitGroup
+	for i := range told {
+		all.Go(func() {
+			var err error
+			if told[i], err = network.Claim(t.Context(), st, strings.Repeat("a", i+1), time.Now()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	root, err := network.Root(t.Context(), st)
+	if err != nil || root == "" {
+		t.Fatalf("it belongs to %q: %v", root, err)
+	}
+	for i, got := range told {
+		if got != root {
+			t.Errorf("claimant %d was told %q, not %q", i, got, root)
+		}
+	}
+	if empty, err := network.Empty(t.Context(), st); empty || err != nil {
+		t.Errorf("it is empty: %v", err)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	for _, value := range []string{"", "{", `{"root":""}`, `{"root":1}`} {
+		st := storetest.NewMemory()
+		if _, err := st.Put(t.Context(), store.Head{}, []store.Op{{Key: network.Key, Value: []byte(value)}}); err != nil {
+			t.Fatal(err)
+		}
+		if root, err := network.Root(t.Context(), st); err == nil {
+			t.Errorf("%q is read as %q", value, root)
+		}
+	}
+}
