@@ -198,6 +198,20 @@ func TestSort(t *testing.T) {
 	}
 }
 
+// TestOrderOfCreation creates records faster than answers can tell their times
+// apart, and lists them as they came.
+func TestOrderOfCreation(t *testing.T) {
+	c := shared.Admin(t)
+	filter, all := fleet(t, c, 30)
+	if got := names(c.Get("services?filter=" + query("(%s) sort by createdAt limit none", filter)).Want(200)); !slices.Equal(got, all) {
+		t.Errorf("by creation they are %v", got)
+	}
+	slices.Reverse(all)
+	if got := names(c.Get("services?filter=" + query("(%s) sort by createdAt desc limit none", filter)).Want(200)); !slices.Equal(got, all) {
+		t.Errorf("from the last to the first they are %v", got)
+	}
+}
+
 func TestFilters(t *testing.T) {
 	c := shared.Admin(t)
 	filter, all := fleet(t, c, 6)

@@ -16,7 +16,7 @@ type group struct {
 	changes
 	base    *Snapshot // what the commit is guarded by
 	draft   *Snapshot // base with all changes
-	now     time.Time
+	clock   *clock
 	writes  []store.Write
 	answers []answer
 }
@@ -35,17 +35,14 @@ var errTooLarge = fault.New(fault.CodeTooLarge, "the change is larger than one c
 // fit.
 func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, rest []*request) {
 	base := s.Snapshot()
-	now := s.opt.Now().UTC().Truncate(time.Microsecond)
-	if !now.After(base.Time) {
-		now = base.Time.Add(time.Microsecond) // each commit has a time of its own
-	}
-	g = &group{changes: newChanges(), base: base, draft: base, now: now}
+	g = &group{changes: newChanges(), base: base, draft: base, clock: newClock(s.opt.Now(), base.Time, s.stamped)}
+	defer func() { s.stamped = g.clock.time() }()
 	limits := s.store.Limits()
 	for i, req := range reqs {
 		if len(g.answers) == most {
 			return g, reqs[i:]
 		}
-		tx := newTx(g.draft, s.set, lane, now.Truncate(time.Millisecond), s.opt.Frozen)
+		tx := newTx(g.draft, s.set, lane, g.clock, s.opt.Frozen)
 		err := req.run(tx)
 		if err == nil && !tx.fits(limits) {
 			err = errTooLarge
@@ -128,7 +125,7 @@ func (s *State) adopt(lane kind.Lane, g *group, rev store.Rev) {
 		next = g.again(cur)
 	}
 	if next.Rev = rev; lane == kind.Model {
-		next.head, next.Time = rev, g.now
+		next.head, next.Time = rev, g.clock.time()
 	}
 	for c := range g.effective() {
 		s.unreadable.set(c.key(), false)
@@ -151,7 +148,7 @@ func (g *group) again(on *Snapshot) *Snapshot {
 
 // event is the group as subscribers see it.
 func (g *group) event() Event {
-	ev := Event{Time: g.now}
+	ev := Event{Time: g.clock.time()}
 	rest := slices.Collect(g.effective())
 	for _, w := range g.writes {
 		ev.add(w.Author, rest[:w.Ops])
@@ -163,7 +160,7 @@ func (g *group) event() Event {
 // put writes the group to the store, and says so.
 func (s *State) put(ctx context.Context, lane kind.Lane, g *group) (at store.Written, err error) {
 	start := time.Now()
-	head := store.Head{Time: g.now, Writes: g.writes}
+	head := store.Head{Time: g.clock.time(), Writes: g.writes}
 	if lane == kind.Model {
 		at, err = s.store.Commit(ctx, g.base.head, head, g.ops(lane))
 	} else {

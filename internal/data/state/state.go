@@ -75,6 +75,8 @@ type State struct {
 	retry  <-chan time.Time   // when to try a failed load again
 	alien  map[string]bool    // unknown kinds that were reported
 
+	stamped time.Time // the last time that a record got
+
 	unusable error // why nothing may be written, if so
 
 	awaited store.Rev // the last write of our own that the feed has to repeat

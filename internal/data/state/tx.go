@@ -19,6 +19,7 @@ type Tx struct {
 	set      *kind.Set
 	lane     kind.Lane
 	now      time.Time
+	clock    *clock
 	freeze   bool
 	over     bool            // the closure has ended
 	budget   int             // a delete stops after this many changes; 0 for no limit
@@ -31,15 +32,16 @@ var _ kind.Writer = (*Tx)(nil)
 // stands on its own and may be committed.
 var errMore = errors.New("state: more to delete")
 
-func newTx(base *Snapshot, set *kind.Set, lane kind.Lane, now time.Time, freeze bool) *Tx {
+func newTx(base *Snapshot, set *kind.Set, lane kind.Lane, clock *clock, freeze bool) *Tx {
 	return &Tx{
-		draft: newDraft(base), changes: newChanges(), set: set, lane: lane, now: now, freeze: freeze,
+		draft: newDraft(base), changes: newChanges(), set: set, lane: lane, now: clock.next.Truncate(time.Millisecond), clock: clock, freeze: freeze,
 		deleting: map[string]bool{},
 	}
 }
 
-// Now is the time of this write. It never runs backwards from one commit to
-// the next.
+// Now is when this write began, to the millisecond. It never runs backwards
+// from one write to the next. The records that it writes are a little later,
+// each at its own time.
 func (tx *Tx) Now() time.Time { return tx.now }
 
 // NewID returns a fresh id.
@@ -59,10 +61,10 @@ func (tx *Tx) Create(d *kind.Def, rec kind.Record) error {
 	if _, taken := tx.Lookup(d, m.ID); taken {
 		return fault.Invalid("id", "must be unique", m.ID)
 	}
+	m.UpdatedAt = tx.clock.stamp()
 	if m.CreatedAt.IsZero() {
-		m.CreatedAt = tx.now
+		m.CreatedAt = m.UpdatedAt
 	}
-	m.UpdatedAt = tx.now
 	return tx.save(d, nil, rec)
 }
 
@@ -77,7 +79,7 @@ func (tx *Tx) Edit(d *kind.Def, id string, change func(kind.Record) error) error
 		return err
 	}
 	next.Base().ID = id
-	next.Base().UpdatedAt = tx.now
+	next.Base().UpdatedAt = tx.clock.stamp()
 	return tx.save(d, old, next)
 }
 

@@ -30,6 +30,9 @@ type Symbol[R any] struct {
 
 	// One returns the value of a scalar.
 	One func(R) Value
+	// Fine, if set, is what rows are sorted by: a value that is finer than the
+	// one of One, which is what answers show and queries compare with.
+	Fine func(R) Value
 	// Many passes the values of a set to yield until it returns false.
 	Many func(row R, yield func(Value) bool)
 	// Key returns the element of a map.

@@ -65,7 +65,11 @@ func (c compiler[R]) orders(fields []sortField) ([]Order[R], error) {
 // comes first, a positive one if b does, and zero only if their ids are equal.
 func (q *Query[R]) Compare(a, b R) int {
 	for _, o := range q.orders {
-		c := compareForSort(o.Symbol.One(a), o.Symbol.One(b))
+		value := o.Symbol.One
+		if o.Symbol.Fine != nil {
+			value = o.Symbol.Fine
+		}
+		c := compareForSort(value(a), value(b))
 		if c != 0 {
 			if o.Desc {
 				return -c

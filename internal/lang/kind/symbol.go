@@ -46,7 +46,9 @@ func (f *Field) symbol() (s filter.Symbol[Record], ok bool) {
 	case Int:
 		return f.scalar(filter.Int, func(v reflect.Value) filter.Value { return filter.IntValue(v.Int()) }), true
 	case Time:
-		return f.scalar(filter.Time, timeValue), true
+		s = f.scalar(filter.Time, shownTime)
+		s.Fine = f.scalar(filter.Time, exactTime).One
+		return s, true
 	case Texts:
 		return filter.Symbol[Record]{Type: filter.String, Set: true, Many: func(rec Record, yield func(filter.Value) bool) {
 			for _, s := range f.texts(rec) {
@@ -92,8 +94,18 @@ func (f *Field) textValue(s, empty string) filter.Value {
 	return filter.StringValue(empty)
 }
 
-// timeValue is absent for a time that is not set.
-func timeValue(v reflect.Value) filter.Value {
+// shownTime is a time as answers show it: a client that asks for what it saw
+// must find it.
+func shownTime(v reflect.Value) filter.Value {
+	exact := exactTime(v)
+	if exact.Type() != filter.Time {
+		return exact
+	}
+	return filter.TimeValue(exact.Time().Truncate(time.Millisecond))
+}
+
+// exactTime is absent for a time that is not set.
+func exactTime(v reflect.Value) filter.Value {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return filter.Value{}

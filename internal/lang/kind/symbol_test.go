@@ -52,7 +52,7 @@ func TestSymbolValues(t *testing.T) {
 	for name, want := range map[string]filter.Value{
 		"name": filter.StringValue("full"), "owner": filter.StringValue("ann"), "holder": filter.StringValue("ann"),
 		"keeper": filter.StringValue("ann"), "ownerName": filter.StringValue("ann"), "active": filter.BoolValue(false),
-		"count": filter.IntValue(5), "level": filter.IntValue(9), "made": filter.TimeValue(made),
+		"count": filter.IntValue(5), "level": filter.IntValue(9), "made": filter.TimeValue(made.Truncate(time.Millisecond)),
 		"data":       filter.StringValue(`{"z":9007199254740993,"a":[1,2.50,"\u0041"]}`),
 		"size.width": filter.IntValue(10), "size.measure": filter.StringValue("cm"), "size.inner.deep": filter.StringValue("d"),
 		"box.label": filter.StringValue("l"), "spokes": filter.IntValue(12), "tube.valve": filter.StringValue("v"),
@@ -60,6 +60,9 @@ func TestSymbolValues(t *testing.T) {
 		if got := one(t, name, w); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
+	}
+	if s, _ := widgets.Symbols.Lookup("made"); s.Fine(w) != filter.TimeValue(made) {
+		t.Errorf("made is sorted by %v, want %v", s.Fine(w), made)
 	}
 	for name, want := range map[string][]string{
 		"makers": {"m2", "m1"}, "traits": {"t1", "t2"}, "roles": {"#t1", "@m1"}, "box.stamps": {"x"},
