@@ -17,7 +17,7 @@ type PostureCheck struct {
 	RoleAttributes []string `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 
 	Domains               []string          `json:"domains" kind:"required,range=1..,when=typeId:DOMAIN,nofilter" doc:"Windows domains of which the device must belong to one; capitals do not matter."`
-	MACAddresses          []string          `json:"macAddresses" kind:"required,range=1..,when=typeId:MAC,nofilter" doc:"Hardware addresses of which the device must have one, in hexadecimal with any separators."`
+	MACAddresses          []string          `json:"macAddresses" kind:"required,range=1..,format=hex,when=typeId:MAC,nofilter" doc:"Hardware addresses of which the device must have one, in hexadecimal; kept in lower case and without separators."`
 	OperatingSystems      []OperatingSystem `json:"operatingSystems" kind:"required,range=1..,when=typeId:OS" doc:"Operating systems of which the device must run one; the last entry for a type decides."`
 	Process               *Process          `json:"process" kind:"required,when=typeId:PROCESS,nofilter" doc:"The program that must run on the device."`
 	Semantic              string            `json:"semantic" kind:"required,enum=AllOf|AnyOf,when=typeId:PROCESS_MULTI,nofilter" doc:"Whether all of the processes must run (AllOf) or any of them (AnyOf)."`

@@ -51,6 +51,12 @@ func TestPostureChecks(t *testing.T) {
 			}
 		})
 	}
+	mac := c.Post("posture-checks", M{"name": servertest.Unique("mac"), "typeId": "MAC", "macAddresses": []any{"00:1A:2b:3C:4d:5e", "AA-BB-CC-DD-EE-FF", "0011.2233.4455"}}).Want(201).ID()
+	want := []any{"001a2b3c4d5e", "aabbccddeeff", "001122334455"}
+	if diff := cmp.Diff(want, c.Get("posture-checks/"+mac).At("data.macAddresses")); diff != "" {
+		t.Errorf("addresses are not in one form:\n%s", diff)
+	}
+	c.Patch("posture-checks/"+mac, M{"typeId": "MAC", "macAddresses": []any{"00:11", "my own"}}).Fails(400, "COULD_NOT_VALIDATE", "macAddresses.1")
 	id := create(t, c, "posture-checks", nil)
 	c.Patch("posture-checks/"+id, M{"typeId": "MAC"}).Fails(400, "COULD_NOT_VALIDATE", "typeId")
 	c.Post("posture-checks", sample(t, c, "posture-checks", M{"typeId": "NOPE"})).Fails(400, "COULD_NOT_VALIDATE", "typeId")

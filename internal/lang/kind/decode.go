@@ -18,7 +18,8 @@ import (
 )
 
 // Decode reads the stored form of a record. A field that it lacks has its
-// default, and one may have the name that it had before.
+// default, one may have the name that it had before, and texts are as they
+// would be written today.
 func (d *Def) Decode(data []byte) (Record, error) {
 	r := readers.Get().(*reader)
 	defer readers.Put(r)
@@ -187,6 +188,17 @@ func (r *reader) value(f *Field, dst reflect.Value) error {
 		dst.Set(reflect.New(f.typ.Elem()))
 		dst = dst.Elem()
 	}
+	if err := r.form(f, dst); err != nil {
+		return err
+	}
+	if f.Format != "" {
+		f.tidy(dst)
+	}
+	return nil
+}
+
+// form reads a value as the field's form has it.
+func (r *reader) form(f *Field, dst reflect.Value) error {
 	switch f.Form {
 	case Text, Bool, Int:
 		return r.scalar(dst)

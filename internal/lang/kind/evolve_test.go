@@ -1,6 +1,7 @@
 package kind_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
 )
 
@@ -195,4 +197,31 @@ func TestNamesFromBefore(t *testing.T) {
 	}
 	wantPanic(t, `field inner.a of kind_test.form: word "was" works only in what is stored`, func() { kind.NewInput[form]() })
 	wantPanic(t, `word "was" works only in what is stored`, func() { kind.NewOutput[form]() })
+}
+
+// TestTidy shows that a text with a form of its own has it, whoever wrote the
+// record and whenever.
+func TestTidy(t *testing.T) {
+	type card struct {
+		kind.Meta
+		Address string   `json:"address" kind:"format=hex"`
+		Others  []string `json:"others" kind:"format=hex"`
+	}
+	def := kind.Define(kind.Spec[card]{Name: "card", Path: "cards"})
+	want := &card{Address: "00abcd", Others: []string{"ef", "none", "12"}}
+	stored, err := def.Decode([]byte(`{"address":"00:AB:cd","others":["EF","none","1-2"]}`))
+	if diff := cmp.Diff(want, stored, same); err != nil || diff != "" {
+		t.Errorf("a stored one is read as %v:\n%s", err, diff)
+	}
+	said := []string{"EF", "1-2"}
+	written := &card{Address: "00:AB:cd", Others: said}
+	if err := kind.NewSet(def.Def).Validate(newWorld(), def.Def, nil, written); err != nil || written.Address != "00abcd" || !slices.Equal(written.Others, []string{"ef", "12"}) {
+		t.Errorf("it is written as %+v: %v", written, err)
+	}
+	if said[0] != "EF" {
+		t.Error("the writer's own list was changed")
+	}
+	if err := kind.NewSet(def.Def).Validate(newWorld(), def.Def, nil, &card{Others: []string{"0", "::"}}); !fault.Is(err, fault.CodeInvalid) {
+		t.Errorf("what has no digit: %v", err)
+	}
 }

@@ -43,7 +43,7 @@ func newLayout(t reflect.Type, fields []*Field) *layout {
 		}
 		l.name(t, i)
 		l.spell(t, f)
-		if f.When != "" || f.Form == Text && f.initial.IsValid() || f.layout != nil && f.layout.completed != nil {
+		if f.When != "" || f.Form == Text && f.initial.IsValid() || formats[f.Format].tidy != nil || f.layout != nil && f.layout.completed != nil {
 			l.completed = append(l.completed, f)
 		}
 	}
@@ -104,8 +104,8 @@ func (l *layout) initialise(v reflect.Value, given []uint8) {
 	}
 }
 
-// complete gives empty texts in a struct their defaults and takes what its
-// variant does not have. Other values than texts have no way to be empty, so
+// complete gives empty texts in a struct their defaults, tidies others and takes
+// what its variant does not have. Other values than texts have no way to be empty, so
 // their zero stays.
 func (l *layout) complete(v reflect.Value) {
 	for _, f := range l.completed {
@@ -122,6 +122,8 @@ func (l *layout) complete(v reflect.Value) {
 			f.layout.complete(dst.Elem())
 		case f.Form == Text && dst.Len() == 0 && f.initial.IsValid():
 			dst.Set(f.initial)
+		default:
+			f.tidy(dst)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"netkeep/internal/lang/fault"
@@ -19,18 +20,51 @@ type format struct {
 	schema string // what JSON schemas call it
 	reason string // what to say to a text that does not
 	fits   func(string) bool
+	// tidy, if set, returns the one way to write a text that can be written in
+	// several.
+	tidy func(string) string
 }
 
 // formats are those that a tag may ask for.
 var formats = map[string]format{
-	"uri": {"uri", "must be an absolute URI", func(s string) bool {
+	"uri": {schema: "uri", reason: "must be an absolute URI", fits: func(s string) bool {
 		u, err := url.Parse(s)
 		return err == nil && u.IsAbs()
 	}},
-	"url": {"uri", "must be an http or https URL", func(s string) bool {
+	"url": {schema: "uri", reason: "must be an http or https URL", fits: func(s string) bool {
 		u, err := url.Parse(s)
 		return err == nil && u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https")
 	}},
+	"hex": {reason: "must be hexadecimal digits, with any separators", tidy: tidyHex, fits: func(s string) bool {
+		digits := strings.Trim(tidyHex(s), "0123456789abcdef") == ""
+		return digits && tidyHex(s) != ""
+	}},
+}
+
+// tidyHex writes hexadecimal digits in lower case and without separators.
+func tidyHex(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, s)
+}
+
+// tidy writes the texts of a field in the one way that its format has.
+func (f *Field) tidy(v reflect.Value) {
+	tidy := formats[f.Format].tidy
+	switch {
+	case tidy == nil:
+	case f.Form == Text:
+		v.SetString(tidy(v.String()))
+	default:
+		list := slices.Clone(*at[[]string](v)) // which others may hold
+		for i, s := range list {
+			list[i] = tidy(s)
+		}
+		*at[[]string](v) = list
+	}
 }
 
 // limited reports whether a value of the field can break a rule by itself.
@@ -144,8 +178,9 @@ func (f *Field) misfit(s string) string {
 	if len(f.Enum) > 0 && !slices.Contains(f.Enum, s) {
 		return "must be one of " + strings.Join(f.Enum, ", ")
 	}
-	// An empty text unsets an optional field, so it needs no format.
-	if format, ok := formats[f.Format]; ok && s != "" && !format.fits(s) {
+	// An empty text unsets an optional field, so it needs no format; one in a
+	// list says nothing.
+	if format, ok := formats[f.Format]; ok && (s != "" || f.Form == Texts) && !format.fits(s) {
 		return format.reason
 	}
 	return ""

@@ -229,8 +229,8 @@ func (f *Field) textSchema() Schema {
 	if len(f.Enum) > 0 {
 		s["enum"] = f.Enum
 	}
-	if format, ok := formats[f.Format]; ok {
-		s["format"] = format.schema
+	if name := formats[f.Format].schema; name != "" {
+		s["format"] = name
 	}
 	return s
 }

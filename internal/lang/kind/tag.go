@@ -103,7 +103,7 @@ var words = map[string]word{
 	"enum":       listed(func(f *Field, list []string) { f.Enum = list }, Text, Texts, Map),
 	"numbered":   flag(func(f *Field) { f.Numbered = true }, Text),
 	"synonym":    {one, []Form{Text}, readSynonyms},
-	"format":     {one, []Form{Text}, readFormat},
+	"format":     {one, []Form{Text, Texts}, readFormat},
 	"default":    {one, []Form{Text, Bool, Int}, readDefault},
 	"was":        listed(func(f *Field, list []string) { f.Was = list }),
 	"when":       {one, nil, readWhen},

@@ -40,6 +40,7 @@ var vocabulary = []struct {
 	{field: "", tag: "enum=a|b,synonym=a:b", want: "a synonym must be no word of enum itself", bad: true},
 	{field: "", tag: "enum=a|b,synonym=c", want: "must look like word:meaning", bad: true},
 	{field: 0, tag: "synonym=c:d", want: "does not fit a field of form int", bad: true},
+	{field: []string{}, tag: "format=hex", want: "texts format=hex"},
 	{field: 0, tag: "was=y|z", want: "int was=y|z"},
 	{field: 0, tag: "was", want: `word "was" needs an argument`, bad: true},
 	{field: 0, tag: "was=y|", want: "names nothing between two bars", bad: true},
