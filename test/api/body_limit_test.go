@@ -5,11 +5,13 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"netkeep/internal/ops/config"
 	"netkeep/internal/web/api"
 	"netkeep/test/servertest"
 )
@@ -44,6 +46,104 @@ func TestHugeContentLength(t *testing.T) {
 		if err != nil || resp.StatusCode != 413 || !strings.Contains(string(body), "BODY_TOO_LARGE") {
 			t.Errorf("%s: status %d, error %v: %s", path, resp.StatusCode, err, body)
 		}
+	}
+}
+
+// TestSlowBodies begins bodies and does not end them: they are not waited for,
+// whoever sends them and whether anybody wants them. One that keeps coming is.
+func TestSlowBodies(t *testing.T) {
+	s := servertest.Start(t, func(c *config.Config) { c.Timeouts.Body = 500 * time.Millisecond })
+	token := s.Admin(t).Token
+	begin := func(method, path, token string, length int) net.Conn {
+		conn := wire(t, s)
+		fmt.Fprintf(conn, "%s %s%s HTTP/1.1\r\nHost: x\r\nnet-session: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{",
+			method, api.ManagementRoot, path, token, length)
+		return conn
+	}
+	// read returns the answer and how long it took to hang up after it.
+	read := func(conn net.Conn) (*http.Response, string, time.Duration) {
+		start := time.Now()
+		r := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, r)
+		return resp, string(body), time.Since(start)
+	}
+	for _, test := range []struct {
+		what, method, path, token string
+		status                    int
+		code                      string
+	}{
+		{"a stranger's", "POST", "/authenticate?method=password", "", 408, "BODY_TOO_SLOW"},
+		{"an admin's", "POST", "/identities", token, 408, "BODY_TOO_SLOW"},
+		{"one that nobody wants", "GET", "/version", "", 408, "BODY_TOO_SLOW"},
+		{"one of somebody who may not", "POST", "/identities", "", 401, "UNAUTHORIZED"},
+		{"one to nowhere", "POST", "/nowhere", "", 404, "NOT_FOUND"},
+	} {
+		resp, body, took := read(begin(test.method, test.path, test.token, 1000))
+		if resp.StatusCode != test.status || !strings.Contains(body, test.code) {
+			t.Errorf("%s: status %d: %s", test.what, resp.StatusCode, body)
+		}
+		// The usual time for a whole request is much longer.
+		if took > s.Config.Timeouts.Read/2 {
+			t.Errorf("%s is waited for %v", test.what, took)
+		}
+	}
+	rest := fmt.Sprintf(`"name":%q,"type":"User","isAdmin":false,"appData":{"x":"%s"}}`, servertest.Unique("identity"), strings.Repeat("x", 160<<10))
+	conn := begin("POST", "/identities", token, 1+len(rest))
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for len(rest) > 0 {
+		n := min(8<<10, len(rest))
+		if _, err := io.WriteString(conn, rest[:n]); err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[n:]
+		<-tick.C
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusCreated {
+		t.Errorf("a body that takes a second: status %d", resp.StatusCode)
+	}
+}
+
+// TestSlowBodyOfAnEndedSession ends a session while a body of it arrives.
+func TestSlowBodyOfAnEndedSession(t *testing.T) {
+	user := shared.AddUser(t, true)
+	me := shared.Login(t, user.Username, user.Password)
+	body := fmt.Sprintf(`{"name":%q,"type":"User","isAdmin":false}`, servertest.Unique("identity"))
+	conn := wire(t, shared)
+	// Whoever is told to go on was let in.
+	fmt.Fprintf(conn, "POST %s/identities HTTP/1.1\r\nHost: x\r\nnet-session: %s\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n",
+		api.ManagementRoot, me.Token, len(body))
+	answers := bufio.NewReader(conn)
+	if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if _, err := answers.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	me.Delete("current-api-session").Want(200)
+	if _, err := io.WriteString(conn, body); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("the rest of a body is taken after the end of its session: status %d", resp.StatusCode)
 	}
 }
 

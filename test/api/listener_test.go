@@ -162,7 +162,9 @@ func TestSizeLimits(t *testing.T) {
 // very short.
 func TestClientTimeouts(t *testing.T) {
 	const short = 2 * time.Second
-	s := servertest.Start(t, func(c *config.Config) { c.Timeouts.Header, c.Timeouts.Read, c.Timeouts.Idle = short, short, short })
+	s := servertest.Start(t, func(c *config.Config) {
+		c.Timeouts.Header, c.Timeouts.Read, c.Timeouts.Body, c.Timeouts.Idle = short, short, short, short
+	})
 	for name, send := range map[string]string{
 		"header": "GET /version HTTP/1.1\r\nHost:",
 		"read": "POST " + api.ManagementRoot + "/authenticate?method=password HTTP/1.1\r\n" +

@@ -100,10 +100,11 @@ var errQueue = fault.New(fault.CodeUnavailable, "too many passwords wait to be c
 
 // wait takes a turn.
 func (h *Hasher) wait(ctx context.Context) error {
-	if !h.queue.Take() {
+	all := limit.Party{Rank: limit.Admin}
+	if h.queue.Take(all) != nil {
 		return errQueue
 	}
-	defer h.queue.Leave()
+	defer h.queue.Leave(all)
 	if h.Queued != nil {
 		defer h.Queued()()
 	}

@@ -6,6 +6,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Code names a failure in a form that clients may compare.
@@ -17,6 +18,7 @@ const (
 	CodeInvalid      Code = "COULD_NOT_VALIDATE"
 	CodeBody         Code = "COULD_NOT_PARSE_BODY"
 	CodeBodyTooLarge Code = "BODY_TOO_LARGE"
+	CodeBodyTooSlow  Code = "BODY_TOO_SLOW"
 	CodeFilter       Code = "INVALID_FILTER"
 	CodeSort         Code = "INVALID_SORT_IDENTIFIER"
 	CodePagination   Code = "INVALID_PAGINATION"
@@ -78,6 +80,9 @@ type Error struct {
 	Reason string
 	Value  any
 	Cause  error // for the log and, where it names no secret, for the caller
+	// Wait is how long to wait before another try, of failures that pass by
+	// themselves; nobody knows if 0.
+	Wait time.Duration
 }
 
 func (e *Error) Error() string {
@@ -114,6 +119,11 @@ func Invalid(field, reason string, value any) *Error {
 // NotFound says that no record of the kind has this id.
 func NotFound(kind, id string) *Error {
 	return &Error{Code: CodeNotFound, Reason: fmt.Sprintf("no %s with id %q", kind, id)}
+}
+
+// Later says that the caller has to wait before it may try again.
+func Later(reason string, wait time.Duration) *Error {
+	return &Error{Code: CodeRateLimited, Reason: reason, Wait: wait}
 }
 
 // Wrap gives an error a code and keeps it as the cause.

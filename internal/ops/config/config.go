@@ -92,13 +92,15 @@ type Timeouts struct {
 	Request time.Duration `yaml:"request" default:"10s" range:"100ms..1h" doc:"How long the work on one request may take; shorter than timeouts.write."`
 	Header  time.Duration `yaml:"header" default:"5s" range:"100ms..1h" doc:"How long a client may take to send the header of a request; at most timeouts.read."`
 	Read    time.Duration `yaml:"read" default:"20s" range:"100ms..1h" doc:"How long a client may take to send a whole request."`
+	Body    time.Duration `yaml:"body" default:"5s" range:"100ms..1h" doc:"How long a client without a session may take to send the body of a request; others may take until timeouts.read if they send at least 8 KiB a second after that. At most timeouts.read."`
 	Write   time.Duration `yaml:"write" default:"30s" range:"100ms..1h" doc:"How long an answer may take from the end of the request's header to its last byte."`
 	Idle    time.Duration `yaml:"idle" default:"2m" range:"100ms..24h" doc:"How long a connection is kept open without a request."`
 }
 
 // Limits is how much clients may ask for.
 type Limits struct {
-	Connections int  `yaml:"connections" default:"1200" range:"1..1000000" doc:"How many connections may be open at a time, about 40 KiB each; when there are more, those that wait longest are closed."`
+	Connections int  `yaml:"connections" default:"1200" range:"1..1000000" doc:"How many connections may be open at a time, about 40 KiB each; when there are more, those that have sent no request are closed first, and of the others those that wait longest for the next."`
+	Share       int  `yaml:"share" default:"25" range:"1..100" doc:"How many percent of the connections, of the requests in work and of the memory for their bodies one address may have, or one identity with a session; 100 where all clients come from one address, as they do behind a proxy."`
 	Body        Size `yaml:"body" default:"1MiB" range:"64KiB..8MiB" doc:"How large the body of a request may be, where an operation has no smaller limit of its own."`
 	Headers     Size `yaml:"headers" default:"64KiB" range:"4KiB..1MiB" doc:"How large the header of a request may be."`
 	Logins      int  `yaml:"logins" default:"3000" range:"0..1000000" doc:"How many times a minute one address may try to authenticate, 0 for any number."`
@@ -136,6 +138,9 @@ func (c *Config) Check() error {
 	}
 	if t := c.Timeouts; t.Header > t.Read {
 		errs = append(errs, fmt.Errorf("timeouts.header must be at most timeouts.read, which is %s, not %s", duration(t.Read), duration(t.Header)))
+	}
+	if t := c.Timeouts; t.Body > t.Read {
+		errs = append(errs, fmt.Errorf("timeouts.body must be at most timeouts.read, which is %s, not %s", duration(t.Read), duration(t.Body)))
 	}
 	return errors.Join(append(errs, c.readPassword())...)
 }

@@ -1,126 +1,202 @@
 package limit
 
 import (
-	"container/list"
+	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
-	"time"
 )
 
-// Connections is how many may be open at a time. When there are that many, a
-// new one takes the place of the one that has waited longest without a
-// request, or, if none waits, of the one that has been longest about its
-// request. So nobody shuts others out by connecting and doing nothing, or by
-// doing it slowly.
+// Connections is how many may be open at a time, and how many of them one
+// address may have. When there are that many, a new one takes the place of
+// another of the address that has most: the oldest that has shown nothing, if
+// there is none the one that has waited longest for its next request, and only
+// then the one that has been sending a body for longest. A connection with a
+// request that is worked on is never closed for another, nor is one that is
+// kept; if there are no others, it is the new one that goes.
 type Connections struct {
-	Max int
-	Now func() time.Time
+	Max   int
+	Share Share
 
-	mu   sync.Mutex
-	open map[net.Conn]*list.Element
-	by   [3]list.List // connections by what they do, the longest at it first
+	mu    sync.Mutex
+	open  int
+	crowd crowd[*conn]
 }
 
-// What a connection does.
+// How dear a connection is.
 const (
-	fresh   = iota // it has yet to send a request
-	busy           // it is sending one, or is being answered
-	waiting        // it was answered
+	silent  = iota // no request of it was worked on; it may not even have greeted
+	waiting        // one was, and it may send another
+	asking         // it is sending the body of one
+	busy           // one is worked on
 )
 
-// connection is an entry in the books.
-type connection struct {
+// conn is a connection in the books, which guard all of it.
+type conn struct {
 	net.Conn
-	doing int
-	since time.Time
+	book  *Connections
+	party Party
+
+	asking, working int // requests
+	served          bool
+	spare           *spare[*conn] // nil if it is not to be given up
+	kept            bool
+	gone            bool
 }
 
-// Listener makes room for whatever a listener accepts.
+// Listener makes room for whatever a listener accepts. It goes below TLS: a
+// connection counts before it has shown anything.
 func (c *Connections) Listener(l net.Listener) net.Listener { return &listener{l, c} }
 
 type listener struct {
 	net.Listener
-	limit *Connections
+	book *Connections
 }
 
 func (l *listener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err == nil {
-		l.limit.makeRoom()
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if conn := l.book.enter(accepted); conn != nil {
+			return conn, nil
+		}
+		_ = accepted.Close()
 	}
-	return conn, err
 }
 
-// makeRoom closes connections until there is room for one more.
-func (c *Connections) makeRoom() {
+// enter finds a place for a connection, and returns nil if there is none.
+func (c *Connections) enter(accepted net.Conn) *conn {
+	from, _ := netip.ParseAddrPort(accepted.RemoteAddr().String()) // all without an address are one
+	one := &conn{Conn: accepted, book: c, party: At(from.Addr())}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.open) >= c.Max {
-		conn := c.expendable().Conn
-		c.forget(conn)
-		// Whoever serves it sees the end; closing may wait for the network.
-		go func() { _ = conn.Close() }()
+	if c.crowd.holds(one.party) >= c.Share.of(int64(c.Max)) && !c.evict(c.crowd.firstOf(one.party)) {
+		return nil
+	}
+	if c.open >= c.Max && !c.evict(c.crowd.first()) {
+		return nil
+	}
+	c.open++
+	c.crowd.add(one.party, 1)
+	one.spare = c.crowd.offer(one.party, one, silent)
+	return one
+}
+
+// evict closes a connection to make room.
+func (c *Connections) evict(s *spare[*conn]) bool {
+	if s == nil {
+		return false
+	}
+	one := s.thing
+	c.leave(one)
+	// Whoever serves it sees the end; closing may wait for the network.
+	go func() { _ = one.Conn.Close() }()
+	return true
+}
+
+// leave takes a connection out of the books.
+func (c *Connections) leave(one *conn) {
+	if one.gone {
+		return
+	}
+	one.gone = true
+	c.open--
+	c.withdraw(one)
+	if !one.kept {
+		c.crowd.add(one.party, -1)
 	}
 }
 
-// expendable is the one to go first. There must be some.
-func (c *Connections) expendable() *connection {
-	var first *connection
-	for _, doing := range []int{waiting, fresh, busy} {
-		e := c.by[doing].Front()
-		if e == nil {
-			continue
-		}
-		one := e.Value.(*connection)
-		if doing == waiting {
-			return one
-		}
-		if first == nil || one.since.Before(first.since) {
-			first = one
-		}
+func (c *Connections) withdraw(one *conn) {
+	if one.spare != nil {
+		c.crowd.withdraw(one.spare)
+		one.spare = nil
 	}
-	return first
 }
 
-// Changed is told of every connection, as http.Server.ConnState.
-func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
+// Close closes the connection and takes it out of the books.
+func (one *conn) Close() error {
+	one.book.mu.Lock()
+	one.book.leave(one)
+	one.book.mu.Unlock()
+	return one.Conn.Close()
+}
+
+// Context notes which connection a request comes by, as http.Server.ConnContext.
+func (c *Connections) Context(ctx context.Context, served net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, booked(served))
+}
+
+type connKey struct{}
+
+// Handler notes which connections have sent a request and not been answered.
+func (c *Connections) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if one, _ := r.Context().Value(connKey{}).(*conn); one != nil {
+			one.note(func() { one.asking++ })
+			defer one.note(func() { one.asking-- })
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Work says that a request is all there and is worked on: until that is over,
+// the connection it came by is not closed for another.
+func Work(ctx context.Context) (over func()) {
+	one, _ := ctx.Value(connKey{}).(*conn)
+	if one == nil {
+		return func() {}
+	}
+	one.note(func() { one.working++; one.served = true })
+	return func() { one.note(func() { one.working-- }) }
+}
+
+// note changes what a connection does, and with that how dear it is.
+func (one *conn) note(change func()) {
+	one.book.mu.Lock()
+	defer one.book.mu.Unlock()
+	if change(); one.gone || one.kept {
+		return
+	}
+	dear := one.dear()
+	if one.spare != nil && one.spare.dear == dear {
+		return
+	}
+	one.book.withdraw(one)
+	if dear < busy {
+		one.spare = one.book.crowd.offer(one.party, one, dear)
+	}
+}
+
+func (one *conn) dear() int {
+	switch {
+	case one.working > 0:
+		return busy
+	case one.asking > 0:
+		return asking
+	case one.served:
+		return waiting
+	}
+	return silent
+}
+
+// Keep says that a connection is not to be closed for another from now on, and
+// no longer counts for its address: that of a router, say, that has shown who
+// it is. It still counts for all.
+func (c *Connections) Keep(served net.Conn) {
+	one := booked(served)
+	if one == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.open[conn]; !known && state != http.StateNew {
-		return // it had to go
-	}
-	c.forget(conn)
-	switch state {
-	case http.StateNew:
-		c.note(conn, fresh)
-	case http.StateActive:
-		c.note(conn, busy)
-	case http.StateIdle:
-		c.note(conn, waiting)
-	}
-}
-
-func (c *Connections) note(conn net.Conn, doing int) {
-	if c.open == nil {
-		c.open = map[net.Conn]*list.Element{}
-	}
-	c.open[conn] = c.by[doing].PushBack(&connection{conn, doing, c.Now()})
-}
-
-// Keep takes a connection out of the books: it belongs to somebody who is
-// known, and stays until it ends by itself.
-func (c *Connections) Keep(conn net.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forget(conn)
-}
-
-// forget drops a connection from the books.
-func (c *Connections) forget(conn net.Conn) {
-	if e, ok := c.open[conn]; ok {
-		c.by[e.Value.(*connection).doing].Remove(e)
-		delete(c.open, conn)
+	if !one.gone && !one.kept {
+		one.kept = true
+		c.withdraw(one)
+		c.crowd.add(one.party, -1)
 	}
 }
 
@@ -128,5 +204,19 @@ func (c *Connections) forget(conn net.Conn) {
 func (c *Connections) Open() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.open)
+	return c.open
+}
+
+// booked finds the connection of the books that another one is made of.
+func booked(served net.Conn) *conn {
+	for {
+		switch over := served.(type) {
+		case *conn:
+			return over
+		case interface{ NetConn() net.Conn }:
+			served = over.NetConn()
+		default:
+			return nil
+		}
+	}
 }

@@ -1,7 +1,8 @@
 // Package limit keeps what clients may ask for within bounds: how often an
-// address may try something, how many connections there are, and how much
-// memory the bodies of requests may take. It imports nothing of ours and knows
-// nothing of what is asked.
+// address may try something, how many connections there are, how much memory
+// the bodies of requests may take, and how many requests are worked on. Where
+// there is not enough for all, it sees to it that whoever takes most goes short
+// first. It imports nothing of ours and knows nothing of what is asked.
 package limit
 
 import (

@@ -88,10 +88,10 @@ func (s *Server) answer(h *router) {
 }
 
 func (s *Server) answerOn(l net.Listener, h http.Handler) {
-	srv := s.newHTTP(s.checks().Wrap(h))
+	srv := s.newHTTP(s.connections.Handler(s.checks().Wrap(h)))
 	s.takeRouters(srv)
 	s.http = append(s.http, srv)
-	secured := s.connections.Listener(tls.NewListener(l, s.tlsConfig()))
+	secured := tls.NewListener(s.connections.Listener(l), s.tlsConfig())
 	s.jobs.Go(func() {
 		if err := srv.Serve(secured); !errors.Is(err, http.ErrServerClosed) {
 			s.fail(fmt.Errorf("serve: %w", err))
@@ -104,7 +104,7 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 	t := s.cfg.Timeouts
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: t.Header, ReadTimeout: t.Read, WriteTimeout: t.Write, IdleTimeout: t.Idle,
-		MaxHeaderBytes: int(s.cfg.Limits.Headers), ConnState: s.connections.Changed,
+		MaxHeaderBytes: int(s.cfg.Limits.Headers), ConnContext: s.connections.Context,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer,
 		},

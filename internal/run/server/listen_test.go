@@ -12,6 +12,7 @@ import (
 	"netkeep/internal/data/store/storetest"
 	"netkeep/internal/model"
 	"netkeep/internal/ops/config"
+	"netkeep/internal/ops/limit"
 	"netkeep/internal/policy/session"
 	"netkeep/internal/web/api"
 	"netkeep/internal/web/rest"
@@ -85,8 +86,9 @@ func TestPatience(t *testing.T) {
 	s := &Server{state: st, log: slog.New(slog.DiscardHandler)}
 	s.cfg.Timeouts = config.Timeouts{
 		Request: 1 * time.Second, Header: 2 * time.Second, Read: 3 * time.Second, Write: 4 * time.Second, Idle: 5 * time.Second,
+		Body: 8 * time.Second,
 	}
-	s.cfg.Limits.Headers, s.cfg.Limits.Body = 6, 7
+	s.cfg.Limits.Headers, s.cfg.Limits.Body, s.cfg.Limits.Share = 6, 7, 9
 	srv := s.newHTTP(nil)
 	got := config.Timeouts{Header: srv.ReadHeaderTimeout, Read: srv.ReadTimeout, Write: srv.WriteTimeout, Idle: srv.IdleTimeout}
 	h, err := s.newRouter(&api.Service{Sessions: new(authn.Sessions), Access: new(session.Sessions)})
@@ -94,9 +96,15 @@ func TestPatience(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range []*rest.API{h.client, h.management} {
-		got.Request = a.Timeout
+		got.Request, got.Body = a.Timeout, a.StrangerPace.First
 		if got != s.cfg.Timeouts || srv.MaxHeaderBytes != 6 || a.MaxBody != 7 {
 			t.Errorf("%s has %+v, %d bytes of header and %d of body", a.Name, got, srv.MaxHeaderBytes, a.MaxBody)
+		}
+		if pace := (limit.Pace{First: got.Body, Least: leastRate, Last: got.Read}); a.Pace != pace {
+			t.Errorf("%s waits for bodies of those it knows as %+v, want %+v", a.Name, a.Pace, pace)
+		}
+		if a.Bodies.Share != 9 || a.Requests.Share != 9 {
+			t.Errorf("%s gives one party %d percent of bodies and %d of requests", a.Name, a.Bodies.Share, a.Requests.Share)
 		}
 	}
 }

@@ -46,7 +46,10 @@ const sweepEvery = 5 * time.Second
 // How much there may be of everything at a time.
 const (
 	maxBodies   = 16 << 20 // bytes of request bodies
-	maxRequests = 1000
+	maxArriving = 1000     // bodies that are being sent
+	maxRequests = 1000     // requests in work
+	// leastRate is how many bytes a second must come of a body that takes long.
+	leastRate = 8 << 10
 	// What one connection may have going on, and how much of what it sends
 	// waits until it is wanted.
 	maxStreams    = 100
@@ -90,7 +93,7 @@ type Server struct {
 func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *slog.Logger) (_ *Server, err error) {
 	s := &Server{
 		cfg: cfg, log: log, routers: routers, figures: metrics.New(time.Now), failed: make(chan error, 1),
-		connections: limit.Connections{Max: cfg.Limits.Connections, Now: time.Now},
+		connections: limit.Connections{Max: cfg.Limits.Connections, Share: limit.Share(cfg.Limits.Share)},
 	}
 	defer func() {
 		if err != nil {
@@ -248,12 +251,15 @@ func (s *Server) servedKey() crypto.Signer { return s.served.Current().PrivateKe
 // newRouter builds both APIs over the state.
 func (s *Server) newRouter(svc *api.Service) (*router, error) {
 	svc.Specs = &api.Specs{}
-	bodies, requests := &limit.Memory{Bytes: maxBodies}, &limit.Slots{Max: maxRequests}
+	share, t := limit.Share(s.cfg.Limits.Share), s.cfg.Timeouts
+	bodies := &limit.Bodies{Bytes: maxBodies, Max: maxArriving, Share: share, Now: time.Now}
+	requests := &limit.Slots{Max: maxRequests, Share: share}
 	newAPI := func(name, title, doc, root string) *rest.API {
 		return &rest.API{
 			Name: name, Title: title, Doc: doc, Version: api.Version, Root: root, Groups: api.Groups,
-			State: s.state, Gate: svc.Gate, Log: s.log, Timeout: s.cfg.Timeouts.Request, MaxBody: int64(s.cfg.Limits.Body),
+			State: s.state, Gate: svc.Gate, Log: s.log, Timeout: t.Request, MaxBody: int64(s.cfg.Limits.Body),
 			Bodies: bodies, Requests: requests,
+			StrangerPace: limit.Pace{First: t.Body}, Pace: limit.Pace{First: t.Body, Least: leastRate, Last: t.Read},
 		}
 	}
 	h := &router{

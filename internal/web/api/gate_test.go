@@ -51,7 +51,7 @@ func gated(t testing.TB) (*rest.API, string) {
 	service := &Service{Sessions: sessions}
 	a := &rest.API{
 		State: st, Gate: service.Gate, Log: sessions.Log, Timeout: time.Minute,
-		Requests: &limit.Slots{Max: 10}, Bodies: &limit.Memory{Bytes: 1 << 20},
+		Requests: &limit.Slots{Max: 10}, Bodies: &limit.Bodies{Bytes: 1 << 20, Max: 10, Now: time.Now},
 	}
 	rest.Handle(a, rest.Op{Method: http.MethodGet, Path: "/", Name: "x", Tag: "x", Doc: "X.", Auth: rest.Partial},
 		func(*rest.Call, rest.None) (rest.Empty, error) { return rest.Empty{}, nil })
@@ -122,7 +122,7 @@ func TestBusy(t *testing.T) {
 			t.Errorf("%s: status %d: %s", what, w.Code, w.Body)
 		}
 	}
-	a.Bodies = &limit.Memory{Bytes: 16 << 10}
+	a.Bodies = &limit.Bodies{Bytes: 16 << 10, Max: 10, Now: time.Now}
 	refused("more than fits", send(http.MethodPost, 20<<10))
 	for range 10 { // each gives back what it held
 		served("what fits", send(http.MethodPost, 10<<10))
@@ -131,7 +131,7 @@ func TestBusy(t *testing.T) {
 	for range 3 {
 		served("one at a time", send(http.MethodGet, 0))
 	}
-	if !a.Requests.Take() {
+	if a.Requests.Take(limit.Party{Rank: limit.Admin}) != nil {
 		t.Fatal("a request has not given its slot back")
 	}
 	refused("one too many", send(http.MethodGet, 0))

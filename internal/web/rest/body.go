@@ -1,17 +1,14 @@
 package rest
 
 import (
-	"errors"
 	"fmt"
 	"mime"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
-	"netkeep/internal/ops/limit"
 )
 
 // None is the input of an operation that reads no body.
@@ -69,9 +66,9 @@ type bodyReader interface {
 }
 
 func (*Raw) prepare(bool) (func(*Call, any) error, input) {
-	return func(c *Call, into any) (err error) {
-		into.(*Raw).Data, err = c.read()
-		return err
+	return func(c *Call, into any) error {
+		into.(*Raw).Data = c.sent
+		return nil
 	}, input{text: true}
 }
 
@@ -80,8 +77,8 @@ func (*Form[T]) prepare(bool) (func(*Call, any) error, input) {
 	return func(c *Call, into any) (err error) {
 		in := into.(*Form[T])
 		if slices.Contains(c.op.Consumes, c.contentType()) {
-			in.Text, err = c.read()
-			return err
+			in.Text = c.sent
+			return nil
 		}
 		body, err := c.body(true)
 		if err != nil {
@@ -132,13 +129,10 @@ func (c *Call) body(optional bool) (kind.Body, error) {
 	return body, err
 }
 
-// json reads the request's body, which must be called JSON and not be too deep
+// json returns the request's body, which must be called JSON and not be too deep
 // for it. It is empty only if that is allowed.
 func (c *Call) json(optional bool) ([]byte, error) {
-	data, err := c.read()
-	if err != nil {
-		return nil, err
-	}
+	data := c.sent
 	if len(data) == 0 {
 		if optional {
 			return nil, nil
@@ -197,20 +191,4 @@ func tooDeep(data []byte) bool {
 		}
 	}
 	return false
-}
-
-// read takes the whole body, which the cap of the operation bounds.
-func (c *Call) read() ([]byte, error) {
-	data, release, err := c.bodies.ReadAll(c.request.Body, c.op.MaxBody)
-	c.release = append(c.release, release)
-	switch {
-	case err == nil:
-		return data, nil
-	case errors.Is(err, limit.ErrFull):
-		return nil, errBusy
-	}
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, fault.New(fault.CodeBodyTooLarge, "the body is larger than "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes")
-	}
-	return nil, fault.Wrap(fault.CodeBody, err)
 }

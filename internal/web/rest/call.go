@@ -6,14 +6,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/ops/limit"
 )
@@ -27,8 +26,9 @@ type Call struct {
 	Log    *slog.Logger
 	ID     string // of the request, also in the log and in errors
 
-	bodies  *limit.Memory
-	input   *kind.Body // the request's body, if it was read as JSON
+	api     *API
+	sent    []byte     // the request's body
+	input   *kind.Body // the same, if it was read as JSON
 	release []func()   // what the request holds
 
 	w       http.ResponseWriter
@@ -40,8 +40,7 @@ type Call struct {
 	bytes   int              // of the answer's body
 	traced  func(status int) // to be called in the end; nil if nobody asked
 
-	memos      map[any]any   // by Memo
-	retryAfter time.Duration // with a refusal for now; a second if not set
+	memos map[any]any // by Memo
 }
 
 // Context ends when the client leaves or the time for the request is over.
@@ -91,6 +90,26 @@ func (c *Call) RemoteIP() string {
 	return host
 }
 
+// From is the same as an address; the zero address if it is none.
+func (c *Call) From() netip.Addr {
+	from, err := netip.ParseAddrPort(c.request.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return from.Addr()
+}
+
+// Party is on whose account the request is.
+func (c *Call) Party() limit.Party {
+	switch {
+	case c.Caller == nil:
+		return limit.At(c.From())
+	case c.Caller.Access() == Admin:
+		return limit.Party{Rank: limit.Admin, ID: c.Caller.Author().ID}
+	}
+	return limit.Party{Rank: limit.Member, ID: c.Caller.Author().ID}
+}
+
 // Accepts reports whether the client asks for an answer of a content type.
 func (c *Call) Accepts(contentType string) bool {
 	return strings.Contains(c.request.Header.Get("Accept"), contentType)
@@ -125,16 +144,6 @@ func (c *Call) Session() (token string, ok bool) {
 	}
 	return values[0], values[0] != ""
 }
-
-// letGo gives back what the request holds.
-func (c *Call) letGo() {
-	for _, release := range c.release {
-		release()
-	}
-}
-
-// errBusy says that there is more to do than can be done.
-var errBusy = fault.New(fault.CodeUnavailable, "the controller is busy; try again")
 
 // buffers holds answers while they are built.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"runtime/debug"
 	"time"
 
@@ -14,8 +13,9 @@ import (
 	"netkeep/internal/lang/fault"
 )
 
-// Serve takes a request through the chain: request id, recovery, body
-// cap, deadline, caller, permission, handler. path is below the API's root.
+// Serve takes a request through the chain: request id, recovery, rate of
+// attempts, caller, permission, parameters, body, a slot to work in, handler.
+// path is below the API's root.
 func (a *API) Serve(w http.ResponseWriter, r *http.Request, path string) {
 	ops, params := a.routes.find(path)
 	a.serve(w, r, ops, params)
@@ -26,7 +26,7 @@ func (a *API) Missing(w http.ResponseWriter, r *http.Request) { a.serve(w, r, ni
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*operation, params []string) {
 	start := time.Now()
-	c := &Call{request: r, State: a.State, ID: state.NewID(), bodies: a.Bodies, w: w, status: http.StatusOK}
+	c := &Call{request: r, State: a.State, ID: state.NewID(), api: a, w: w, status: http.StatusOK}
 	c.Log = a.Log.With("request", c.ID)
 	defer c.letGo()
 	defer func() {
@@ -35,6 +35,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 		}
 		a.answered(c, time.Since(start))
 	}()
+	c.hurry()
 	cors(w.Header(), r)
 	if r.Method == http.MethodOptions {
 		c.write(http.StatusOK, jsonType, nil)
@@ -50,22 +51,10 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 		return
 	}
 	c.op, c.path = op, params
-	ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
-	defer cancel()
 	if a.Trace != nil {
-		ctx, c.traced = a.Trace(r.WithContext(ctx), op.Op)
-	}
-	c.request = r.WithContext(ctx)
-	c.request.Body = http.MaxBytesReader(w, r.Body, op.MaxBody)
-	if !a.Requests.Take() {
-		c.fail(errBusy)
-		return
-	}
-	defer a.Requests.Leave()
-	if wait := op.wait(r); wait > 0 {
-		c.retryAfter = wait
-		c.fail(fault.New(fault.CodeRateLimited, "there were too many attempts from this address; wait and try again"))
-		return
+		var ctx context.Context
+		ctx, c.traced = a.Trace(r, op.Op)
+		c.request = r.WithContext(ctx)
 	}
 	if err := a.call(c); err != nil {
 		c.fail(err)
@@ -73,15 +62,11 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 }
 
 // wait is how long a client must wait before it may call the operation.
-func (o *operation) wait(r *http.Request) time.Duration {
-	if o.Attempts == nil {
+func (c *Call) wait() time.Duration {
+	if c.op.Attempts == nil {
 		return 0
 	}
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		from = netip.AddrPort{} // all that have no address count as one
-	}
-	return o.Attempts.Take(from.Addr())
+	return c.op.Attempts.Take(c.From())
 }
 
 // answered tells of a request that is over.
@@ -101,11 +86,40 @@ func (a *API) answered(c *Call, took time.Duration) {
 		slog.Int("status", c.status), slog.Int("bytes", c.bytes), slog.Duration("took", took))
 }
 
-// call runs the operation for a caller that may use it.
+// call runs the operation for a caller that may use it. Who that is and
+// whether it may comes first, so that nobody's body is read in vain; then the
+// body, so that nobody keeps others from being served by sending it slowly.
 func (a *API) call(c *Call) error {
 	if c.request.ContentLength > c.op.MaxBody {
-		return fault.New(fault.CodeBodyTooLarge, fmt.Sprintf("the body is larger than %d bytes", c.op.MaxBody))
+		return c.tooLarge()
 	}
+	if wait := c.wait(); wait > 0 {
+		return fault.Later("there were too many attempts from this address; wait and try again", wait)
+	}
+	if err := a.recognise(c); err != nil {
+		return err
+	}
+	if err := c.readParams(); err != nil {
+		return err
+	}
+	if err := c.receive(); err != nil {
+		return err
+	}
+	if c.Snap != a.State.Snapshot() { // nor may anybody outlast a session by sending slowly
+		if err := a.recognise(c); err != nil {
+			return err
+		}
+	}
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.bound(a.Timeout)()
+	return c.op.handle(c)
+}
+
+// recognise finds out who calls, and whether it may.
+func (a *API) recognise(c *Call) error {
+	defer c.bound(a.Timeout)()
 	c.Snap = a.State.Snapshot()
 	caller, err := a.Gate(c)
 	if err != nil && c.op.Auth != Anonymous {
@@ -115,10 +129,18 @@ func (a *API) call(c *Call) error {
 	if c.op.Auth != Anonymous && (caller == nil || caller.Access() < c.op.Auth) {
 		return fault.New(fault.CodeUnauthorized, "")
 	}
-	if err := c.readParams(); err != nil {
-		return err
+	return nil
+}
+
+// bound bounds the time of what follows, until it is told that it is over.
+func (c *Call) bound(most time.Duration) (over func()) {
+	whole := c.request
+	ctx, cancel := context.WithTimeout(whole.Context(), most)
+	c.request = whole.WithContext(ctx)
+	return func() {
+		cancel()
+		c.request = whole
 	}
-	return c.op.handle(c)
 }
 
 // recovered answers for a handler that panicked.

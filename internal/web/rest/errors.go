@@ -17,6 +17,7 @@ var statuses = map[fault.Code]int{
 	fault.CodeInvalid:       http.StatusBadRequest,
 	fault.CodeBody:          http.StatusBadRequest,
 	fault.CodeBodyTooLarge:  http.StatusRequestEntityTooLarge,
+	fault.CodeBodyTooSlow:   http.StatusRequestTimeout,
 	fault.CodeFilter:        http.StatusBadRequest,
 	fault.CodeSort:          http.StatusBadRequest,
 	fault.CodePagination:    http.StatusBadRequest,
@@ -97,7 +98,7 @@ func (c *Call) fail(err error) {
 		status = http.StatusInternalServerError
 	}
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
-		seconds := max(1, int64(math.Ceil(c.retryAfter.Seconds())))
+		seconds := max(1, int64(math.Ceil(f.Wait.Seconds())))
 		c.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
 	if f.Code == fault.CodeUnavailable && f.Cause != nil {

@@ -91,8 +91,11 @@ type API struct {
 	MaxBody int64
 	// Bodies bounds the memory that the bodies of all requests take, and
 	// Requests how many are worked on.
-	Bodies   *limit.Memory
+	Bodies   *limit.Bodies
 	Requests *limit.Slots
+	// StrangerPace is how fast the bodies of strangers must arrive, and Pace
+	// those of all others.
+	StrangerPace, Pace limit.Pace
 	// Answered, if set, is told of every request: the name of its operation,
 	// Unknown if it has none, and how it ended.
 	Answered func(operation string, status int, took time.Duration)
