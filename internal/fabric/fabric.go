@@ -31,7 +31,7 @@ type Options struct {
 	Root        *x509.Certificate
 	Bundle      []*x509.Certificate
 	APISessions sync.APISessions
-	Sessions    permit.Sessions
+	Sessions    permit.Register
 	// Tokens are those of sessions.
 	Tokens *session.Tokens
 	Build  edge.Version

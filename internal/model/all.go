@@ -7,7 +7,7 @@ import "netkeep/internal/lang/kind"
 
 // All is every kind, in the order in which references between them are best
 // read.
-var All = kind.NewSet(
+var All = kind.NewCatalog(
 	CAs.Def,
 	ExtJWTSigners.Def,
 	AuthPolicies.Def,

@@ -61,7 +61,7 @@ func (r *run) suspects(ctx context.Context) (keys []string, err error) {
 	snap := r.State.Snapshot()
 	var have *cursor
 	left := map[*kind.Def]bool{}
-	for _, d := range r.State.Set().Defs {
+	for _, d := range r.State.Kinds().Defs {
 		left[d] = true
 	}
 	_, err = r.Store.Load(ctx, func(rec store.Record) error {
@@ -98,7 +98,7 @@ func (r *run) suspects(ctx context.Context) (keys []string, err error) {
 // split tells what a key means; nil for a kind that is not known.
 func (r *run) split(key string) (*kind.Def, string) {
 	name, id, _ := strings.Cut(key, "/")
-	if d := r.State.Set().Named(name); d != nil && id != "" {
+	if d := r.State.Kinds().Named(name); d != nil && id != "" {
 		return d, id
 	}
 	return nil, ""

@@ -59,7 +59,7 @@ type flawedRecord struct {
 
 // flawed returns the records that break a rule.
 func (r *run) flawed(ctx context.Context) (refs []state.Ref, err error) {
-	snap, set := r.State.Snapshot(), r.State.Set()
+	snap, set := r.State.Snapshot(), r.State.Kinds()
 	for _, d := range set.Defs {
 		for rec := range snap.All(d) {
 			if len(set.Flaws(snap, d, rec)) > 0 {
@@ -96,7 +96,7 @@ func (r *run) flawsOf(reader kind.Reader, ref state.Ref) []kind.Flaw {
 	if !ok {
 		return nil
 	}
-	return r.State.Set().Flaws(reader, ref.Def, rec)
+	return r.State.Kinds().Flaws(reader, ref.Def, rec)
 }
 
 // treat looks at a flawed record again. A fixing run repairs it and reports

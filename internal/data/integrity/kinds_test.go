@@ -68,7 +68,7 @@ var (
 	rules  = kind.Define(kind.Spec[rule]{Name: "rule", Path: "rules", Doc: "A rule."})
 	visits = kind.Define(kind.Spec[visit]{Name: "visit", Path: "visits", Doc: "A visit.", Lane: kind.Session})
 
-	kinds = kind.NewSet(places.Def, people.Def, items.Def, rules.Def, visits.Def)
+	kinds = kind.NewCatalog(places.Def, people.Def, items.Def, rules.Def, visits.Def)
 )
 
 // seed adds the place that everybody may call home.

@@ -35,7 +35,7 @@ type device struct {
 var (
 	devices   = kind.Define(kind.Spec[device]{Name: "device", Path: "devices", Doc: "A device."})
 	tickets   = kind.Define(kind.Spec[ticket]{Name: "ticket", Path: "tickets", Doc: "A ticket.", Lane: kind.Session})
-	deviceSet = kind.NewSet(places.Def, devices.Def, tickets.Def)
+	deviceSet = kind.NewCatalog(places.Def, devices.Def, tickets.Def)
 )
 
 // ticket has the size and the indexes of an API session.

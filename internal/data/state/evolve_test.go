@@ -63,7 +63,7 @@ func TestNewField(t *testing.T) {
 	mem := storetest.NewMemory()
 	with := func(d *kind.Def, fn func(s *state.State)) {
 		t.Helper()
-		s, err := state.Open(t.Context(), mem.Another(), kind.NewSet(d), state.Options{Frozen: true})
+		s, err := state.Open(t.Context(), mem.Another(), kind.NewCatalog(d), state.Options{Frozen: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,7 @@ var (
 	crates = kind.Define(kind.Spec[crate]{Name: "crate", Path: "crates", Doc: "A crate."})
 	labels = kind.Define(kind.Spec[label]{Name: "label", Path: "labels", Doc: "A label."})
 
-	kinds = kind.NewSet(places.Def, people.Def, items.Def, rules.Def, visits.Def, crates.Def, labels.Def)
+	kinds = kind.NewCatalog(places.Def, people.Def, items.Def, rules.Def, visits.Def, crates.Def, labels.Def)
 )
 
 // field is what a test kind's tags say of one field, written down again by

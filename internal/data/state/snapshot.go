@@ -25,7 +25,7 @@ type Snapshot struct {
 
 var _ kind.Reader = (*Snapshot)(nil)
 
-func newSnapshot(set *kind.Set) *Snapshot {
+func newSnapshot(set *kind.Catalog) *Snapshot {
 	s := &Snapshot{slots: map[*kind.Def]int{}}
 	for i, d := range set.Defs {
 		s.slots[d] = i

@@ -55,7 +55,7 @@ func Program(part string) Author { return Author{Kind: store.Program, Name: part
 
 // State holds the current snapshot and accepts writes.
 type State struct {
-	set   *kind.Set
+	set   *kind.Catalog
 	store store.Store
 	opt   Options
 
@@ -105,7 +105,7 @@ const (
 
 // Open loads every record and starts following the store. The store stays the
 // caller's to close, after Close.
-func Open(ctx context.Context, st store.Store, set *kind.Set, opt Options) (*State, error) {
+func Open(ctx context.Context, st store.Store, set *kind.Catalog, opt Options) (*State, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -150,8 +150,8 @@ func (s *State) Close() {
 // Snapshot returns everything as it is now.
 func (s *State) Snapshot() *Snapshot { return s.current.Load() }
 
-// Set returns the kinds.
-func (s *State) Set() *kind.Set { return s.set }
+// Kinds returns what records there may be.
+func (s *State) Kinds() *kind.Catalog { return s.set }
 
 // Update runs fn as one write of model records, and of what session records go
 // with them. When it returns nil the write is in the store and in every later

@@ -16,7 +16,7 @@ import (
 type Tx struct {
 	draft
 	changes
-	set      *kind.Set
+	set      *kind.Catalog
 	lane     kind.Lane
 	now      time.Time
 	clock    *clock
@@ -32,7 +32,7 @@ var _ kind.Writer = (*Tx)(nil)
 // stands on its own and may be committed.
 var errMore = errors.New("state: more to delete")
 
-func newTx(base *Snapshot, set *kind.Set, lane kind.Lane, clock *clock, freeze bool) *Tx {
+func newTx(base *Snapshot, set *kind.Catalog, lane kind.Lane, clock *clock, freeze bool) *Tx {
 	return &Tx{
 		draft: newDraft(base), changes: newChanges(), set: set, lane: lane, now: clock.next.Truncate(time.Millisecond), clock: clock, freeze: freeze,
 		deleting: map[string]bool{},

@@ -23,7 +23,7 @@ var marbles = kind.Define(kind.Spec[marble]{Name: "marble", Path: "marbles"})
 // TestWithin asks for few, for many and for all records of a table.
 func TestWithin(t *testing.T) {
 	ctx := context.Background()
-	st, err := state.Open(ctx, storetest.NewMemory(), kind.NewSet(marbles.Def), state.Options{})
+	st, err := state.Open(ctx, storetest.NewMemory(), kind.NewCatalog(marbles.Def), state.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 // Options of Circuits.
 type Options struct {
 	State    *state.State
-	Sessions permit.Sessions
+	Sessions permit.Register
 	Routers  *control.Routers
 	// Invalid is told of terminators whose router knows nothing of them.
 	Invalid func(ctx context.Context, r *control.Router, said *wire.Frame, terminatorID string)

@@ -27,8 +27,8 @@ func Refuse(code message.ErrorCode, text string) error { return &Refusal{code, t
 // AsRefusal returns the refusal that an error is, if it is one.
 func AsRefusal(err error) (*Refusal, bool) { return errors.AsType[*Refusal](err) }
 
-// Sessions is what is known of the permissions that clients hold.
-type Sessions interface {
+// Register is what is known of the permissions that clients hold.
+type Register interface {
 	// Recognise returns the session with a token.
 	Recognise(snap *state.Snapshot, token string) (*model.Session, bool)
 	// Holds reports whether a session belongs to the API session with a token.
@@ -48,7 +48,7 @@ type Request struct {
 // Session returns the session that permits a request, or a refusal. It looks
 // at everything that the session rests on as it is now: a router is never
 // trusted to have noticed that something is gone.
-func Session(snap *state.Snapshot, sessions Sessions, req Request) (*model.Session, error) {
+func Session(snap *state.Snapshot, sessions Register, req Request) (*model.Session, error) {
 	s, ok := sessions.Recognise(snap, req.SessionToken)
 	switch {
 	case !ok:

@@ -35,7 +35,7 @@ type Options struct {
 	State    *state.State
 	Routers  *control.Routers
 	Sessions APISessions
-	Permits  permit.Sessions
+	Permits  permit.Register
 	// Timeline tells one history of the network from another.
 	Timeline string
 	// Keys are what routers check tokens and certificates with.

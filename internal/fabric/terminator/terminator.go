@@ -23,7 +23,7 @@ import (
 // Options of Hosts.
 type Options struct {
 	State    *state.State
-	Sessions permit.Sessions
+	Sessions permit.Register
 	Routers  *control.Routers
 	Now      func() time.Time
 	Log      *slog.Logger

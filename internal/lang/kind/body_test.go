@@ -341,7 +341,7 @@ func TestNestedVariants(t *testing.T) {
 	}
 	d := define[machine]()
 	speed, _ := d.Symbols.Lookup("drive.speed")
-	cols := kind.NewSet(makers.Def, d).Columns(d)
+	cols := kind.NewCatalog(makers.Def, d).Columns(d)
 	for body, want := range map[string]struct {
 		drive  drive
 		answer string

@@ -167,7 +167,7 @@ func TestMistakesInSets(t *testing.T) {
 		`answers of kind_test.displayed have two members "xDisplay"`:         define[displayed](),
 		`two kinds are called "maker"`:                                       makers.Def,
 	} {
-		wantPanic(t, want, func() { kind.NewSet(makers.Def, d) })
+		wantPanic(t, want, func() { kind.NewCatalog(makers.Def, d) })
 	}
 }
 
@@ -264,7 +264,7 @@ func follows(t *testing.T, d *kind.Def) string {
 	if err := d.Apply(kind.Create, rec, read(t, `{"name":"n","color":"red","data":{"a":1}}`)); err != nil {
 		t.Fatal(err)
 	}
-	set := kind.NewSet(d)
+	set := kind.NewCatalog(d)
 	for _, col := range set.Columns(d) {
 		fmt.Fprintf(&b, "column: %s = %s\n", col.Name, col.Append(nil, world{}, rec))
 		fmt.Fprintf(&b, "column schema: %s = %s\n", col.Name, kind.AppendAny(nil, col.Schema))

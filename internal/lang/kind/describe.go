@@ -9,7 +9,7 @@ import (
 
 // Describe prints every field of every kind, one a line, so that a review
 // sees when the contract changes.
-func (s *Set) Describe(w io.Writer) error {
+func (s *Catalog) Describe(w io.Writer) error {
 	var b strings.Builder
 	for i, d := range s.Defs {
 		if i > 0 {

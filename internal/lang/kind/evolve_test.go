@@ -215,13 +215,13 @@ func TestTidy(t *testing.T) {
 	}
 	said := []string{"EF", "1-2"}
 	written := &card{Address: "00:AB:cd", Others: said}
-	if err := kind.NewSet(def.Def).Validate(newWorld(), def.Def, nil, written); err != nil || written.Address != "00abcd" || !slices.Equal(written.Others, []string{"ef", "12"}) {
+	if err := kind.NewCatalog(def.Def).Validate(newWorld(), def.Def, nil, written); err != nil || written.Address != "00abcd" || !slices.Equal(written.Others, []string{"ef", "12"}) {
 		t.Errorf("it is written as %+v: %v", written, err)
 	}
 	if said[0] != "EF" {
 		t.Error("the writer's own list was changed")
 	}
-	if err := kind.NewSet(def.Def).Validate(newWorld(), def.Def, nil, &card{Others: []string{"0", "::"}}); !fault.Is(err, fault.CodeInvalid) {
+	if err := kind.NewCatalog(def.Def).Validate(newWorld(), def.Def, nil, &card{Others: []string{"0", "::"}}); !fault.Is(err, fault.CodeInvalid) {
 		t.Errorf("what has no digit: %v", err)
 	}
 }

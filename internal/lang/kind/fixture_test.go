@@ -157,7 +157,7 @@ var (
 	widgets = kind.Define(kind.Spec[widget]{
 		Name: "widget", Path: "widgets", Doc: "A thing to test with.", Lane: kind.Session, Links: []string{"parts"},
 	})
-	shop = kind.NewSet(makers.Def, widgets.Def)
+	shop = kind.NewCatalog(makers.Def, widgets.Def)
 )
 
 // minimal is the least that a create body needs.

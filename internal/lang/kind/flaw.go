@@ -22,7 +22,7 @@ type Flaw struct {
 // Flaws returns the rules that a stored record breaks, judged as if it were
 // made again as it is. Of two records with one unique value the younger has
 // the flaw. The kind's own check sees only records that have no other flaw.
-func (s *Set) Flaws(r Reader, d *Def, rec Record) (flaws []Flaw) {
+func (s *Catalog) Flaws(r Reader, d *Def, rec Record) (flaws []Flaw) {
 	again := d.Clone(rec)
 	d.fill(again)
 	for _, f := range d.layout.limited {

@@ -24,7 +24,7 @@ type Column struct {
 // Columns lists what answers show of the kind's own fields: everything but
 // secrets, with a link object beside each reference that asks for one and a
 // readable list beside each list of roles.
-func (s *Set) Columns(d *Def) []Column {
+func (s *Catalog) Columns(d *Def) []Column {
 	var cols []Column
 	for _, f := range d.Fields {
 		if f.Secret || f.Hidden {

@@ -11,7 +11,7 @@ import (
 // Validate fills in what follows from other fields and runs every rule of the
 // kind on a record about to be written, whoever writes it: its own checks, the
 // limits of each field, unique values, references. old is nil on create.
-func (s *Set) Validate(r Reader, d *Def, old, next Record) error {
+func (s *Catalog) Validate(r Reader, d *Def, old, next Record) error {
 	d.fill(next)
 	// The kind comes first: it can say why a change as a whole is refused.
 	if d.hooks.check != nil {
@@ -97,7 +97,7 @@ func (ix *Index) unique(r Reader, d *Def, next Record) error {
 }
 
 // resolve checks that what the field refers to exists.
-func (s *Set) resolve(r Reader, ix *Index, next Record) error {
+func (s *Catalog) resolve(r Reader, ix *Index, next Record) error {
 	f := ix.field
 	missing := s.missing(r, ix, next)
 	switch {
@@ -111,7 +111,7 @@ func (s *Set) resolve(r Reader, ix *Index, next Record) error {
 }
 
 // missing returns the ids that the field refers to and no record has.
-func (s *Set) missing(r Reader, ix *Index, rec Record) (missing []string) {
+func (s *Catalog) missing(r Reader, ix *Index, rec Record) (missing []string) {
 	f := ix.field
 	target := s.byName[f.target()]
 	if target == nil {

@@ -160,7 +160,7 @@ func TestDropToDefault(t *testing.T) {
 	}
 	d := define[record]()
 	rec := &record{MakerID: "m1"}
-	for _, rf := range kind.NewSet(makers.Def, d).Referrers(makers.Def) {
+	for _, rf := range kind.NewCatalog(makers.Def, d).Referrers(makers.Def) {
 		rf.Drop(rec, "m1")
 		if d.Index(rf.Field.Name) == nil {
 			t.Errorf("%s has no index", rf.Field.Name)

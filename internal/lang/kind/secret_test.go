@@ -135,7 +135,7 @@ func TestRulesKeepSecrets(t *testing.T) {
 		Owner string   `json:"owner" kind:"secret,unique"`
 	}
 	d := define[vault]()
-	set := kind.NewSet(makers.Def, d)
+	set := kind.NewCatalog(makers.Def, d)
 	r := world{d: {"v0": &vault{Meta: kind.Meta{ID: "v0"}, Owner: mark}}}
 	for _, v := range []*vault{{Maker: mark}, {Roles: []string{"@" + mark}}, {Owner: mark}} {
 		f, ok := errors.AsType[*fault.Error](set.Validate(r, d, nil, v))

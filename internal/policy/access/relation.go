@@ -19,7 +19,7 @@ type Relation struct {
 	Name string // of the operation
 	// Find returns the records that belong to the one with this id; none if
 	// there is no such record.
-	Find func(snap *state.Snapshot, id string) Set
+	Find func(snap *state.Snapshot, id string) Related
 }
 
 // Relations is every list that leads from one kind to another.
@@ -55,8 +55,8 @@ var Relations = []Relation{
 	{model.Services.Def, model.Configs.Path, model.Configs.Def, "listServiceConfig", configsOfService},
 }
 
-// Set is the records that a relation found. It refers to the snapshot's own.
-type Set struct {
+// Related is the records that a relation found. It refers to the snapshot's own.
+type Related struct {
 	snap *state.Snapshot
 	def  *kind.Def
 	bits *cow.Bitmap           // for kinds with ordinals,
@@ -64,7 +64,7 @@ type Set struct {
 }
 
 // Records yields the records, each once, by id.
-func (s Set) Records() iter.Seq[kind.Record] {
+func (s Related) Records() iter.Seq[kind.Record] {
 	if s.bits != nil {
 		return s.snap.Within(s.def, s.bits)
 	}
@@ -72,7 +72,7 @@ func (s Set) Records() iter.Seq[kind.Record] {
 }
 
 // Len is the number of records.
-func (s Set) Len() int {
+func (s Related) Len() int {
 	if s.bits != nil {
 		return int(s.bits.GetCardinality())
 	}
@@ -85,41 +85,41 @@ func (s Set) Len() int {
 
 // members leads from a policy to those that its list selects.
 func members(l *List, name string) Relation {
-	return Relation{l.policies, l.members.Path, l.members, name, func(snap *state.Snapshot, id string) Set {
+	return Relation{l.policies, l.members.Path, l.members, name, func(snap *state.Snapshot, id string) Related {
 		var u union
 		if policy, ok := snap.Lookup(l.policies, id); ok {
 			u.add(l.Members(snap, policy))
 		}
-		return Set{snap: snap, def: l.members, bits: u.set()}
+		return Related{snap: snap, def: l.members, bits: u.set()}
 	}}
 }
 
 // policies leads from a record to the policies whose list selects it.
 func policies(l *List, name string) Relation {
-	return Relation{l.members, l.policies.Path, l.policies, name, func(snap *state.Snapshot, id string) Set {
+	return Relation{l.members, l.policies.Path, l.policies, name, func(snap *state.Snapshot, id string) Related {
 		var found []kind.Record
 		if member, ok := snap.Lookup(l.members, id); ok {
 			found = slices.SortedFunc(l.Policies(snap, member), byID)
 		}
-		return Set{seq: slices.Values(found)}
+		return Related{seq: slices.Values(found)}
 	}}
 }
 
 // counterparts leads from a record to those on the other side of its policies.
 func counterparts(from, to *List, name string) Relation {
-	return Relation{from.members, to.members.Path, to.members, name, func(snap *state.Snapshot, id string) Set {
-		return Set{snap: snap, def: to.members, bits: across(snap, from, to, id)}
+	return Relation{from.members, to.members.Path, to.members, name, func(snap *state.Snapshot, id string) Related {
+		return Related{snap: snap, def: to.members, bits: across(snap, from, to, id)}
 	}}
 }
 
 // referrers leads from a record to those that hold its id in a field.
 func referrers(to *kind.Def, field string, from *kind.Def, name string) Relation {
-	return Relation{from, to.Path, to, name, func(snap *state.Snapshot, id string) Set {
-		return Set{seq: snap.Select(to, field, id)}
+	return Relation{from, to.Path, to, name, func(snap *state.Snapshot, id string) Related {
+		return Related{seq: snap.Select(to, field, id)}
 	}}
 }
 
-func configsOfService(snap *state.Snapshot, id string) Set {
+func configsOfService(snap *state.Snapshot, id string) Related {
 	var found []kind.Record
 	if service, ok := model.Services.Get(snap, id); ok {
 		for _, id := range slices.Sorted(slices.Values(service.Configs)) {
@@ -128,5 +128,5 @@ func configsOfService(snap *state.Snapshot, id string) Set {
 			}
 		}
 	}
-	return Set{seq: slices.Values(found)}
+	return Related{seq: slices.Values(found)}
 }

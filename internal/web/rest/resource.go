@@ -42,7 +42,7 @@ type Resource struct {
 	Path string
 	// Lists may be narrowed to what a caller may see or further parameters
 	// select: Narrow returns the records that remain.
-	Narrow func(c *Call) (Set, error)
+	Narrow func(c *Call) (Selection, error)
 	Params []Parameter
 	Joins  Joins
 	// Prepare does what a create needs beyond the record, such as making

@@ -90,7 +90,7 @@ func (a *API) columns(d *kind.Def, derived []Derived) []Derived {
 		taken[x.Name] = true
 	}
 	var columns []Derived
-	for _, col := range a.State.Set().Columns(d) {
+	for _, col := range a.State.Kinds().Columns(d) {
 		if taken[col.Name] {
 			continue
 		}
@@ -101,7 +101,7 @@ func (a *API) columns(d *kind.Def, derived []Derived) []Derived {
 	}
 	columns = append(columns, derived...)
 	if !taken["_links"] {
-		leads := a.State.Set().Leads(d)
+		leads := a.State.Kinds().Leads(d)
 		columns = append(columns, linksColumn(func(dst []byte, rec kind.Record) []byte { return appendLinks(dst, d, leads, rec) }))
 	}
 	return columns
@@ -148,15 +148,15 @@ func Show[In any](a *API, op Op, v *View, fn func(c *Call, in In) (kind.Record, 
 // Records are some records of a kind, by id.
 type Records = iter.Seq[kind.Record]
 
-// Set is some records of a kind, by id. The zero value stands for all of them.
-type Set struct {
+// Selection is some records of a kind, by id. The zero value stands for all of them.
+type Selection struct {
 	Records Records
 	Len     int64 // 0 if nobody knows
 }
 
-// SetOf returns the records that have the ordinals of a bitmap.
-func SetOf(c *Call, d *kind.Def, bits *cow.Bitmap) Set {
-	return Set{c.Snap.Within(d, bits), int64(bits.GetCardinality())}
+// SelectionOf returns the records that have the ordinals of a bitmap.
+func SelectionOf(c *Call, d *kind.Def, bits *cow.Bitmap) Selection {
+	return Selection{c.Snap.Within(d, bits), int64(bits.GetCardinality())}
 }
 
 // ShowList adds an operation that answers with a page of records; nil is none.

@@ -16,7 +16,7 @@ func mountServices(a *rest.API, s *api.Service) {
 	services := rest.Resource{
 		Kind: model.Services.Def, Noun: "service", Derived: api.ServiceColumns(s), Joins: api.ServiceJoins,
 		Auth: rest.Full, Verbs: rest.Lists, Params: api.RoleParams,
-		Narrow: func(c *rest.Call) (rest.Set, error) { return visible(s, c) },
+		Narrow: func(c *rest.Call) (rest.Selection, error) { return visible(s, c) },
 	}
 	view := services.Mount(a)
 	rest.Show(a, rest.Op{
@@ -52,17 +52,17 @@ func mountServices(a *rest.API, s *api.Service) {
 
 // visible is the services that the caller may use and that the request's roles
 // select.
-func visible(s *api.Service, c *rest.Call) (rest.Set, error) {
+func visible(s *api.Service, c *rest.Call) (rest.Selection, error) {
 	roles, err := api.ByRoles(c, model.Services.Def)
 	if err != nil {
-		return rest.Set{}, err
+		return rest.Selection{}, err
 	}
 	set := s.View(c).Services()
 	if roles != nil {
 		set = set.Clone()
 		set.And(roles)
 	}
-	return rest.SetOf(c, model.Services.Def, set), nil
+	return rest.SelectionOf(c, model.Services.Def, set), nil
 }
 
 func seen(s *api.Service, c *rest.Call) (kind.Record, error) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Set is the kinds of one program and what they say of each other.
-type Set struct {
+// Catalog is the kinds of one program and what they say of each other.
+type Catalog struct {
 	Defs      []*Def
 	byName    map[string]*Def
 	referrers map[string][]Referrer
@@ -18,10 +18,10 @@ type Referrer struct {
 	Field *Field
 }
 
-// NewSet joins kinds. It panics when two have one name or a reference leads
+// NewCatalog joins kinds. It panics when two have one name or a reference leads
 // nowhere.
-func NewSet(defs ...*Def) *Set {
-	s := &Set{Defs: defs, byName: map[string]*Def{}, referrers: map[string][]Referrer{}}
+func NewCatalog(defs ...*Def) *Catalog {
+	s := &Catalog{Defs: defs, byName: map[string]*Def{}, referrers: map[string][]Referrer{}}
 	for _, d := range defs {
 		if s.byName[d.Name] != nil {
 			panic(fmt.Sprintf("kind: two kinds are called %q", d.Name))
@@ -36,7 +36,7 @@ func NewSet(defs ...*Def) *Set {
 }
 
 // link notes to which kinds the fields of d refer.
-func (s *Set) link(d *Def) {
+func (s *Catalog) link(d *Def) {
 	for _, ix := range d.Indexes {
 		target := ix.field.target()
 		if target == "" {
@@ -50,7 +50,7 @@ func (s *Set) link(d *Def) {
 }
 
 // checkColumns panics if two members of an answer have one name.
-func (s *Set) checkColumns(d *Def) {
+func (s *Catalog) checkColumns(d *Def) {
 	taken := map[string]bool{}
 	for _, col := range s.Columns(d) {
 		if taken[col.Name] {
@@ -61,10 +61,10 @@ func (s *Set) checkColumns(d *Def) {
 }
 
 // Named returns the kind with a name, or nil.
-func (s *Set) Named(name string) *Def { return s.byName[name] }
+func (s *Catalog) Named(name string) *Def { return s.byName[name] }
 
 // Referrers lists the fields that may hold ids of the kind.
-func (s *Set) Referrers(d *Def) []Referrer { return s.referrers[d.Name] }
+func (s *Catalog) Referrers(d *Def) []Referrer { return s.referrers[d.Name] }
 
 // Lead is a link of answers to the record that a field refers to.
 type Lead struct {
@@ -76,7 +76,7 @@ type Lead struct {
 func (l Lead) ID(rec Record) string { return l.field.text(rec) }
 
 // Leads lists where answers of the kind lead besides to their own parts.
-func (s *Set) Leads(d *Def) (leads []Lead) {
+func (s *Catalog) Leads(d *Def) (leads []Lead) {
 	for _, f := range d.Fields {
 		if f.Linked {
 			leads = append(leads, Lead{s.byName[f.Ref].Path, f})
