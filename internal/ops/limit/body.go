@@ -8,21 +8,22 @@ import (
 	"time"
 )
 
-// Bodies is the bodies of requests that are arriving or being worked on: how
-// many bytes they may take together, and how many may arrive at a time. One
-// that arrives finds room as long as another can give way: of the party that
-// has most, the one that has been arriving for longest. So a body that is sent
-// at once passes those that are never sent. The zero value allows none.
+// Bodies is the bodies of requests that arrive or are worked on, or those of
+// answers that are sent: how many bytes they may take together, and how many may
+// be on their way at a time. Another finds room as long as one of those can give
+// way: of the party that has most, the one that has been on its way for longest.
+// So a body that is sent or taken at once passes those that never are. The zero
+// value allows none.
 type Bodies struct {
 	Bytes int64
 	Max   int
 	Share Share // of the bytes
 	Now   func() time.Time
 
-	mu       sync.Mutex
-	used     int64
-	arriving int
-	crowd    crowd[*arrival] // what parties hold, and what of it is arriving
+	mu     sync.Mutex
+	used   int64
+	moving int
+	crowd  crowd[*transfer] // what parties hold, and what of it is on its way
 }
 
 // ErrSlow says that a body was too slow to be waited for, or that it had to
@@ -61,11 +62,11 @@ const firstRead = 4 << 10
 // room grows as the body arrives, so that a client which announces much and
 // sends nothing takes little.
 func (b *Bodies) Read(p Party, from Source, max int64, pace Pace) (data []byte, release func(), err error) {
-	a := &arrival{party: p, from: from}
+	a := &transfer{party: p, until: from.Until}
 	if err := b.begin(a); err != nil {
 		return nil, nil, err
 	}
-	data, err = b.read(a, max, pace)
+	data, err = b.read(a, from, max, pace)
 	if b.end(a); a.out {
 		err = ErrSlow // its room was given to another
 	}
@@ -76,7 +77,7 @@ func (b *Bodies) Read(p Party, from Source, max int64, pace Pace) (data []byte, 
 	return data, func() { b.release(a) }, nil
 }
 
-func (b *Bodies) read(a *arrival, max int64, pace Pace) (data []byte, err error) {
+func (b *Bodies) read(a *transfer, from io.Reader, max int64, pace Pace) (data []byte, err error) {
 	start, room := b.Now(), int64(0)
 	for {
 		if int64(len(data)) == room {
@@ -93,7 +94,7 @@ func (b *Bodies) read(a *arrival, max int64, pace Pace) (data []byte, err error)
 				return nil, err
 			}
 		}
-		n, err := a.from.Read(data[len(data):room])
+		n, err := from.Read(data[len(data):room])
 		data = data[:len(data)+n]
 		switch {
 		case errors.Is(err, io.EOF):
@@ -104,22 +105,43 @@ func (b *Bodies) read(a *arrival, max int64, pace Pace) (data []byte, err error)
 	}
 }
 
+// Hold keeps room for a body that is sent, until it is released. How long that
+// takes is up to whoever takes it; should it have to give way, until sets the
+// time at which a Write fails.
+func (b *Bodies) Hold(p Party, size int, until func(time.Time) error) (release func(), err error) {
+	a := &transfer{party: p, until: until}
+	if err := b.begin(a); err != nil {
+		return nil, err
+	}
+	release = func() {
+		b.end(a)
+		a.close()
+		b.release(a)
+	}
+	// One that is larger than all may be is sent if there is no other.
+	if err := b.grow(a, min(int64(size), b.Bytes)); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
 // begin finds a place for another body.
-func (b *Bodies) begin(a *arrival) error {
+func (b *Bodies) begin(a *transfer) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.arriving >= b.Max {
+	for b.moving >= b.Max {
 		if !b.evict(a, b.crowd.first()) {
 			return ErrFull
 		}
 	}
-	b.arriving++
+	b.moving++
 	a.spare = b.crowd.offer(a.party, a, 0)
 	return nil
 }
 
 // grow finds room for more of a body.
-func (b *Bodies) grow(a *arrival, more int64) error {
+func (b *Bodies) grow(a *transfer, more int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if a.out {
@@ -142,7 +164,7 @@ func (b *Bodies) grow(a *arrival, more int64) error {
 
 // evict has a body give way to another. A body does not give way to one of
 // lower rank, nor to itself.
-func (b *Bodies) evict(newcomer *arrival, s *spare[*arrival]) bool {
+func (b *Bodies) evict(newcomer *transfer, s *spare[*transfer]) bool {
 	if s == nil || s.thing == newcomer || s.thing.party.Rank > newcomer.party.Rank {
 		return false
 	}
@@ -150,24 +172,24 @@ func (b *Bodies) evict(newcomer *arrival, s *spare[*arrival]) bool {
 	b.withdraw(a)
 	b.hold(a, -a.holds)
 	a.out = true
-	go a.cut() // which may have to wait for its reader
+	go a.cut() // which may have to wait for whoever reads or writes it
 	return true
 }
 
 // hold notes what a body takes in addition.
-func (b *Bodies) hold(a *arrival, more int64) {
+func (b *Bodies) hold(a *transfer, more int64) {
 	a.holds += more
 	b.used += more
 	b.crowd.add(a.party, more)
 }
 
-// withdraw notes that a body is not arriving any more.
-func (b *Bodies) withdraw(a *arrival) {
-	b.arriving--
+// withdraw notes that a body is not on its way any more.
+func (b *Bodies) withdraw(a *transfer) {
+	b.moving--
 	b.crowd.withdraw(a.spare)
 }
 
-func (b *Bodies) end(a *arrival) {
+func (b *Bodies) end(a *transfer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !a.out {
@@ -175,7 +197,7 @@ func (b *Bodies) end(a *arrival) {
 	}
 }
 
-func (b *Bodies) release(a *arrival) {
+func (b *Bodies) release(a *transfer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.hold(a, -a.holds)
@@ -188,53 +210,60 @@ func (b *Bodies) Used() int64 {
 	return b.used
 }
 
-// arrival is a body that is arriving.
-type arrival struct {
+// transfer is a body on its way.
+type transfer struct {
 	party Party
-	from  Source
+	until func(time.Time) error
 
 	// Of the books, and guarded with them.
 	holds int64
-	spare *spare[*arrival]
+	spare *spare[*transfer]
 	out   bool // it had to give way
 
 	mu   sync.Mutex
-	gone bool // and its reader is told
-	over bool // it is not read any more
+	gone bool // and whoever reads or writes it is told
+	over bool // nobody does any more
 }
 
 // wait sets how long its reader may wait for more.
-func (a *arrival) wait(until time.Time) error {
+func (a *transfer) wait(until time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.gone {
 		return ErrSlow
 	}
-	if err := a.from.Until(until); !errors.Is(err, errors.ErrUnsupported) {
+	if err := a.until(until); !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	return nil
 }
 
-// cut ends the wait of its reader, if there still is one.
-func (a *arrival) cut() {
+// cut ends the wait of its reader or writer, if there still is one.
+func (a *transfer) cut() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.gone = true; !a.over {
-		_ = a.from.Until(time.Unix(1, 0))
+		_ = a.until(time.Unix(1, 0))
 	}
+}
+
+// close says that it is not written any more.
+func (a *transfer) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
 }
 
 // finish says that it is not read any more, and how that went. From then on
 // its source is left alone.
-func (a *arrival) finish(err error) error {
+func (a *transfer) finish(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch a.over = true; {
 	case a.gone || errors.Is(err, os.ErrDeadlineExceeded):
 		return ErrSlow // and what is left of it is not waited for either
 	case err == nil:
-		_ = a.from.Until(time.Time{}) // the work on the request has a limit of its own
+		_ = a.until(time.Time{}) // the work on the request has a limit of its own
 	}
 	return err
 }

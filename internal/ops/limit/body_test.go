@@ -326,3 +326,54 @@ func TestFinishedBodyIsLeftAlone(t *testing.T) {
 		t.Errorf("its source fails at %v", w.until)
 	}
 }
+
+// TestUnreadAnswersGiveWay has answers that nobody takes.
+func TestUnreadAnswersGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Bodies{Bytes: 1000, Max: 10, Share: 50, Now: time.Now}
+		var mu sync.Mutex
+		cut := map[string]bool{}
+		hold := func(p limit.Party, size int, name string) func() {
+			t.Helper()
+			release, err := b.Hold(p, size, func(until time.Time) error {
+				mu.Lock()
+				defer mu.Unlock()
+				cut[name] = !until.After(time.Now())
+				return nil
+			})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return release
+		}
+		expect := func(name string, want bool) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if cut[name] != want {
+				t.Errorf("%s is cut: %v", name, cut[name])
+			}
+		}
+		first, second := hold(stranger, 300, "the first"), hold(stranger, 200, "the second")
+		third := hold(stranger, 200, "one over its share")
+		expect("the first", true)
+		expect("the second", false)
+		members := hold(member, 700, "a member's that is large")
+		expect("the second", true)
+		if _, err := b.Hold(other, 400, nil); !errors.Is(err, limit.ErrFull) {
+			t.Errorf("a stranger's takes the place of a member's: %v", err)
+		}
+		admins := hold(admin, 5000, "one that is larger than all may be")
+		expect("a member's that is large", true)
+		expect("one over its share", true)
+		for _, release := range []func(){first, second, third, members, admins} {
+			release()
+		}
+		if b.Used() != 0 {
+			t.Errorf("%d bytes are held for nobody", b.Used())
+		}
+		_ = hold(stranger, 1000, "the last")
+		expect("one that is larger than all may be", false)
+	})
+}

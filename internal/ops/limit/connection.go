@@ -12,9 +12,9 @@ import (
 // address may have. When there are that many, a new one takes the place of
 // another of the address that has most: the oldest that has shown nothing, if
 // there is none the one that has waited longest for its next request, and only
-// then the one that has been sending a body for longest. A connection with a
-// request that is worked on is never closed for another, nor is one that is
-// kept; if there are no others, it is the new one that goes.
+// then the one that has been sending a body or taking an answer for longest. A
+// connection with a request that is worked on is never closed for another, nor
+// is one that is kept; if there are no others, it is the new one that goes.
 type Connections struct {
 	Max   int
 	Share Share
@@ -28,7 +28,7 @@ type Connections struct {
 const (
 	silent  = iota // no request of it was worked on; it may not even have greeted
 	waiting        // one was, and it may send another
-	asking         // it is sending the body of one
+	asking         // it is sending the body of one, or taking the answer
 	busy           // one is worked on
 )
 

@@ -46,7 +46,8 @@ const sweepEvery = 5 * time.Second
 // How much there may be of everything at a time.
 const (
 	maxBodies   = 16 << 20 // bytes of request bodies
-	maxArriving = 1000     // bodies that are being sent
+	maxAnswers  = 64 << 20 // bytes of answers that are being sent
+	maxMoving   = 1000     // bodies that are being sent, and answers
 	maxRequests = 1000     // requests in work
 	// leastRate is how many bytes a second must come of a body that takes long.
 	leastRate = 8 << 10
@@ -252,13 +253,14 @@ func (s *Server) servedKey() crypto.Signer { return s.served.Current().PrivateKe
 func (s *Server) newRouter(svc *api.Service) (*router, error) {
 	svc.Specs = &api.Specs{}
 	share, t := limit.Share(s.cfg.Limits.Share), s.cfg.Timeouts
-	bodies := &limit.Bodies{Bytes: maxBodies, Max: maxArriving, Share: share, Now: time.Now}
+	bodies := &limit.Bodies{Bytes: maxBodies, Max: maxMoving, Share: share, Now: time.Now}
+	answers := &limit.Bodies{Bytes: maxAnswers, Max: maxMoving, Share: share, Now: time.Now}
 	requests := &limit.Slots{Max: maxRequests, Share: share}
 	newAPI := func(name, title, doc, root string) *rest.API {
 		return &rest.API{
 			Name: name, Title: title, Doc: doc, Version: api.Version, Root: root, Groups: api.Groups,
 			State: s.state, Gate: svc.Gate, Log: s.log, Timeout: t.Request, MaxBody: int64(s.cfg.Limits.Body),
-			Bodies: bodies, Requests: requests,
+			Bodies: bodies, Requests: requests, Answers: answers,
 			StrangerPace: limit.Pace{First: t.Body}, Pace: limit.Pace{First: t.Body, Least: leastRate, Last: t.Read},
 		}
 	}

@@ -52,6 +52,7 @@ func gated(t testing.TB) (*rest.API, string) {
 	a := &rest.API{
 		State: st, Gate: service.Gate, Log: sessions.Log, Timeout: time.Minute,
 		Requests: &limit.Slots{Max: 10}, Bodies: &limit.Bodies{Bytes: 1 << 20, Max: 10, Now: time.Now},
+		Answers: &limit.Bodies{Bytes: 1 << 20, Max: 10, Now: time.Now},
 	}
 	rest.Handle(a, rest.Op{Method: http.MethodGet, Path: "/", Name: "x", Tag: "x", Doc: "X.", Auth: rest.Partial},
 		func(*rest.Call, rest.None) (rest.Empty, error) { return rest.Empty{}, nil })

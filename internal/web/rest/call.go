@@ -170,11 +170,17 @@ func (c *Call) build(status int, fill func(dst []byte) []byte) error {
 // secret or what only this caller may see. A client that left is no error of
 // ours.
 func (c *Call) write(status int, contentType string, body []byte) {
+	c.nameIgnored()
+	sent, err := c.leave(len(body))
+	if err != nil {
+		c.fail(errBusy)
+		return
+	}
+	defer sent()
 	h := c.w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	c.nameIgnored()
 	c.status = status
 	c.w.WriteHeader(status)
 	if c.request.Method != http.MethodHead {

@@ -85,6 +85,21 @@ func (c *Call) letGo() {
 	for _, release := range c.release {
 		release()
 	}
+	c.release, c.sent, c.input = nil, nil, nil
+}
+
+// atOnce is how much of an answer is sent without waiting for the client.
+const atOnce = 2 << 10
+
+// leave is the end of the work on a request: what is left is to send an answer
+// of a size, for which the client may take its time. Nobody else waits for it,
+// but the memory that such answers take is bounded.
+func (c *Call) leave(size int) (sent func(), err error) {
+	c.letGo()
+	if size <= atOnce {
+		return func() {}, nil
+	}
+	return c.api.Answers.Hold(c.Party(), size, http.NewResponseController(c.w).SetWriteDeadline)
 }
 
 var (

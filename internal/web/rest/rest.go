@@ -93,6 +93,8 @@ type API struct {
 	// Requests how many are worked on.
 	Bodies   *limit.Bodies
 	Requests *limit.Slots
+	// Answers bounds the memory that answers take while they are sent.
+	Answers *limit.Bodies
 	// StrangerPace is how fast the bodies of strangers must arrive, and Pace
 	// those of all others.
 	StrangerPace, Pace limit.Pace
