@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -77,6 +78,11 @@ func (u AuthUPDB) Refuses(password string) string {
 type AuthExtJWT struct {
 	Allowed        bool     `json:"allowed" kind:"required" doc:"Whether a token of an external JWT signer is accepted."`
 	AllowedSigners []string `json:"allowedSigners" kind:"required,ref=ext-jwt-signer:restrict" doc:"Ids of the external JWT signers whose tokens are accepted; all of them if empty."`
+}
+
+// Accepts reports whether tokens of a signer are accepted.
+func (x AuthExtJWT) Accepts(signer string) bool {
+	return x.Allowed && (len(x.AllowedSigners) == 0 || slices.Contains(x.AllowedSigners, signer))
 }
 
 // AuthSecondary is the further factors that are needed.

@@ -27,6 +27,7 @@ type Authenticator struct {
 	Method       string    `json:"method" kind:"required=create,fixed,enum=updb|cert" doc:"What it is: updb is a user name with a password, cert a client certificate."`
 	Username     string    `json:"username" kind:"unique,omit,range=4..100,when=method:updb,alias=updbUsername" doc:"User name to log in with; no two authenticators have the same."`
 	PasswordHash string    `json:"passwordHash" kind:"server,secret,when=method:updb" doc:"Hash by which a password is recognised."`
+	PasswordRev  int       `json:"passwordRev" kind:"server,hidden,nofilter" doc:"How many times the password was set anew; API sessions opened with an earlier one have ended."`
 	CertPEM      string    `json:"certPem" kind:"server,omit,when=method:cert" doc:"The client certificate, as PEM."`
 	Fingerprint  string    `json:"fingerprint" kind:"server,unique,omit,when=method:cert,alias=certFingerprint" doc:"SHA-1 of the client certificate, in hexadecimal; no two authenticators have the same."`
 	NotAfter     time.Time `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the client certificate ends."`
@@ -43,6 +44,13 @@ var Authenticators = kind.Define(kind.Spec[Authenticator]{
 	Path: "authenticators",
 	Doc:  "Create an authenticator: a password or a client certificate of an identity.",
 })
+
+// SetPassword gives it another password. Sessions that rest on the one before
+// do not stand any more.
+func (a *Authenticator) SetPassword(hash string) {
+	a.PasswordHash = hash
+	a.PasswordRev++
+}
 
 // Check allows one credential of a method for each identity, and none for
 // routers: they have certificates of their own.

@@ -12,7 +12,10 @@ type APISession struct {
 
 	IdentityID      string    `json:"identityId" kind:"server,ref=identity:cascade,as=identity,alias=identity" doc:"Id of the identity that authenticated."`
 	AuthenticatorID string    `json:"authenticatorId" kind:"server,index,alias=authenticator" doc:"Id of the authenticator that was shown; for a token, extJwtId: and the id of its signer."`
-	CAID            string    `json:"caId" kind:"server,hidden,nofilter" doc:"Id of the CA that the certificate shown leads to; empty for the controller's own."`
+	CAID            string    `json:"caId" kind:"server,hidden,nofilter,index" doc:"Id of the CA that the certificate shown leads to; empty for the controller's own."`
+	PasswordRev     int       `json:"passwordRev" kind:"server,hidden,nofilter" doc:"Which password of the authenticator was shown, as the authenticator counts them."`
+	ExternalID      string    `json:"externalId" kind:"server,hidden,nofilter" doc:"External id by which the token or certificate shown names the identity; empty if it does not."`
+	NotAfter        time.Time `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the token or certificate chain shown ends; the year 1 if it does not."`
 	TokenHash       string    `json:"tokenHash" kind:"server,secret,unique" doc:"Hash by which the session's token is recognised."`
 	ConfigTypes     []string  `json:"configTypes" kind:"server" doc:"Ids of the config types that the client asked for, or all; services show configs of these."`
 	IPAddress       string    `json:"ipAddress" kind:"server" doc:"Address that the client authenticated from."`

@@ -175,6 +175,10 @@ func (l VerifiedLeaf) Chain() []*x509.Certificate { return slices.Clone(l.chain)
 // before now.
 func (l VerifiedLeaf) Expired(now time.Time) bool { return now.After(l.notAfter) }
 
+// NotAfter is when the first of the certificate and the others of its chain
+// ends.
+func (l VerifiedLeaf) NotAfter() time.Time { return l.notAfter }
+
 // NotYetValid reports whether the certificate, or any other of its chain,
 // begins after now.
 func (l VerifiedLeaf) NotYetValid(now time.Time) bool { return now.Before(l.notBefore) }

@@ -24,10 +24,11 @@ func By(i *model.Identity) state.Author {
 
 // Proof is an identity that has shown a primary credential.
 type Proof struct {
-	identity      *model.Identity
-	policy        *model.AuthPolicy
-	authenticator string
-	ca            string // that vouched for it, where there is no authenticator
+	identity *model.Identity
+	policy   *model.AuthPolicy
+	// session is the one that rests on it, of which only that counts here which
+	// says what was shown.
+	session *model.APISession
 }
 
 // What a session names instead of an authenticator, where there is none.
@@ -47,7 +48,8 @@ func prove(r kind.Reader, identityID, authenticator string, now time.Time) (Proo
 	if !ok {
 		return Proof{}, errDenied
 	}
-	return Proof{identity: identity, policy: policy, authenticator: authenticator}, nil
+	session := &model.APISession{IdentityID: identityID, AuthenticatorID: authenticator}
+	return Proof{identity: identity, policy: policy, session: session}, nil
 }
 
 // Passwords checks user names and passwords.
@@ -95,6 +97,7 @@ func (p *Passwords) Check(ctx context.Context, by state.Author, r kind.Reader, u
 	if !good {
 		return Proof{}, errDenied
 	}
+	proof.session.PasswordRev = a.PasswordRev
 	if p.Hasher.Outdated(hash) {
 		p.upgrade(ctx, by, a.ID, hash, password)
 	}

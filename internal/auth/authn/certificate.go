@@ -38,9 +38,8 @@ func (c *Certificates) Check(r kind.Reader, presented []*x509.Certificate) (Proo
 	if err != nil {
 		return Proof{}, err
 	}
-	rules := proof.policy.Primary.Cert
-	switch {
-	case !rules.Allowed, leaf.NotYetValid(now), leaf.Expired(now) && !rules.AllowExpiredCerts:
+	proof.session.NotAfter = leaf.NotAfter()
+	if leaf.NotYetValid(now) || !proof.holds(r, now) {
 		return Proof{}, errDenied
 	}
 	return proof, nil
@@ -49,26 +48,44 @@ func (c *Certificates) Check(r kind.Reader, presented []*x509.Certificate) (Proo
 // owner finds whose certificate it is: by the external id in it, if the CA
 // that issued it says where one is, and else by its fingerprint.
 func (c *Certificates) owner(r kind.Reader, leaf pki.VerifiedLeaf, cas map[string]*model.CA) (Proof, error) {
+	issuer := ""
 	for _, cert := range leaf.Chain()[1:] {
 		ca := cas[pki.Fingerprint(cert)]
-		if ca == nil || ca.ExternalIDClaim == nil {
+		if ca == nil {
+			continue
+		}
+		if issuer = ca.ID; ca.ExternalIDClaim == nil {
 			continue
 		}
 		if id, ok := ca.ExternalIDClaim.Find(leaf.Certificate()); ok {
-			identity, ok := model.Identities.Find(r, "externalId", id)
-			if !ok {
-				return Proof{}, errDenied
-			}
-			proof, err := prove(r, identity.ID, internalAuthenticator, c.Now())
-			proof.ca = ca.ID
-			return proof, err
+			return c.named(r, ca, id)
 		}
 	}
 	a, ok := model.Authenticators.Find(r, "fingerprint", pki.Fingerprint(leaf.Certificate()))
 	if !ok {
 		return Proof{}, errDenied
 	}
-	return prove(r, a.IdentityID, a.ID, c.Now())
+	proof, err := prove(r, a.IdentityID, a.ID, c.Now())
+	if err != nil {
+		return Proof{}, err
+	}
+	proof.session.CAID = issuer
+	return proof, nil
+}
+
+// named returns the proof of the identity with an external id that a CA has
+// put into a certificate.
+func (c *Certificates) named(r kind.Reader, ca *model.CA, externalID string) (Proof, error) {
+	identity, ok := model.Identities.Find(r, "externalId", externalID)
+	if !ok {
+		return Proof{}, errDenied
+	}
+	proof, err := prove(r, identity.ID, internalAuthenticator, c.Now())
+	if err != nil {
+		return Proof{}, err
+	}
+	proof.session.CAID, proof.session.ExternalID = ca.ID, externalID
+	return proof, nil
 }
 
 // anchorsForAuth are our own authority and the CAs of others that may

@@ -107,7 +107,7 @@ func TestSessionsEndWithWhatOpenedThem(t *testing.T) {
 	for name, vouch := range map[string]func(t *testing.T, w *world, i *model.Identity) (Proof, func()){
 		"authenticator": func(t *testing.T, w *world, i *model.Identity) (Proof, func()) {
 			proof := w.vouched(t, i)
-			return proof, func() { remove(t, w.State, model.Authenticators.Def, proof.authenticator) }
+			return proof, func() { remove(t, w.State, model.Authenticators.Def, proof.session.AuthenticatorID) }
 		},
 		"CA": func(t *testing.T, w *world, i *model.Identity) (Proof, func()) {
 			root := authority(t, "theirs")
@@ -141,13 +141,13 @@ func TestSessionsEndWithWhatOpenedThem(t *testing.T) {
 				if !w.works(t, who.Token()) {
 					t.Fatal("the session does not work")
 				}
+				go w.Enforce(t.Context())
+				synctest.Wait()
 				withdraw()
 				if w.works(t, who.Token()) {
 					t.Error("the session works without what opened it")
 				}
-				if err := w.sweep(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				synctest.Wait()
 				if w.stored(who) {
 					t.Error("the session is still stored")
 				}

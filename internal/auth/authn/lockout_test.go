@@ -30,7 +30,7 @@ func guarded(t *testing.T, change func(*model.AuthUPDB)) (*world, *model.Authent
 			return nil
 		})
 	})
-	a, _ := model.Authenticators.Get(w.State.Snapshot(), proof.authenticator)
+	a, _ := model.Authenticators.Get(w.State.Snapshot(), proof.session.AuthenticatorID)
 	return w, a
 }
 

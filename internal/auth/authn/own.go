@@ -22,6 +22,19 @@ func Own(r kind.Reader, who *Caller, id string) (*model.Authenticator, error) {
 	return a, nil
 }
 
+// RestOn has the caller's session go on with a new password of the
+// authenticator, if it rests on the one before. Others do not.
+func (c *Caller) RestOn(tx *state.Tx, authenticator string, rev int) error {
+	now, ok := model.APISessions.Get(tx, c.session.ID)
+	if !ok || now.AuthenticatorID != authenticator || now.PasswordRev != rev-1 {
+		return nil
+	}
+	return model.APISessions.Edit(tx, now.ID, func(s *model.APISession) error {
+		s.PasswordRev = rev
+		return nil
+	})
+}
+
 // Confirm checks the present password of an authenticator before it is
 // changed. Wrong ones count as they do for a login: who took over a session
 // may not guess either.

@@ -260,7 +260,7 @@ func TestUpgrade(t *testing.T) {
 	weak := cost{memory: 3072, time: 1, threads: 4}
 	salt := random(saltLen)
 	old := encodeHash(weak, salt, argon2.IDKey([]byte(adminPassword), salt, weak.time, weak.memory, weak.threads, keyLen))
-	id := w.proof.authenticator
+	id := w.proof.session.AuthenticatorID
 	stored := func() string {
 		a, _ := model.Authenticators.Get(w.State.Snapshot(), id)
 		return a.PasswordHash

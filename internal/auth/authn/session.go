@@ -7,9 +7,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +26,7 @@ type Caller struct {
 	identity *model.Identity
 	token    string
 	expires  time.Time
+	lasts    time.Duration
 	queries  []Query
 }
 
@@ -40,6 +41,9 @@ func (c *Caller) Token() string { return c.token }
 
 // Expires is when the session ends if the caller does nothing more.
 func (c *Caller) Expires() time.Time { return c.expires }
+
+// Lasts is how long that is.
+func (c *Caller) Lasts() time.Duration { return c.lasts }
 
 // Queries are the factors that are still to be shown.
 func (c *Caller) Queries() []Query { return c.queries }
@@ -57,10 +61,14 @@ type Sessions struct {
 	Tokens  *Tokens
 	Key     []byte
 	Timeout time.Duration
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Lifetime is how long sessions last however much they are used; 0 for any
+	// time.
+	Lifetime time.Duration
+	Now      func() time.Time
+	Log      *slog.Logger
 
-	active sync.Map // session id to *atomic.Int64, the time of the last request
+	active sync.Map    // session id to *atomic.Int64, the time of the last request
+	unsure atomic.Bool // whether what sessions rest on is to be looked at for all of them
 }
 
 // Request is what a client asks of its new session.
@@ -101,20 +109,17 @@ func (s *Sessions) Open(ctx context.Context, by state.Author, p Proof, req Reque
 // credential since it showed it.
 func (s *Sessions) create(ctx context.Context, by state.Author, p Proof, req Request) (session *model.APISession, err error) {
 	err = s.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
-		if _, err := prove(tx, p.identity.ID, p.authenticator, s.Now()); err != nil {
+		fresh := *p.session
+		session = &fresh
+		if _, err := stand(tx, session, s.Now()); err != nil {
 			return err
 		}
 		mfa, has := model.MFAOf(tx, p.identity.ID)
-		session = &model.APISession{
-			IdentityID: p.identity.ID, AuthenticatorID: p.authenticator, CAID: p.ca, IPAddress: by.Source,
-			ConfigTypes: ResolveConfigTypes(tx, req.ConfigTypes), LastActivityAt: tx.Now(),
-			IsMFARequired: has && mfa.IsVerified,
-		}
+		session.IPAddress, session.LastActivityAt = by.Source, tx.Now()
+		session.ConfigTypes = ResolveConfigTypes(tx, req.ConfigTypes)
+		session.IsMFARequired = has && mfa.IsVerified
 		if req.SDKInfo != nil {
 			session.SDKInfo = *req.SDKInfo
-		}
-		if !founded(tx, session) {
-			return errDenied
 		}
 		session.ID = tx.NewSessionID()
 		session.TokenHash = digest(s.Token(session.ID))
@@ -199,68 +204,26 @@ func (s *Sessions) Verify(ctx context.Context, r kind.Reader, shown Credentials)
 		return nil, errNoSession
 	}
 	now := s.Now()
-	if !s.alive(r, session, now) {
-		return nil, errNoSession
-	}
-	proof, err := prove(r, session.IdentityID, session.AuthenticatorID, now)
-	if err != nil {
+	proof, ok := s.alive(r, session, now)
+	if !ok {
 		return nil, errNoSession
 	}
 	s.touch(session.ID, now)
-	return &Caller{
-		session: session, identity: proof.identity, token: shown.Token, expires: now.Add(s.Timeout),
+	who := &Caller{
+		session: session, identity: proof.identity, token: shown.Token, lasts: s.Timeout,
 		queries: s.outstanding(ctx, r, proof, session, shown.Bearer),
-	}, nil
+	}
+	if end := s.end(proof); !end.IsZero() {
+		who.lasts = min(who.lasts, end.Sub(now))
+	}
+	who.expires = now.Add(who.lasts)
+	return who, nil
 }
 
 // ByToken returns the API session with a token, whether it is still good or
 // not.
 func ByToken(r kind.Reader, token string) (*model.APISession, bool) {
 	return model.APISessions.Find(r, "tokenHash", digest(token))
-}
-
-// Usable reports whether routers may let in who holds a session: it is who it
-// was and has shown what a session remembers. A JWT that has to come with every
-// request is asked for where sessions to dial and host are given out.
-func (s *Sessions) Usable(r kind.Reader, session *model.APISession) bool {
-	p, err := prove(r, session.IdentityID, session.AuthenticatorID, s.Now())
-	if err != nil || !founded(r, session) {
-		return false
-	}
-	return session.IsMFAComplete || !session.IsMFARequired && !p.policy.Secondary.RequireTOTP
-}
-
-// Keep counts as use of the session with a token, as a router tells it; ok is
-// false if there is no such session.
-func (s *Sessions) Keep(r kind.Reader, token string) bool {
-	session, ok := ByToken(r, token)
-	now := s.Now()
-	if !ok || !s.alive(r, session, now) || !s.Usable(r, session) {
-		return false
-	}
-	s.touch(session.ID, now)
-	return true
-}
-
-// alive reports whether a session was used lately and what it was opened with
-// is still there.
-func (s *Sessions) alive(r kind.Reader, session *model.APISession, now time.Time) bool {
-	return !now.After(s.LastActivity(session).Add(s.Timeout)) && founded(r, session)
-}
-
-// founded reports whether what a session was opened with is still there: its
-// authenticator, or the CA or signer that vouched for the identity.
-func founded(r kind.Reader, session *model.APISession) (there bool) {
-	if signer, ok := strings.CutPrefix(session.AuthenticatorID, signerPrefix); ok {
-		_, there = model.ExtJWTSigners.Get(r, signer)
-		return there
-	}
-	if session.AuthenticatorID == internalAuthenticator {
-		_, there = model.CAs.Get(r, session.CAID)
-		return there
-	}
-	_, there = model.Authenticators.Get(r, session.AuthenticatorID)
-	return there
 }
 
 // LastActivity is when the session was last used. Another controller may have
@@ -293,55 +256,33 @@ func (s *Sessions) End(ctx context.Context, by state.Author, id string) error {
 
 // EndAll removes the sessions that an index files under key.
 func (s *Sessions) EndAll(ctx context.Context, by state.Author, index, key string) error {
-	var ids []string
-	for session := range model.APISessions.Select(s.State.Snapshot(), index, key) {
-		ids = append(ids, session.ID)
-	}
-	for _, id := range ids {
-		if err := s.End(ctx, by, id); err != nil && !fault.Is(err, fault.CodeNotFound) {
-			return err
-		}
-	}
-	return nil
+	return s.endThese(ctx, by, model.APISessions.Select(s.State.Snapshot(), index, key))
 }
 
-// Sweep removes the sessions that were idle for too long or whose identity is
-// gone, at every interval until ctx ends.
-func (s *Sessions) Sweep(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Error("removing old sessions failed", "error", err)
-		}
-	}
-}
+// endGroup is how many sessions are ended at a time. Writes that wait together
+// share a commit.
+const endGroup = 64
 
-// unwritten is how long another controller may keep what it knows of a
-// session's use to itself.
-const unwritten = 2 * time.Minute
-
-func (s *Sessions) sweep(ctx context.Context) error {
-	snap, now, by := s.State.Snapshot(), s.Now(), state.Program("session sweep")
-	for session := range model.APISessions.All(snap) {
-		_, known := model.Identities.Get(snap, session.IdentityID)
-		if known && s.alive(snap, session, now.Add(-unwritten)) {
-			continue
-		}
-		if err := s.End(ctx, by, session.ID); err != nil && !fault.Is(err, fault.CodeNotFound) {
-			return err
-		}
+// endThese removes sessions, those that are gone already left out, and returns
+// what went wrong with any of them.
+func (s *Sessions) endThese(ctx context.Context, by state.Author, sessions iter.Seq[*model.APISession]) error {
+	var (
+		wg     sync.WaitGroup
+		turns  = make(chan struct{}, endGroup)
+		failed atomic.Pointer[error]
+	)
+	for session := range sessions {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			if err := s.End(ctx, by, session.ID); err != nil && !fault.Is(err, fault.CodeNotFound) {
+				failed.Store(&err)
+			}
+		})
 	}
-	s.active.Range(func(id, _ any) bool {
-		if _, still := model.APISessions.Get(snap, id.(string)); !still {
-			s.active.Delete(id) // ended elsewhere, or used while it was being ended
-		}
-		return true
-	})
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
 	return nil
 }

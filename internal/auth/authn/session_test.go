@@ -246,7 +246,7 @@ func TestSweepForgets(t *testing.T) {
 	})
 }
 
-func TestSweepRemovesSessionsOfNobody(t *testing.T) {
+func TestEnforceRemovesSessionsOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		visitor := w.add(t, "visitor")
@@ -254,13 +254,12 @@ func TestSweepRemovesSessionsOfNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		go w.Enforce(t.Context())
 		remove(t, w.State, model.Identities.Def, visitor.ID)
 		if w.works(t, who.Token()) {
 			t.Error("the session outlives its identity")
 		}
-		if err := w.sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		synctest.Wait()
 		if w.stored(who) {
 			t.Error("the session of a deleted identity is still stored")
 		}

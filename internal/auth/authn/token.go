@@ -37,6 +37,8 @@ func NewTokens(get func(ctx context.Context, url string) ([]byte, http.Header, e
 type Claims struct {
 	signer   *model.ExtJWTSigner
 	identity string
+	external string // id by which it names the identity; empty if it does not
+	end      time.Time
 }
 
 // maxToken bounds a token before anything is made of it.
@@ -52,8 +54,8 @@ func (t *Tokens) Check(ctx context.Context, r kind.Reader, token string) (Proof,
 	if err != nil {
 		return Proof{}, err
 	}
-	rules := proof.policy.Primary.ExtJWT
-	if !rules.Allowed || len(rules.AllowedSigners) > 0 && !slices.Contains(rules.AllowedSigners, claims.signer.ID) {
+	proof.session.ExternalID, proof.session.NotAfter = claims.external, claims.end
+	if !proof.holds(r, t.now()) {
 		return Proof{}, errDenied
 	}
 	return proof, nil
@@ -162,12 +164,19 @@ func named(r kind.Reader, signer *model.ExtJWTSigner, claims jwt.MapClaims) (Cla
 	if name == "" {
 		return Claims{}, errToken
 	}
+	end, err := claims.GetExpirationTime()
+	if err != nil || end == nil {
+		return Claims{}, errToken
+	}
+	known := Claims{signer: signer, end: end.Time}
 	identity, ok := model.Identities.Get(r, name)
 	if signer.UseExternalID {
 		identity, ok = model.Identities.Find(r, "externalId", name)
+		known.external = name
 	}
 	if !ok {
 		return Claims{}, errToken
 	}
-	return Claims{signer: signer, identity: identity.ID}, nil
+	known.identity = identity.ID
+	return known, nil
 }

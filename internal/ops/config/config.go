@@ -52,7 +52,8 @@ type Config struct {
 	} `yaml:"store"`
 
 	Session struct {
-		Timeout time.Duration `yaml:"timeout" default:"30m" range:"1m.." doc:"How long an API session lives without a request."`
+		Timeout  time.Duration `yaml:"timeout" default:"30m" range:"1m.." doc:"How long an API session lives without a request."`
+		Lifetime time.Duration `yaml:"lifetime" default:"0s" range:"0s.." doc:"How long an API session lives however much it is used, after which its client has to authenticate again; 0s for any time."`
 	} `yaml:"session"`
 
 	Lifetimes struct {

@@ -21,7 +21,10 @@ import (
 
 // Sessions gives out sessions.
 type Sessions struct {
-	State    *state.State
+	State *state.State
+	// Usable reports whether an API session is good for dialing and hosting, as
+	// authn.Sessions knows it.
+	Usable   func(r kind.Reader, api *model.APISession) bool
 	Reports  *posture.Reports
 	Failures *posture.Failures
 	Changes  *access.LastChange
@@ -91,7 +94,7 @@ func (s *Sessions) create(tx *state.Tx, apiSessionID string, req Request) (*mode
 // to be removed.
 func (s *Sessions) Live(snap *state.Snapshot, session *model.Session) bool {
 	api, ok := model.APISessions.Get(snap, session.APISessionID)
-	return ok && s.refusal(snap, api, session.ServiceID, session.Type) == nil
+	return ok && s.Usable(snap, api) && s.refusal(snap, api, session.ServiceID, session.Type) == nil
 }
 
 // refusal says why an API session may not dial or host a service; nil if it

@@ -47,7 +47,8 @@ func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 	must(err)
 	tokens, err := session.NewTokens([]byte("sessions"))
 	must(err)
-	access := newAccess(st, tokens, log)
+	sessions := &authn.Sessions{State: st, Key: []byte("API sessions"), Timeout: time.Hour, Now: time.Now, Log: log}
+	access := newAccess(st, sessions, tokens, log)
 	b.Cleanup(st.Close)
 	hasher := authn.NewHasher()
 	hash, err := hasher.Hash(b.Context(), "secret")
@@ -92,7 +93,6 @@ func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 		}
 		return nil
 	}))
-	sessions := &authn.Sessions{State: st, Key: []byte("API sessions"), Timeout: time.Hour, Now: time.Now, Log: log}
 	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
 	proof, err := passwords.Check(b.Context(), state.Nobody, st.Snapshot(), "someone", "secret")
 	must(err)

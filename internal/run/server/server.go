@@ -145,10 +145,10 @@ func (s *Server) openData(ctx context.Context) error {
 
 // newAccess returns the sessions to dial and host of a controller, whole and
 // told of every change.
-func newAccess(st *state.State, tokens *session.Tokens, log *slog.Logger) *session.Sessions {
+func newAccess(st *state.State, holders *authn.Sessions, tokens *session.Tokens, log *slog.Logger) *session.Sessions {
 	changes := new(access.LastChange)
 	sessions := &session.Sessions{
-		State: st, Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: time.Now, Log: log,
+		State: st, Usable: holders.Usable, Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: time.Now, Log: log,
 	}
 	attend(st, changes, sessions)
 	return sessions
@@ -201,16 +201,17 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	if err != nil {
 		return err
 	}
-	access := newAccess(s.state, sessionTokens, s.log)
 	run, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	if err := s.serveMetrics(); err != nil {
 		return err
 	}
 	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, time.Now, s.log)
-	sessions := &authn.Sessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Now: time.Now, Log: s.log}
+	sessions := &authn.Sessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Now: time.Now, Log: s.log}
+	access := newAccess(s.state, sessions, sessionTokens, s.log)
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	s.jobs.Go(func() { sessions.Sweep(run, sweepEvery) })
+	s.jobs.Go(func() { sessions.Enforce(run) })
 	s.jobs.Go(func() { access.Enforce(run) })
 	if s.routers == nil {
 		s.openFabric(sessions, access)

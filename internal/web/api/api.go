@@ -139,5 +139,5 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 // happens.
 func (s *Service) tellExpiry(h http.Header, who *authn.Caller) {
 	h.Set("expires-at", who.Expires().UTC().String())
-	h.Set("expiration-seconds", fmt.Sprint(int64(s.Sessions.Timeout/time.Second)))
+	h.Set("expiration-seconds", fmt.Sprint(int64(who.Lasts()/time.Second)))
 }

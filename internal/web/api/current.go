@@ -84,7 +84,7 @@ func (s *Service) changeOwn(c *rest.Call, in ownPatch) error {
 }
 
 // ChangePassword sets what is given of an authenticator's user name, password
-// and tags.
+// and tags. Sessions of the old password end, except for the caller's own.
 func (s *Service) ChangePassword(c *rest.Call, a *model.Authenticator, username, password string, tags kind.Tags) error {
 	hash := ""
 	if password != "" {
@@ -94,17 +94,23 @@ func (s *Service) ChangePassword(c *rest.Call, a *model.Authenticator, username,
 		}
 	}
 	return c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
-		return model.Authenticators.Edit(tx, a.ID, func(a *model.Authenticator) error {
+		rev := 0
+		err := model.Authenticators.Edit(tx, a.ID, func(a *model.Authenticator) error {
 			if username != "" {
 				a.Username = username
 			}
 			if hash != "" {
-				a.PasswordHash = hash
+				a.SetPassword(hash)
 			}
 			if tags != nil {
 				a.Tags = tags
 			}
+			rev = a.PasswordRev
 			return nil
 		})
+		if err != nil || hash == "" {
+			return err
+		}
+		return Caller(c).RestOn(tx, a.ID, rev)
 	})
 }

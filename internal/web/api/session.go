@@ -115,8 +115,8 @@ func (s *Service) sessionColumns() []rest.Derived {
 		{Name: "expiresAt", Doc: "When the session ends if no request uses it before.", Schema: Moment, Append: func(dst []byte, c *rest.Call, _ kind.Record) []byte {
 			return kind.AppendTime(dst, Caller(c).Expires())
 		}},
-		{Name: "expirationSeconds", Doc: "For how many seconds a session lives without a request.", Schema: Integer, Append: func(dst []byte, _ *rest.Call, _ kind.Record) []byte {
-			return strconv.AppendInt(dst, int64(s.Sessions.Timeout/time.Second), 10)
+		{Name: "expirationSeconds", Doc: "For how many seconds a session lives without a request.", Schema: Integer, Append: func(dst []byte, c *rest.Call, _ kind.Record) []byte {
+			return strconv.AppendInt(dst, int64(Caller(c).Lasts()/time.Second), 10)
 		}},
 		rest.Links(func(kind.Record) []rest.Link {
 			return []rest.Link{{Name: "self", Href: "current-api-session"}, {Name: "current-identity", Href: "current-identity"}}
