@@ -99,7 +99,7 @@ func (s *State) commit(ctx context.Context, lane kind.Lane, g *group) error {
 		return nil
 	}
 	// Once begun it is not given up: its answer says what memory must be.
-	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
+	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opt.Patience)
 	defer cancel()
 	at, err := s.put(storing, lane, g)
 	if err != nil {

@@ -14,8 +14,7 @@ const (
 	maxGroup   = 64 // writes that share one commit
 	maxRetries = 8  // times a write is re-run after losing to another controller
 
-	storeWait = 10 * time.Second // for one commit
-	feedWait  = 5 * time.Second  // for the feed to show who won
+	feedWait = 5 * time.Second // for the feed to show who won
 )
 
 // own is the one goroutine that changes memory. It commits waiting writes and

@@ -23,6 +23,11 @@ type request struct {
 
 var errStopping = fault.New(fault.CodeUnavailable, "the controller is stopping")
 
+var errSlow = &fault.Error{
+	Code: fault.CodeUnavailable, Reason: "the store does not answer; it is not known whether the write was stored; look before trying again",
+	Cause: errors.New("the store does not answer"),
+}
+
 var errNoAuthor = errors.New("state: a write must say who makes it")
 
 // submit hands a write to the owner and waits for its answer.
@@ -30,7 +35,10 @@ func (s *State) submit(lane kind.Lane, req *request) error {
 	if req.by.Kind == "" {
 		return errNoAuthor
 	}
-	req.done = make(chan error, 1)
+	asked := req.ctx
+	ctx, cancel := context.WithTimeout(asked, s.opt.Patience)
+	defer cancel()
+	req.ctx, req.done = ctx, make(chan error, 1)
 	select {
 	case s.queues[lane] <- req:
 	default:
@@ -41,7 +49,9 @@ func (s *State) submit(lane kind.Lane, req *request) error {
 	case err := <-req.done:
 		return err
 	case <-req.ctx.Done():
-		left = fmt.Errorf("waiting for a write: %w", req.ctx.Err())
+		if left = errSlow; asked.Err() != nil {
+			left = fmt.Errorf("waiting for a write: %w", asked.Err())
+		}
 		// The caller's variables are its own again when this returns: fn ends
 		// first, and is not started any more.
 		req.running.Lock()

@@ -36,6 +36,8 @@ type Options struct {
 	// format that this one cannot read, under the same rules. Nothing is
 	// written any more by then.
 	Outgrown func(error)
+	// Patience is how long a write may take in all, defaultPatience if 0.
+	Patience time.Duration
 	// MaxBehind is about how many bytes of changes may wait for a subscriber,
 	// defaultBehind if 0. One that is further behind starts again.
 	MaxBehind int
@@ -96,6 +98,8 @@ type State struct {
 const (
 	// defaultBehind is enough for some thousands of changes.
 	defaultBehind = 16 << 20
+	// defaultPatience is longer than any disk should take.
+	defaultPatience = 10 * time.Second
 	// maxQueue bounds how many writes may wait in each lane.
 	maxQueue = 4096
 	// feedAhead is how many batches the feed may be ahead of the owner, so
@@ -114,6 +118,9 @@ func Open(ctx context.Context, st store.Store, set *kind.Catalog, opt Options) (
 	}
 	if opt.MaxBehind == 0 {
 		opt.MaxBehind = defaultBehind
+	}
+	if opt.Patience == 0 {
+		opt.Patience = defaultPatience
 	}
 	if opt.Stored == nil {
 		opt.Stored = func(Stored) {}

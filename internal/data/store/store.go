@@ -137,6 +137,9 @@ type Store interface {
 	// Get reads one record as it is now; ok is false if there is none.
 	Get(ctx context.Context, key string) (rec Record, ok bool, err error)
 
+	// Last is the revision of the last batch as it is now, 0 if there is none.
+	Last(ctx context.Context) (Rev, error)
+
 	// Follow calls fn for every batch after rev, in order and without gaps,
 	// until ctx ends or fn fails. ErrCompacted means that history is gone,
 	// ErrGap that it is not whole.

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,10 +48,7 @@ type Config struct {
 		Algorithm string `yaml:"algorithm" default:"P-256" enum:"P-256|P-384|RSA-2048|RSA-3072|RSA-4096|Ed25519" doc:"Algorithm of keys that are yet to be made."`
 	} `yaml:"keys"`
 
-	Store struct {
-		Endpoints []string `yaml:"endpoints" eg:"https://etcd-1.example.org:2379,https://etcd-2.example.org:2379" doc:"Addresses of an etcd cluster; a store runs inside the controller if empty."`
-		Prefix    string   `yaml:"prefix" eg:"netkeep/" doc:"Prefix of this network's keys in that cluster."`
-	} `yaml:"store"`
+	Store Store `yaml:"store"`
 
 	Session struct {
 		Timeout  time.Duration `yaml:"timeout" default:"30m" range:"1m.." doc:"How long an API session lives without a request."`
@@ -88,6 +87,20 @@ const (
 	MetricsAddress = "127.0.0.1:1281"
 )
 
+// Store is where records are kept.
+type Store struct {
+	Endpoints    []string      `yaml:"endpoints" form:"cluster" eg:"https://etcd-1.example.org:2379,https://etcd-2.example.org:2379" doc:"Addresses of an etcd cluster; a store runs inside the controller if empty."`
+	Prefix       string        `yaml:"prefix" eg:"netkeep/" doc:"Prefix of this network's keys in that cluster."`
+	CA           string        `yaml:"ca" form:"file" eg:"/etc/netkeep/etcd-ca.crt" doc:"PEM file with the CAs that the certificates of the cluster may come from; those that the machine trusts if empty."`
+	Cert         string        `yaml:"cert" form:"file" eg:"/etc/netkeep/etcd.crt" doc:"PEM file with the certificate to show the cluster."`
+	Key          string        `yaml:"key" form:"file" eg:"/etc/netkeep/etcd.key" doc:"PEM file with the key of store.cert, under the rules of tls.key."`
+	Username     string        `yaml:"username" eg:"netkeep" doc:"User to sign in to the cluster as; nobody signs in if empty."`
+	Password     string        `yaml:"password" eg:"correct-horse-battery-staple" doc:"Password of store.username." secret:"true"`
+	PasswordFile string        `yaml:"passwordFile" form:"file" eg:"/run/secrets/etcd" doc:"File with the password of store.username; not read if store.password is given."`
+	Wait         time.Duration `yaml:"wait" default:"1m" range:"1s..24h" doc:"How long to try to reach the cluster at a start before giving up."`
+	Grace        time.Duration `yaml:"grace" default:"10s" range:"5s..1h" doc:"How long a controller that has lost the cluster goes on answering whoever is logged in, from what it knows; after that it answers 503 until the cluster is back."`
+}
+
 // Timeouts is how long each part of serving a request may take.
 type Timeouts struct {
 	Request time.Duration `yaml:"request" default:"10s" range:"100ms..1h" doc:"How long the work on one request may take; shorter than timeouts.write."`
@@ -122,7 +135,7 @@ func Default() Config {
 }
 
 // Check says everything that is wrong with the settings, each and together,
-// and reads the password file.
+// and reads the password files.
 func (c *Config) Check() error {
 	var errs []error
 	for s := range c.Settings() {
@@ -143,31 +156,77 @@ func (c *Config) Check() error {
 	if t := c.Timeouts; t.Body > t.Read {
 		errs = append(errs, fmt.Errorf("timeouts.body must be at most timeouts.read, which is %s, not %s", duration(t.Read), duration(t.Body)))
 	}
-	return errors.Join(append(errs, c.readPassword())...)
+	errs = append(errs, c.Store.check(),
+		readPassword("admin", &c.Admin.Password, c.Admin.PasswordFile), readPassword("store", &c.Store.Password, c.Store.PasswordFile))
+	return errors.Join(errs...)
+}
+
+// check says what does not go together.
+func (s *Store) check() error {
+	given := map[string]string{
+		"ca": s.CA, "cert": s.Cert, "key": s.Key, "username": s.Username, "password": s.Password, "passwordFile": s.PasswordFile,
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if given[key] != "" && len(s.Endpoints) == 0 {
+			errs = append(errs, fmt.Errorf("store.%s needs store.endpoints", key))
+		}
+	}
+	secured := s.Secured()
+	plain := slices.ContainsFunc(s.Endpoints, func(at string) bool { return !strings.HasPrefix(at, secureScheme) })
+	if plain && (secured || s.CA+s.Cert+s.Key != "") {
+		errs = append(errs, errors.New("store.endpoints must all begin with https:// where one does, or where there is a store.ca or store.cert"))
+	}
+	if (s.Cert == "") != (s.Key == "") {
+		errs = append(errs, errors.New("store.cert and store.key must be given together"))
+	}
+	if (s.Username == "") != (s.Password+s.PasswordFile == "") {
+		errs = append(errs, errors.New("store.username and its password, in store.passwordFile or store.password, must be given together"))
+	}
+	return errors.Join(errs...)
+}
+
+const secureScheme = "https://"
+
+// Secured reports whether the cluster is reached with TLS.
+func (s *Store) Secured() bool {
+	return slices.ContainsFunc(s.Endpoints, func(at string) bool { return strings.HasPrefix(at, secureScheme) })
 }
 
 // maxPassword is how much of a password file is read: more than any password
 // may be long.
 const maxPassword = 4 << 10
 
-func (c *Config) readPassword() error {
-	if c.Admin.PasswordFile == "" || c.Admin.Password != "" {
+// readPassword reads the password of a section from its file, unless there is
+// one or there is no file.
+func readPassword(section string, password *string, file string) error {
+	if file == "" || *password != "" {
 		return nil
 	}
-	f, err := os.Open(c.Admin.PasswordFile)
+	f, err := os.Open(file)
 	if err != nil {
-		return fmt.Errorf("admin.passwordFile: %w", err)
+		return fmt.Errorf("%s.passwordFile: %w", section, err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxPassword+1))
-	if err != nil {
-		return fmt.Errorf("admin.passwordFile: %w", err)
-	}
-	if len(text) > maxPassword {
-		return fmt.Errorf("admin.passwordFile: %s is too large to hold a password", c.Admin.PasswordFile)
-	}
-	if c.Admin.Password = strings.TrimRight(string(text), "\r\n"); c.Admin.Password == "" {
-		return fmt.Errorf("admin.passwordFile: %s is empty", c.Admin.PasswordFile)
+	if *password, err = ReadPassword(f); err != nil {
+		return fmt.Errorf("%s.passwordFile: %s %w", section, file, err)
 	}
 	return nil
+}
+
+// ReadPassword reads a password that stands alone, with or without the end of
+// its line.
+func ReadPassword(r io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxPassword+1))
+	if err != nil {
+		return "", fmt.Errorf("cannot be read: %w", err)
+	}
+	if len(text) > maxPassword {
+		return "", errors.New("is too large to hold a password")
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", errors.New("is empty")
+	}
+	return password, nil
 }

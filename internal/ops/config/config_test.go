@@ -76,9 +76,9 @@ var fileMistakes = map[string]struct{ text, want string }{
 	"repeated section":      {"log:\n  level: info\nlog:\n  format: json\n", `:3: log is given twice; the first is on line 1`},
 	"list for text":         {"listen: 127.0.0.1:2\ndata: [x]\n", `:2: data must be the path of a directory, such as data, not a list`},
 	"keys for text":         {"data:\n  x: y\n", `:1: data must be the path of a directory, such as data, not keys with values`},
-	"keys for list":         {"store:\n  endpoints: {a: b}\n", `:2: store.endpoints must be a list of texts, such as https://etcd-1.example.org:2379,https://etcd-2.example.org:2379, not keys with values`},
-	"keys in list":          {"store:\n  endpoints: [{a: b}]\n", `:2: store.endpoints must be a list of texts, such as https://etcd-1.example.org:2379,https://etcd-2.example.org:2379, not a list with keys with values`},
-	"empty in list":         {"store:\n  endpoints: [a, \"\"]\n", `:2: store.endpoints must be a list of texts, such as https://etcd-1.example.org:2379,https://etcd-2.example.org:2379, not "a,"`},
+	"keys for list":         {"store:\n  endpoints: {a: b}\n", `:2: store.endpoints must be a list of addresses without user names, such as https://etcd-1.example.org:2379,https://etcd-2.example.org:2379, not keys with values`},
+	"keys in list":          {"store:\n  endpoints: [{a: b}]\n", `:2: store.endpoints must be a list of addresses without user names, such as https://etcd-1.example.org:2379,https://etcd-2.example.org:2379, not a list with keys with values`},
+	"empty in list":         {"store:\n  endpoints: [a, \"\"]\n", `:2: store.endpoints must be a list of addresses without user names, such as https://etcd-1.example.org:2379,https://etcd-2.example.org:2379, not "a,"`},
 	"list for password":     {"admin:\n  password: [hush]\n", `:2: admin.password must be a text, such as correct-horse-battery-staple, not a list`},
 	"text for section":      {"log: debug\n", `:1: log must hold keys of its own, such as log.level, not a plain value`},
 	"list for section":      {"log:\n  - debug\n", `:1: log must hold keys of its own, such as log.level, not a list`},
@@ -179,12 +179,31 @@ func TestEnvironmentMistakes(t *testing.T) {
 		"NETKEEP_=x":                       `unknown environment variable "NETKEEP_"; the nearest known is NETKEEP_DATA`,
 		"NETKEEP_PORT=1280":                `unknown environment variable "NETKEEP_PORT"; the nearest known is NETKEEP_DATA`,
 		"NETKEEP_EGRESS_STRICT=2":          `environment variable NETKEEP_EGRESS_STRICT: egress.strict must be true or false, such as false, not "2"`,
-		"NETKEEP_STORE_ENDPOINTS=a,,b":     `environment variable NETKEEP_STORE_ENDPOINTS: store.endpoints must be a list of texts, such as https://etcd-1.example.org:2379,https://etcd-2.example.org:2379, not "a,,b"`,
+		"NETKEEP_STORE_ENDPOINTS=a,,b":     `environment variable NETKEEP_STORE_ENDPOINTS: store.endpoints must be a list of addresses without user names, such as https://etcd-1.example.org:2379,https://etcd-2.example.org:2379, not "a,,b"`,
 		"NETKEEP_CONFIG=/nonexistent/file": `config file: open /nonexistent/file: no such file or directory`,
 	} {
 		_, _, err := config.Load(config.Sources{Environ: []string{"PATH=/bin", entry}})
 		if err == nil || err.Error() != want {
 			t.Errorf("%s\ngot  %v\nwant %s", entry, err, want)
+		}
+	}
+}
+
+// TestPasswordInAddress gives a password where it does not belong: it is refused
+// and not repeated, however it was written.
+func TestPasswordInAddress(t *testing.T) {
+	const want = "store.endpoints must be a list of addresses without user names, such as https://etcd-1.example.org:2379,https://etcd-2.example.org:2379"
+	for _, at := range []string{"https://root:hush@a:1", "root:hush@a:1", "http://a:1,http://root:hu,sh@b:1", "https://root:hush/x@a:1"} {
+		for _, src := range []config.Sources{
+			{File: write(t, "store:\n  endpoints: \""+at+"\"\n")},
+			{File: write(t, "store:\n  endpoints: [\""+at+"\"]\n")},
+			{Environ: []string{"NETKEEP_STORE_ENDPOINTS=" + at}},
+			{Flags: map[string]string{"store-endpoints": at}},
+		} {
+			_, _, err := config.Load(src)
+			if err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "hu") {
+				t.Errorf("%+v: %v", src, err)
+			}
 		}
 	}
 }
@@ -251,6 +270,19 @@ func TestCheck(t *testing.T) {
 		"admin.passwordFile: open /nonexistent/file: no such file or directory":       func(c *config.Config) { c.Admin.PasswordFile = "/nonexistent/file" },
 		"admin.passwordFile: " + empty + " is empty":                                  func(c *config.Config) { c.Admin.PasswordFile = empty },
 		"admin.passwordFile: " + large + " is too large to hold a password":           func(c *config.Config) { c.Admin.PasswordFile = large },
+		"store.ca needs store.endpoints":                                              func(c *config.Config) { c.Store.CA = "x" },
+		"store.cert and store.key must be given together": func(c *config.Config) {
+			c.Store.Endpoints, c.Store.Cert = []string{"https://a:1"}, "x"
+		},
+		"store.endpoints must all begin with https:// where one does, or where there is a store.ca or store.cert": func(c *config.Config) {
+			c.Store.Endpoints = []string{"https://a:1", "b:1"}
+		},
+		"store.username and its password, in store.passwordFile or store.password, must be given together": func(c *config.Config) {
+			c.Store.Endpoints, c.Store.Username = []string{"a:1"}, "x"
+		},
+		"store.passwordFile: " + empty + " is empty": func(c *config.Config) {
+			c.Store.Endpoints, c.Store.Username, c.Store.PasswordFile = []string{"a:1"}, "x", empty
+		},
 	} {
 		c := config.Default()
 		change(&c)

@@ -149,7 +149,8 @@ func (s Setting) right() bool {
 		}
 		return forms[s.tag.Get("form")].right(v)
 	case []string:
-		return !slices.ContainsFunc(v, func(item string) bool { return item == "" || strings.ContainsAny(item, ", ") })
+		right := forms[s.tag.Get("form")].right
+		return !slices.ContainsFunc(v, func(item string) bool { return item == "" || strings.ContainsAny(item, ", ") || !right(item) })
 	case bool:
 		return true
 	}
@@ -188,10 +189,17 @@ var forms = map[string]form{
 	"metrics": {"a host and port, auto or off", func(s string) bool {
 		return s == MetricsAuto || s == MetricsOff || isAddress(s)
 	}},
+	"cluster": {"addresses without user names", isMember},
 	"place": {"a host and port", func(s string) bool {
 		host, port, err := splitAddress(s)
 		return err == nil && host != "" && port != 0
 	}},
+}
+
+// isMember reports whether a text may be the address of a member of a cluster.
+func isMember(s string) bool {
+	host := strings.TrimPrefix(strings.TrimPrefix(s, secureScheme), "http://")
+	return host != "" && !strings.ContainsAny(host, "@/?#")
 }
 
 func isAddress(s string) bool {
@@ -222,7 +230,7 @@ func (s Setting) Kind() string {
 		}
 		return forms[s.tag.Get("form")].noun
 	case []string:
-		return "a list of texts"
+		return "a list of " + forms[s.tag.Get("form")].noun
 	case bool:
 		return "true or false"
 	case time.Duration:
@@ -256,9 +264,10 @@ func (s Setting) Example() string {
 	return first
 }
 
-// wrong is the error of a text that is not right. It does not repeat secrets.
+// wrong is the error of a text that is not right. It does not repeat secrets,
+// nor addresses with a password in them.
 func (s Setting) wrong(text string) error {
-	if s.Secret {
+	if s.Secret || strings.Contains(text, "@") {
 		return fmt.Errorf("%s must be %s, such as %s", s.Key, s.Kind(), s.Example())
 	}
 	return s.not(strconv.Quote(excerpt(text)))

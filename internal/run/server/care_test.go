@@ -2,11 +2,14 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
@@ -88,6 +91,19 @@ func TestCompact(t *testing.T) {
 }
 
 // TestCompactGoesOn has forgetting fail once.
+// TestCompactRefused is a user of a cluster who may not forget its history.
+func TestCompactRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faulty := storetest.NewFaulty(storetest.NewMemory())
+		faulty.FailNext(storetest.Compact, fmt.Errorf("compact: %w", rpctypes.ErrPermissionDenied))
+		st := &compacted{Store: faulty}
+		compact(t.Context(), st, func() store.Rev { return 1 }, compactEvery, slog.New(slog.DiscardHandler))
+		if len(st.calls) != 1 {
+			t.Errorf("it was tried %d times", len(st.calls))
+		}
+	})
+}
+
 func TestCompactGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faulty := storetest.NewFaulty(storetest.NewMemory())

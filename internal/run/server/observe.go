@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
+	"netkeep/internal/lang/fault"
 	"netkeep/internal/ops/health"
 	"netkeep/internal/ops/trace"
 	"netkeep/internal/web/rest"
@@ -82,13 +84,63 @@ func (s *Server) certificateFails() string {
 }
 
 // probeStore asks the store for something small and remembers whether it
-// answered.
+// answered. That it does not any more is logged once, and so is that it does
+// again.
 func (s *Server) probeStore(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	probe, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	_, _, err := s.store.Get(ctx, "-")
-	s.storeDown.Store(err != nil)
+	start, last := time.Now(), *s.heard.Load()
+	rev, err := s.store.Last(probe)
+	if ctx.Err() != nil {
+		return err // we are stopping
+	}
+	s.reached() // what the last probe found, which memory has had time for
+	if err == nil {
+		s.found = found{rev, start}
+		s.reached()
+	}
+	switch was := s.storeDown.Swap(err != nil); {
+	case err != nil && !was:
+		s.log.Warn("the store does not answer; what is asked is answered from memory, for a while", "error", err)
+	case err == nil && was:
+		s.log.Info("the store answers again", "after", start.Sub(last).Truncate(time.Millisecond).String())
+	}
 	return err
+}
+
+// found is how far the store was at some time.
+type found struct {
+	rev store.Rev
+	at  time.Time
+}
+
+// reached notes until when nothing is unknown, if memory has all that the store
+// had.
+func (s *Server) reached() {
+	if at := s.found.at; s.state.Snapshot().Rev >= s.found.rev && at.After(*s.heard.Load()) {
+		s.heard.Store(&at)
+	}
+}
+
+// errCutOff is for those who are logged in to a controller that does not know
+// what others have changed, who may not be any more.
+var errCutOff = fault.New(fault.CodeUnavailable, "this controller has lost its store and does not know what was changed since; try again later, or ask another controller")
+
+// cutOff reports whether a controller that shares its store with others has not
+// heard from it for too long.
+func (s *Server) cutOff() bool {
+	grace := s.cfg.Store.Grace
+	return len(s.cfg.Store.Endpoints) > 0 && (time.Since(*s.heard.Load()) > grace || s.state.Lag() > grace)
+}
+
+// knowing is a gate that lets nobody in while the controller is cut off.
+func (s *Server) knowing(gate rest.Gate) rest.Gate {
+	return func(c *rest.Call) (rest.Caller, error) {
+		if s.cutOff() {
+			return nil, errCutOff
+		}
+		return gate(c)
+	}
 }
 
 // stored passes on what becomes of writes.

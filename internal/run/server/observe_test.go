@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"maps"
@@ -17,9 +18,11 @@ import (
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/storetest"
+	"netkeep/internal/lang/fault"
 	"netkeep/internal/model"
 	"netkeep/internal/ops/health"
 	"netkeep/internal/pki"
+	"netkeep/internal/web/rest"
 )
 
 // watched is a server with nothing but what its health depends on. The clock
@@ -41,6 +44,8 @@ func watched(t *testing.T, ahead time.Duration) (*Server, *storetest.Faulty) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.state.Close)
+	now := time.Now()
+	s.heard.Store(&now)
 	return s, faults
 }
 
@@ -78,19 +83,64 @@ func TestReadyStore(t *testing.T) {
 		probe(t, s)
 		<-time.After(1500 * time.Millisecond) // between two probes, as are all times here
 		ails(t, s, nil)
-		faults.FailNext(storetest.Get, storetest.ErrInjected)
+		faults.FailNext(storetest.Last, storetest.ErrInjected)
 		<-time.After(time.Second)
 		ails(t, s, map[string]string{"store": "the store does not answer"})
 		<-time.After(time.Second)
 		ails(t, s, nil)
-		faults.BlockNext(storetest.Get) // for good
-		faults.FailNext(storetest.Get, storetest.ErrInjected)
+		faults.BlockNext(storetest.Last) // for good
+		faults.FailNext(storetest.Last, storetest.ErrInjected)
 		<-time.After(3 * time.Second)
 		ails(t, s, nil) // it may still answer
 		<-time.After(time.Second)
 		ails(t, s, map[string]string{"store": "the store does not answer"})
 		<-time.After(time.Second)
 		ails(t, s, nil)
+	})
+}
+
+// TestLostStore loses the store of several controllers for longer than the
+// settings allow, and gets it back: both are said once, and in between nobody
+// who is logged in is believed.
+func TestLostStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, faults := watched(t, 0)
+		var log bytes.Buffer
+		s.log = slog.New(slog.NewTextHandler(&log, nil))
+		s.cfg.Store.Endpoints, s.cfg.Store.Grace = []string{"a"}, 10*time.Second
+		gate := s.knowing(func(*rest.Call) (rest.Caller, error) { return nil, nil })
+		asked := func() error {
+			synctest.Wait()
+			_, err := gate(nil)
+			return err
+		}
+		probe(t, s)
+		<-time.After(1500 * time.Millisecond)
+		for range 12 {
+			faults.FailNext(storetest.Last, storetest.ErrInjected)
+		}
+		<-time.After(9 * time.Second)
+		if err := asked(); err != nil {
+			t.Errorf("after 9 seconds: %v", err)
+		}
+		<-time.After(2 * time.Second)
+		if err := asked(); !fault.Is(err, fault.CodeUnavailable) {
+			t.Errorf("after 11 seconds: %v", err)
+		}
+		s.cfg.Store.Endpoints = nil
+		if err := asked(); err != nil {
+			t.Errorf("a store that nobody shares: %v", err)
+		}
+		s.cfg.Store.Endpoints = []string{"a"}
+		<-time.After(2 * time.Second)
+		if err := asked(); err != nil {
+			t.Errorf("when it is back: %v", err)
+		}
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[0], "the store does not answer") ||
+			!strings.Contains(lines[1], "the store answers again") || !strings.Contains(lines[1], "after=13s") {
+			t.Errorf("it logged\n%s", log.String())
+		}
 	})
 }
 

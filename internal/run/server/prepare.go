@@ -48,7 +48,7 @@ func (s *Server) migrate(ctx context.Context) error {
 // newStore starts the store inside this process, or connects to a cluster.
 func newStore(ctx context.Context, cfg config.Config, d *dir, log *slog.Logger) (store.Store, error) {
 	if len(cfg.Store.Endpoints) > 0 {
-		return etcdstore.Dial(ctx, etcdstore.Options{Endpoints: cfg.Store.Endpoints, Prefix: cfg.Store.Prefix, Logger: log})
+		return dialCluster(ctx, cfg.Store, log)
 	}
 	return etcdstore.Open(ctx, etcdstore.Options{Dir: d.sub(storeDir), Logger: log})
 }

@@ -86,7 +86,9 @@ type Server struct {
 	jobs   sync.WaitGroup
 	failed chan error
 
-	storeDown atomic.Bool // by the last probe
+	storeDown atomic.Bool               // by the last probe
+	found     found                     // by the last probe that was answered; its own
+	heard     atomic.Pointer[time.Time] // until when memory has all that the store had
 }
 
 // Start opens everything and begins to serve. When it returns nil the
@@ -116,10 +118,9 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 	if err = s.openData(ctx); err != nil {
 		return nil, err
 	}
-	if s.state, err = state.Open(ctx, s.store, model.All, state.Options{Logger: log, Stored: s.stored, Outgrown: s.fail}); err != nil {
+	if err = s.openState(ctx); err != nil {
 		return nil, err
 	}
-	s.onClose(func() error { s.state.Close(); return nil })
 	hasher := authn.NewHasher()
 	hasher.Queued = s.figures.Hashing
 	if err = s.prepare(ctx, hasher); err != nil {
@@ -141,6 +142,21 @@ func (s *Server) openData(ctx context.Context) error {
 		return err
 	}
 	return s.migrate(ctx)
+}
+
+// openState loads everything that is stored.
+func (s *Server) openState(ctx context.Context) (err error) {
+	now := time.Now()
+	s.heard.Store(&now)
+	opt := state.Options{Logger: s.log, Stored: s.stored, Outgrown: s.fail}
+	if len(s.cfg.Store.Endpoints) > 0 {
+		opt.Patience = clusterTime
+	}
+	if s.state, err = state.Open(ctx, s.store, model.All, opt); err != nil {
+		return err
+	}
+	s.onClose(func() error { s.state.Close(); return nil })
+	return nil
 }
 
 // newAccess returns the sessions to dial and host of a controller, whole and
@@ -260,7 +276,7 @@ func (s *Server) newRouter(svc *api.Service) (*router, error) {
 	newAPI := func(name, title, doc, root string) *rest.API {
 		return &rest.API{
 			Name: name, Title: title, Doc: doc, Version: api.Version, Root: root, Groups: api.Groups,
-			State: s.state, Gate: svc.Gate, Log: s.log, Timeout: t.Request, MaxBody: int64(s.cfg.Limits.Body),
+			State: s.state, Gate: s.knowing(svc.Gate), Log: s.log, Timeout: t.Request, MaxBody: int64(s.cfg.Limits.Body),
 			Bodies: bodies, Requests: requests, Answers: answers,
 			StrangerPace: limit.Pace{First: t.Body}, Pace: limit.Pace{First: t.Body, Least: leastRate, Last: t.Read},
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"netkeep/internal/data/store"
@@ -18,7 +19,7 @@ var clusterLimits = store.Limits{Ops: 120, Bytes: 1280 << 10}
 
 const (
 	// signInTimeout bounds the one step of Dial that does not heed ctx.
-	signInTimeout = 5 * time.Second
+	signInTimeout = 3 * time.Second
 	// Pings find a connection that is dead, which matters to a quiet watch.
 	pingEvery, pingTimeout = 10 * time.Second, 5 * time.Second
 )
@@ -52,14 +53,25 @@ func Dial(ctx context.Context, o Options) (*Store, error) {
 		Logger:               log.logger(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("dial etcd: %w", err)
+		return nil, fmt.Errorf("sign in: %w", log.because(err))
 	}
 	s := newStore(alive, client, o.Prefix, limits, func() error {
 		log.closing.Store(true)
 		return client.Close()
 	})
 	if _, _, err := s.Get(ctx, "-"); err != nil {
-		return nil, errors.Join(fmt.Errorf("dial %v: %w", o.Endpoints, err), s.Close())
+		return nil, errors.Join(log.because(err), s.Close())
 	}
 	return s, nil
+}
+
+// Refused reports whether an error of Dial says that the cluster was reached and
+// does not let us in. To try again is of no use.
+func Refused(err error) bool {
+	for _, refusal := range []error{rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrPermissionDenied, rpctypes.ErrRoleEmpty} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
 }

@@ -140,6 +140,25 @@ func nextLimit(limit int64, last []*mvccpb.KeyValue) int64 {
 	return max(1, min(fit, 4*limit, pageMost))
 }
 
+// Last reads when head and put were last written.
+func (s *Store) Last(ctx context.Context) (last store.Rev, err error) {
+	ctx, done, err := s.read(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	for _, key := range []string{s.keys.head, s.keys.put} {
+		resp, err := s.client.Get(ctx, key, clientv3.WithKeysOnly())
+		if err != nil {
+			return 0, explain(ctx, "get", err)
+		}
+		for _, kv := range resp.Kvs {
+			last = max(last, store.Rev(kv.ModRevision))
+		}
+	}
+	return last, nil
+}
+
 // Get reads one record as it is now.
 func (s *Store) Get(ctx context.Context, key string) (store.Record, bool, error) {
 	ctx, done, err := s.read(ctx)

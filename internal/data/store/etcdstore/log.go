@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -26,9 +27,13 @@ var noise = []string{
 	// the caller gets the error, and it is often one to expect
 	"failed to apply request",
 	"failed to receive from snapshot stream; closing",
-	"retrying of unary invoker failed",
+	attemptFailed,
 	"streamer failed to create ClientStream",
 }
+
+// attemptFailed is what the client says of each attempt of a call that it makes
+// again. What the call returns in the end is only that it took too long.
+const attemptFailed = "retrying of unary invoker failed"
 
 // bridge takes etcd's log to slog, from warnings on.
 type bridge struct {
@@ -39,6 +44,16 @@ type bridge struct {
 	// closing is set when etcd is asked to stop. All it then complains of is
 	// that it stops.
 	closing atomic.Bool
+	// trouble is what became of the last attempt that failed.
+	trouble atomic.Pointer[string]
+}
+
+// because adds to an error of a client that waited in vain what it met.
+func (b *bridge) because(err error) error {
+	if last := b.trouble.Load(); last != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return fmt.Errorf("%w; the last attempt: %s", err, *last)
+	}
+	return err
 }
 
 func (b *bridge) logger() *zap.Logger {
@@ -73,6 +88,9 @@ func (c core) With(fields []zapcore.Field) zapcore.Core {
 func (c core) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	fatal := e.Level > zapcore.ErrorLevel
 	known := func(part string) bool { return strings.Contains(e.Message, part) }
+	if e.Message == attemptFailed {
+		return ce.AddCore(e, attempt{c})
+	}
 	if !c.Enabled(e.Level) || !fatal && (c.closing.Load() || slices.ContainsFunc(noise, known)) {
 		return ce
 	}
@@ -85,6 +103,19 @@ func (c core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 }
 
 func (c core) Sync() error { return nil }
+
+// attempt keeps what became of an attempt, and logs nothing.
+type attempt struct{ core }
+
+func (a attempt) Write(_ zapcore.Entry, fields []zapcore.Field) error {
+	for _, f := range attrs(fields) {
+		if f.Key == "error" {
+			text := f.Value.String()
+			a.trouble.Store(&text)
+		}
+	}
+	return nil
+}
 
 func level(l zapcore.Level) slog.Level {
 	switch {

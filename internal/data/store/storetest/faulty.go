@@ -18,6 +18,7 @@ const (
 	Commit   Method = "Commit"
 	Put      Method = "Put"
 	Get      Method = "Get"
+	Last     Method = "Last"
 	Follow   Method = "Follow"
 	Compact  Method = "Compact"
 	Snapshot Method = "Snapshot"
@@ -203,6 +204,15 @@ func (f *Faulty) Get(ctx context.Context, key string) (rec store.Record, ok bool
 		return store.Record{}, false, err
 	}
 	return rec, ok, nil
+}
+
+// Last implements store.Store.
+func (f *Faulty) Last(ctx context.Context) (rev store.Rev, err error) {
+	err = f.call(ctx, Last, func() error {
+		rev, err = f.Store.Last(ctx)
+		return err
+	})
+	return rev, err
 }
 
 // Follow implements store.Store.

@@ -125,6 +125,21 @@ func get(t *testing.T, o Opener) {
 	}
 }
 
+func last(t *testing.T, o Opener) {
+	s := open(t, o)
+	j := newJournal(t, s)
+	check := func(want store.Rev) {
+		t.Helper()
+		if got, err := open(t, o).Last(j.ctx); got != want || err != nil {
+			t.Errorf("Last = %d, %v; want %d", got, err, want)
+		}
+	}
+	check(0)
+	check(j.put(set("k/1", "one")))
+	check(j.commit(set("k/1", "two")))
+	check(j.put(del("k/1")))
+}
+
 // Reopen tests that data outlive the handles on them. It is part of Run.
 func Reopen(t *testing.T, o Opener) {
 	first := o.Open(t)

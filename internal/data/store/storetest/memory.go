@@ -154,6 +154,16 @@ func (h *history) add(batch store.Batch, ops []store.Op) {
 	h.written = make(chan struct{})
 }
 
+// Last implements store.Store.
+func (m *Memory) Last(ctx context.Context) (store.Rev, error) {
+	if err := m.usable(ctx); err != nil {
+		return 0, err
+	}
+	m.log.mu.Lock()
+	defer m.log.mu.Unlock()
+	return m.log.last, nil
+}
+
 // Get implements store.Store.
 func (m *Memory) Get(ctx context.Context, key string) (store.Record, bool, error) {
 	if err := m.usable(ctx); err != nil {

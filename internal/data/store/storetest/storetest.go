@@ -41,6 +41,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"LoadOneRevision", loadOneRevision},
 		{"LoadStops", loadStops},
 		{"Get", get},
+		{"Last", last},
 		{"CommitGuard", commitGuard},
 		{"CommitDeletes", commitDeletes},
 		{"CommitOneWinner", commitOneWinner},

@@ -1,0 +1,245 @@
+// Package cluster_test runs controllers on an etcd server as an operator would
+// set one up, with certificates and users.
+package cluster_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netkeep/internal/data/store/etcdstore"
+	"netkeep/internal/ops/config"
+	"netkeep/test/etcdtest"
+	"netkeep/test/servertest"
+)
+
+type M = servertest.M
+
+const client = "/edge/client/v1/"
+
+// second starts another controller of the network of the first, as
+// docs/operations.md says: with a copy of its keys.
+func second(t *testing.T, first *servertest.Server, change func(*config.Config)) *servertest.Server {
+	t.Helper()
+	dir := t.TempDir()
+	keys := filepath.Join(dir, "data", "pki")
+	if err := os.MkdirAll(keys, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(first.Config.Data, "pki", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(keys, filepath.Base(file)), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := servertest.Open(dir, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// closing stops a controller at the test's end, and wants nothing amiss.
+func closing(t *testing.T, s *servertest.Server) *servertest.Server {
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// stopping stops a controller at the test's end that has reason to complain.
+func stopping(t *testing.T, s *servertest.Server) *servertest.Server {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := s.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// as returns somebody who has a token at one controller, at another.
+func as(t *testing.T, s *servertest.Server, other *servertest.Client) *servertest.Client {
+	c := s.Nobody(t)
+	c.Token = other.Token
+	return c
+}
+
+// eventually asks until the answer has a status.
+func eventually(t *testing.T, c *servertest.Client, path string, status int) {
+	t.Helper()
+	servertest.Eventually(t, 30*time.Second, "an answer with the status", func() bool { return c.Get(path).Status == status })
+}
+
+// TestTwoControllers has two controllers serve one network: whatever somebody
+// has got from one is good at the other, and gone there when it is taken away.
+func TestTwoControllers(t *testing.T) {
+	etcd := etcdtest.Start(t)
+	use := func(c *config.Config) { etcd.Settings(c) }
+	a := servertest.Start(t, use)
+	b := closing(t, second(t, a, use))
+
+	admin := a.Admin(t)
+	eventually(t, as(t, b, admin), "identities", http.StatusOK)
+	b.Login(t, servertest.Username, servertest.Password).Get("identities").Want(http.StatusOK)
+
+	id := admin.Post("identities", M{"name": "phone", "type": "Device", "isAdmin": false, "enrollment": M{"ott": true}}).Want(http.StatusCreated).ID()
+	token := admin.Get("identities/" + id + "/enrollments").Want(http.StatusOK).List()[0]["token"].(string)
+	eventually(t, as(t, b, admin), "identities/"+id, http.StatusOK)
+	cert := enroll(t, b, token)
+	for _, s := range []*servertest.Server{b, a} {
+		servertest.Eventually(t, 30*time.Second, "a login with the certificate", func() bool {
+			return s.Nobody(t).Presenting(cert).Post(client+"authenticate?method=cert", M{}).Status == http.StatusOK
+		})
+	}
+	a.Nobody(t).With("Content-Type", "text/plain").Post(client+"enroll?method=ott&token="+token, servertest.Raw("x")).Want(http.StatusBadRequest)
+
+	// What the user of etcd may not do is known for what it is.
+	if err := a.Store().Compact(t.Context(), a.State().Snapshot().Rev); !etcdstore.Refused(err) {
+		t.Error(err)
+	}
+
+	login := b.Login(t, servertest.Username, servertest.Password)
+	eventually(t, as(t, a, login), "current-identity", http.StatusOK)
+	login.Delete("current-api-session").Want(http.StatusOK)
+	eventually(t, as(t, a, login), "current-identity", http.StatusUnauthorized)
+}
+
+// enroll turns a token into a certificate.
+func enroll(t *testing.T, s *servertest.Server, token string) *tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr})
+	got := s.Nobody(t).With("Content-Type", "text/plain").Post(client+"enroll?method=ott&token="+token, servertest.Raw(text)).Want(http.StatusOK)
+	block, _ := pem.Decode(got.Raw)
+	if block == nil {
+		t.Fatalf("no certificate: %s", got.Raw)
+	}
+	return &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}
+}
+
+// TestForeignController starts a controller with keys of its own on a network
+// that has some. It is refused, and makes none.
+func TestForeignController(t *testing.T) {
+	etcd := etcdtest.Start(t)
+	use := func(c *config.Config) { etcd.Settings(c) }
+	servertest.Start(t, use)
+	dir := t.TempDir()
+	s, err := servertest.Open(dir, use)
+	if err == nil {
+		closing(t, s)
+		t.Fatal("it started")
+	}
+	if !strings.Contains(err.Error(), "the store belongs to the network with the root CA") {
+		t.Errorf("it says %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data", "pki")); !os.IsNotExist(err) {
+		t.Errorf("it made keys: %v", err)
+	}
+}
+
+// TestCutOff cuts a controller off from its cluster while another one disables
+// somebody. It refuses writes soon, answers from memory for a while, and then
+// nobody who is logged in; when it is back it knows.
+func TestCutOff(t *testing.T) {
+	const grace = 8 * time.Second
+	etcd := etcdtest.Start(t)
+	line := etcd.NewLine(t)
+	a := servertest.Start(t, func(c *config.Config) { etcd.Settings(c) })
+	b := stopping(t, second(t, a, func(c *config.Config) {
+		etcd.Settings(c, line)
+		c.Store.Grace = grace
+	}))
+	user := a.AddUser(t, true)
+	servertest.Eventually(t, 30*time.Second, "the user at the other", func() bool {
+		return b.Nobody(t).Post("authenticate?method=password", M{"username": user.Username, "password": user.Password}).Status == http.StatusOK
+	})
+	login := b.Login(t, user.Username, user.Password)
+	eventually(t, as(t, a, login), "current-identity", http.StatusOK)
+
+	line.Cut()
+	cut := time.Now()
+	login.Outage = true
+	stranger := b.Nobody(t)
+	stranger.Outage = true
+	a.Admin(t).Post("identities/"+user.ID+"/disable", M{"durationMinutes": 0}).Want(http.StatusOK)
+	for _, write := range []func() *servertest.Answer{
+		func() *servertest.Answer {
+			return login.Post("identities", M{"name": "late", "type": "Device", "isAdmin": false})
+		},
+		func() *servertest.Answer {
+			return stranger.Post("authenticate?method=password", M{"username": user.Username, "password": user.Password})
+		},
+	} {
+		start := time.Now()
+		answer := write().Want(http.StatusServiceUnavailable)
+		if took := time.Since(start); took > 5*time.Second || answer.Header.Get("Retry-After") == "" {
+			t.Errorf("a write was refused after %s, Retry-After %q", took, answer.Header.Get("Retry-After"))
+		}
+	}
+	if early := time.Since(cut) < grace-time.Second; early {
+		login.Get("current-identity").Want(http.StatusOK)
+	}
+	eventually(t, login, "current-identity", http.StatusServiceUnavailable)
+	if lasted := time.Since(cut); lasted > grace+5*time.Second {
+		t.Errorf("it was believed for %s", lasted)
+	}
+	b.Nobody(t).Get(client + "version").Want(http.StatusOK)
+
+	line.Mend()
+	servertest.Eventually(t, 60*time.Second, "the end of the outage", func() bool {
+		status := login.Get("current-identity").Status
+		if status == http.StatusOK {
+			t.Fatal("it believes somebody who was disabled meanwhile")
+		}
+		return status == http.StatusUnauthorized
+	})
+	lines := map[string]int{}
+	for _, line := range b.Log() {
+		for _, text := range []string{"the store does not answer; what is asked", "the store answers again"} {
+			if strings.Contains(line, text) {
+				lines[text]++
+			}
+		}
+	}
+	for text, n := range lines {
+		if n != 1 {
+			t.Errorf("%q was logged %d times", text, n)
+		}
+	}
+	if len(lines) != 2 {
+		t.Errorf("it logged %v", lines)
+	}
+	for _, line := range b.Log() {
+		if strings.Contains(line, etcdtest.Password) {
+			t.Errorf("the password of etcd is logged: %s", line)
+		}
+	}
+}
