@@ -191,13 +191,12 @@ func (t *table) attributes(r *row) []string {
 // filed yields the records that an index has under key.
 func (t *table) filed(index, key string) iter.Seq[kind.Record] {
 	return func(yield func(kind.Record) bool) {
-		for e := range t.indexes[t.slot(index)].From(entry{key, &row{}}) {
-			if e.key != key || !yield(e.row.rec) {
-				return
-			}
-		}
+		t.indexes[t.slot(index)].From(entry{key, firstRow}, func(e entry) bool { return e.key == key && yield(e.row.rec) })
 	}
 }
+
+// firstRow comes before all others of a key.
+var firstRow = &row{}
 
 func (t *table) slot(index string) int {
 	for i, ix := range t.def.Indexes {

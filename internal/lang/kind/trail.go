@@ -25,7 +25,7 @@ type Ignored struct {
 type trail struct {
 	whole    map[string]jsontext.Value // the members of the body itself, which several may read
 	readings []reading                 // of the body itself
-	overlook map[string]bool
+	overlook [][]string
 	inside   []Ignored // of the objects in it, which one reads
 	more     bool      // there were more than MostIgnored
 }
@@ -108,12 +108,13 @@ func (t *trail) note(by reading, at string, unknown []string) {
 // Overlook names members that a body may hold without anybody reading them:
 // clients send back what answers showed them.
 func (b Body) Overlook(names ...string) {
-	if b.trail.overlook == nil {
-		b.trail.overlook = map[string]bool{}
-	}
-	for _, name := range names {
-		b.trail.overlook[name] = true
-	}
+	b.trail.overlook = append(b.trail.overlook, names)
+}
+
+// knows reports whether anybody read a member, or need not.
+func (t *trail) knows(name string) bool {
+	return slices.ContainsFunc(t.readings, func(by reading) bool { return by.layout.knows(name) }) ||
+		slices.ContainsFunc(t.overlook, func(names []string) bool { return slices.Contains(names, name) })
 }
 
 // Ignored returns the members that none of those knew who read the body, up to
@@ -123,7 +124,7 @@ func (b Body) Ignored() (list []Ignored, more bool) {
 	t := b.trail
 	var unknown []string
 	for name := range t.whole {
-		if !t.overlook[name] && len(t.readings) > 0 && !slices.ContainsFunc(t.readings, func(by reading) bool { return by.layout.knows(name) }) {
+		if len(t.readings) > 0 && !t.knows(name) {
 			unknown = append(unknown, name)
 		}
 	}

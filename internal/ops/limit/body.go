@@ -49,6 +49,8 @@ func (p Pace) until(start time.Time, got int) time.Time {
 // Source is where a body comes from.
 type Source struct {
 	io.Reader
+	// Size is how large it says that it is; below 1 if it does not say.
+	Size int64
 	// Until sets the time at which a Read fails, also one that waits, as
 	// http.ResponseController.SetReadDeadline does.
 	Until func(time.Time) error
@@ -77,11 +79,14 @@ func (b *Bodies) Read(p Party, from Source, max int64, pace Pace) (data []byte, 
 	return data, func() { b.release(a) }, nil
 }
 
-func (b *Bodies) read(a *transfer, from io.Reader, max int64, pace Pace) (data []byte, err error) {
+func (b *Bodies) read(a *transfer, from Source, max int64, pace Pace) (data []byte, err error) {
 	start, room := b.Now(), int64(0)
 	for {
 		if int64(len(data)) == room {
 			more := min(firstRead+room, max+1-room)
+			if room == 0 && from.Size > 0 {
+				more = min(more, from.Size) // all of it, mostly
+			}
 			if more <= 0 {
 				return data, nil
 			}

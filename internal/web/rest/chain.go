@@ -86,6 +86,9 @@ func (a *API) answered(c *Call, took time.Duration) {
 		slog.Int("status", c.status), slog.Int("bytes", c.bytes), slog.Duration("took", took))
 }
 
+// promptly is how long a body takes to come, unless it is made to take longer.
+const promptly = 100 * time.Millisecond
+
 // call runs the operation for a caller that may use it. Who that is and
 // whether it may comes first, so that nobody's body is read in vain; then the
 // body, so that nobody keeps others from being served by sending it slowly.
@@ -102,10 +105,11 @@ func (a *API) call(c *Call) error {
 	if err := c.readParams(); err != nil {
 		return err
 	}
+	since := time.Now()
 	if err := c.receive(); err != nil {
 		return err
 	}
-	if c.Snap != a.State.Snapshot() { // nor may anybody outlast a session by sending slowly
+	if time.Since(since) > promptly { // nor may anybody outlast a session by sending slowly
 		if err := a.recognise(c); err != nil {
 			return err
 		}
@@ -117,9 +121,9 @@ func (a *API) call(c *Call) error {
 	return c.op.handle(c)
 }
 
-// recognise finds out who calls, and whether it may.
+// recognise finds out who calls, and whether it may. All that it may wait for is
+// keys of an issuer, for which nobody waits long.
 func (a *API) recognise(c *Call) error {
-	defer c.bound(a.Timeout)()
 	c.Snap = a.State.Snapshot()
 	caller, err := a.Gate(c)
 	if err != nil && c.op.Auth != Anonymous {

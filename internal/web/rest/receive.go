@@ -32,6 +32,7 @@ func (c *Call) receive() error {
 	}
 	from := limit.Source{
 		Reader: http.MaxBytesReader(c.w, r.Body, c.op.MaxBody),
+		Size:   r.ContentLength,
 		Until:  http.NewResponseController(c.w).SetReadDeadline,
 	}
 	data, release, err := c.api.Bodies.Read(c.Party(), from, c.op.MaxBody, pace)

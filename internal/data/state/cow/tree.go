@@ -50,7 +50,6 @@ func (t Tree[T]) All() iter.Seq[T] { return t.tree.Scan }
 // Backward yields every item in reverse order.
 func (t Tree[T]) Backward() iter.Seq[T] { return t.tree.Reverse }
 
-// From yields the items from the first that is not less than pivot.
-func (t Tree[T]) From(pivot T) iter.Seq[T] {
-	return func(yield func(T) bool) { t.tree.Ascend(pivot, yield) }
-}
+// From yields the items from the first that is not less than pivot. It is no
+// iterator because every lookup in an index comes here.
+func (t Tree[T]) From(pivot T, yield func(T) bool) { t.tree.Ascend(pivot, yield) }
