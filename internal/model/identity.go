@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,6 +20,7 @@ type Identity struct {
 	IsDefaultAdmin            bool              `json:"isDefaultAdmin" kind:"server" doc:"Whether this is the admin that the network began with, who remains one and cannot be deleted."`
 	AuthPolicyID              string            `json:"authPolicyId" kind:"ref=auth-policy:restrict,link,as=authPolicy,default=default" doc:"Id of the authentication policy that says how the identity may authenticate; default if empty."`
 	ExternalID                string            `json:"externalId" kind:"unique,nullable" doc:"What tokens and certificates of others call the identity; null if they do not know it, and otherwise no two have the same."`
+	ExternalIDIssuers         []string          `json:"externalIdIssuers" kind:"keep,omit,nofilter,range=0..100" doc:"Ids of the CAs and external JWT signers that alone may say that somebody is this identity; if empty, any signer may, and any CA unless the identity is an admin, has an authenticator or is invited to enroll."`
 	RoleAttributes            []string          `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 	AppData                   jsontext.Value    `json:"appData" kind:"nofilter" doc:"An object for applications to read; the controller gives it no meaning."`
 	DefaultHostingCost        int               `json:"defaultHostingCost" kind:"range=0..65535" doc:"Cost of using the identity as the host of a service for which serviceHostingCosts has none; 0 if not given."`
@@ -77,10 +79,11 @@ func (i *Identity) Guard(r kind.Reader) error {
 	return nil
 }
 
-// Check keeps identities of routers in step with their routers.
+// Check keeps identities of routers in step with their routers, and wants
+// issuers that exist.
 func (i *Identity) Check(r kind.Reader, old *Identity) error {
-	if old == nil {
-		return nil
+	if err := i.checkIssuers(r, old); err != nil || old == nil {
+		return err
 	}
 	if old.Type != i.Type && (old.Type == TypeRouter || i.Type == TypeRouter) {
 		return fault.Invalid("typeId", "must stay "+old.Type, i.Type)
@@ -89,6 +92,25 @@ func (i *Identity) Check(r kind.Reader, old *Identity) error {
 		return fault.Invalid("name", "must be that of the edge router; rename the router", i.Name)
 	}
 	return nil
+}
+
+// checkIssuers refuses what is neither a CA nor a signer. One that is deleted
+// later stays in the list, or others would get its place.
+func (i *Identity) checkIssuers(r kind.Reader, old *Identity) error {
+	for _, id := range i.ExternalIDIssuers {
+		_, isCA := CAs.Get(r, id)
+		_, isSigner := ExtJWTSigners.Get(r, id)
+		if !isCA && !isSigner && (old == nil || !slices.Contains(old.ExternalIDIssuers, id)) {
+			return fault.On(fault.CodeNotFound, "externalIdIssuers", "no CA or external JWT signer with this id", id)
+		}
+	}
+	return nil
+}
+
+// NamedBy reports whether the identity leaves it to a CA or signer to say that
+// somebody is it, which it does to all if it lists none.
+func (i *Identity) NamedBy(issuer string) bool {
+	return len(i.ExternalIDIssuers) == 0 || slices.Contains(i.ExternalIDIssuers, issuer)
 }
 
 // Admin reports whether the identity may manage the network. The default

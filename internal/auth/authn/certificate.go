@@ -2,6 +2,7 @@ package authn
 
 import (
 	"crypto/x509"
+	"log/slog"
 	"time"
 
 	"netkeep/internal/lang/kind"
@@ -14,6 +15,7 @@ type Certificates struct {
 	// Bundle is the certificates of our own authority.
 	Bundle []*x509.Certificate
 	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 // ForClients is what a certificate must be good for to show who somebody is,
@@ -46,8 +48,10 @@ func (c *Certificates) Check(r kind.Reader, presented []*x509.Certificate) (Proo
 }
 
 // owner finds whose certificate it is: by the external id in it, if the CA
-// that issued it says where one is, and else by its fingerprint.
+// that issued it says where one is and may name whom it means, and else by its
+// fingerprint.
 func (c *Certificates) owner(r kind.Reader, leaf pki.VerifiedLeaf, cas map[string]*model.CA) (Proof, error) {
+	var named *model.Identity // by a CA that may not
 	issuer := ""
 	for _, cert := range leaf.Chain()[1:] {
 		ca := cas[pki.Fingerprint(cert)]
@@ -58,11 +62,22 @@ func (c *Certificates) owner(r kind.Reader, leaf pki.VerifiedLeaf, cas map[strin
 			continue
 		}
 		if id, ok := ca.ExternalIDClaim.Find(leaf.Certificate()); ok {
-			return c.named(r, ca, id)
+			identity, ok := model.Identities.Find(r, "externalId", id)
+			if !ok {
+				return Proof{}, errDenied
+			}
+			if mayName(r, identity, ca.ID) {
+				return c.named(r, ca, identity)
+			}
+			named = identity
+			break // it may still be somebody's own
 		}
 	}
 	a, ok := model.Authenticators.Find(r, "fingerprint", pki.Fingerprint(leaf.Certificate()))
 	if !ok {
+		if named != nil {
+			tellNaming(c.Log, issuer, named)
+		}
 		return Proof{}, errDenied
 	}
 	proof, err := prove(r, a.IdentityID, a.ID, c.Now())
@@ -73,18 +88,14 @@ func (c *Certificates) owner(r kind.Reader, leaf pki.VerifiedLeaf, cas map[strin
 	return proof, nil
 }
 
-// named returns the proof of the identity with an external id that a CA has
-// put into a certificate.
-func (c *Certificates) named(r kind.Reader, ca *model.CA, externalID string) (Proof, error) {
-	identity, ok := model.Identities.Find(r, "externalId", externalID)
-	if !ok {
-		return Proof{}, errDenied
-	}
+// named returns the proof of an identity whose external id a CA has put into a
+// certificate.
+func (c *Certificates) named(r kind.Reader, ca *model.CA, identity *model.Identity) (Proof, error) {
 	proof, err := prove(r, identity.ID, internalAuthenticator, c.Now())
 	if err != nil {
 		return Proof{}, err
 	}
-	proof.session.CAID, proof.session.ExternalID = ca.ID, externalID
+	proof.session.CAID, proof.session.ExternalID = ca.ID, identity.ExternalID
 	return proof, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"log/slog"
 	"math/big"
 	"testing"
 	"testing/synctest"
@@ -66,7 +67,7 @@ func (w *world) certified(t testing.TB) (*Certificates, *x509.Certificate) {
 			CertPEM: string(pki.EncodeCertificates(leaf)), Fingerprint: pki.Fingerprint(leaf),
 		})
 	})
-	return &Certificates{Bundle: []*x509.Certificate{ca.cert}, Now: time.Now}, leaf
+	return &Certificates{Bundle: []*x509.Certificate{ca.cert}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, leaf
 }
 
 // register adds the CA of somebody else, verified, with names as external ids.
@@ -90,7 +91,7 @@ func TestCertificateOfCA(t *testing.T) {
 	visitor := w.add(t, "visitor")
 	root := authority(t, "theirs")
 	w.register(t, root)
-	certs := &Certificates{Now: time.Now}
+	certs := &Certificates{Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	name := pkix.Name{CommonName: visitor.ExternalID}
 	leaf := issue(t, root, x509.Certificate{Subject: name})
 	if _, err := certs.Check(w.State.Snapshot(), []*x509.Certificate{leaf.cert}); err != nil {
@@ -113,7 +114,7 @@ func TestSessionsEndWithWhatOpenedThem(t *testing.T) {
 			root := authority(t, "theirs")
 			ca := w.register(t, root)
 			leaf := issue(t, root, x509.Certificate{Subject: pkix.Name{CommonName: i.ExternalID}})
-			certs := &Certificates{Now: time.Now}
+			certs := &Certificates{Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 			proof, err := certs.Check(w.State.Snapshot(), []*x509.Certificate{leaf.cert})
 			if err != nil {
 				t.Fatal(err)

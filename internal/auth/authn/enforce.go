@@ -66,8 +66,10 @@ func restingOn(r kind.Reader, c state.Change) iter.Seq[*model.APISession] {
 	switch c.Def {
 	case model.Identities.Def:
 		return model.APISessions.Select(r, "identityId", c.ID)
-	case model.Authenticators.Def:
-		return model.APISessions.Select(r, "authenticatorId", c.ID)
+	case model.Authenticators.Def, model.Enrollments.Def:
+		// Also those that rest on something else: who has a way in of its own is
+		// not named by others.
+		return model.APISessions.Select(r, "identityId", ownerOf(c))
 	case model.ExtJWTSigners.Def:
 		return model.APISessions.Select(r, "authenticatorId", signerPrefix+c.ID)
 	case model.CAs.Def:
@@ -80,6 +82,21 @@ func restingOn(r kind.Reader, c state.Change) iter.Seq[*model.APISession] {
 		}
 	}
 	return func(func(*model.APISession) bool) {}
+}
+
+// ownerOf returns the identity that an authenticator or enrollment is of.
+func ownerOf(c state.Change) string {
+	rec := c.After
+	if rec == nil {
+		rec = c.Before
+	}
+	switch rec := rec.(type) {
+	case *model.Authenticator:
+		return rec.IdentityID
+	case *model.Enrollment:
+		return rec.IdentityID
+	}
+	return ""
 }
 
 // underPolicy yields the sessions of the identities that a policy is for. That

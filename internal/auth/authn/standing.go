@@ -33,10 +33,10 @@ func (p Proof) holds(r kind.Reader, now time.Time) bool {
 	}
 	if id, byToken := strings.CutPrefix(s.AuthenticatorID, signerPrefix); byToken {
 		signer, there := model.ExtJWTSigners.Get(r, id)
-		return there && signer.Enabled && rules.ExtJWT.Accepts(id)
+		return there && signer.Enabled && rules.ExtJWT.Accepts(id) && p.identity.NamedBy(id)
 	}
 	if s.AuthenticatorID == internalAuthenticator {
-		return rules.Cert.Allowed && mayAuthenticate(r, s.CAID)
+		return rules.Cert.Allowed && mayAuthenticate(r, s.CAID) && mayName(r, p.identity, s.CAID)
 	}
 	a, there := model.Authenticators.Get(r, s.AuthenticatorID)
 	switch {

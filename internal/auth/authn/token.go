@@ -55,6 +55,9 @@ func (t *Tokens) Check(ctx context.Context, r kind.Reader, token string) (Proof,
 		return Proof{}, err
 	}
 	proof.session.ExternalID, proof.session.NotAfter = claims.external, claims.end
+	if !proof.identity.NamedBy(claims.signer.ID) {
+		tellNaming(t.sets.log, claims.signer.ID, proof.identity)
+	}
 	if !proof.holds(r, t.now()) {
 		return Proof{}, errDenied
 	}

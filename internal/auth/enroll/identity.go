@@ -134,6 +134,9 @@ func (d *Desk) CA(ctx context.Context, by state.Author, r kind.Reader, presented
 		}
 		i := model.Identities.New()
 		i.ID, i.Type, i.RoleAttributes, i.ExternalID = tx.NewID(), "Device", ca.IdentityRoles, external
+		if external != "" {
+			i.ExternalIDIssuers = []string{ca.ID} // no other CA can claim it
+		}
 		i.Name = freeName(tx, formatName(ca, leaf, i.ID, name))
 		if err := model.Identities.Create(tx, i); err != nil || external != "" {
 			return err

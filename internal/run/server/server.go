@@ -248,7 +248,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 			State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle(), Passwords: passwords, Now: time.Now, Log: s.log,
 			Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
 		},
-		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle(), Now: time.Now}, Tokens: tokens,
+		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle(), Now: time.Now, Log: s.log}, Tokens: tokens,
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.Address(), Key: s.servedKey},
