@@ -4,20 +4,24 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"netkeep/internal/ops/config"
 )
 
 // Main runs the tests of a package with one controller that they share. They
 // keep apart by names of their own.
-func Main(m *testing.M, shared **Server) { os.Exit(run(m, shared)) }
+func Main(m *testing.M, shared **Server, change ...func(*config.Config)) {
+	os.Exit(run(m, shared, change))
+}
 
-func run(m *testing.M, shared **Server) (code int) {
+func run(m *testing.M, shared **Server, change []func(*config.Config)) (code int) {
 	dir, err := os.MkdirTemp("", "netkeep-test")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if *shared, err = Open(dir); err != nil {
+	if *shared, err = Open(dir, change...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

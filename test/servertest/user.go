@@ -17,7 +17,7 @@ type User struct{ ID, Username, Password string }
 func (s *Server) AddUser(t testing.TB, admin bool) User {
 	t.Helper()
 	u := User{Username: Unique("user"), Password: rand.Text()}
-	hash, err := authn.NewHasher().Hash(t.Context(), u.Password)
+	hash, err := authn.NewHasher().Hash(t.Context(), authn.Claim{}, u.Password)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ package authn
 import (
 	"context"
 	"crypto/x509"
+	"net/netip"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -15,6 +16,7 @@ import (
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
+	"netkeep/internal/ops/limit"
 )
 
 // By is an identity as the author of a write.
@@ -54,11 +56,24 @@ func prove(r kind.Reader, identityID, authenticator string, now time.Time) (Proo
 
 // Passwords checks user names and passwords.
 type Passwords struct {
-	Hasher   *Hasher
-	Sessions *Sessions
-	Now      func() time.Time
-
+	hasher   *Hasher
+	sessions *Sessions
+	now      func() time.Time
+	guard    *guard
 	failures failures
+}
+
+// NewPasswords returns what checks passwords. Somebody may be wrong as often as
+// guesses says in a minute, and so may all together about one name, before they
+// have to wait; any number of times if it is 0.
+func NewPasswords(h *Hasher, s *Sessions, now func() time.Time, guesses int) *Passwords {
+	return &Passwords{hasher: h, sessions: s, now: now, guard: newGuard(guesses, now)}
+}
+
+// Login is a user name and password, and the address that they come from.
+type Login struct {
+	Username, Password string
+	From               netip.Addr
 }
 
 // errDenied is the one answer to every credential that is not good enough, so
@@ -67,22 +82,48 @@ var errDenied = fault.New(fault.CodeAuth, "")
 
 // Check returns the identity with this user name and password. Unknown names
 // take as long as wrong passwords.
-func (p *Passwords) Check(ctx context.Context, by state.Author, r kind.Reader, username, password string) (Proof, error) {
-	a, known := model.Authenticators.Find(r, "username", username)
-	hash := ""
-	if known {
-		hash = a.PasswordHash
+func (p *Passwords) Check(ctx context.Context, by state.Author, r kind.Reader, in Login) (Proof, error) {
+	a, known := model.Authenticators.Find(r, "username", in.Username)
+	if !known {
+		a = new(model.Authenticator)
 	}
-	right, err := p.Hasher.Verify(ctx, hash, password)
+	try := attempt{in.Username, limit.At(in.From)}
+	right, err := p.verify(ctx, try, a.PasswordHash, in.Password)
 	if err != nil {
 		return Proof{}, err
 	}
-	if !known {
-		return Proof{}, errDenied
+	proof, err := p.admit(ctx, by, a, right)
+	if err != nil {
+		p.guard.wrong(try)
+		return Proof{}, err
 	}
+	p.guard.familiar.note(try)
+	if p.hasher.Outdated(a.PasswordHash) {
+		p.upgrade(ctx, by, a, in.Password)
+	}
+	return proof, nil
+}
+
+// verify reports whether a password is the hashed one, if whoever shows it need
+// not wait, also when its turn has come.
+func (p *Passwords) verify(ctx context.Context, try attempt, hash, password string) (right bool, err error) {
+	still := func() error { return p.guard.allow(try) }
+	if err := still(); err != nil {
+		return false, err
+	}
+	who := try.from
+	if p.guard.familiar.has(try) { // and need not queue behind others there
+		who = limit.Party{Rank: limit.Member, ID: try.name}
+	}
+	return p.hasher.Verify(ctx, Claim{who, still}, hash, password)
+}
+
+// admit decides on a password that is right or wrong. The authenticator of an
+// unknown name is empty.
+func (p *Passwords) admit(ctx context.Context, by state.Author, a *model.Authenticator, right bool) (Proof, error) {
 	// As it is now: while this one waited for its turn to be hashed, others
 	// may have failed and got the identity locked.
-	proof, err := prove(p.Sessions.State.Snapshot(), a.IdentityID, a.ID, p.Now())
+	proof, err := prove(p.sessions.State.Snapshot(), a.IdentityID, a.ID, p.now())
 	if err != nil {
 		return Proof{}, err
 	}
@@ -98,22 +139,19 @@ func (p *Passwords) Check(ctx context.Context, by state.Author, r kind.Reader, u
 		return Proof{}, errDenied
 	}
 	proof.session.PasswordRev = a.PasswordRev
-	if p.Hasher.Outdated(hash) {
-		p.upgrade(ctx, by, a.ID, hash, password)
-	}
 	return proof, nil
 }
 
 // upgrade stores the password at today's strength. That it may fail is no
 // reason to refuse the login.
-func (p *Passwords) upgrade(ctx context.Context, by state.Author, id, old, password string) {
-	hash, err := p.Hasher.Hash(ctx, password)
+func (p *Passwords) upgrade(ctx context.Context, by state.Author, old *model.Authenticator, password string) {
+	hash, err := p.hasher.Hash(ctx, Claim{Party: owner(old)}, password)
 	if err != nil {
 		return
 	}
-	_ = p.Sessions.State.Update(ctx, state.Program("password upgrade").On(by), func(tx *state.Tx) error {
-		return model.Authenticators.Edit(tx, id, func(a *model.Authenticator) error {
-			if a.PasswordHash == old {
+	_ = p.sessions.State.Update(ctx, state.Program("password upgrade").On(by), func(tx *state.Tx) error {
+		return model.Authenticators.Edit(tx, old.ID, func(a *model.Authenticator) error {
+			if a.PasswordHash == old.PasswordHash {
 				a.PasswordHash = hash
 			}
 			return nil
@@ -122,8 +160,8 @@ func (p *Passwords) upgrade(ctx context.Context, by state.Author, id, old, passw
 }
 
 // Set returns the hash of a new password for an identity, if its policy
-// accepts the password.
-func (p *Passwords) Set(ctx context.Context, r kind.Reader, identityID, password string) (string, error) {
+// accepts the password. Who asks for it waits its turn.
+func (p *Passwords) Set(ctx context.Context, who limit.Party, r kind.Reader, identityID, password string) (string, error) {
 	identity, ok := model.Identities.Get(r, identityID)
 	if !ok {
 		return "", fault.On(fault.CodeNotFound, "identityId", "no identity with this id", identityID)
@@ -133,7 +171,7 @@ func (p *Passwords) Set(ctx context.Context, r kind.Reader, identityID, password
 			return "", fault.Invalid("password", reason, nil)
 		}
 	}
-	return p.Hasher.Hash(ctx, password)
+	return p.hasher.Hash(ctx, Claim{Party: who}, password)
 }
 
 // Anchors returns the certificates that client certificates may chain to: our
@@ -186,7 +224,7 @@ func CreateAdmin(ctx context.Context, st *state.State, h *Hasher, f FirstAdmin) 
 	if err := f.CheckLengths(); err != nil {
 		return err
 	}
-	hash, err := h.Hash(ctx, f.Password)
+	hash, err := h.Hash(ctx, Claim{}, f.Password)
 	if err != nil {
 		return err
 	}

@@ -71,13 +71,13 @@ func (p *Passwords) judge(ctx context.Context, by state.Author, a *model.Authent
 	}
 	// Not before the lock is there to be seen: until then the tally refuses.
 	p.failures.reset(a.ID)
-	return false, p.Sessions.EndAll(ctx, by, "identityId", a.IdentityID)
+	return false, p.sessions.EndAll(ctx, by, "identityId", a.IdentityID)
 }
 
 // lock disables an identity for as long as its policy says. One that is
 // disabled stays so as long as it was to.
 func (p *Passwords) lock(ctx context.Context, by state.Author, identityID string, rules model.AuthUPDB) error {
-	return p.Sessions.State.Update(ctx, by, func(tx *state.Tx) error {
+	return p.sessions.State.Update(ctx, by, func(tx *state.Tx) error {
 		return model.Identities.Edit(tx, identityID, func(i *model.Identity) error {
 			now := tx.Now()
 			if i.Disabled(now) {

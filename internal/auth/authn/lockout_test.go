@@ -152,7 +152,7 @@ func TestLockoutOutlivesTheRequest(t *testing.T) {
 // the right one last.
 func TestParallelGuesses(t *testing.T) {
 	w, a := guarded(t, func(*model.AuthUPDB) {})
-	free := takeTurns(w.passwords.Hasher)
+	free := takeTurns(w.passwords.hasher)
 	var tries sync.WaitGroup
 	for range 12 {
 		tries.Go(func() { _, _ = w.login(t, "visitor", "wrong one") })

@@ -7,6 +7,7 @@ import (
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
+	"netkeep/internal/ops/limit"
 )
 
 // errPassword says that the present password is needed; never what was sent.
@@ -35,6 +36,11 @@ func (c *Caller) RestOn(tx *state.Tx, authenticator string, rev int) error {
 	})
 }
 
+// owner is whom an authenticator belongs to.
+func owner(a *model.Authenticator) limit.Party {
+	return limit.Party{Rank: limit.Member, ID: a.IdentityID}
+}
+
 // Confirm checks the present password of an authenticator before it is
 // changed. Wrong ones count as they do for a login: who took over a session
 // may not guess either.
@@ -42,16 +48,18 @@ func (p *Passwords) Confirm(ctx context.Context, by state.Author, a *model.Authe
 	if a.Method != model.MethodUPDB {
 		return fault.New(fault.CodeAuthenticator, "only a user name and password can be changed, and this is a certificate")
 	}
-	right, err := p.Hasher.Verify(ctx, a.PasswordHash, password)
+	try := attempt{a.Username, owner(a)}
+	right, err := p.verify(ctx, try, a.PasswordHash, password)
 	if err != nil {
 		return err
 	}
-	proof, err := prove(p.Sessions.State.Snapshot(), a.IdentityID, a.ID, p.Now())
+	proof, err := prove(p.sessions.State.Snapshot(), a.IdentityID, a.ID, p.now())
 	if err != nil {
 		return errPassword
 	}
 	good, err := p.judge(ctx, by, a, proof.policy.Primary.UPDB, right)
 	if err == nil && !good {
+		p.guard.wrong(try)
 		return errPassword
 	}
 	return err

@@ -32,10 +32,10 @@ const (
 )
 
 // Hasher hashes passwords. It lets only a few run at a time, so that a flood
-// of them leaves memory and processors to everybody else.
+// of them leaves memory and processors to everybody else, and those who wait
+// take turns.
 type Hasher struct {
-	turns chan struct{}
-	queue limit.Slots
+	turns limit.Turns
 	dummy string // a hash of nothing that anyone knows
 
 	// Queued, if set, is called when a password begins to wait for its turn.
@@ -43,17 +43,29 @@ type Hasher struct {
 	Queued func() (over func())
 }
 
+// maxQueue is how many passwords wait at most. The last of them would wait for
+// as long as a request may take; whoever comes after is better told at once.
+const maxQueue = 128
+
 // NewHasher returns a hasher that uses at most half of the processors.
 func NewHasher() *Hasher {
-	h := &Hasher{turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), queue: limit.Slots{Max: maxQueue}}
+	h := &Hasher{turns: limit.Turns{Max: max(1, runtime.GOMAXPROCS(0)/2), Queue: maxQueue}}
 	h.dummy = encodeHash(hashCost, random(saltLen), random(keyLen))
 	return h
 }
 
+// Claim is who wants a password hashed.
+type Claim struct {
+	Party limit.Party
+	// Still, if set, is asked when the turn has come. With an error the
+	// password is not hashed.
+	Still func() error
+}
+
 // Hash returns the stored form of a password: parameters, salt and key.
-func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
+func (h *Hasher) Hash(ctx context.Context, who Claim, password string) (string, error) {
 	salt := random(saltLen)
-	key, err := h.derive(ctx, hashCost, password, salt)
+	key, err := h.derive(ctx, who, hashCost, password, salt)
 	if err != nil {
 		return "", err
 	}
@@ -62,7 +74,7 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 
 // Verify reports whether the password is the hashed one. An empty hash takes
 // as long as any other and never matches.
-func (h *Hasher) Verify(ctx context.Context, hash, password string) (bool, error) {
+func (h *Hasher) Verify(ctx context.Context, who Claim, hash, password string) (bool, error) {
 	unknown := hash == ""
 	if unknown {
 		hash = h.dummy
@@ -71,7 +83,7 @@ func (h *Hasher) Verify(ctx context.Context, hash, password string) (bool, error
 	if err != nil {
 		return false, err
 	}
-	got, err := h.derive(ctx, c, password, salt)
+	got, err := h.derive(ctx, who, c, password, salt)
 	if err != nil {
 		return false, err
 	}
@@ -84,36 +96,35 @@ func (h *Hasher) Outdated(hash string) bool {
 	return err == nil && (c.memory < hashCost.memory || c.time < hashCost.time || c.threads < hashCost.threads)
 }
 
-func (h *Hasher) derive(ctx context.Context, c cost, password string, salt []byte) ([]byte, error) {
-	if err := h.wait(ctx); err != nil {
-		return nil, fmt.Errorf("waiting to hash a password: %w", err)
+func (h *Hasher) derive(ctx context.Context, who Claim, c cost, password string, salt []byte) ([]byte, error) {
+	done, err := h.wait(ctx, who.Party)
+	if err != nil {
+		return nil, err
 	}
-	defer func() { <-h.turns }()
+	defer done()
+	if who.Still != nil {
+		if err := who.Still(); err != nil {
+			return nil, err
+		}
+	}
 	return argon2.IDKey([]byte(password), salt, c.time, c.memory, c.threads, keyLen), nil
 }
-
-// maxQueue is how many passwords wait at most. The last of them would wait for
-// as long as a request may take; whoever comes after is better told at once.
-const maxQueue = 128
 
 var errQueue = fault.New(fault.CodeUnavailable, "too many passwords wait to be checked; try again")
 
 // wait takes a turn.
-func (h *Hasher) wait(ctx context.Context) error {
-	all := limit.Party{Rank: limit.Admin}
-	if h.queue.Take(all) != nil {
-		return errQueue
-	}
-	defer h.queue.Leave(all)
+func (h *Hasher) wait(ctx context.Context, p limit.Party) (done func(), err error) {
 	if h.Queued != nil {
 		defer h.Queued()()
 	}
-	select {
-	case h.turns <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	done, err = h.turns.Wait(ctx, p)
+	switch {
+	case errors.Is(err, limit.ErrFull):
+		return nil, errQueue
+	case err != nil:
+		return nil, fmt.Errorf("waiting to hash a password: %w", err)
 	}
+	return done, nil
 }
 
 func encodeHash(c cost, salt, key []byte) string {

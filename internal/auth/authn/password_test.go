@@ -16,13 +16,15 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
+	"netkeep/internal/ops/limit"
 )
 
 func TestHash(t *testing.T) {
 	h := NewHasher()
 	for _, password := range []string{"", strings.Repeat("é", 100), "nul\x00byte"} {
-		hash, err := h.Hash(t.Context(), password)
+		hash, err := h.Hash(t.Context(), Claim{}, password)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,11 +32,11 @@ func TestHash(t *testing.T) {
 			t.Errorf("the hash %s holds the password", hash)
 		}
 		for tried, want := range map[string]bool{password: true, password + "x": false} {
-			if got, err := h.Verify(t.Context(), hash, tried); got != want || err != nil {
+			if got, err := h.Verify(t.Context(), Claim{}, hash, tried); got != want || err != nil {
 				t.Errorf("%q against the hash of %q: %v, %v", tried, password, got, err)
 			}
 		}
-		again, err := h.Hash(t.Context(), password)
+		again, err := h.Hash(t.Context(), Claim{}, password)
 		if err != nil || again == hash {
 			t.Errorf("two hashes of %q are the same, or %v", password, err)
 		}
@@ -45,7 +47,7 @@ func TestHash(t *testing.T) {
 func TestVerifyNobody(t *testing.T) {
 	h := NewHasher()
 	for _, password := range []string{"", "secret", h.dummy} {
-		if ok, err := h.Verify(t.Context(), "", password); ok || err != nil {
+		if ok, err := h.Verify(t.Context(), Claim{}, "", password); ok || err != nil {
 			t.Errorf("%q: %v, %v", password, ok, err)
 		}
 	}
@@ -53,7 +55,7 @@ func TestVerifyNobody(t *testing.T) {
 
 func TestVerifyMalformed(t *testing.T) {
 	h := NewHasher()
-	good, err := h.Hash(t.Context(), "secret")
+	good, err := h.Hash(t.Context(), Claim{}, "secret")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,7 @@ func TestVerifyMalformed(t *testing.T) {
 		with(3, "m=8,t=1,p=1 "), with(3, "m=8,t=1,p=1x"), with(3, "m=08,t=1,p=1"), with(4, "!"), with(5, "!"), with(5, "AAAA"),
 		with(5, parts[5]+"\n"),
 	} {
-		if ok, err := h.Verify(t.Context(), bad, "secret"); ok || !errors.Is(err, errHash) {
+		if ok, err := h.Verify(t.Context(), Claim{}, bad, "secret"); ok || !errors.Is(err, errHash) {
 			t.Errorf("%q: %v, %v", bad, ok, err)
 		}
 	}
@@ -77,12 +79,17 @@ func TestVerifyMalformed(t *testing.T) {
 
 // takeTurns makes a hasher busy and returns what frees it.
 func takeTurns(h *Hasher) (free func()) {
-	for range cap(h.turns) {
-		h.turns <- struct{}{}
+	var all []func()
+	for range h.turns.Max {
+		done, err := h.turns.Wait(context.Background(), limit.Party{ID: "test"})
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, done)
 	}
 	return func() {
-		for range cap(h.turns) {
-			<-h.turns
+		for _, done := range all {
+			done()
 		}
 	}
 }
@@ -100,7 +107,7 @@ func TestHasherTellsOfWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error)
 		hash := func(ctx context.Context) {
-			_, err := h.Hash(ctx, "secret")
+			_, err := h.Hash(ctx, Claim{}, "secret")
 			result <- err
 		}
 		go hash(ctx)
@@ -132,7 +139,7 @@ func TestHasherWaitsItsTurn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error)
 		go func() {
-			_, err := h.Hash(ctx, "secret")
+			_, err := h.Hash(ctx, Claim{}, "secret")
 			result <- err
 		}()
 		synctest.Wait() // it waits, since all turns are taken
@@ -154,9 +161,9 @@ func TestHasherWaitsItsTurn(t *testing.T) {
 func TestZiti4420(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		h := w.passwords.Hasher
-		if most := max(1, runtime.GOMAXPROCS(0)/2); cap(h.turns) > most {
-			t.Errorf("%d passwords are hashed at a time, want at most %d", cap(h.turns), most)
+		h := w.passwords.hasher
+		if most := max(1, runtime.GOMAXPROCS(0)/2); h.turns.Max > most {
+			t.Errorf("%d passwords are hashed at a time, want at most %d", h.turns.Max, most)
 		}
 		if hashCost.threads != 1 {
 			t.Errorf("a password takes %d threads", hashCost.threads)
@@ -170,7 +177,7 @@ func TestZiti4420(t *testing.T) {
 		for i := range 1000 {
 			flood.Go(func() {
 				name := []string{adminName, "nobody"}[i%2]
-				_, err := w.passwords.Check(ctx, state.Nobody, w.State.Snapshot(), name, "wrong one")
+				_, err := w.passwords.Check(ctx, state.Nobody, w.State.Snapshot(), Login{Username: name, Password: "wrong one"})
 				switch {
 				case errors.Is(err, context.Canceled):
 					waited.Add(1)
@@ -208,7 +215,7 @@ func BenchmarkCertificateLogin(b *testing.B) {
 			for range flooders {
 				flood.Go(func() {
 					for ctx.Err() == nil {
-						_, _ = w.passwords.Check(ctx, state.Nobody, w.State.Snapshot(), "nobody", "wrong one")
+						_, _ = w.passwords.Check(ctx, state.Nobody, w.State.Snapshot(), Login{Username: "nobody", Password: "wrong one"})
 					}
 				})
 			}
@@ -248,7 +255,7 @@ func TestUnknownNamesTakeAsLong(t *testing.T) {
 	if ratio := known / unknown; ratio < 0.8 || ratio > 1.25 {
 		t.Errorf("a known name takes %.2f times the work of an unknown one", ratio)
 	}
-	c, salt, _, err := decodeHash(w.passwords.Hasher.dummy)
+	c, salt, _, err := decodeHash(w.passwords.hasher.dummy)
 	if err != nil || c != hashCost || len(salt) != saltLen {
 		t.Errorf("what stands for nobody is hashed with %+v and %d bytes of salt, %v", c, len(salt), err)
 	}
@@ -281,7 +288,7 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := stored()
-	if fresh == old || w.passwords.Hasher.Outdated(fresh) {
+	if fresh == old || w.passwords.hasher.Outdated(fresh) {
 		t.Errorf("the hash is still %s", fresh)
 	}
 	if _, err := w.login(t, adminName, adminPassword); err != nil {
@@ -291,7 +298,7 @@ func TestUpgrade(t *testing.T) {
 		t.Error("a hash of today's strength was made again")
 	}
 	// A change of the password that came first stays.
-	w.passwords.upgrade(t.Context(), state.Nobody, id, old, adminPassword)
+	w.passwords.upgrade(t.Context(), state.Nobody, &model.Authenticator{Meta: kind.Meta{ID: id}, PasswordHash: old}, adminPassword)
 	if stored() != fresh {
 		t.Error("an upgrade replaced a newer password")
 	}
@@ -306,17 +313,17 @@ func TestSetAppliesTheRules(t *testing.T) {
 		})
 	})
 	id := w.proof.identity.ID
-	if _, err := w.passwords.Set(t.Context(), w.State.Snapshot(), id, "no digit"); !fault.Is(err, fault.CodeInvalid) {
+	if _, err := w.passwords.Set(t.Context(), limit.Party{}, w.State.Snapshot(), id, "no digit"); !fault.Is(err, fault.CodeInvalid) {
 		t.Errorf("error %v", err)
 	}
-	hash, err := w.passwords.Set(t.Context(), w.State.Snapshot(), id, "1 digit")
+	hash, err := w.passwords.Set(t.Context(), limit.Party{}, w.State.Snapshot(), id, "1 digit")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := w.passwords.Hasher.Verify(t.Context(), hash, "1 digit"); !ok || err != nil {
+	if ok, err := w.passwords.hasher.Verify(t.Context(), Claim{}, hash, "1 digit"); !ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
-	if _, err := w.passwords.Set(t.Context(), w.State.Snapshot(), "nobody", "1 digit"); !fault.Is(err, fault.CodeNotFound) {
+	if _, err := w.passwords.Set(t.Context(), limit.Party{}, w.State.Snapshot(), "nobody", "1 digit"); !fault.Is(err, fault.CodeNotFound) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -352,7 +359,7 @@ func TestSlowLogin(t *testing.T) {
 		w := newWorld(t)
 		visitor := w.add(t, "visitor")
 		w.vouched(t, visitor)
-		free := takeTurns(w.passwords.Hasher)
+		free := takeTurns(w.passwords.hasher)
 		result := make(chan error)
 		go func() {
 			_, err := w.login(t, "visitor", adminPassword)
@@ -376,14 +383,12 @@ func TestSlowLogin(t *testing.T) {
 // TestHashQueue has more passwords wait than may: the others are told at once.
 func TestHashQueue(t *testing.T) {
 	h := NewHasher()
-	for range cap(h.turns) {
-		h.turns <- struct{}{} // all are busy
-	}
+	takeTurns(h)
 	ctx, cancel := context.WithCancel(t.Context())
 	refused := make(chan error)
 	for range maxQueue + 5 {
 		go func() {
-			_, err := h.Verify(ctx, "", "x")
+			_, err := h.Verify(ctx, Claim{}, "", "x")
 			refused <- err
 		}()
 	}

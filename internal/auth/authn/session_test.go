@@ -53,7 +53,7 @@ func newController(t testing.TB, memory store.Store) *world {
 		}
 	})
 	s := &Sessions{State: st, Key: []byte("a key for tests"), Timeout: 30 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
-	return &world{Sessions: s, passwords: &Passwords{Hasher: NewHasher(), Sessions: s, Now: time.Now}}
+	return &world{Sessions: s, passwords: NewPasswords(NewHasher(), s, time.Now, 0)}
 }
 
 func update(t testing.TB, st *state.State, fn func(tx *state.Tx) error) {
@@ -84,7 +84,7 @@ func (w *world) add(t testing.TB, name string) *model.Identity {
 
 // passwordHash is the hash of the password that everybody has: hashing takes
 // its time.
-var passwordHash = sync.OnceValues(func() (string, error) { return NewHasher().Hash(context.Background(), adminPassword) })
+var passwordHash = sync.OnceValues(func() (string, error) { return NewHasher().Hash(context.Background(), Claim{}, adminPassword) })
 
 // vouched gives an identity the password and returns the proof of it.
 func (w *world) vouched(t testing.TB, i *model.Identity) Proof {
@@ -109,7 +109,7 @@ func (w *world) vouched(t testing.TB, i *model.Identity) Proof {
 
 func (w *world) login(t testing.TB, username, password string) (Proof, error) {
 	t.Helper()
-	return w.passwords.Check(t.Context(), state.Nobody, w.State.Snapshot(), username, password)
+	return w.passwords.Check(t.Context(), state.Nobody, w.State.Snapshot(), Login{Username: username, Password: password})
 }
 
 func (w *world) open(t testing.TB) *Caller {

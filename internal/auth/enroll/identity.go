@@ -11,6 +11,7 @@ import (
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
+	"netkeep/internal/ops/limit"
 	"netkeep/internal/pki"
 )
 
@@ -76,7 +77,7 @@ func (d *Desk) signedBy(cas []*model.CA, presented []*x509.Certificate) (*x509.C
 }
 
 // UPDB enrolls an identity with a password.
-func (d *Desk) UPDB(ctx context.Context, by state.Author, r kind.Reader, token, username, password string) error {
+func (d *Desk) UPDB(ctx context.Context, by state.Author, who limit.Party, r kind.Reader, token, username, password string) error {
 	e, err := d.find(r, token, model.MethodUPDB)
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (d *Desk) UPDB(ctx context.Context, by state.Author, r kind.Reader, token, 
 	if password == "" {
 		return fault.Invalid("password", "is required", nil)
 	}
-	hash, err := d.Passwords.Set(ctx, r, e.IdentityID, password)
+	hash, err := d.Passwords.Set(ctx, who, r, e.IdentityID, password)
 	if err != nil {
 		return err
 	}

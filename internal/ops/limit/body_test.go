@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -17,8 +16,6 @@ import (
 
 	"netkeep/internal/ops/limit"
 )
-
-func at(address string) limit.Party { return limit.At(netip.MustParseAddr(address)) }
 
 var (
 	stranger = at("192.0.2.1")

@@ -51,7 +51,7 @@ func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 	access := newAccess(st, sessions, tokens, log)
 	b.Cleanup(st.Close)
 	hasher := authn.NewHasher()
-	hash, err := hasher.Hash(b.Context(), "secret")
+	hash, err := hasher.Hash(b.Context(), authn.Claim{}, "secret")
 	must(err)
 	must(st.Update(b.Context(), state.Program("test"), func(tx *state.Tx) error { return model.Seed(tx) }))
 	for from := 0; from < 10_000; from += 500 {
@@ -93,8 +93,8 @@ func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 		}
 		return nil
 	}))
-	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
-	proof, err := passwords.Check(b.Context(), state.Nobody, st.Snapshot(), "someone", "secret")
+	passwords := authn.NewPasswords(hasher, sessions, time.Now, 0)
+	proof, err := passwords.Check(b.Context(), state.Nobody, st.Snapshot(), authn.Login{Username: "someone", Password: "secret"})
 	must(err)
 	who, err := sessions.Open(b.Context(), state.Nobody, proof, authn.Request{ConfigTypes: []string{"all"}})
 	must(err)

@@ -241,7 +241,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	})
 	scanner := s.newScanner()
 	s.jobs.Go(func() { scanner.Run(run) })
-	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
+	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
 	handler, err := s.newRouter(&api.Service{
 		Sessions: sessions, Passwords: passwords,
 		Desk: &enroll.Desk{
@@ -253,8 +253,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.Address(), Key: s.servedKey},
 		Access: access, Routers: s.routers, Integrity: scanner, Snapshots: s.snapshots, LoggedIn: s.figures.Login,
-		Logins:      limit.Rate{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
-		Enrollments: limit.Rate{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
+		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
+		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
 	})
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ type Service struct {
 	// known of their devices.
 	Access *session.Sessions
 	// Logins and Enrollments are how often an address may try.
-	Logins, Enrollments limit.Rate
+	Logins, Enrollments limit.Rate[limit.Party]
 	// LoggedIn, if set, is told of every attempt to authenticate by a known
 	// method; err is nil if it opened a session.
 	LoggedIn func(method string, err error)

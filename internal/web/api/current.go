@@ -89,7 +89,7 @@ func (s *Service) ChangePassword(c *rest.Call, a *model.Authenticator, username,
 	hash := ""
 	if password != "" {
 		var err error
-		if hash, err = s.Passwords.Set(c.Context(), c.Snap, a.IdentityID, password); err != nil {
+		if hash, err = s.Passwords.Set(c.Context(), c.Party(), c.Snap, a.IdentityID, password); err != nil {
 			return err
 		}
 	}

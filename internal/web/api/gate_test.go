@@ -39,8 +39,8 @@ func gated(t testing.TB) (*rest.API, string) {
 		t.Fatal(err)
 	}
 	sessions := &authn.Sessions{State: st, Key: []byte("a key for tests"), Timeout: time.Hour, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
-	passwords := &authn.Passwords{Hasher: hasher, Sessions: sessions, Now: time.Now}
-	proof, err := passwords.Check(t.Context(), state.Nobody, st.Snapshot(), "admin", "secret")
+	passwords := authn.NewPasswords(hasher, sessions, time.Now, 0)
+	proof, err := passwords.Check(t.Context(), state.Nobody, st.Snapshot(), authn.Login{Username: "admin", Password: "secret"})
 	if err != nil {
 		t.Fatal(err)
 	}

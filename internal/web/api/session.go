@@ -90,7 +90,7 @@ func (s *Service) prove(c *rest.Call, in authenticateIn) (authn.Proof, error) {
 		case in.Password == "":
 			return authn.Proof{}, fault.Invalid("password", "is required", nil)
 		}
-		return s.Passwords.Check(c.Context(), c.Author(), c.Snap, in.Username, in.Password)
+		return s.Passwords.Check(c.Context(), c.Author(), c.Snap, authn.Login{Username: in.Username, Password: in.Password, From: c.From()})
 	case byCert:
 		return s.Certs.Check(c.Snap, c.Certificates())
 	}

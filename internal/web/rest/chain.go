@@ -11,6 +11,7 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/lang/fault"
+	"netkeep/internal/ops/limit"
 )
 
 // Serve takes a request through the chain: request id, recovery, rate of
@@ -66,7 +67,7 @@ func (c *Call) wait() time.Duration {
 	if c.op.Attempts == nil {
 		return 0
 	}
-	return c.op.Attempts.Take(c.From())
+	return c.op.Attempts.Take(limit.At(c.From()))
 }
 
 // answered tells of a request that is over.

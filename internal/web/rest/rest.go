@@ -67,7 +67,7 @@ type Op struct {
 	Status int
 	// Attempts, if set, bounds how often an address may call an operation that
 	// is open to strangers who may guess.
-	Attempts *limit.Rate
+	Attempts *limit.Rate[limit.Party]
 	// Consumes are the content types of a body that is a text.
 	Consumes []string
 }

@@ -169,7 +169,7 @@ func (d desk) ca(c *rest.Call, in nameForm) error {
 }
 
 func (d desk) updb(c *rest.Call, token string, in passwordForm) error {
-	return d.Desk.UPDB(c.Context(), c.Author(), c.Snap, token, in.Username, in.Password)
+	return d.Desk.UPDB(c.Context(), c.Author(), c.Party(), c.Snap, token, in.Username, in.Password)
 }
 
 func (d desk) router(c *rest.Call, token string, in routerForm) (certsOut, error) {

@@ -71,7 +71,7 @@ func createAuthenticator(c *rest.Call, s *api.Service, in authenticatorIn) (rest
 	auth.Tags = in.Tags
 	var err error
 	if in.Method == model.MethodUPDB {
-		auth.PasswordHash, err = s.Passwords.Set(c.Context(), c.Snap, in.IdentityID, in.Password)
+		auth.PasswordHash, err = s.Passwords.Set(c.Context(), c.Party(), c.Snap, in.IdentityID, in.Password)
 	} else {
 		err = useCertificate(c.Snap, s, auth, in.CertPEM)
 	}
