@@ -134,8 +134,13 @@ func TestSlowBodyOfAnEndedSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	me.Delete("current-api-session").Want(200)
-	if _, err := io.WriteString(conn, body); err != nil {
-		t.Fatal(err)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for i := range body {
+		if _, err := io.WriteString(conn, body[i:i+1]); err != nil {
+			t.Fatal(err)
+		}
+		<-tick.C
 	}
 	resp, err := http.ReadResponse(answers, nil)
 	if err != nil {
