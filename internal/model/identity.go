@@ -122,6 +122,19 @@ func (i *Identity) Disabled(now time.Time) bool {
 	return i.DisabledAt != nil && (i.DisabledUntil == nil || now.Before(*i.DisabledUntil))
 }
 
+// LastOwner reports whether it is the only default admin that is not disabled.
+func (i *Identity) LastOwner(r kind.Reader, now time.Time) bool {
+	if !i.IsDefaultAdmin || i.Disabled(now) {
+		return false
+	}
+	for other := range Identities.All(r) {
+		if other.ID != i.ID && other.IsDefaultAdmin && !other.Disabled(now) {
+			return false
+		}
+	}
+	return true
+}
+
 // longest is what a number of minutes may come to. More is for ever: as
 // nanoseconds it could be more than a number holds, and lie in the past.
 const longest = 100 * 365 * 24 * time.Hour

@@ -42,11 +42,30 @@ func seed[T any](w kind.Writer, k *kind.Kind[T], rec *T) error {
 	return k.Create(w, rec)
 }
 
-// defaultAuthPolicy allows every method and asks for no further factor.
-func defaultAuthPolicy() *AuthPolicy {
+// defaultAuthPolicy applies where no other is given.
+func defaultAuthPolicy() *AuthPolicy { return openAuthPolicy(DefaultAuthPolicy, "Default") }
+
+// rescueAuthPolicy is the id of the policy that RescuePolicy makes.
+const rescueAuthPolicy = "admin-reset"
+
+// RescuePolicy makes a policy that takes a password for enough, for a network
+// whose own policies shut its owner out.
+func RescuePolicy(w kind.Writer) (*AuthPolicy, error) {
+	open := openAuthPolicy(rescueAuthPolicy, "Admin reset")
+	if _, there := AuthPolicies.Get(w, open.ID); there {
+		return open, AuthPolicies.Edit(w, open.ID, func(p *AuthPolicy) error {
+			p.Primary, p.Secondary = open.Primary, open.Secondary
+			return nil
+		})
+	}
+	return open, AuthPolicies.Create(w, open)
+}
+
+// openAuthPolicy allows every method and asks for no further factor.
+func openAuthPolicy(id, name string) *AuthPolicy {
 	return &AuthPolicy{
-		Meta: kind.Meta{ID: DefaultAuthPolicy},
-		Name: "Default",
+		Meta: kind.Meta{ID: id},
+		Name: name,
 		Primary: AuthPrimary{
 			Cert:   AuthCert{Allowed: true, AllowExpiredCerts: true},
 			UPDB:   AuthUPDB{Allowed: true, MinPasswordLength: MinPassword},

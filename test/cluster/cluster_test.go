@@ -10,6 +10,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 
 	"netkeep/internal/data/store/etcdstore"
 	"netkeep/internal/ops/config"
+	"netkeep/internal/run/server"
 	"netkeep/test/etcdtest"
 	"netkeep/test/servertest"
 )
@@ -242,4 +244,36 @@ func TestCutOff(t *testing.T) {
 			t.Errorf("the password of etcd is logged: %s", line)
 		}
 	}
+}
+
+// TestAdminReset lets the default admin of a network in a cluster in again. The
+// lock of the data directory keeps it from a controller that runs.
+func TestAdminReset(t *testing.T) {
+	etcd := etcdtest.Start(t)
+	use := func(c *config.Config) { etcd.Settings(c) }
+	dir := t.TempDir()
+	s, err := servertest.Open(dir, use)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fresh = "another password"
+	reset := func() error {
+		_, err := server.ResetAdmin(t.Context(), s.Config, server.AdminReset{Username: "unused", Password: fresh}, slog.New(slog.DiscardHandler))
+		return err
+	}
+	if err := reset(); err == nil || !strings.Contains(err.Error(), "is in use by another netkeep") {
+		t.Errorf("beside a controller: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := reset(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = servertest.Open(dir, use); err != nil {
+		t.Fatal(err)
+	}
+	closing(t, s)
+	s.Nobody(t).Post("authenticate?method=password", M{"username": servertest.Username, "password": servertest.Password}).Want(http.StatusUnauthorized)
+	s.Login(t, servertest.Username, fresh).Get("identities").Want(http.StatusOK)
 }

@@ -211,12 +211,8 @@ func (f FirstAdmin) CheckLengths() error {
 
 // HasAdmin reports whether the network has its default admin.
 func HasAdmin(r kind.Reader) bool {
-	for i := range model.Identities.All(r) {
-		if i.IsDefaultAdmin {
-			return true
-		}
-	}
-	return false
+	_, has := defaultAdmin(r)
+	return has
 }
 
 // CreateAdmin adds the default admin, unless there is one.
@@ -232,13 +228,11 @@ func CreateAdmin(ctx context.Context, st *state.State, h *Hasher, f FirstAdmin) 
 		if HasAdmin(tx) {
 			return nil
 		}
-		admin := model.Identities.New()
-		admin.Name, admin.Type, admin.IsAdmin, admin.IsDefaultAdmin = "Default Admin", "User", true, true
-		if err := model.Identities.Create(tx, admin); err != nil {
+		admin, err := createAdmin(tx)
+		if err != nil {
 			return err
 		}
-		return model.Authenticators.Create(tx, &model.Authenticator{
-			IdentityID: admin.ID, Method: model.MethodUPDB, Username: f.Username, PasswordHash: hash,
-		})
+		_, err = setPassword(tx, admin.ID, f.Username, hash)
+		return err
 	})
 }

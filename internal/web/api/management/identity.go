@@ -27,7 +27,10 @@ func mountIdentities(a *rest.API, s *api.Service) {
 		func(c *rest.Call, in disableIn) (rest.Empty, error) { return rest.Empty{}, disable(c, s, in) })
 	rest.Handle(a, op(http.MethodPost, "/enable", "enableIdentity", "Clear all disabled state of an identity."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-			return rest.Empty{}, editIdentity(c, func(_ *state.Tx, i *model.Identity) { i.DisabledAt, i.DisabledUntil = nil, nil })
+			return rest.Empty{}, editIdentity(c, func(_ *state.Tx, i *model.Identity) error {
+				i.DisabledAt, i.DisabledUntil = nil, nil
+				return nil
+			})
 		})
 	rest.Handle(a, op(http.MethodGet, "/policy-advice/{serviceId}", "getIdentityPolicyAdvice",
 		"Say whether an identity can use a service, and what is missing."),
@@ -43,19 +46,22 @@ func mountIdentities(a *rest.API, s *api.Service) {
 
 // disable shuts the identity out and ends its sessions.
 func disable(c *rest.Call, s *api.Service, in disableIn) error {
-	err := editIdentity(c, func(tx *state.Tx, i *model.Identity) { i.Disable(tx.Now(), in.DurationMinutes) })
+	err := editIdentity(c, func(tx *state.Tx, i *model.Identity) error {
+		if i.LastOwner(tx, tx.Now()) {
+			return fault.New(fault.CodeUnchangeable, "the default admin cannot be disabled: there would be nobody left who can always get back in; end its sessions or change its password instead")
+		}
+		i.Disable(tx.Now(), in.DurationMinutes)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	return s.Sessions.EndAll(c.Context(), c.Author(), "identityId", c.Param("id"))
 }
 
-func editIdentity(c *rest.Call, change func(tx *state.Tx, i *model.Identity)) error {
+func editIdentity(c *rest.Call, change func(tx *state.Tx, i *model.Identity) error) error {
 	return c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
-		return model.Identities.Edit(tx, c.Param("id"), func(i *model.Identity) error {
-			change(tx, i)
-			return nil
-		})
+		return model.Identities.Edit(tx, c.Param("id"), func(i *model.Identity) error { return change(tx, i) })
 	})
 }
 
