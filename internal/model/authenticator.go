@@ -25,7 +25,7 @@ type Authenticator struct {
 
 	IdentityID   string    `json:"identityId" kind:"required=create,fixed,ref=identity:cascade,link,as=identity,alias=identity" doc:"Id of the identity that authenticates with it."`
 	Method       string    `json:"method" kind:"required=create,fixed,enum=updb|cert" doc:"What it is: updb is a user name with a password, cert a client certificate."`
-	Username     string    `json:"username" kind:"unique,omit,range=4..100,when=method:updb,alias=updbUsername" doc:"User name to log in with; no two authenticators have the same."`
+	Username     string    `json:"username" kind:"unique,omit,range=4..100,when=method:updb,alias=updbUsername,format=visible" doc:"User name to log in with; no two authenticators have the same."`
 	PasswordHash string    `json:"passwordHash" kind:"server,secret,when=method:updb" doc:"Hash by which a password is recognised."`
 	PasswordRev  int       `json:"passwordRev" kind:"server,hidden,nofilter" doc:"How many times the password was set anew; API sessions opened with an earlier one have ended."`
 	CertPEM      string    `json:"certPem" kind:"server,omit,when=method:cert" doc:"The client certificate, as PEM."`

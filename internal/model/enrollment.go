@@ -28,7 +28,7 @@ type Enrollment struct {
 	EdgeRouterID    string    `json:"edgeRouterId" kind:"server,omit,ref=edge-router:cascade,as=edgeRouter,alias=edgeRouter" doc:"Id of the edge router that is to enroll; left out for everything else."`
 	TransitRouterID string    `json:"transitRouterId" kind:"server,omit,ref=router:cascade,as=transitRouter,alias=transitRouter" doc:"Id of the router that is to enroll and is no edge router; left out for everything else."`
 	CAID            string    `json:"caId" kind:"server,nullable,ref=ca:cascade" doc:"Id of the CA of which the method ottca wants a certificate; null for other methods."`
-	Username        string    `json:"username" kind:"server,omit,nofilter" doc:"User name that the method updb gives the identity; left out for other methods."`
+	Username        string    `json:"username" kind:"server,omit,nofilter,format=visible" doc:"User name that the method updb gives the identity; left out for other methods."`
 }
 
 // Enrollments is the kind.

@@ -15,8 +15,8 @@ type ExtJWTSigner struct {
 	Name            string    `json:"name" kind:"required,unique,range=1..256" doc:"What people call the signer; no two signers have the same name."`
 	Enabled         bool      `json:"enabled" kind:"required" doc:"Whether its tokens are accepted."`
 	Issuer          string    `json:"issuer" kind:"required,unique" doc:"The iss claim of its tokens, by which they are recognised; no two signers have the same."`
-	Audience        string    `json:"audience" kind:"required,nullable" doc:"What the aud claim of its tokens must hold; null if that does not matter."`
-	CertPEM         string    `json:"certPem" kind:"nullable" doc:"Certificate of the key that signs the tokens, as PEM; either this or jwksEndpoint is given."`
+	Audience        string    `json:"audience" kind:"required,nullable" doc:"What the aud claim of its tokens must hold; null accepts tokens that the issuer made for any other application."`
+	CertPEM         string    `json:"certPem" kind:"nullable" doc:"Certificate of the key that signs the tokens, as PEM, which counts only until it expires; either this or jwksEndpoint is given."`
 	KID             string    `json:"kid" kind:"unique" doc:"The kid header of tokens signed by the key of certPem; the fingerprint of certPem if empty."`
 	JWKSEndpoint    string    `json:"jwksEndpoint" kind:"nullable,format=uri,nofilter" doc:"Where the controller fetches the keys that sign the tokens, as a JSON Web Key Set; either this or certPem is given."`
 	ClaimsProperty  string    `json:"claimsProperty" kind:"default=sub" doc:"Name of the claim that says whose token it is; sub if empty."`

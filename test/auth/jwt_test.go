@@ -8,6 +8,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +128,39 @@ func TestSecondJWT(t *testing.T) {
 		admin.Patch("external-jwt-signers/"+i.id, M{"enabled": false}).Want(200)
 		c.With("Authorization", "Bearer "+i.token(t, M{"sub": id})).Get(root+"current-identity").Fails(401, "UNAUTHORIZED", "")
 	})
+}
+
+// TestCertificateOfSigner shows tokens of signers whose certificate is over, or
+// has yet to begin.
+func TestCertificateOfSigner(t *testing.T) {
+	id := add(t, nil)
+	for name, test := range map[string]struct {
+		when template
+		want int
+	}{
+		"good": {lasting(-time.Hour, time.Hour), 200}, "expired": {expired, 401}, "not yet": {lasting(time.Hour, 2*time.Hour), 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := newKey(t)
+			i := newIssuer(t, "ES256", key, M{"certPem": certify(t, key, nil, []template{test.when}).text()})
+			show(t, i.token(t, M{"sub": id})).Want(test.want)
+		})
+	}
+}
+
+// TestNoAudience looks for a warning of tokens that were made for others.
+func TestNoAudience(t *testing.T) {
+	warned := func(i *issuer) bool {
+		return slices.ContainsFunc(shared.Log(), func(line string) bool {
+			return strings.Contains(line, `"WARN"`) && strings.Contains(line, i.id) && strings.Contains(line, "audience")
+		})
+	}
+	if i := newIssuer(t, "ES256", newKey(t), nil); warned(i) {
+		t.Error("there is a warning of a signer with an audience")
+	}
+	if i := newIssuer(t, "ES256", newKey(t), M{"audience": nil}); !warned(i) {
+		t.Error("there is no warning of a signer without an audience")
+	}
 }
 
 // TestSessionsOfSigner checks that sessions end with the signer that vouched.

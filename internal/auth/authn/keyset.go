@@ -19,13 +19,16 @@ const (
 	// keepKeys is how long keys are used without asking again, so that one
 	// that its issuer has withdrawn stops to count.
 	keepKeys = 15 * time.Minute
+	// staleKeys is how long keys are used at most while their issuer cannot be
+	// asked. Nobody knows what it has withdrawn by then.
+	staleKeys = 24 * time.Hour
 	// fetchTime bounds a fetch, besides what get itself does.
 	fetchTime = 10 * time.Second
 )
 
 // keySets are the keys of issuers, fetched from their endpoints. They are
 // fetched again when a key is asked for that they lack and when they are old;
-// if that fails the old ones stay.
+// if that fails the old ones stay for a while.
 type keySets struct {
 	get func(ctx context.Context, url string) ([]byte, http.Header, error)
 	now func() time.Time
@@ -39,6 +42,7 @@ type keySets struct {
 type keySet struct {
 	mu      sync.Mutex
 	keys    map[string]crypto.PublicKey
+	good    time.Time     // when the fetch of keys began
 	begun   time.Time     // when the last fetch began
 	pending chan struct{} // closed when it ends; nil if none is under way
 }
@@ -46,7 +50,7 @@ type keySet struct {
 // key returns a signer's key with an id, or nil.
 func (s *keySets) key(ctx context.Context, signer *model.ExtJWTSigner, kid string) crypto.PublicKey {
 	if signer.CertPEM != "" {
-		return staticKey(signer, kid)
+		return staticKey(signer, kid, s.now())
 	}
 	set := s.set(signer.JWKSEndpoint)
 	key, pending := s.look(ctx, set, signer, kid)
@@ -60,6 +64,15 @@ func (s *keySets) key(ctx context.Context, signer *model.ExtJWTSigner, kid strin
 	}
 	set.mu.Lock()
 	defer set.mu.Unlock()
+	return set.key(kid, s.now())
+}
+
+// key returns one of the keys, unless they are too old to be any good. The
+// caller holds mu.
+func (set *keySet) key(kid string, now time.Time) crypto.PublicKey {
+	if now.Sub(set.good) > staleKeys {
+		return nil
+	}
 	return set.keys[kid]
 }
 
@@ -68,7 +81,7 @@ func (s *keySets) key(ctx context.Context, signer *model.ExtJWTSigner, kid strin
 func (s *keySets) look(ctx context.Context, set *keySet, signer *model.ExtJWTSigner, kid string) (crypto.PublicKey, <-chan struct{}) {
 	set.mu.Lock()
 	defer set.mu.Unlock()
-	key, age := set.keys[kid], s.now().Sub(set.begun)
+	key, age := set.key(kid, s.now()), s.now().Sub(set.begun)
 	old := age >= keepKeys
 	if key != nil && !old {
 		return key, nil
@@ -97,7 +110,7 @@ func (s *keySets) fetch(ctx context.Context, set *keySet, signer *model.ExtJWTSi
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	if err == nil {
-		set.keys = keys
+		set.keys, set.good = keys, set.begun
 	}
 	close(set.pending)
 	set.pending = nil
@@ -120,13 +133,14 @@ func (s *keySets) set(endpoint string) *keySet {
 	return set
 }
 
-// staticKey returns the key of the signer's certificate.
-func staticKey(signer *model.ExtJWTSigner, kid string) crypto.PublicKey {
+// staticKey returns the key of the signer's certificate, as long as that is
+// good.
+func staticKey(signer *model.ExtJWTSigner, kid string, now time.Time) crypto.PublicKey {
 	if kid != signer.KID {
 		return nil
 	}
 	certs, err := pki.ParseCertificates([]byte(signer.CertPEM), 1)
-	if err != nil {
+	if err != nil || now.Before(certs[0].NotBefore) || now.After(certs[0].NotAfter) {
 		return nil
 	}
 	pub, err := usable(certs[0].PublicKey)

@@ -209,7 +209,19 @@ func TestKeyRotation(t *testing.T) {
 		if !has(t.Context(), "second") {
 			t.Error("an endpoint that stays down took the old keys away")
 		}
+		time.Sleep(staleKeys - keepKeys - time.Minute)
+		if !has(t.Context(), "second") {
+			t.Error("an endpoint that was down for less than a day took the old keys away")
+		}
+		time.Sleep(time.Minute)
+		if has(t.Context(), "second") {
+			t.Error("keys count that their issuer has not shown for a day")
+		}
 		i.breaks(nil, nil)
+		time.Sleep(fetchEvery)
+		if !has(t.Context(), "second") {
+			t.Error("an endpoint that is back did not bring its keys back")
+		}
 		i.rotate(t, "third")
 		if !has(t.Context(), "second") {
 			t.Error("a key was asked for again too soon")

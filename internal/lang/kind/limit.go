@@ -35,10 +35,22 @@ var formats = map[string]format{
 		u, err := url.Parse(s)
 		return err == nil && u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https")
 	}},
+	"visible": {reason: "must not begin or end with a blank, nor hold characters that nobody sees", fits: func(s string) bool {
+		return strings.TrimSpace(s) == s && !strings.ContainsFunc(s, invisible)
+	}},
 	"hex": {reason: "must be hexadecimal digits, with any separators", tidy: tidyHex, fits: func(s string) bool {
 		digits := strings.Trim(tidyHex(s), "0123456789abcdef") == ""
 		return digits && tidyHex(s) != ""
 	}},
+}
+
+// invisible reports whether a character is one that nobody sees: of control, of
+// writing direction, without width, or a blank other than the one on keyboards.
+// Two texts that differ in such a one look the same.
+func invisible(r rune) bool {
+	const brailleBlank = '\u2800'
+	return !unicode.IsPrint(r) || r == brailleBlank ||
+		unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // tidyHex writes hexadecimal digits in lower case and without separators.

@@ -30,7 +30,7 @@ func mountCurrentIdentity(a *rest.API, s *Service) {
 // ownUpdate replaces one's own user name and password.
 type ownUpdate struct {
 	CurrentPassword string    `json:"currentPassword" kind:"required,secret,range=5..100" doc:"Present password, to show that it is you."`
-	Username        string    `json:"username" kind:"required,range=4..100" doc:"User name to log in with from now on; no two authenticators have the same."`
+	Username        string    `json:"username" kind:"required,range=4..100,format=visible" doc:"User name to log in with from now on; no two authenticators have the same."`
 	Password        string    `json:"password" kind:"required,secret,range=5..100" doc:"Password to log in with from now on, as the authentication policy wants it."`
 	Tags            kind.Tags `json:"tags" doc:"Marks of your own by name, each a text, a boolean or null."`
 }
@@ -38,7 +38,7 @@ type ownUpdate struct {
 // ownPatch changes what is given of one's own user name and password.
 type ownPatch struct {
 	CurrentPassword string    `json:"currentPassword" kind:"required,secret,range=5..100" doc:"Present password, to show that it is you."`
-	Username        string    `json:"username" kind:"range=4..100" doc:"User name to log in with from now on; it stays as it is if not given."`
+	Username        string    `json:"username" kind:"range=4..100,format=visible" doc:"User name to log in with from now on; it stays as it is if not given."`
 	Password        string    `json:"password" kind:"secret,range=5..100" doc:"Password to log in with from now on, as the authentication policy wants it; it stays as it is if not given."`
 	Tags            kind.Tags `json:"tags" doc:"Marks of your own by name, each a text, a boolean or null."`
 }

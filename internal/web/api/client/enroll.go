@@ -43,7 +43,7 @@ type routerForm struct {
 
 // passwordForm is the JSON form of an enrollment with a password.
 type passwordForm struct {
-	Username string `json:"username" kind:"range=0..100" doc:"User name to log in with; counts only if the enrollment has none."`
+	Username string `json:"username" kind:"range=0..100,format=visible" doc:"User name to log in with; counts only if the enrollment has none."`
 	Password string `json:"password" kind:"required,secret,range=0..100" doc:"Password to log in with, as the authentication policy wants it."`
 }
 
@@ -51,7 +51,7 @@ type passwordForm struct {
 type anyForm struct {
 	nameForm
 	routerForm
-	Username string `json:"username" kind:"range=0..100" doc:"User name to log in with, for the method updb; counts only if the enrollment has none."`
+	Username string `json:"username" kind:"range=0..100,format=visible" doc:"User name to log in with, for the method updb; counts only if the enrollment has none."`
 	Password string `json:"password" kind:"secret,range=0..100" doc:"Password to log in with, for the method updb, which needs it."`
 }
 

@@ -18,7 +18,7 @@ import (
 type authenticatorIn struct {
 	IdentityID string    `json:"identityId" kind:"required" doc:"Id of the identity that is to authenticate with it."`
 	Method     string    `json:"method" kind:"required,enum=updb|cert" doc:"What to create: updb is a user name with a password, cert a client certificate."`
-	Username   string    `json:"username" kind:"required,range=4..100,when=method:updb" doc:"User name to log in with; no two authenticators have the same."`
+	Username   string    `json:"username" kind:"required,range=4..100,when=method:updb,format=visible" doc:"User name to log in with; no two authenticators have the same."`
 	Password   string    `json:"password" kind:"required,secret,range=5..100,when=method:updb" doc:"Password to log in with, as the identity's authentication policy wants it."`
 	CertPEM    string    `json:"certPem" kind:"required,when=method:cert" doc:"Client certificate as PEM, which the controller or a verified CA has issued."`
 	Tags       kind.Tags `json:"tags" doc:"Marks of your own by name, each a text, a boolean or null."`
@@ -26,14 +26,14 @@ type authenticatorIn struct {
 
 // authenticatorUpdate replaces a user name and password.
 type authenticatorUpdate struct {
-	Username string    `json:"username" kind:"required,range=4..100" doc:"User name to log in with from now on; no two authenticators have the same."`
+	Username string    `json:"username" kind:"required,range=4..100,format=visible" doc:"User name to log in with from now on; no two authenticators have the same."`
 	Password string    `json:"password" kind:"required,secret,range=5..100" doc:"Password to log in with from now on, as the identity's authentication policy wants it."`
 	Tags     kind.Tags `json:"tags" doc:"Marks of your own by name, each a text, a boolean or null."`
 }
 
 // authenticatorPatch changes what is given. Nothing in it can be empty.
 type authenticatorPatch struct {
-	Username string    `json:"username" kind:"range=4..100" doc:"User name to log in with from now on; it stays as it is if not given."`
+	Username string    `json:"username" kind:"range=4..100,format=visible" doc:"User name to log in with from now on; it stays as it is if not given."`
 	Password string    `json:"password" kind:"secret,range=5..100" doc:"Password to log in with from now on, as the identity's authentication policy wants it; it stays as it is if not given."`
 	Tags     kind.Tags `json:"tags" doc:"Marks of your own by name, each a text, a boolean or null."`
 }

@@ -55,7 +55,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.EdgeRouterPolicies.Def, Noun: "edgeRouterPolicy", Plural: "edgeRouterPolicies", Verbs: rest.CRUD, Derived: systemColumn},
 		{Kind: model.EdgeRouters.Def, Noun: "edgeRouter", Verbs: rest.CRUD, Derived: edgeRouterColumns(s), Prepare: prepareEdgeRouter(s)},
 		{Kind: model.Enrollments.Def, Noun: "enrollment", Verbs: readOnly | rest.Deletes},
-		{Kind: model.ExtJWTSigners.Def, Noun: "externalJwtSigner", Verbs: rest.CRUD},
+		{Kind: model.ExtJWTSigners.Def, Noun: "externalJwtSigner", Verbs: rest.CRUD, Prepare: prepareSigner(s)},
 		{Kind: model.Identities.Def, Noun: "identity", Plural: "identities", Verbs: rest.CRUD, Derived: api.IdentityColumns(s), Prepare: prepareIdentity(s), Inputs: identityInputs},
 		{Kind: model.IdentityTypes.Def, Noun: "identityType", Verbs: readOnly},
 		{Kind: model.PostureCheckTypes.Def, Noun: "postureCheckType", Verbs: readOnly},

@@ -22,6 +22,19 @@ func prepareCA(_ *rest.Call, _ kind.Body, rec kind.Record) (also, error) {
 	return none, nil
 }
 
+// prepareSigner has the log warn of a signer for whose tokens it does not
+// matter whom they were made for: another application that gets one can show
+// it here.
+func prepareSigner(s *api.Service) func(*rest.Call, kind.Body, kind.Record) (also, error) {
+	return func(_ *rest.Call, _ kind.Body, rec kind.Record) (also, error) {
+		if signer := rec.(*model.ExtJWTSigner); signer.Audience == "" {
+			s.Sessions.Log.Warn("a new external JWT signer has no audience, so tokens that its issuer made for other applications are accepted; give it one",
+				"signer", signer.ID, "issuer", signer.Issuer)
+		}
+		return none, nil
+	}
+}
+
 // prepareEdgeRouter invites the router.
 func prepareEdgeRouter(s *api.Service) func(*rest.Call, kind.Body, kind.Record) (also, error) {
 	return func(_ *rest.Call, _ kind.Body, rec kind.Record) (also, error) {
@@ -43,7 +56,7 @@ func prepareRouter(s *api.Service) func(*rest.Call, kind.Body, kind.Record) (als
 type identityEnrollment struct {
 	OTT   bool   `json:"ott" doc:"Whether to invite it with a token for a certificate that the controller issues."`
 	OTTCA string `json:"ottca" doc:"Id of a CA with a certificate of which it is to enroll; counts if ott is not true."`
-	UPDB  string `json:"updb" kind:"range=4..100" doc:"User name under which it is to enroll with a password; counts if neither of the others is given."`
+	UPDB  string `json:"updb" kind:"range=4..100,format=visible" doc:"User name under which it is to enroll with a password; counts if neither of the others is given."`
 }
 
 // identityIn is what a create of an identity may hold beyond its fields.
