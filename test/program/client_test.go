@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -85,6 +86,15 @@ type answer struct {
 
 func (a answer) id() string { return a.body["data"].(M)["id"].(string) }
 
+// url is where a path is: below the API, or below the controller if it begins
+// with a slash.
+func (c *client) url(path string) string {
+	if strings.HasPrefix(path, "/") {
+		return strings.TrimSuffix(c.base, "/edge/management/v1/") + path
+	}
+	return c.base + path
+}
+
 // do sends a request. An error leaves open what the controller did.
 func (c *client) do(method, path string, body any) (answer, error) {
 	var data []byte
@@ -94,7 +104,7 @@ func (c *client) do(method, path string, body any) (answer, error) {
 			return answer{}, err
 		}
 	}
-	req, err := http.NewRequestWithContext(context.Background(), method, c.base+path, bytes.NewReader(data))
+	req, err := http.NewRequestWithContext(context.Background(), method, c.url(path), bytes.NewReader(data))
 	if err != nil {
 		return answer{}, err
 	}

@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -86,6 +87,58 @@ func TestConfigCheck(t *testing.T) {
 	p := launch(t, settings{args: []string{"config", "check", "--config", file}})
 	if code := p.wait(); code != 0 || p.stderr.String() != "" {
 		t.Errorf("exit code %d: %s", code, p.stderr.String())
+	}
+}
+
+// TestIgnoredVariable has one that is no setting: it is told of, by commands
+// and in the log, and everything goes on.
+func TestIgnoredVariable(t *testing.T) {
+	env := []string{"NETKEEP_LISTNE=x"}
+	const want = "is no setting and is ignored; the nearest that is one is NETKEEP_LISTEN"
+	check := launch(t, settings{args: []string{"config", "check"}, env: env})
+	if code := check.wait(); code != 0 || !strings.Contains(check.stderr.String(), want) {
+		t.Errorf("exit code %d: %s", code, check.stderr.String())
+	}
+	run := launch(t, settings{args: []string{"run", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0"}, env: append(env, "NETKEEP_ADMIN_PASSWORD="+password)})
+	run.ready()
+	if !strings.Contains(run.stderr.String(), want) {
+		t.Errorf("it logs %s", run.stderr.String())
+	}
+}
+
+// TestCheckedAsRun gives settings that are right one by one and that no
+// controller can run with: a check says what a run says, and neither leaves
+// anything behind.
+func TestCheckedAsRun(t *testing.T) {
+	file := write(t, "text", "no PEM\n")
+	for name, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no certificate":   {[]string{"--tls-cert", "/nonexistent/crt", "--tls-key", "/nonexistent/key"}, []string{"/nonexistent/crt"}},
+		"no PEM":           {[]string{"--tls-cert", file, "--tls-key", file}, []string{file}},
+		"profiles for all": {[]string{"--metrics-listen", "0.0.0.0:0", "--metrics-pprof", "true"}, []string{"metrics.pprof", "loopback"}},
+		"two in one place": {[]string{"--listen", "127.0.0.1:17", "--management-listen", "127.0.0.1:17"}, []string{"listen and management.listen", "127.0.0.1:17"}},
+		"metrics on top":   {[]string{"--listen", "127.0.0.1:17", "--metrics-listen", "0.0.0.0:17"}, []string{"listen and metrics.listen"}},
+		"all addresses":    {[]string{"--listen", "0.0.0.0:1280"}, []string{"listen is 0.0.0.0:1280", "--advertise", ":1280"}},
+		"all of IPv6":      {[]string{"--listen", "[::]:1280"}, []string{"listen is [::]:1280", "--advertise"}},
+		"no host":          {[]string{"--listen", ":1280"}, []string{"listen is :1280", "--advertise"}},
+		"for admins":       {[]string{"--management-listen", "0.0.0.0:1290"}, []string{"management.listen is 0.0.0.0:1290", "--management-advertise"}},
+		"no CA of etcd":    {[]string{"--store-endpoints", "https://127.0.0.1:1", "--store-ca", "/nonexistent/ca"}, []string{"store.ca", "/nonexistent/ca"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := filepath.Join(t.TempDir(), "data")
+			check := launch(t, settings{args: append([]string{"config", "check", "--data", data}, test.args...)})
+			check.fails(test.want...)
+			run := launch(t, settings{args: append([]string{"run", "--data", data}, test.args...)})
+			run.fails(test.want...)
+			if check.stderr.String() != run.stderr.String() {
+				t.Errorf("a check says %s and a run %s", check.stderr.String(), run.stderr.String())
+			}
+			if _, err := os.Stat(data); !os.IsNotExist(err) {
+				t.Errorf("the data directory was made: %v", err)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,13 +15,38 @@ import (
 // the program this is like a disk without space.
 func (p *process) limitFiles(size uint64) {
 	p.t.Helper()
-	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: size}, nil); err != nil {
+	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}, nil); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// TestFullDisk takes the space from a running controller: it must end by
-// itself, say why, and lose nothing that it acknowledged.
+// withoutSpace shows what becomes of a controller whose disk is full: what is
+// asked is answered, and what would change something is refused and told why.
+func (p *process) withoutSpace(c *client, add func(name string) bool) {
+	p.t.Helper()
+	deadline := time.Now().Add(waitTime)
+	for i := 0; ; i++ {
+		if add(fmt.Sprintf("after %d", i)) {
+			continue
+		}
+		a, err := c.do(http.MethodGet, "/health/ready", nil)
+		if err == nil && a.status == http.StatusServiceUnavailable && strings.Contains(fmt.Sprint(a.body), "disk space") {
+			break
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("it does not say that there is no space: %v, %v", a.body, err)
+		}
+	}
+	c.must(p.t, http.StatusOK, http.MethodGet, "identities", nil)
+	a := c.must(p.t, http.StatusServiceUnavailable, http.MethodPost, "identities", M{"name": "refused", "type": "User", "isAdmin": false})
+	if !strings.Contains(fmt.Sprint(a.body), "disk space") {
+		p.t.Errorf("a write is refused with %v", a.body)
+	}
+}
+
+// TestFullDisk takes the space from a running controller: it goes on to answer
+// what it knows, ends by itself when there is space again, says why, and loses
+// nothing that it acknowledged.
 func TestFullDisk(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := controller(t, data)
@@ -39,19 +65,8 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	p.limitFiles(4096)
-	deadline := time.Now().Add(waitTime)
-	for i := 0; ; i++ {
-		add(fmt.Sprintf("after %d", i))
-		select {
-		case <-p.ended:
-		default:
-			if time.Now().Before(deadline) {
-				continue
-			}
-			t.Fatal("the controller goes on without space")
-		}
-		break
-	}
+	p.withoutSpace(c, add)
+	p.limitFiles(unix.RLIM_INFINITY)
 	if code := p.wait(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}

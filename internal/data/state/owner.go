@@ -96,6 +96,8 @@ func outcome(err error) error {
 		return nil
 	case errors.Is(err, store.ErrTooLarge):
 		return errTooLarge
+	case errors.Is(err, store.ErrFailed):
+		return &fault.Error{Code: fault.CodeUnavailable, Reason: "the store of this controller has stopped, for want of disk space most likely; nothing can be changed until there is space and the controller was started again", Cause: err}
 	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrInvalid):
 		return &fault.Error{Code: fault.CodeUnavailable, Reason: "the write could not be stored; try again", Cause: err}
 	}

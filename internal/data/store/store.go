@@ -115,6 +115,10 @@ var (
 	ErrGap = errors.New("store: the feed is not continuous")
 	// ErrClosed says that the store was closed before. Nothing was written.
 	ErrClosed = errors.New("store: closed")
+	// ErrFailed says that a store inside this process cannot go on, for want of
+	// disk space say. Whether writes under way happened is open; only a new
+	// process can tell.
+	ErrFailed = errors.New("the store failed")
 )
 
 // Store keeps records and the order in which they changed.

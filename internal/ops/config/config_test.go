@@ -1,8 +1,10 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,13 +173,6 @@ func TestManyMistakes(t *testing.T) {
 
 func TestEnvironmentMistakes(t *testing.T) {
 	for entry, want := range map[string]string{
-		"NETKEEP_LISTNE=x":                 `unknown environment variable "NETKEEP_LISTNE"; the nearest known is NETKEEP_LISTEN`,
-		"NETKEEP_LISTNE=":                  `unknown environment variable "NETKEEP_LISTNE"; the nearest known is NETKEEP_LISTEN`,
-		"NETKEEP_ADMIN_PASS=hush":          `unknown environment variable "NETKEEP_ADMIN_PASS"; the nearest known is NETKEEP_ADMIN_PASSWORD`,
-		"NETKEEP_ADMIN_PASSWORDFILE=/hush": `unknown environment variable "NETKEEP_ADMIN_PASSWORDFILE"; the nearest known is NETKEEP_ADMIN_PASSWORD_FILE`,
-		"NETKEEP_CONIFG=x":                 `unknown environment variable "NETKEEP_CONIFG"; the nearest known is NETKEEP_CONFIG`,
-		"NETKEEP_=x":                       `unknown environment variable "NETKEEP_"; the nearest known is NETKEEP_DATA`,
-		"NETKEEP_PORT=1280":                `unknown environment variable "NETKEEP_PORT"; the nearest known is NETKEEP_DATA`,
 		"NETKEEP_EGRESS_STRICT=2":          `environment variable NETKEEP_EGRESS_STRICT: egress.strict must be true or false, such as false, not "2"`,
 		"NETKEEP_STORE_ENDPOINTS=a,,b":     `environment variable NETKEEP_STORE_ENDPOINTS: store.endpoints must be a list of addresses without user names, such as https://etcd-1.example.org:2379,https://etcd-2.example.org:2379, not "a,,b"`,
 		"NETKEEP_CONFIG=/nonexistent/file": `config file: open /nonexistent/file: no such file or directory`,
@@ -185,6 +180,26 @@ func TestEnvironmentMistakes(t *testing.T) {
 		_, _, err := config.Load(config.Sources{Environ: []string{"PATH=/bin", entry}})
 		if err == nil || err.Error() != want {
 			t.Errorf("%s\ngot  %v\nwant %s", entry, err, want)
+		}
+	}
+}
+
+// TestIgnoredVariables shows that a misspelt variable is told of, by its name
+// alone, and keeps nobody from running.
+func TestIgnoredVariables(t *testing.T) {
+	for entry, meant := range map[string]string{
+		"NETKEEP_LISTNE=x": "NETKEEP_LISTEN", "NETKEEP_LISTNE=": "NETKEEP_LISTEN", "NETKEEP_ADMIN_PASS=hush": "NETKEEP_ADMIN_PASSWORD",
+		"NETKEEP_ADMIN_PASSWORDFILE=/hush": "NETKEEP_ADMIN_PASSWORD_FILE", "NETKEEP_CONIFG=x": "NETKEEP_CONFIG", "NETKEEP_=x": "NETKEEP_DATA",
+		"NETKEEP_PORT=1280": "NETKEEP_DATA",
+	} {
+		environ := []string{"PATH=/bin", "NETKEEP_LISTEN=127.0.0.1:1", entry}
+		name, _, _ := strings.Cut(entry, "=")
+		want := fmt.Sprintf("environment variable %q is no setting and is ignored; the nearest that is one is %s", name, meant)
+		if got := config.Ignored(environ); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: %q", entry, got)
+		}
+		if c, _, err := config.Load(config.Sources{Environ: environ}); err != nil || c.Listen != "127.0.0.1:1" {
+			t.Errorf("%s: %v", entry, err)
 		}
 	}
 }

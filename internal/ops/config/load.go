@@ -36,8 +36,8 @@ type Origins map[string]string
 // the settings go together is left to Check.
 func Load(src Sources) (Config, Origins, error) {
 	c, from := Default(), Origins{}
-	env, err := c.environment(src.Environ)
-	errs := []error{err}
+	env := ours(src.Environ)
+	var errs []error
 	if src.File == "" {
 		src.File = env[FileEnv]
 	}
@@ -61,27 +61,33 @@ func Load(src Sources) (Config, Origins, error) {
 	return c, from, errors.Join(errs...)
 }
 
-// environment returns the variables that are ours, and an error for those
-// that would be if there were such a setting.
-func (c *Config) environment(environ []string) (map[string]string, error) {
-	known := []string{FileEnv}
-	for s := range c.Settings() {
-		known = append(known, s.Env)
-	}
+// ours returns the variables whose names begin as those of settings do.
+func ours(environ []string) map[string]string {
 	env := map[string]string{}
 	for _, entry := range environ {
 		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, envPrefix) {
 			env[name] = value
 		}
 	}
-	var errs []error
+	return env
+}
+
+// Ignored says of each variable that looks like a setting and is none what may
+// have been meant. It is no mistake: people keep such variables for scripts of
+// their own.
+func Ignored(environ []string) (warnings []string) {
+	known := []string{FileEnv}
+	for s := range new(Config).Settings() {
+		known = append(known, s.Env)
+	}
+	env := ours(environ)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if !slices.Contains(known, name) && !describesService(name, env) {
-			errs = append(errs, fmt.Errorf("unknown environment variable %q; the nearest known is %s",
+			warnings = append(warnings, fmt.Sprintf("environment variable %q is no setting and is ignored; the nearest that is one is %s",
 				excerpt(name), spell.Nearest(name, known)))
 		}
 	}
-	return env, errors.Join(errs...)
+	return warnings
 }
 
 // describesService reports whether a variable is one of those in which

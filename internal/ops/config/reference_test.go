@@ -35,9 +35,9 @@ a variable that is empty, is as good as none. Durations are written as ` + "`90s
 or ` + "`1h30m`" + `, sizes as ` + "`64KiB`" + `, ` + "`1MiB`" + ` or a number of bytes. A list is a list in the
 file, and has commas between its items elsewhere.
 
-Nothing is guessed: an unknown key or ` + "`NETKEEP_`" + ` variable, a key that is given twice,
-and a value that is not right keep a controller from starting. The error has the
-file, the line and the key that is likely meant.
+Nothing is guessed: an unknown key, a key that is given twice, and a value that is
+not right keep a controller from starting. The error has the file, the line and the
+key that is likely meant. A ` + "`NETKEEP_`" + ` variable that is no setting is warned about.
 
 ` + "```" + `
 netkeep config check --config FILE   # tell what is wrong; exit code 0 or 1

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"netkeep/internal/ops/config"
+	"netkeep/internal/run/server"
 )
 
 // settings gives a command a flag for every setting that is no secret, and returns how to load
@@ -49,11 +50,21 @@ func notAFlag(cfg *config.Config, err error) error {
 	return err
 }
 
+// warn tells of variables that are no settings.
+func warn(env Env) {
+	for _, text := range config.Ignored(env.Environ) {
+		fmt.Fprintln(env.Stderr, "netkeep: warning:", text)
+	}
+}
+
 // checked loads settings that a controller can run with.
 func checked(load func() (config.Config, config.Origins, error)) (config.Config, error) {
 	cfg, _, err := load()
 	if err == nil {
 		err = cfg.Check()
+	}
+	if err == nil {
+		err = server.Check(cfg)
 	}
 	return cfg, err
 }
@@ -77,6 +88,7 @@ func configPrintCommand(env Env) *cobra.Command {
 	}
 	load := settings(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		warn(env)
 		cfg, from, err := load()
 		if err != nil {
 			return err
@@ -99,6 +111,7 @@ func configCheckCommand(env Env) *cobra.Command {
 	}
 	load := settings(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		warn(env)
 		if _, err := checked(load); err != nil {
 			return err
 		}

@@ -54,6 +54,9 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 	// disk, and not the end of the process.
 	signal.Ignore(syscall.SIGXFSZ)
 	log := newLogger(env, cfg)
+	for _, text := range config.Ignored(env.Environ) {
+		log.Warn(text)
+	}
 	// A start makes much that stays and little garbage: collect less often.
 	usual := debug.SetGCPercent(startGCPercent)
 	srv, err := server.Start(ctx, cfg, nil, log)

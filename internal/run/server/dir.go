@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -34,6 +35,28 @@ func openDir(path string) (*dir, error) {
 		return nil, fmt.Errorf("data directory %s is in use by another netkeep; stop that one or give this one --data of its own", path)
 	}
 	return nil, fmt.Errorf("lock data directory %s: %w", path, err)
+}
+
+// spaceToGoOn is how much must fit on the disk before it is worth trying again.
+const spaceToGoOn = 16 << 20
+
+// hasSpace reports whether something can be written.
+func (d *dir) hasSpace() bool {
+	f, err := os.CreateTemp(d.path, "space-")
+	if err != nil {
+		return false
+	}
+	defer os.Remove(f.Name())
+	_, err = io.CopyN(f, zeros{}, spaceToGoOn)
+	return errors.Join(err, f.Sync(), f.Close()) == nil
+}
+
+// zeros is a source that never ends.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 func (d *dir) sub(name string) string { return filepath.Join(d.path, name) }

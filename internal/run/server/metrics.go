@@ -48,12 +48,9 @@ func (s *Server) serveMetrics() error {
 // listenForMetrics returns the listener for monitoring; nil for none. That the
 // usual port is taken is no reason not to run: nobody asked for it.
 func (s *Server) listenForMetrics() (net.Listener, error) {
-	at := s.cfg.Metrics.Listen
-	switch at {
-	case config.MetricsOff:
+	at := metricsAddress(s.cfg)
+	if at == "" {
 		return nil, nil
-	case config.MetricsAuto:
-		at = config.MetricsAddress
 	}
 	l, err := net.Listen("tcp", at)
 	switch {
@@ -62,11 +59,6 @@ func (s *Server) listenForMetrics() (net.Listener, error) {
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s for metrics: %w; choose another address with --metrics-listen", at, unwrapOp(err))
-	}
-	// What a profile shows of memory is for those on this machine only.
-	if tcp, ok := l.Addr().(*net.TCPAddr); s.cfg.Metrics.Pprof && !(ok && tcp.IP.IsLoopback()) {
-		_ = l.Close()
-		return nil, fmt.Errorf("metrics.pprof needs metrics.listen to be a loopback address, not %s", at)
 	}
 	return l, nil
 }

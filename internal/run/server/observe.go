@@ -38,7 +38,10 @@ func (s *Server) checks() health.Checks {
 // storeFails tells how the last probe went. There is one a second, however
 // many ask.
 func (s *Server) storeFails() string {
-	if s.storeDown.Load() {
+	switch {
+	case s.storeFailed.Load():
+		return "the store has stopped, for want of disk space most likely"
+	case s.storeDown.Load():
 		return "the store does not answer"
 	}
 	return ""

@@ -20,7 +20,6 @@ import (
 	"netkeep/internal/data/backup"
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/etcdstore"
 	"netkeep/internal/fabric"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/model"
@@ -86,9 +85,11 @@ type Server struct {
 	jobs   sync.WaitGroup
 	failed chan error
 
-	storeDown atomic.Bool               // by the last probe
-	found     found                     // by the last probe that was answered; its own
-	heard     atomic.Pointer[time.Time] // until when memory has all that the store had
+	storeDown atomic.Bool // by the last probe
+	// storeFailed is whether the store in this process cannot go on.
+	storeFailed atomic.Bool
+	found       found                     // by the last probe that was answered; its own
+	heard       atomic.Pointer[time.Time] // until when memory has all that the store had
 }
 
 // Start opens everything and begins to serve. When it returns nil the
@@ -103,6 +104,9 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 			_ = s.close()
 		}
 	}()
+	if err = Check(cfg); err != nil {
+		return nil, err
+	}
 	// The ports first: a taken one is the commonest mistake, and a controller
 	// that cannot serve should not touch anything.
 	if err = s.listen(); err != nil {
@@ -314,20 +318,27 @@ func (s *Server) renewCertificate(ctx context.Context, every time.Duration) {
 }
 
 // watchStore notices when the store in this process cannot go on, for want of
-// disk space say. Reads would still be answered from memory, so somebody must
-// say that nothing is stored any more.
+// disk space say. What is known is answered from memory for as long as that is
+// so: clients that only ask go on working. Once there is space the controller
+// ends, since only a new process can open the store again.
 func (s *Server) watchStore(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	var failed error
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := s.probeStore(ctx); errors.Is(err, etcdstore.ErrFailed) {
-				s.fail(fmt.Errorf("the store stopped: %w", err))
-				return
-			}
+		}
+		switch err := s.probeStore(ctx); {
+		case failed != nil && s.dir.hasSpace():
+			s.fail(fmt.Errorf("the store stopped, and can go on in a new process: %w", failed))
+			return
+		case failed == nil && errors.Is(err, store.ErrFailed):
+			failed = err
+			s.storeFailed.Store(true)
+			s.log.Error("the store stopped; what is known is still answered, and nothing can be changed until there is space on the disk", "error", err)
 		}
 	}
 }

@@ -146,11 +146,6 @@ func either(ctx, life context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// ErrFailed says that the member inside this process cannot go on, for want
-// of disk space say. Whether writes under way happened is open; only a new
-// process can tell.
-var ErrFailed = errors.New("etcd: the member failed")
-
 // explain turns what etcd returned into what the contract says. ctx is the
 // one the call was made with, so that its end can be told from a failure.
 func explain(ctx context.Context, doing string, err error) error {
@@ -162,7 +157,7 @@ func explain(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("%w of the server: %w", store.ErrTooLarge, err)
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fmt.Errorf("etcd: %s: the store is full, compact its history: %w", doing, err)
-	case errors.Is(cause, store.ErrClosed), errors.Is(cause, ErrFailed):
+	case errors.Is(cause, store.ErrClosed), errors.Is(cause, store.ErrFailed):
 		return cause
 	case errors.Is(cause, errClosing):
 		return fmt.Errorf("etcd: %s: %w", doing, cause)

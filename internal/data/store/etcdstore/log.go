@@ -12,6 +12,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"netkeep/internal/data/store"
 )
 
 // noise is, in part, what etcd warns of although it is as it should be here.
@@ -67,7 +69,7 @@ func (b *bridge) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
 	for _, a := range attrs(fields) {
 		fmt.Fprintf(&text, ", %s: %v", a.Key, a.Value)
 	}
-	b.fail(fmt.Errorf("%w: %s", ErrFailed, text.String()))
+	b.fail(fmt.Errorf("%w: %s", store.ErrFailed, text.String()))
 	runtime.Goexit()
 }
 

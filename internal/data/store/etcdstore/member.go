@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 
 	"netkeep/internal/data/store"
@@ -46,6 +47,10 @@ const (
 	// closeFailedWait is how long a member that has failed may take to stop.
 	closeFailedWait = time.Second
 )
+
+// A log of its own takes two of these from the disk at once. etcd's own measure
+// is 64 MB, which makes sense for a cluster and not for a new data directory.
+func init() { wal.SegmentSizeBytes = 4 << 20 }
 
 // member is an etcd server inside this process.
 type member struct {

@@ -222,17 +222,17 @@ func TestFailed(t *testing.T) {
 		m.etcd.GetLogger().Fatal("failed to save", zap.Error(errors.New("no space left")))
 	}()
 	<-gone
-	if err := <-ended; !errors.Is(err, ErrFailed) {
+	if err := <-ended; !errors.Is(err, store.ErrFailed) {
 		t.Errorf("Follow: %v", err)
 	}
 	_, err = s.Put(t.Context(), store.Head{}, set("k/1", 10))
-	if !errors.Is(err, ErrFailed) || !strings.Contains(fmt.Sprint(err), "no space left") {
+	if !errors.Is(err, store.ErrFailed) || !strings.Contains(fmt.Sprint(err), "no space left") {
 		t.Errorf("Put: %v", err)
 	}
-	if _, _, err := s.Get(t.Context(), "k/1"); !errors.Is(err, ErrFailed) {
+	if _, _, err := s.Get(t.Context(), "k/1"); !errors.Is(err, store.ErrFailed) {
 		t.Errorf("Get: %v", err)
 	}
-	if err := s.Close(); !errors.Is(err, ErrFailed) {
+	if err := s.Close(); !errors.Is(err, store.ErrFailed) {
 		t.Errorf("Close: %v", err)
 	}
 	if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "no space left") {
