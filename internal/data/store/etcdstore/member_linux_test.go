@@ -87,8 +87,8 @@ func TestDiskFull(t *testing.T) {
 		return
 	}
 	for how, want := range map[string]string{
-		"at start": "open: etcd: the member failed",
-		"later":    "put: etcd: the member failed",
+		"at start": "open: the store failed",
+		"later":    "put: the store failed",
 	} {
 		t.Run(how, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDiskFull$")
