@@ -39,14 +39,18 @@ func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
 	return s.reclaim(ctx)
 }
 
-// reclaim defragments if much of the file is free, and lets writes in again if
-// the store was full.
+// reclaim defragments if much of the file is free or the store is full, and
+// lets writes in again if it was.
 func (s *Store) reclaim(ctx context.Context) error {
 	m := s.member
+	bans, err := s.bans(ctx)
+	if err != nil {
+		return err
+	}
 	be := m.etcd.Server.Backend()
-	free := be.Size() - be.SizeInUse()
+	free := be.Size() - be.SizeInUse() // which says so late, and a full store has nothing to lose
 	// A snapshot under way reads the old file: next time.
-	if free >= m.reclaim && free > be.Size()/2 && m.defrag.TryLock() {
+	if (len(bans) > 0 || free >= m.reclaim && free > be.Size()/2) && m.defrag.TryLock() {
 		err := m.etcd.Server.Defragment()
 		m.defrag.Unlock()
 		if err != nil {
@@ -57,24 +61,26 @@ func (s *Store) reclaim(ctx context.Context) error {
 	if be.Size() >= m.quota {
 		return nil
 	}
-	return s.readmit(ctx)
-}
-
-// readmit lifts the ban on writes that etcd sets when the quota is used up.
-func (s *Store) readmit(ctx context.Context) error {
-	resp, err := s.client.AlarmList(ctx)
-	if err != nil {
-		return explain(ctx, "list alarms", err)
-	}
-	for _, a := range resp.Alarms {
-		if a.Alarm != etcdserverpb.AlarmType_NOSPACE {
-			continue
-		}
-		if _, err := s.client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: a.MemberID, Alarm: a.Alarm}); err != nil {
+	for _, ban := range bans {
+		if _, err := s.client.AlarmDisarm(ctx, ban); err != nil {
 			return explain(ctx, "lift alarm", err)
 		}
 	}
 	return nil
+}
+
+// bans are those on writes that etcd sets when the quota is used up.
+func (s *Store) bans(ctx context.Context) (bans []*clientv3.AlarmMember, err error) {
+	resp, err := s.client.AlarmList(ctx)
+	if err != nil {
+		return nil, explain(ctx, "list alarms", err)
+	}
+	for _, a := range resp.Alarms {
+		if a.Alarm == etcdserverpb.AlarmType_NOSPACE {
+			bans = append(bans, &clientv3.AlarmMember{MemberID: a.MemberID, Alarm: a.Alarm})
+		}
+	}
+	return bans, nil
 }
 
 // Snapshot writes a copy of the whole database with its checksum, as Restore
