@@ -42,8 +42,8 @@ type AuthUPDB struct {
 	RequireSpecialChar     bool `json:"requireSpecialChar" kind:"required" doc:"Whether a new password must hold a character that is neither a letter nor a digit."`
 	RequireNumberChar      bool `json:"requireNumberChar" kind:"required" doc:"Whether a new password must hold a digit."`
 	RequireMixedCase       bool `json:"requireMixedCase" kind:"required" doc:"Whether a new password must hold lower and upper case letters."`
-	MaxAttempts            int  `json:"maxAttempts" kind:"required" doc:"How many wrong passwords in a row disable the identity; 0 if they never do."`
-	LockoutDurationMinutes int  `json:"lockoutDurationMinutes" kind:"required" doc:"For how many minutes wrong passwords disable the identity; 0, or more than a hundred years, until an admin enables it."`
+	MaxAttempts            int  `json:"maxAttempts" kind:"required" doc:"How many wrong passwords in a row from one address have the password not work from there, and ten times as many from all have it not work from addresses where it was never right; 0 for any number."`
+	LockoutDurationMinutes int  `json:"lockoutDurationMinutes" kind:"required" doc:"For how many minutes the password then does not work; 0, or more than a hundred years, until an admin enables the identity, or for 15 minutes if that is the default admin."`
 }
 
 // Refuses says what a password lacks, or nothing.

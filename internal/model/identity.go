@@ -139,12 +139,20 @@ func (i *Identity) LastOwner(r kind.Reader, now time.Time) bool {
 // nanoseconds it could be more than a number holds, and lie in the past.
 const longest = 100 * 365 * 24 * time.Hour
 
-// Disable shuts the identity out for some minutes; none or fewer, or more than
-// a hundred years of them, are until it is enabled.
+// Minutes is how long somebody is shut out for some minutes; 0 is for ever,
+// which none or fewer are, and more than a hundred years of them.
+func Minutes(n int) time.Duration {
+	if n <= 0 || n > int(longest/time.Minute) {
+		return 0
+	}
+	return time.Duration(n) * time.Minute
+}
+
+// Disable shuts the identity out for some minutes, or until it is enabled.
 func (i *Identity) Disable(now time.Time, minutes int) {
 	i.DisabledAt, i.DisabledUntil = &now, nil
-	if minutes > 0 && minutes <= int(longest/time.Minute) {
-		until := now.Add(time.Duration(minutes) * time.Minute)
+	if lasts := Minutes(minutes); lasts > 0 {
+		until := now.Add(lasts)
 		i.DisabledUntil = &until
 	}
 }

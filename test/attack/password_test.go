@@ -96,3 +96,38 @@ func TestOwnPasswordFlood(t *testing.T) {
 		t.Errorf("%d guesses at one's own password were judged", judged)
 	}
 }
+
+// TestLockoutByStrangers has strangers everywhere be wrong about an admin whose
+// policy shuts out for ever.
+func TestLockoutByStrangers(t *testing.T) {
+	user, admin := shared.AddUser(t, true), shared.Login(t, servertest.Username, servertest.Password)
+	policy := admin.Post("auth-policies", M{"name": servertest.Unique("policy"), "primary": M{
+		"cert": M{"allowed": true, "allowExpiredCerts": false}, "extJwt": M{"allowed": true, "allowedSigners": []any{}},
+		"updb": M{
+			"allowed": true, "minPasswordLength": 5, "requireSpecialChar": false, "requireNumberChar": false,
+			"requireMixedCase": false, "maxAttempts": 2, "lockoutDurationMinutes": 0,
+		},
+	}, "secondary": M{"requireTotp": false}}).Want(201).ID()
+	admin.Patch("identities/"+user.ID, M{"authPolicyId": policy}).Want(200)
+	try := func(c *http.Client, password string, want int) {
+		t.Helper()
+		status, _, err := request{"POST", byPassword, "", login(user.Username, password)}.send(t.Context(), shared, c)
+		if err != nil || status != want {
+			t.Errorf("status %d, want %d: %v", status, want, err)
+		}
+	}
+	home := newHTTP(t, shared, newAddress())
+	try(home, user.Password, 200)
+	owner := shared.Login(t, user.Username, user.Password)
+	for range 10 {
+		stranger := newHTTP(t, shared, newAddress())
+		try(stranger, "wrong one", 401)
+		try(stranger, "wrong one", 401)
+		try(stranger, user.Password, 401)
+	}
+	try(newHTTP(t, shared, newAddress()), user.Password, 401)
+	try(home, user.Password, 200)
+	owner.Get("identities").Want(200)
+	admin.Post("identities/"+user.ID+"/enable", nil).Want(200)
+	try(newHTTP(t, shared, newAddress()), user.Password, 200)
+}

@@ -60,7 +60,7 @@ type Passwords struct {
 	sessions *Sessions
 	now      func() time.Time
 	guard    *guard
-	failures failures
+	lockouts lockouts
 }
 
 // NewPasswords returns what checks passwords. Somebody may be wrong as often as
@@ -92,7 +92,7 @@ func (p *Passwords) Check(ctx context.Context, by state.Author, r kind.Reader, i
 	if err != nil {
 		return Proof{}, err
 	}
-	proof, err := p.admit(ctx, by, a, right)
+	proof, err := p.admit(a, try, right)
 	if err != nil {
 		p.guard.wrong(try)
 		return Proof{}, err
@@ -120,22 +120,17 @@ func (p *Passwords) verify(ctx context.Context, try attempt, hash, password stri
 
 // admit decides on a password that is right or wrong. The authenticator of an
 // unknown name is empty.
-func (p *Passwords) admit(ctx context.Context, by state.Author, a *model.Authenticator, right bool) (Proof, error) {
-	// As it is now: while this one waited for its turn to be hashed, others
-	// may have failed and got the identity locked.
+func (p *Passwords) admit(a *model.Authenticator, try attempt, right bool) (Proof, error) {
+	// As it is now: while this one waited for its turn to be hashed, the
+	// identity may have been disabled.
 	proof, err := prove(p.sessions.State.Snapshot(), a.IdentityID, a.ID, p.now())
 	if err != nil {
 		return Proof{}, err
 	}
-	rules := proof.policy.Primary.UPDB
-	if !rules.Allowed {
+	if !proof.policy.Primary.UPDB.Allowed {
 		return Proof{}, errDenied // nor does it count: nothing was there to guess
 	}
-	good, err := p.judge(ctx, by, a, rules, right)
-	if err != nil {
-		return Proof{}, err
-	}
-	if !good {
+	if !p.judge(proof, try, right) {
 		return Proof{}, errDenied
 	}
 	proof.session.PasswordRev = a.PasswordRev

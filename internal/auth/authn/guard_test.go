@@ -137,7 +137,7 @@ func TestGuessesOfOneself(t *testing.T) {
 		w, login := watched(t)
 		own, _ := model.Authenticators.Get(w.State.Snapshot(), w.proof.session.AuthenticatorID)
 		confirm := func(password string) error {
-			return w.passwords.Confirm(t.Context(), state.Nobody, own, password)
+			return w.passwords.Confirm(t.Context(), own, password)
 		}
 		expect(t, "the right one", confirm(adminPassword), "")
 		for range triesAMinute {

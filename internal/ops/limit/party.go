@@ -27,6 +27,14 @@ type Party struct {
 // At is whoever is at an address.
 func At(address netip.Addr) Party { return Party{Address: network(address)} }
 
+// String is how the log calls it.
+func (p Party) String() string {
+	if p.Rank == Stranger {
+		return p.Address.Addr().String()
+	}
+	return p.ID
+}
+
 // Share is how much of something one party may have, in percent. The zero
 // value is all of it.
 type Share int

@@ -77,7 +77,7 @@ func (s *Service) changeOwn(c *rest.Call, in ownPatch) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Passwords.Confirm(c.Context(), c.Author(), a, in.CurrentPassword); err != nil {
+	if err := s.Passwords.Confirm(c.Context(), a, in.CurrentPassword); err != nil {
 		return err
 	}
 	return s.ChangePassword(c, a, in.Username, in.Password, in.Tags)

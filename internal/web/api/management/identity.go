@@ -25,12 +25,16 @@ func mountIdentities(a *rest.API, s *api.Service) {
 	}
 	rest.Handle(a, op(http.MethodPost, "/disable", "disableIdentity", "Disable an identity for a while, or until it is enabled."),
 		func(c *rest.Call, in disableIn) (rest.Empty, error) { return rest.Empty{}, disable(c, s, in) })
-	rest.Handle(a, op(http.MethodPost, "/enable", "enableIdentity", "Clear all disabled state of an identity."),
+	rest.Handle(a, op(http.MethodPost, "/enable", "enableIdentity", "Clear all disabled state of an identity, and have its password work again."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-			return rest.Empty{}, editIdentity(c, func(_ *state.Tx, i *model.Identity) error {
+			err := editIdentity(c, func(_ *state.Tx, i *model.Identity) error {
 				i.DisabledAt, i.DisabledUntil = nil, nil
 				return nil
 			})
+			if err == nil {
+				s.Passwords.Forgive(c.Param("id"))
+			}
+			return rest.Empty{}, err
 		})
 	rest.Handle(a, op(http.MethodGet, "/policy-advice/{serviceId}", "getIdentityPolicyAdvice",
 		"Say whether an identity can use a service, and what is missing."),
