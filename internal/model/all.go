@@ -31,5 +31,6 @@ var All = kind.NewCatalog(
 	ServiceEdgeRouterPolicies.Def,
 	APISessions.Def,
 	SessionCertificates.Def,
+	Devices.Def,
 	Sessions.Def,
 )

@@ -136,7 +136,7 @@ func TestFailureWithoutReports(t *testing.T) {
 			{"postureCheckId":"os","postureCheckName":"check os","postureCheckType":"OS",
 				"expectedValue":[{"type":"Linux","versions":[">=5.0.0"]},{"type":"iOS","versions":[]}],"actualValue":{"type":"","version":""}},
 			{"postureCheckId":"domain","postureCheckName":"check domain","postureCheckType":"DOMAIN","expectedValue":["a","b"],"actualValue":""},
-			{"postureCheckId":"mac","postureCheckName":"check mac","postureCheckType":"MAC","expectedValue":["00:00"],"actualValue":[]},
+			{"postureCheckId":"mac","postureCheckName":"check mac","postureCheckType":"MAC","expectedValue":["0000"],"actualValue":[]},
 			{"postureCheckId":"process","postureCheckName":"check process","postureCheckType":"PROCESS",
 				"expectedValue":{"osType":"Linux","path":"/p","hashes":["aa"],"signerFingerprint":"bb"},
 				"actualValue":{"osType":"Linux","path":"/p","isRunning":false,"hash":"","signerFingerprints":[]}},
@@ -170,7 +170,7 @@ func TestFailureWithReports(t *testing.T) {
 			{"postureCheckId":"os","postureCheckName":"check os","postureCheckType":"OS",
 				"expectedValue":[{"type":"Linux","versions":[">=5.0.0"]},{"type":"iOS","versions":[]}],"actualValue":{"type":"Windows","version":"10.0.1"}},
 			{"postureCheckId":"domain","postureCheckName":"check domain","postureCheckType":"DOMAIN","expectedValue":["a","b"],"actualValue":"c"},
-			{"postureCheckId":"mac","postureCheckName":"check mac","postureCheckType":"MAC","expectedValue":["00:00"],"actualValue":["0001","0002"]},
+			{"postureCheckId":"mac","postureCheckName":"check mac","postureCheckType":"MAC","expectedValue":["0000"],"actualValue":["0001","0002"]},
 			{"postureCheckId":"process","postureCheckName":"check process","postureCheckType":"PROCESS",
 				"expectedValue":{"osType":"Linux","path":"/p","hashes":["aa"],"signerFingerprint":"bb"},
 				"actualValue":{"osType":"Linux","path":"/p","isRunning":true,"hash":"FF","signerFingerprints":["11"]}},
@@ -212,7 +212,8 @@ func TestData(t *testing.T) {
 	const none = `"postureCheckId":"","timedOut":false,"lastUpdatedAt":"` + never + `"`
 	empty := `{"mac":{` + none + `,"addresses":[]},"domain":{` + none + `,"domain":""},"os":{` + none + `,"type":"","version":"","build":""},
 		"processes":[],"apiSessionPostureData":{}}`
-	sameJSON(t, "nothing", empty, w.data())
+	nothing := posture.DataOf(nil)
+	sameJSON(t, "nothing", empty, string(dataOutput.Append(nil, &nothing)))
 	conforms(t, dataSchema, w.data())
 
 	w.kinds()
@@ -235,7 +236,7 @@ func TestData(t *testing.T) {
 		"s2":{"mfa":{"apiSessionId":"s2","passedMfa":false,"passedAt":"` + never + `","passedOnWake":false,"passedOnUnlock":false}}}`
 	}
 	want := func(onWake string) string {
-		return `{"mac":{` + stamp("mac", "19") + `,"addresses":["0a","0b"]},"domain":{` + stamp("again", "29") + `,"domain":"d"},
+		return `{"mac":{` + stamp("mac", "19") + `,"addresses":["0a","0b"]},"domain":{` + stamp("domain", "19") + `,"domain":"d"},
 			"os":{` + stamp("os", "19") + `,"type":"Linux","version":"5","build":"b"},
 			"processes":[{` + stamp("multi", "19") + `,"isRunning":true,"binaryHash":"h","signerFingerprints":[]},
 				{` + stamp("multi", "19") + `,"isRunning":false,"binaryHash":"","signerFingerprints":[]},

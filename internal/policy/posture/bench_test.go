@@ -90,6 +90,6 @@ func BenchmarkSubmit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(time.Second)
-		w.reports.Submit(snap, "i", "s", report, now)
+		w.reports.submit(snap, "s", report, now)
 	}
 }

@@ -1,7 +1,7 @@
 package posture
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,7 +25,7 @@ type Data struct {
 type reportData struct {
 	CheckID       string    `json:"postureCheckId" doc:"Id of the posture check that asked for the report; empty without one."`
 	TimedOut      bool      `json:"timedOut" doc:"Always false, as reports do not time out."` // no report does
-	LastUpdatedAt time.Time `json:"lastUpdatedAt" doc:"When the report was made; the year 1 without one."`
+	LastUpdatedAt time.Time `json:"lastUpdatedAt" doc:"When the report was made, or the first that said the same up to ten minutes before; the year 1 without one."`
 }
 
 type macData struct {
@@ -74,60 +74,77 @@ type endpointData struct {
 	UnlockedAt time.Time `json:"unlockedAt" doc:"When the device was last unlocked; the year 1 if it never was."`
 }
 
-// DataOf returns what is known of an identity, and of these API sessions of
-// it.
-func DataOf(f *Facts, sessions []Session, now time.Time) Data {
-	d := Data{Processes: processesOf(f), Sessions: appendSessions(nil, f, sessions, now)}
-	if f.mac != nil {
-		d.MAC = macData{f.mac.data(), f.mac.addresses}
+// DataOf returns what is known of the devices of an identity: the latest of
+// each report, whichever device made it, and each for itself what belongs to
+// API sessions.
+func DataOf(devices []*Evaluator) Data {
+	var mac *model.MACReport
+	var domain *model.DomainReport
+	var os *model.OSReport
+	for _, e := range devices {
+		if f := e.facts; f.mac != nil && (mac == nil || f.mac.At.After(mac.At)) {
+			mac = f.mac
+		}
+		if f := e.facts; f.domain != nil && (domain == nil || f.domain.At.After(domain.At)) {
+			domain = f.domain
+		}
+		if f := e.facts; f.os != nil && (os == nil || f.os.At.After(os.At)) {
+			os = f.os
+		}
 	}
-	if f.domain != nil {
-		d.Domain = domainData{f.domain.data(), f.domain.domain}
+	d := Data{Processes: processesOf(devices), Sessions: appendSessions(nil, devices)}
+	if mac != nil {
+		d.MAC = macData{dataOf(mac.Stamp), mac.Addresses}
 	}
-	if f.os != nil {
-		d.OS = osData{f.os.data(), f.os.typ, f.os.version, f.os.build}
+	if domain != nil {
+		d.Domain = domainData{dataOf(domain.Stamp), domain.Domain}
+	}
+	if os != nil {
+		d.OS = osData{dataOf(os.Stamp), os.Type, os.Version, os.Build}
 	}
 	return d
 }
 
-func (s stamp) data() reportData { return reportData{CheckID: s.checkID, LastUpdatedAt: s.at} }
+func dataOf(s model.Stamp) reportData { return reportData{CheckID: s.CheckID, LastUpdatedAt: s.At} }
 
-// processesOf lists the reports on programs, each once, by check.
-func processesOf(f *Facts) []processData {
-	type entry struct {
-		path   string
-		report *processReport
-	}
-	var all []entry
-	for _, p := range f.processes {
-		all = append(all, entry{"", p})
-	}
-	for path, p := range f.paths {
-		if f.processes[p.checkID] != p {
-			all = append(all, entry{path, p})
+// processesOf lists the reports on programs, by check.
+func processesOf(devices []*Evaluator) []processData {
+	latest := map[[2]string]*model.ProgramReport{}
+	for _, e := range devices {
+		for _, p := range e.facts.programs() {
+			key := [2]string{p.CheckID, p.Path}
+			if old := latest[key]; old == nil || p.At.After(old.At) {
+				latest[key] = p
+			}
 		}
 	}
-	for _, u := range f.unasked {
-		all = append(all, entry{u.path, u.processReport})
-	}
-	slices.SortFunc(all, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.report.checkID, b.report.checkID), cmp.Compare(a.path, b.path))
-	})
 	var data []processData
-	for _, e := range all {
-		data = append(data, processData{e.report.data(), e.report.running, e.report.hash, e.report.signers})
+	for _, p := range slices.SortedFunc(maps.Values(latest), byCheck) {
+		data = append(data, processData{dataOf(p.Stamp), p.Running, p.Hash, p.Signers})
 	}
 	return data
+}
+
+// programs lists the reports of a device on programs. One for a check on one
+// program is also that on the path that the check names, and listed once.
+func (f *Facts) programs() []*model.ProgramReport {
+	all := slices.Collect(maps.Values(f.processes))
+	for _, p := range f.paths {
+		if as := f.processes[p.CheckID]; as == nil || !as.At.Equal(p.At) || !equal(as, p) {
+			all = append(all, p)
+		}
+	}
+	return append(all, f.unasked...)
 }
 
 var sessionOutput = kind.NewOutput[sessionData]()
 
 // appendSessions adds an object with a member for each API session.
-func appendSessions(dst []byte, f *Facts, sessions []Session, now time.Time) []byte {
+func appendSessions(dst []byte, devices []*Evaluator) []byte {
 	dst = append(dst, '{')
-	for _, s := range sessions {
-		data := sessionDataOf(f, s, now)
-		dst = kind.AppendMember(dst, s.ID, func(dst []byte) []byte { return sessionOutput.Append(dst, data) })
+	for _, e := range devices {
+		data := e.sessionData()
+		dst = kind.AppendMember(dst, e.session.ID, func(dst []byte) []byte { return sessionOutput.Append(dst, data) })
 	}
 	return append(dst, '}')
 }
@@ -135,17 +152,16 @@ func appendSessions(dst []byte, f *Facts, sessions []Session, now time.Time) []b
 // promptsAlways is a check that asks for a code at every occasion.
 var promptsAlways = &model.PostureCheck{TypeID: typeMFA, TimeoutSeconds: model.NoTimeout, PromptOnWake: true, PromptOnUnlock: true}
 
-func sessionDataOf(f *Facts, s Session, now time.Time) *sessionData {
-	e := NewEvaluator(f, s, now)
-	factor := e.secondFactor(promptsAlways)
+func (e *Evaluator) sessionData() *sessionData {
+	s, factor := e.session, e.secondFactor(promptsAlways)
 	d := &sessionData{SDK: s.SDK, MFA: mfaData{
 		APISessionID: s.ID, PassedMFA: factor.passed, PassedOnWake: factor.onWake, PassedOnUnlock: factor.onUnlock,
 	}}
 	if s.MFAPassedAt != nil {
 		d.MFA.PassedAt = *s.MFAPassedAt
 	}
-	if seen, ok := f.endpoints[s.ID]; ok {
-		d.Endpoint = &endpointData{seen.woken.last, seen.unlocked.last}
+	if f := e.facts; !f.woken.Last.IsZero() || !f.unlocked.Last.IsZero() {
+		d.Endpoint = &endpointData{f.woken.Last, f.unlocked.Last}
 	}
 	return d
 }

@@ -9,19 +9,16 @@ import (
 	"netkeep/internal/model"
 )
 
-// draft is the facts of an identity while responses are written into a copy of
+// draft is the facts of a device while responses are written into a copy of
 // them.
 type draft struct {
 	next         Facts
 	recs         kind.Reader
-	ranges       *ranges
 	apiSessionID string
 	now          time.Time
 
-	outcome Outcome
-	written bool // next is not what it was copied from
-	// What of next is its own and may be written to.
-	ownPrograms, ownEndpoints bool
+	outcome     Outcome
+	ownPrograms bool // the maps of next are its own and may be written to
 }
 
 // take writes one response.
@@ -43,35 +40,50 @@ func (d *draft) take(r *Response) {
 	}
 }
 
-// wrote notes that a report was written, and whether it says something new.
-func (d *draft) wrote(news bool) {
-	d.written = true
-	d.outcome.Changed = d.outcome.Changed || news
-}
+// wrote notes whether a report says something new.
+func (d *draft) wrote(news bool) { d.outcome.Changed = d.outcome.Changed || news }
 
-func (d *draft) stamp(checkID string) stamp { return stamp{checkID, d.now} }
+// restamp is for how long a report that says the same keeps its time. Devices
+// report often, and what says the same need not be stored again.
+const restamp = 10 * time.Minute
+
+// stamp returns the stamp of a report for a check. same is that of one that said
+// the same before; nil if none did.
+func (d *draft) stamp(checkID string, same *model.Stamp) model.Stamp {
+	if same != nil && d.now.Sub(same.At) < restamp {
+		return *same
+	}
+	return model.Stamp{CheckID: checkID, At: d.now}
+}
 
 // takeOS writes the operating system. No check looks at the build.
 func (d *draft) takeOS(r *Response) {
 	old := d.next.os
-	d.wrote(old == nil || old.typ != r.Type || old.version != r.Version)
-	d.next.os = &osReport{d.stamp(r.ID), r.Type, r.Version, r.Build, d.ranges.release(r.Version)}
+	d.wrote(old == nil || old.Type != r.Type || old.Version != r.Version)
+	var same *model.Stamp
+	if old != nil && old.Type == r.Type && old.Version == r.Version && old.Build == r.Build {
+		same = &old.Stamp
+	}
+	d.next.os = &model.OSReport{Stamp: d.stamp(r.ID, same), Type: r.Type, Version: r.Version, Build: r.Build}
 }
 
 func (d *draft) takeDomain(r *Response) {
-	old := d.next.domain
-	d.wrote(old == nil || old.domain != r.Domain)
-	d.next.domain = &domainReport{d.stamp(r.ID), r.Domain}
+	var same *model.Stamp
+	if old := d.next.domain; old != nil && old.Domain == r.Domain {
+		same = &old.Stamp
+	}
+	d.wrote(same == nil)
+	d.next.domain = &model.DomainReport{Stamp: d.stamp(r.ID, same), Domain: r.Domain}
 }
 
 func (d *draft) takeMAC(r *Response) {
-	old, addresses := d.next.mac, cleanMACs(r.MACAddresses)
-	news := old == nil || !slices.Equal(old.addresses, addresses)
-	if !news {
-		addresses = old.addresses // one list for all who refer to it
+	addresses := cleanMACs(r.MACAddresses)
+	var same *model.Stamp
+	if old := d.next.mac; old != nil && slices.Equal(old.Addresses, addresses) {
+		same, addresses = &old.Stamp, old.Addresses
 	}
-	d.wrote(news)
-	d.next.mac = &macReport{d.stamp(r.ID), addresses}
+	d.wrote(same == nil)
+	d.next.mac = &model.MACReport{Stamp: d.stamp(r.ID, same), Addresses: addresses}
 }
 
 // cleanMACs returns the addresses as macReport holds them. One without a digit
@@ -88,28 +100,60 @@ func cleanMACs(list []string) []string {
 }
 
 // takeProcess writes a report on a program. Nobody can make us keep more than
-// there are checks that look at it, and a few.
+// there are checks that look at it, and a few, nor more than a device may have.
 func (d *draft) takeProcess(r *Response) {
+	report := model.ProgramReport{Running: r.IsRunning, Hash: r.Hash, Signers: r.SignerFingerprints}
 	check, ok := model.PostureChecks.Get(d.recs, r.ID)
 	if !ok {
-		d.takeUnasked(r)
+		d.takeUnasked(r, report)
 		return
 	}
 	path, named := namedPath(check, r.Path)
 	if !named && check.TypeID != typeProcess {
-		d.takeUnasked(r)
+		d.takeUnasked(r, report)
 		return
 	}
 	d.clonePrograms()
-	report := &processReport{d.stamp(check.ID), r.IsRunning, r.Hash, r.SignerFingerprints}
 	if check.TypeID == typeProcess {
-		d.wrote(!report.same(d.next.processes[check.ID]))
-		d.next.processes[check.ID] = report
+		d.keep(d.next.processes, check.ID, check.ID, report)
 	}
 	if named {
-		d.wrote(!report.same(d.next.paths[path]))
-		d.next.paths[path] = report
+		report.Path = path
+		d.keep(d.next.paths, path, check.ID, report)
 	}
+}
+
+// keep puts a report for a check in the place of the one with its key, unless
+// the device has too many.
+func (d *draft) keep(reports map[string]*model.ProgramReport, key, checkID string, report model.ProgramReport) {
+	old := reports[key]
+	same := sameStamp(&report, old)
+	report.Stamp = d.stamp(checkID, same)
+	reports[key] = &report
+	if same == nil && d.next.weight() > maxWeight {
+		d.next.unasked = nil // what decides goes first
+		if d.next.weight() > maxWeight {
+			delete(reports, key) // what it said before is not so any more
+		}
+	}
+	d.wrote(!equal(old, reports[key]))
+}
+
+// equal reports whether two reports, each of which may be nil, say the same.
+func equal(a, b *model.ProgramReport) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return sameStamp(a, b) != nil
+}
+
+// sameStamp returns the stamp of an old report, if there is one, that says the
+// same as a new one.
+func sameStamp(p, old *model.ProgramReport) *model.Stamp {
+	if old != nil && p.Running == old.Running && p.Hash == old.Hash && slices.Equal(p.Signers, old.Signers) {
+		return &old.Stamp
+	}
+	return nil
 }
 
 // maxUnasked is how many reports that no check looks at are kept for people to
@@ -118,18 +162,20 @@ const maxUnasked = 16
 
 // takeUnasked writes a report on a program that no check looks at, in the
 // place of the oldest if there are too many.
-func (d *draft) takeUnasked(r *Response) {
-	others := slices.DeleteFunc(slices.Clone(d.next.unasked), func(u unaskedReport) bool { return u.checkID == r.ID && u.path == r.Path })
-	if len(others) == maxUnasked {
-		others = slices.Delete(others, 0, 1)
+func (d *draft) takeUnasked(r *Response, report model.ProgramReport) {
+	report.CheckID, report.Path = r.ID, r.Path
+	others := slices.Clone(d.next.unasked)
+	if i := slices.IndexFunc(others, func(u *model.ProgramReport) bool { return byCheck(u, &report) == 0 }); i >= 0 {
+		if same := sameStamp(&report, others[i]); same != nil && d.stamp(r.ID, same) == *same {
+			return
+		}
+		others = slices.Delete(others, i, i+1)
 	}
-	d.next.unasked = append(others, unaskedReport{r.Path, &processReport{d.stamp(r.ID), r.IsRunning, r.Hash, r.SignerFingerprints}})
-	d.wrote(false)
-}
-
-// same reports whether two reports say the same of a program.
-func (p *processReport) same(old *processReport) bool {
-	return old != nil && p.running == old.running && p.hash == old.hash && slices.Equal(p.signers, old.signers)
+	report.Stamp = d.stamp(r.ID, nil)
+	d.next.unasked = append(others, &report)
+	for len(d.next.unasked) > maxUnasked || len(d.next.unasked) > 0 && d.next.weight() > maxWeight {
+		d.next.unasked = d.next.unasked[1:]
+	}
 }
 
 // namedPath returns the check's own text of a path that it names.
@@ -156,14 +202,14 @@ func (d *draft) clonePrograms() {
 		return
 	}
 	d.ownPrograms = true
-	processes, paths := map[string]*processReport{}, map[string]*processReport{}
+	processes, paths := map[string]*model.ProgramReport{}, map[string]*model.ProgramReport{}
 	maps.Copy(processes, d.next.processes)
 	maps.Copy(paths, d.next.paths)
-	maps.DeleteFunc(processes, func(id string, _ *processReport) bool {
+	maps.DeleteFunc(processes, func(id string, _ *model.ProgramReport) bool {
 		c, ok := model.PostureChecks.Get(d.recs, id)
 		return !ok || c.TypeID != typeProcess
 	})
-	maps.DeleteFunc(paths, func(path string, p *processReport) bool { return !d.isNamed(path, p.checkID) })
+	maps.DeleteFunc(paths, func(path string, p *model.ProgramReport) bool { return !d.isNamed(path, p.CheckID) })
 	d.next.processes, d.next.paths = processes, paths
 }
 
@@ -193,25 +239,11 @@ func (d *draft) takeEndpoint(r *Response) {
 			passed = *at
 		}
 	}
-	e := d.next.endpoints[d.apiSessionID]
 	if r.Woken {
-		e.woken, d.outcome.Woken = e.woken.again(passed, d.now), true
+		d.next.woken, d.outcome.Woken = d.next.woken.again(passed, d.now), true
 	}
 	if r.Unlocked {
-		e.unlocked, d.outcome.Unlocked = e.unlocked.again(passed, d.now), true
+		d.next.unlocked, d.outcome.Unlocked = d.next.unlocked.again(passed, d.now), true
 	}
-	d.cloneEndpoints()
-	d.next.endpoints[d.apiSessionID] = e
 	d.wrote(true)
-}
-
-// cloneEndpoints gives the draft a map of its own.
-func (d *draft) cloneEndpoints() {
-	if d.ownEndpoints {
-		return
-	}
-	d.ownEndpoints = true
-	endpoints := make(map[string]endpoint, len(d.next.endpoints)+1)
-	maps.Copy(endpoints, d.next.endpoints)
-	d.next.endpoints = endpoints
 }

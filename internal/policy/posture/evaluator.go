@@ -18,11 +18,10 @@ type Result struct {
 // Evaluator judges checks on one device at one moment. It judges each once and
 // remembers the result. It is for one goroutine.
 type Evaluator struct {
-	facts    *Facts
-	session  Session
-	endpoint endpoint
-	now      time.Time
-	found    map[*model.PostureCheck]*finding
+	facts   *Facts
+	session Session
+	now     time.Time
+	found   map[*model.PostureCheck]*finding
 }
 
 // finding is what is remembered of a check.
@@ -32,10 +31,9 @@ type finding struct {
 	failure CheckFailure // nil until it is asked for
 }
 
-// NewEvaluator judges by what is known of an identity, for one of its API
-// sessions.
+// NewEvaluator judges by what is known of the device that uses an API session.
 func NewEvaluator(f *Facts, s Session, now time.Time) *Evaluator {
-	return &Evaluator{facts: f, session: s, endpoint: f.endpoints[s.ID], now: now}
+	return &Evaluator{facts: f, session: s, now: now}
 }
 
 // Check judges a check, which must not change.

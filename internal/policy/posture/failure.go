@@ -146,19 +146,19 @@ func (e *Evaluator) failureOf(c *model.PostureCheck) CheckFailure {
 	case typeDomain:
 		f := &domainFailure{failedCheck: is, Type: c.TypeID, Expected: c.Domains}
 		if e.facts.domain != nil {
-			f.Actual = e.facts.domain.domain
+			f.Actual = e.facts.domain.Domain
 		}
 		return f
 	case typeMAC:
 		f := &macFailure{failedCheck: is, Type: c.TypeID, Expected: c.MACAddresses}
 		if e.facts.mac != nil {
-			f.Actual = e.facts.mac.addresses
+			f.Actual = e.facts.mac.Addresses
 		}
 		return f
 	case typeOS:
 		f := &osFailure{failedCheck: is, Type: c.TypeID, Expected: c.OperatingSystems}
 		if e.facts.os != nil {
-			f.Actual = osActual{e.facts.os.typ, e.facts.os.version}
+			f.Actual = osActual{e.facts.os.Type, e.facts.os.Version}
 		}
 		return f
 	case typeProcess:
@@ -166,12 +166,12 @@ func (e *Evaluator) failureOf(c *model.PostureCheck) CheckFailure {
 		if c.Process != nil {
 			f.Expected = *c.Process
 		}
-		f.Actual = e.facts.processes[c.ID].actual(f.Expected.OSType, f.Expected.Path)
+		f.Actual = actual(e.facts.processes[c.ID], f.Expected.OSType, f.Expected.Path)
 		return f
 	case typeMulti:
 		f := &multiFailure{failedCheck: is, Type: c.TypeID, Semantic: c.Semantic, Expected: c.Processes}
 		for _, p := range c.Processes {
-			f.Actual = append(f.Actual, e.facts.paths[p.Path].actual(p.OSType, p.Path))
+			f.Actual = append(f.Actual, actual(e.facts.paths[p.Path], p.OSType, p.Path))
 		}
 		return f
 	}
@@ -180,10 +180,10 @@ func (e *Evaluator) failureOf(c *model.PostureCheck) CheckFailure {
 
 // actual is the report in the words of a failure. Whoever reports says neither
 // the operating system nor another path than was asked for.
-func (p *processReport) actual(osType, path string) processActual {
+func actual(p *model.ProgramReport, osType, path string) processActual {
 	a := processActual{OSType: osType, Path: path}
 	if p != nil {
-		a.IsRunning, a.Hash, a.SignerFingerprints = p.running, p.hash, p.signers
+		a.IsRunning, a.Hash, a.SignerFingerprints = p.Running, p.Hash, p.Signers
 	}
 	return a
 }
@@ -195,7 +195,7 @@ func (e *Evaluator) mfaFailureOf(c *model.PostureCheck) CheckFailure {
 		Expected: mfaValues{PassedMFA: true, PassedOnWake: true, PassedOnUnlock: true},
 		Actual:   mfaValues{s.passed, s.onWake, s.onUnlock, s.timedOut},
 		Criteria: mfaCriteria{
-			WokenAt: e.endpoint.woken.last, UnlockedAt: e.endpoint.unlocked.last,
+			WokenAt: e.facts.woken.Last, UnlockedAt: e.facts.unlocked.Last,
 			TimeoutSeconds: r.Timeout, TimeoutRemainingSeconds: r.TimeoutRemaining,
 		},
 	}

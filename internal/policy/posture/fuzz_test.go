@@ -37,17 +37,17 @@ func FuzzResponse(f *testing.F) {
 			}
 			return
 		}
-		var reports posture.Reports
+		reports := reports{}
 		now := start.Add(time.Hour)
-		reports.Submit(snap, "i", "s", []posture.Response{r}, now)
-		if got := reports.Submit(snap, "i", "s", []posture.Response{r}, now); got.Changed != (got.Woken || got.Unlocked) {
+		reports.submit(snap, "s", []posture.Response{r}, now)
+		if got := reports.submit(snap, "s", []posture.Response{r}, now); got.Changed != (got.Woken || got.Unlocked) {
 			t.Errorf("%s changes something twice: %+v", data, got)
 		}
-		e := posture.NewEvaluator(reports.Of("i"), session, now)
+		e := posture.NewEvaluator(posture.FactsOf(reports["s"]), session, now)
 		conforms(t, queriesSchema, string(e.AppendQueries(nil, "p", model.Dial, checks)))
 		failed := posture.FailedRequest{SessionType: model.Dial, PolicyFailures: []posture.PolicyFailure{e.Failure(policy, checks)}}
 		conforms(t, failedSchema, string(failed.Append(nil)))
-		shown := posture.DataOf(reports.Of("i"), []posture.Session{session}, now)
+		shown := posture.DataOf([]*posture.Evaluator{e})
 		conforms(t, dataSchema, string(dataOutput.Append(nil, &shown)))
 	})
 }
@@ -65,11 +65,11 @@ func FuzzVersion(f *testing.F) {
 	snap := w.st.Snapshot()
 	plain := regexp.MustCompile(`^(0|[1-9][0-9]{0,17})(\.(0|[1-9][0-9]{0,17})){2}$`)
 	f.Fuzz(func(t *testing.T, version, within string) {
-		var reports posture.Reports
-		reports.Submit(snap, "i", "s", []posture.Response{{TypeID: "OS", Type: "Linux", Version: version}}, start)
+		reports := reports{}
+		reports.submit(snap, "s", []posture.Response{{TypeID: "OS", Type: "Linux", Version: version}}, start)
 		check := osCheck(model.OperatingSystem{Type: "Linux", Versions: []string{within}})
 		judge := func() bool {
-			return posture.NewEvaluator(reports.Of("i"), posture.Session{}, start).Check(&check).Passing
+			return posture.NewEvaluator(posture.FactsOf(reports["s"]), posture.Session{}, start).Check(&check).Passing
 		}
 		got := judge()
 		if judge() != got {

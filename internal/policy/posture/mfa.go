@@ -33,10 +33,10 @@ func (e *Evaluator) secondFactor(c *model.PostureCheck) secondFactor {
 	if c.TimeoutSeconds > 0 {
 		s.timedOut = !s.limit(remaining(passed, c.TimeoutSeconds, e.now))
 	}
-	if since := e.endpoint.woken.since(passed); c.PromptOnWake && !since.IsZero() {
+	if since := e.facts.woken.since(passed); c.PromptOnWake && !since.IsZero() {
 		s.onWake = s.limit(remaining(since, grace, e.now))
 	}
-	if since := e.endpoint.unlocked.since(passed); c.PromptOnUnlock && !since.IsZero() {
+	if since := e.facts.unlocked.since(passed); c.PromptOnUnlock && !since.IsZero() {
 		s.onUnlock = s.limit(remaining(since, grace, e.now))
 	}
 	return s

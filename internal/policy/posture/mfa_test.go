@@ -115,11 +115,11 @@ func TestStaleSession(t *testing.T) {
 	at := func(s int) { w.now = start.Add(time.Duration(s) * time.Second) }
 	wake := []posture.Response{read(t, endpointBodies["wake"])}
 	at(10)
-	w.reports.Submit(stale, "i", "s", wake, w.now)
+	w.reports.submit(stale, "s", wake, w.now)
 	at(20)
 	w.pass("s", true)
 	at(30)
-	w.reports.Submit(stale, "i", "s", wake, w.now)
+	w.reports.submit(stale, "s", wake, w.now)
 	if got := w.device(w.session("s")).Check(c).TimeoutRemaining; got != 300 {
 		t.Errorf("%d s remain after the second wake, want 300", got)
 	}

@@ -24,10 +24,10 @@ type happening struct {
 	response posture.Response
 }
 
-// last returns the last response that is wanted.
-func (n *naive) last(typ string, wanted func(posture.Response) bool) (posture.Response, bool) {
+// last returns the last response in an API session that is wanted.
+func (n *naive) last(session, typ string, wanted func(posture.Response) bool) (posture.Response, bool) {
 	for i := len(n.log) - 1; i >= 0; i-- {
-		if h := n.log[i]; !h.pass && h.response.TypeID == typ && (wanted == nil || wanted(h.response)) {
+		if h := n.log[i]; !h.pass && h.session == session && h.response.TypeID == typ && (wanted == nil || wanted(h.response)) {
 			return h.response, true
 		}
 	}
@@ -38,16 +38,16 @@ func (n *naive) judge(c *model.PostureCheck, session posture.Session, now time.T
 	if c.TypeID == "MFA" {
 		return n.mfa(c, session, now)
 	}
-	return posture.Result{Passing: n.passes(c), Timeout: -1, TimeoutRemaining: -1}
+	return posture.Result{Passing: n.passes(session.ID, c), Timeout: -1, TimeoutRemaining: -1}
 }
 
-func (n *naive) passes(c *model.PostureCheck) bool {
+func (n *naive) passes(session string, c *model.PostureCheck) bool {
 	switch c.TypeID {
 	case "OS":
-		r, ok := n.last("OS", nil)
+		r, ok := n.last(session, "OS", nil)
 		return ok && osMatches(c.OperatingSystems, r)
 	case "DOMAIN":
-		r, ok := n.last("DOMAIN", nil)
+		r, ok := n.last(session, "DOMAIN", nil)
 		reported := strings.ToLower(r.Domain)
 		for _, d := range c.Domains {
 			if listed := strings.ToLower(d); ok && listed == reported {
@@ -56,7 +56,7 @@ func (n *naive) passes(c *model.PostureCheck) bool {
 		}
 		return false
 	case "MAC":
-		r, _ := n.last("MAC", nil)
+		r, _ := n.last(session, "MAC", nil)
 		for _, listed := range c.MACAddresses {
 			for _, reported := range r.MACAddresses {
 				if a := digits(listed); a != "" && a == digits(reported) {
@@ -66,7 +66,7 @@ func (n *naive) passes(c *model.PostureCheck) bool {
 		}
 		return false
 	case "PROCESS":
-		r, ok := n.last("PROCESS", func(r posture.Response) bool { return r.ID == c.ID })
+		r, ok := n.last(session, "PROCESS", func(r posture.Response) bool { return r.ID == c.ID })
 		var signers []string
 		if c.Process.SignerFingerprint != "" {
 			signers = append(signers, c.Process.SignerFingerprint)
@@ -75,7 +75,7 @@ func (n *naive) passes(c *model.PostureCheck) bool {
 	}
 	matching := 0
 	for _, p := range c.Processes {
-		r, ok := n.last("PROCESS", func(r posture.Response) bool { return r.Path == p.Path && n.names(r.ID, r.Path) })
+		r, ok := n.last(session, "PROCESS", func(r posture.Response) bool { return r.Path == p.Path && n.names(r.ID, r.Path) })
 		if ok && programMatches(r, p.Hashes, p.SignerFingerprints) {
 			matching++
 		}

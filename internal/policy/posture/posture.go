@@ -1,7 +1,8 @@
 // Package posture owns what devices report of themselves and whether that
-// passes posture checks. Reports live in memory only and are lost on restart;
-// a check without a report fails. Who has which policies is for the caller to
-// say: it must not import access, authn, rest or api.
+// passes posture checks. Reports belong to the API session that made them; a
+// check without a report fails. Where reports are kept and who has which
+// policies is for the caller to say: it must not import state, access, authn,
+// rest or api.
 package posture
 
 import (

@@ -91,10 +91,10 @@ func (e *Evaluator) queryOf(c *model.PostureCheck, r Result) *query {
 func (e *Evaluator) updatedAt(c *model.PostureCheck) time.Time {
 	at := c.UpdatedAt
 	if c.TypeID == typeMFA && c.PromptOnWake {
-		at = later(at, e.endpoint.woken.last)
+		at = later(at, e.facts.woken.Last)
 	}
 	if c.TypeID == typeMFA && c.PromptOnUnlock {
-		at = later(at, e.endpoint.unlocked.last)
+		at = later(at, e.facts.unlocked.Last)
 	}
 	return at
 }

@@ -1,94 +1,91 @@
 package posture
 
 import (
+	"cmp"
 	"maps"
-	"sync"
+	"reflect"
+	"slices"
 	"time"
 
 	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
 )
 
-// Reports is what the devices of identities have reported. It is safe for
-// concurrent use, and its zero value is ready. Of each identity it keeps one
-// report of a kind, one for each check on a program and each program that
-// checks name, a few more that nobody asked for, and when each of its API sessions was woken and unlocked.
-type Reports struct {
-	facts  sync.Map // *Facts by identity, replaced and never changed
-	ranges ranges
-}
-
-// Facts is what is known of the devices of one identity at one moment. It does
-// not change any more.
+// Facts is what a device has reported, as checks look at it. It does not
+// change any more.
 type Facts struct {
-	os     *osReport
-	domain *domainReport
-	mac    *macReport
+	os     *model.OSReport
+	domain *model.DomainReport
+	mac    *model.MACReport
 	// processes are the reports for checks on one program, by check.
-	processes map[string]*processReport
+	processes map[string]*model.ProgramReport
 	// paths are the reports for programs that checks name, by path. Devices
 	// report each once, for whichever of the checks that name it.
-	paths map[string]*processReport
+	paths map[string]*model.ProgramReport
 	// unasked are the latest reports on programs that no check looks at.
-	unasked   []unaskedReport
-	endpoints map[string]endpoint // by API session
+	unasked  []*model.ProgramReport
+	woken    event
+	unlocked event
 }
 
-// stamp is what every report has.
-type stamp struct {
-	checkID string
-	at      time.Time
+// FactsOf returns what is stored of a device; nil is one that has reported
+// nothing.
+func FactsOf(d *model.Device) *Facts {
+	if d == nil {
+		return &Facts{}
+	}
+	f := &Facts{os: d.OS, domain: d.Domain, mac: d.MAC, woken: event(d.Woken), unlocked: event(d.Unlocked)}
+	if len(d.Processes)+len(d.Paths) > 0 {
+		f.processes, f.paths = map[string]*model.ProgramReport{}, map[string]*model.ProgramReport{}
+	}
+	for i := range d.Processes {
+		f.processes[d.Processes[i].CheckID] = &d.Processes[i]
+	}
+	for i := range d.Paths {
+		f.paths[d.Paths[i].Path] = &d.Paths[i]
+	}
+	for i := range d.Unasked {
+		f.unasked = append(f.unasked, &d.Unasked[i])
+	}
+	return f
 }
 
-type osReport struct {
-	stamp
-	typ, version, build string
-	release             release
+// device returns the facts as they are stored: the same for the same facts.
+func (f *Facts) device(apiSessionID string) *model.Device {
+	return &model.Device{
+		Meta: kind.Meta{ID: apiSessionID}, APISessionID: apiSessionID, OS: f.os, Domain: f.domain, MAC: f.mac,
+		Processes: sorted(f.processes), Paths: sorted(f.paths), Unasked: values(f.unasked),
+		Woken: model.DeviceEvent(f.woken), Unlocked: model.DeviceEvent(f.unlocked),
+	}
 }
 
-type domainReport struct {
-	stamp
-	domain string
+func sorted(reports map[string]*model.ProgramReport) []model.ProgramReport {
+	var list []*model.ProgramReport
+	for _, key := range slices.Sorted(maps.Keys(reports)) {
+		list = append(list, reports[key])
+	}
+	return values(list)
 }
 
-// macReport holds addresses as lower-case hexadecimal digits, sorted.
-type macReport struct {
-	stamp
-	addresses []string
+func values(reports []*model.ProgramReport) (list []model.ProgramReport) {
+	for _, p := range reports {
+		list = append(list, *p)
+	}
+	return list
 }
-
-type processReport struct {
-	stamp
-	running bool
-	hash    string
-	signers []string
-}
-
-// unaskedReport is one that decides nothing.
-type unaskedReport struct {
-	path string
-	*processReport
-}
-
-// endpoint is what happened to the device that uses an API session.
-type endpoint struct{ woken, unlocked event }
 
 // event is something after which checks may ask for a new code.
-type event struct {
-	last time.Time
-	// first is the earliest that no code had answered when it was reported:
-	// another one does not give more time for it.
-	first time.Time
-}
+type event model.DeviceEvent
 
 // again returns the event after it has happened once more. passed is when the
 // last code was shown.
 func (e event) again(passed, now time.Time) event {
-	next := event{last: now, first: e.since(passed)}
-	if next.first.IsZero() {
-		next.first = now
+	next := event{Last: now, First: e.since(passed)}
+	if next.First.IsZero() {
+		next.First = now
 	}
-	if e.last.After(now) {
-		next.last = e.last
+	if e.Last.After(now) {
+		next.Last = e.Last
 	}
 	return next
 }
@@ -97,76 +94,88 @@ func (e event) again(passed, now time.Time) event {
 // not.
 func (e event) since(moment time.Time) time.Time {
 	switch {
-	case e.first.After(moment):
-		return e.first
-	case e.last.After(moment):
-		return e.last
+	case e.First.After(moment):
+		return e.First
+	case e.Last.After(moment):
+		return e.Last
 	}
 	return time.Time{}
 }
 
-// Submit takes responses of the device that uses an API session of an
-// identity. Those for checks that recs does not have, and those that Validate
-// refuses, are left out.
-func (r *Reports) Submit(recs kind.Reader, identityID, apiSessionID string, responses []Response, now time.Time) Outcome {
-	for {
-		old := r.load(identityID)
-		d := draft{recs: recs, ranges: &r.ranges, apiSessionID: apiSessionID, now: now}
-		if old != nil {
-			d.next = *old
-		}
-		for i := range responses {
-			d.take(&responses[i])
-		}
-		if !d.written || r.replace(identityID, old, &d.next) {
-			return d.outcome
-		}
+// Submit takes responses of the device that uses an API session, and returns it
+// as it is to be stored; nil if that would say nothing new. Responses for checks
+// that recs does not have, and those that Validate refuses, are left out.
+func Submit(recs kind.Reader, old *model.Device, apiSessionID string, responses []Response, now time.Time) (*model.Device, Outcome) {
+	before := FactsOf(old)
+	d := draft{next: *before, recs: recs, apiSessionID: apiSessionID, now: now.UTC().Round(0)}
+	for i := range responses {
+		d.take(&responses[i])
 	}
+	next := d.next.device(apiSessionID)
+	if reflect.DeepEqual(next, before.device(apiSessionID)) {
+		next = nil
+	}
+	return next, d.outcome
 }
 
-// load returns what is known of an identity; nil for nothing.
-func (r *Reports) load(identityID string) *Facts {
-	if f, ok := r.facts.Load(identityID); ok {
-		return f.(*Facts)
-	}
-	return nil
+// Differ reports whether checks may come out differently for a device than they
+// did before. Either may be nil.
+func Differ(before, after *model.Device) bool {
+	return !reflect.DeepEqual(FactsOf(before).judged(), FactsOf(after).judged())
 }
 
-// replace puts next in the place of old, which may be nil, unless something
-// else is there by now.
-func (r *Reports) replace(identityID string, old, next *Facts) bool {
-	if old == nil {
-		_, taken := r.facts.LoadOrStore(identityID, next)
-		return !taken
+// judged returns the facts without what no check looks at.
+func (f *Facts) judged() *model.Device {
+	d := f.device("")
+	d.Unasked = nil
+	if d.OS != nil {
+		d.OS = &model.OSReport{Type: d.OS.Type, Version: d.OS.Version}
 	}
-	return r.facts.CompareAndSwap(identityID, old, next)
+	if d.Domain != nil {
+		d.Domain = &model.DomainReport{Domain: d.Domain.Domain}
+	}
+	if d.MAC != nil {
+		d.MAC = &model.MACReport{Addresses: d.MAC.Addresses}
+	}
+	for i := range d.Processes {
+		d.Processes[i].At = time.Time{}
+	}
+	for i := range d.Paths {
+		d.Paths[i].Stamp = model.Stamp{}
+	}
+	return d
 }
 
-// Of returns what is known of an identity, which may be nothing. It is never
-// nil.
-func (r *Reports) Of(identityID string) *Facts {
-	if f := r.load(identityID); f != nil {
-		return f
+// maxWeight is about how many bytes are kept of one device. Reports on programs
+// beyond that are left out, so that checks on them fail.
+const maxWeight = 128 << 10
+
+// reportWeight is about how many bytes a report takes beside its texts.
+const reportWeight = 120
+
+// weight is about how many bytes the reports on programs take.
+func (f *Facts) weight() (n int) {
+	for _, p := range f.processes {
+		n += weigh(p)
 	}
-	return &Facts{}
+	for _, p := range f.paths {
+		n += weigh(p)
+	}
+	for _, p := range f.unasked {
+		n += weigh(p)
+	}
+	return n
 }
 
-// Keep drops what is known of the identities, and of the API sessions of the
-// others, that keep does not want. It asks for an identity as a whole with no
-// API session. What is reported meanwhile may stay until the next time.
-func (r *Reports) Keep(keep func(identityID, apiSessionID string) bool) {
-	r.facts.Range(func(key, value any) bool {
-		id, old := key.(string), value.(*Facts)
-		if !keep(id, "") {
-			r.facts.CompareAndDelete(id, old)
-			return true
-		}
-		next := *old
-		next.endpoints = maps.Clone(old.endpoints)
-		maps.DeleteFunc(next.endpoints, func(session string, _ endpoint) bool { return !keep(id, session) })
-		if len(next.endpoints) < len(old.endpoints) {
-			r.facts.CompareAndSwap(id, old, &next)
-		}
-		return true
-	})
+func weigh(p *model.ProgramReport) int {
+	n := reportWeight + len(p.CheckID) + len(p.Path) + len(p.Hash)
+	for _, s := range p.Signers {
+		n += len(s) + 3
+	}
+	return n
+}
+
+// byCheck compares reports by check and path.
+func byCheck(a, b *model.ProgramReport) int {
+	return cmp.Or(cmp.Compare(a.CheckID, b.CheckID), cmp.Compare(a.Path, b.Path))
 }

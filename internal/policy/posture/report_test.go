@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -69,31 +68,121 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestSnapshot checks that facts stay what they were.
+// TestSnapshot checks that what is stored stays what it was.
 func TestSnapshot(t *testing.T) {
 	w := newWorld(t)
 	w.check(model.PostureCheck{TypeID: "PROCESS", Process: &model.Process{OSType: "Linux", Path: "/a"}, Meta: metaOf("one")})
 	bodies := func(v string) []string {
 		return []string{
 			osReport(v, v), `{"id":"x","typeId":"DOMAIN","domain":"` + v + `"}`, `{"id":"x","typeId":"MAC","macAddresses":["` + v + `"]}`,
-			strings.Replace(processReport("/a", true, v, v), "ID", "one", 1), endpointBodies["both"],
+			strings.Replace(processReport("/a", true, v, v), "ID", "one", 1), strings.Replace(processReport("/b", true, v, v), "ID", "none", 1), endpointBodies["both"],
 		}
 	}
 	w.submit("s", bodies("1")...)
-	first := w.reports.Of("i")
-	w.reports.Keep(func(_, apiSessionID string) bool { return apiSessionID == "" })
-	if got := posture.DataOf(first, []posture.Session{{ID: "s"}}, w.now); !strings.Contains(string(got.Sessions), "wokenAt") {
-		t.Errorf("a sweep changed what was handed out: %s", got.Sessions)
+	text := func(d *model.Device) string {
+		data, err := model.Devices.Def.Encode(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
 	}
-	w.submit("s", bodies("1")...)
-	before, then := w.reports.Of("i"), w.now
-	want := posture.DataOf(before, []posture.Session{{ID: "s"}}, then)
+	before := w.reports["s"]
+	want := text(before)
 	w.now = w.now.Add(time.Hour)
 	w.submit("s", bodies("2")...)
 	w.submit("s", bodies("2")...)
-	w.reports.Keep(func(string, string) bool { return false })
-	if got := posture.DataOf(before, []posture.Session{{ID: "s"}}, then); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("was %v, is %v", want, got)
+	if got := text(before); got != want {
+		t.Errorf("was %s, is %s", want, got)
+	}
+	if w.reports["s"] == before {
+		t.Error("nothing was reported")
+	}
+}
+
+// TestSameAgain has a device report the same again and again, for whichever
+// check: it is to be stored once in a while.
+func TestSameAgain(t *testing.T) {
+	w := newWorld(t)
+	for _, id := range []string{"one", "two"} {
+		w.check(model.PostureCheck{TypeID: "PROCESS", Process: &model.Process{OSType: "Linux", Path: "/a"}, Meta: metaOf(id)})
+	}
+	var bodies []string
+	for _, id := range []string{"one", "two", "none"} {
+		for _, body := range []string{
+			osReport("Linux", "1"), `{"id":"ID","typeId":"DOMAIN","domain":"d"}`, `{"id":"ID","typeId":"MAC","macAddresses":["02","01"]}`, processReport("/a", true, "h", "s"),
+		} {
+			bodies = append(bodies, strings.Replace(body, "ID", id, 1))
+		}
+	}
+	stored := 0
+	for at := 0; at < 60; at++ { // minutes
+		w.now = start.Add(time.Duration(at) * time.Minute)
+		before := w.reports["s"]
+		if outcome := w.submit("s", bodies...); outcome.Changed != (at == 0) {
+			t.Fatalf("after %d minutes: %+v", at, outcome)
+		}
+		if w.reports["s"] == before {
+			continue
+		}
+		if stored++; at > 0 && posture.Differ(before, w.reports["s"]) {
+			t.Errorf("after %d minutes checks may come out differently", at)
+		}
+		// As it comes from the store, it is the same too.
+		data, err := model.Devices.Def.Encode(w.reports["s"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := model.Devices.Def.Decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.reports["s"] = rec.(*model.Device)
+	}
+	if stored != 6 {
+		t.Errorf("in an hour it was stored %d times, want once in ten minutes", stored)
+	}
+	before := w.reports["s"]
+	w.submit("s", processReport("/a", false, "h", "s"), strings.Replace(processReport("/a", false, "h", "s"), "ID", "one", 1))
+	if !posture.Differ(before, w.reports["s"]) || posture.Differ(nil, nil) || !posture.Differ(nil, before) {
+		t.Error("what differs does not")
+	}
+}
+
+// TestTooMuch has more programs than are kept of one device: checks on the
+// rest fail, and none passes by what was so before.
+func TestTooMuch(t *testing.T) {
+	w := newWorld(t)
+	long := strings.Repeat("x", 2000)
+	var checks []*model.PostureCheck
+	for i := range 100 {
+		checks = append(checks, w.check(model.PostureCheck{TypeID: "PROCESS", Process: &model.Process{OSType: "Linux", Path: fmt.Sprint("/", i, long)}}))
+	}
+	report := func(c *model.PostureCheck, running bool) {
+		w.submit("s", strings.Replace(processReport(c.Process.Path, running, "h"), "ID", c.ID, 1))
+	}
+	for range 2 {
+		for _, c := range checks {
+			report(c, true)
+		}
+	}
+	data, err := model.Devices.Def.Encode(w.reports["s"])
+	if err != nil || len(data) > 200<<10 {
+		t.Errorf("%d bytes are kept: %v", len(data), err)
+	}
+	passing := 0
+	for _, c := range checks {
+		if w.device(posture.Session{}).Check(c).Passing {
+			passing++
+		}
+	}
+	if passing < 30 || passing == len(checks) {
+		t.Errorf("%d of %d checks pass", passing, len(checks))
+	}
+	for _, c := range checks {
+		report(c, false)
+		if w.device(posture.Session{}).Check(c).Passing {
+			t.Errorf("check %s passes by what was so before", c.ID)
+		}
 	}
 }
 
@@ -109,14 +198,14 @@ func TestUnasked(t *testing.T) {
 	}
 	hashes := func() string {
 		var list []string
-		for _, p := range posture.DataOf(w.reports.Of("i"), nil, w.now).Processes {
+		for _, p := range w.dataOf().Processes {
 			list = append(list, p.CheckID+p.BinaryHash)
 		}
 		return strings.Join(list, " ")
 	}
 	report("b", "/x", "1")
 	report("a", "/y", "2")
-	first := w.reports.Of("i")
+	first := w.reports["s"]
 	report("a", "/x", "3")
 	report("b", "/x", "4") // in the place of the first
 	if got := hashes(); got != "a3 a2 b4" {
@@ -128,8 +217,8 @@ func TestUnasked(t *testing.T) {
 	if got := strings.Fields(hashes()); len(got) != 16 || got[0] != "c084" || got[15] != "c099" {
 		t.Errorf("of a hundred programs these are left: %s", got)
 	}
-	if n := len(posture.DataOf(first, nil, w.now).Processes); n != 2 {
-		t.Errorf("facts that were handed out now have %d programs", n)
+	if n := len(first.Unasked); n != 2 {
+		t.Errorf("what was stored now has %d programs", n)
 	}
 }
 
@@ -137,7 +226,7 @@ func TestUnasked(t *testing.T) {
 func TestTooLong(t *testing.T) {
 	w := newWorld(t)
 	long := read(t, fmt.Sprintf(`{"id":"a","typeId":"MAC","macAddresses":["01",%q]}`, strings.Repeat("0", 1000)))
-	if got := w.reports.Submit(w.st.Snapshot(), "i", "s", []posture.Response{long}, w.now); got != (posture.Outcome{}) {
+	if got := w.reports.submit(w.st.Snapshot(), "s", []posture.Response{long}, w.now); got != (posture.Outcome{}) {
 		t.Errorf("got %+v", got)
 	}
 	if strings.Contains(w.data(), "01\"") {
@@ -157,7 +246,7 @@ func TestEndless(t *testing.T) {
 	for i := range 20_000 {
 		v := fmt.Sprint(i, filler)
 		w.now = w.now.Add(time.Second)
-		w.reports.Submit(w.st.Snapshot(), "i", "s", []posture.Response{
+		w.reports.submit(w.st.Snapshot(), "s", []posture.Response{
 			{ID: v, TypeID: "OS", Type: v, Version: v, Build: v},
 			{ID: v, TypeID: "DOMAIN", Domain: v},
 			{ID: v, TypeID: "MAC", MACAddresses: []string{fmt.Sprintf("%012x", i), fmt.Sprintf("%012x", i+1)}},
@@ -212,94 +301,5 @@ func TestChecksComeAndGo(t *testing.T) {
 	w.submit("s", strings.Replace(processReport("/other", true, ""), "ID", other.ID, 1))
 	if !w.device(posture.Session{}).Check(multi).Passing {
 		t.Error("a report is gone although a check names its program")
-	}
-}
-
-func TestKeep(t *testing.T) {
-	w := newWorld(t)
-	snap := w.st.Snapshot()
-	domain := []posture.Response{{TypeID: "DOMAIN", Domain: "d"}}
-	wake := []posture.Response{{TypeID: "ENDPOINT_STATE", Woken: true}}
-	for _, who := range []string{"stays", "goes"} {
-		w.reports.Submit(snap, who, "s1", domain, w.now)
-		w.reports.Submit(snap, who, "s1", wake, w.now)
-		w.reports.Submit(snap, who, "s2", wake, w.now)
-	}
-	asked := map[string]bool{}
-	w.reports.Keep(func(identityID, apiSessionID string) bool {
-		asked[identityID+"."+apiSessionID] = true
-		return identityID == "stays" && apiSessionID != "s2"
-	})
-	if want := (map[string]bool{"stays.": true, "stays.s1": true, "stays.s2": true, "goes.": true}); fmt.Sprint(asked) != fmt.Sprint(want) {
-		t.Errorf("asked for %v, want %v", asked, want)
-	}
-	known := func(id string) string {
-		d := posture.DataOf(w.reports.Of(id), []posture.Session{{ID: "s1"}, {ID: "s2"}}, w.now)
-		return fmt.Sprint(d.Domain.Domain, strings.Count(string(d.Sessions), "endpointState"))
-	}
-	if got := known("stays"); got != "d1" {
-		t.Errorf("of who stays: %s", got)
-	}
-	if got := known("goes"); got != "0" {
-		t.Errorf("of who goes: %s", got)
-	}
-	if w.reports.Of("nobody") == nil {
-		t.Error("of nobody: nil")
-	}
-}
-
-// TestConcurrent checks that no report is lost when many come at once.
-func TestConcurrent(t *testing.T) {
-	w := newWorld(t)
-	const writers, rounds = 8, 50
-	var checks []*model.PostureCheck
-	for i := range writers {
-		checks = append(checks, w.check(model.PostureCheck{TypeID: "PROCESS", Process: &model.Process{OSType: "Linux", Path: "/a"}, Meta: metaOf(fmt.Sprint("c", i))}))
-	}
-	ranged := w.check(osCheck(model.OperatingSystem{Type: "Linux", Versions: []string{">=1.0.0"}}))
-	snap := w.st.Snapshot()
-	var failures posture.Failures
-	var group sync.WaitGroup
-	for i := range writers {
-		own := fmt.Sprint("own", i)
-		group.Go(func() {
-			for round := range rounds {
-				session := fmt.Sprintf("s%d.%d", i, round)
-				now := start.Add(time.Duration(round) * time.Second)
-				report := []posture.Response{
-					{ID: checks[i].ID, TypeID: "PROCESS", IsRunning: true}, {TypeID: "ENDPOINT_STATE", Woken: true},
-					{TypeID: "OS", Type: "Linux", Version: fmt.Sprint(round + 1)},
-				}
-				w.reports.Submit(snap, "i", session, report, now)
-				w.reports.Submit(snap, own, session, report, now)
-				e := posture.NewEvaluator(w.reports.Of("i"), posture.Session{ID: session}, now)
-				if !e.Passing([]*model.PostureCheck{checks[i], ranged}) {
-					t.Errorf("round %d of %s: what was just reported is not known", round, session)
-					return
-				}
-				failures.Add("i", posture.FailedRequest{PolicyFailures: []posture.PolicyFailure{e.Failure(&model.ServicePolicy{}, checks)}})
-				if len(failures.Of("i")) == 0 {
-					t.Error("a failure that was just added is not known")
-				}
-			}
-		})
-	}
-	group.Go(func() {
-		for range rounds {
-			w.reports.Keep(func(identityID, _ string) bool { return identityID == "i" })
-			failures.Keep(func(identityID string) bool { return identityID == "i" })
-		}
-	})
-	group.Wait()
-	e := w.device(posture.Session{})
-	if !e.Passing(checks) {
-		t.Error("a report was lost")
-	}
-	var sessions []posture.Session
-	for i := range writers * rounds {
-		sessions = append(sessions, posture.Session{ID: fmt.Sprintf("s%d.%d", i/rounds, i%rounds)})
-	}
-	if got := strings.Count(w.data(sessions...), "wokenAt"); got != len(sessions) {
-		t.Errorf("%d of %d wakes are known", got, len(sessions))
 	}
 }

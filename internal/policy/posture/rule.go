@@ -12,13 +12,13 @@ import (
 func (f *Facts) passes(c *model.PostureCheck) bool {
 	switch c.TypeID {
 	case typeOS:
-		return f.os != nil && f.os.isOneOf(c.OperatingSystems)
+		return f.os != nil && isOneOf(f.os, c.OperatingSystems)
 	case typeDomain:
-		return f.domain != nil && slices.ContainsFunc(c.Domains, func(d string) bool { return strings.EqualFold(d, f.domain.domain) })
+		return f.domain != nil && slices.ContainsFunc(c.Domains, func(d string) bool { return strings.EqualFold(d, f.domain.Domain) })
 	case typeMAC:
-		return f.mac != nil && slices.ContainsFunc(c.MACAddresses, f.mac.has)
+		return f.mac != nil && slices.ContainsFunc(c.MACAddresses, func(listed string) bool { return hasMAC(f.mac, listed) })
 	case typeProcess:
-		return c.Process != nil && f.processes[c.ID].runs(c.Process.Hashes, signersOf(c.Process))
+		return c.Process != nil && runs(f.processes[c.ID], c.Process.Hashes, signersOf(c.Process))
 	case typeMulti:
 		return f.runsMulti(c)
 	}
@@ -27,20 +27,20 @@ func (f *Facts) passes(c *model.PostureCheck) bool {
 
 // isOneOf reports whether a check accepts the operating system. The last entry
 // for its type decides.
-func (r *osReport) isOneOf(accepted []model.OperatingSystem) bool {
+func isOneOf(r *model.OSReport, accepted []model.OperatingSystem) bool {
 	for _, a := range slices.Backward(accepted) {
-		if strings.EqualFold(a.Type, r.typ) {
-			return len(a.Versions) == 0 || slices.ContainsFunc(a.Versions, r.release.within)
+		if strings.EqualFold(a.Type, r.Type) {
+			return len(a.Versions) == 0 || slices.ContainsFunc(a.Versions, within(parseVersion(r.Version)))
 		}
 	}
 	return false
 }
 
-// has reports whether an address that a check lists was reported.
-func (r *macReport) has(listed string) bool {
+// hasMAC reports whether an address that a check lists was reported.
+func hasMAC(r *model.MACReport, listed string) bool {
 	var buf [maxMAC]byte
 	digits := appendHex(buf[:0], listed)
-	_, found := slices.BinarySearchFunc(r.addresses, digits, func(address string, digits []byte) int {
+	_, found := slices.BinarySearchFunc(r.Addresses, digits, func(address string, digits []byte) int {
 		switch {
 		case address < string(digits):
 			return -1
@@ -81,25 +81,25 @@ func signersOf(p *model.Process) []string {
 
 // runsMulti judges a check on several programs. One on none fails.
 func (f *Facts) runsMulti(c *model.PostureCheck) bool {
-	runs := func(p model.ProcessMulti) bool { return f.paths[p.Path].runs(p.Hashes, p.SignerFingerprints) }
+	good := func(p model.ProcessMulti) bool { return runs(f.paths[p.Path], p.Hashes, p.SignerFingerprints) }
 	if c.Semantic == model.AnyOf {
-		return slices.ContainsFunc(c.Processes, runs)
+		return slices.ContainsFunc(c.Processes, good)
 	}
-	return len(c.Processes) > 0 && !slices.ContainsFunc(c.Processes, func(p model.ProcessMulti) bool { return !runs(p) })
+	return len(c.Processes) > 0 && !slices.ContainsFunc(c.Processes, func(p model.ProcessMulti) bool { return !good(p) })
 }
 
 // runs reports whether a program runs, has one of the hashes and is signed by
 // one of the signers; those do not matter if there are none. No report says
 // that it does not run.
-func (p *processReport) runs(hashes, signers []string) bool {
-	if p == nil || !p.running {
+func runs(p *model.ProgramReport, hashes, signers []string) bool {
+	if p == nil || !p.Running {
 		return false
 	}
-	if len(hashes) > 0 && !slices.ContainsFunc(hashes, func(h string) bool { return sameDigest(h, p.hash) }) {
+	if len(hashes) > 0 && !slices.ContainsFunc(hashes, func(h string) bool { return sameDigest(h, p.Hash) }) {
 		return false
 	}
 	return len(signers) == 0 || slices.ContainsFunc(signers, func(s string) bool {
-		return slices.ContainsFunc(p.signers, func(reported string) bool { return sameDigest(s, reported) })
+		return slices.ContainsFunc(p.Signers, func(reported string) bool { return sameDigest(s, reported) })
 	})
 }
 

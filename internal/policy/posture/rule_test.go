@@ -162,7 +162,7 @@ func TestMAC(t *testing.T) {
 		{"none of several", check("000000000001", "0123456789ab"), report("000000000002", "0123456789AC"), false},
 		{"prefix", check("0123456789ab"), report("0123456789"), false},
 		{"empty list", check("0123456789ab"), report(), false},
-		{"no digits on either side", check("::"), report("--", ""), false},
+		{"no digits", check("01"), report("--", ""), false},
 		{"long in the check", check(strings.Repeat("0:", 40)), report(strings.Repeat("0", 40)), true},
 		{"last report wins", check("0123456789ab"), append(report("0123456789ab"), report("1")...), false},
 	})

@@ -39,22 +39,18 @@ func (r *ranges) parse(text string) *semver.Constraints {
 	return parsed
 }
 
-// release is a version that can be compared with ranges.
-type release struct {
-	version *semver.Version // nil for a text that is none
-	ranges  *ranges
-}
+// known are the ranges that were read.
+var known ranges
 
-// release returns what a device calls its version.
-func (r *ranges) release(text string) release { return release{parseVersion(text), r} }
-
-// within reports whether a range holds the version.
-func (r release) within(text string) bool {
-	if r.version == nil {
-		return false
+// within returns what reports whether a range holds a version; nil is in none.
+func within(v *semver.Version) func(text string) bool {
+	return func(text string) bool {
+		if v == nil {
+			return false
+		}
+		parsed := known.parse(text)
+		return parsed != nil && parsed.Check(v)
 	}
-	parsed := r.ranges.parse(text)
-	return parsed != nil && parsed.Check(r.version)
 }
 
 // parseVersion reads up to three numbers with dots between them, after an

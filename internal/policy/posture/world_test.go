@@ -37,13 +37,13 @@ type tester interface {
 type world struct {
 	t       tester
 	st      *state.State
-	reports posture.Reports
+	reports reports
 	now     time.Time
 	made    int
 }
 
 func newWorld(t tester) *world {
-	w := &world{t: t, now: start}
+	w := &world{t: t, now: start, reports: reports{}}
 	st, err := state.Open(context.Background(), storetest.NewMemory(), model.All, state.Options{Frozen: true, Now: func() time.Time { return w.now }})
 	if err != nil {
 		t.Fatal(err)
@@ -121,16 +121,43 @@ func (w *world) submit(session string, bodies ...string) posture.Outcome {
 	for _, body := range bodies {
 		responses = append(responses, read(w.t, body))
 	}
-	return w.reports.Submit(w.st.Snapshot(), "i", session, responses, w.now)
+	return w.reports.submit(w.st.Snapshot(), session, responses, w.now)
 }
 
-// device judges as of now.
+// reports is what devices have reported, by API session.
+type reports map[string]*model.Device
+
+func (r reports) submit(recs kind.Reader, session string, responses []posture.Response, now time.Time) posture.Outcome {
+	next, outcome := posture.Submit(recs, r[session], session, responses, now)
+	if next != nil {
+		r[session] = next
+	}
+	return outcome
+}
+
+// device judges as of now. A session without an id is that of the only device.
 func (w *world) device(session posture.Session) *posture.Evaluator {
-	return posture.NewEvaluator(w.reports.Of("i"), session, w.now)
+	id := session.ID
+	if id == "" {
+		id = "s"
+	}
+	return posture.NewEvaluator(posture.FactsOf(w.reports[id]), session, w.now)
+}
+
+// dataOf is what is known of devices; of the only one if none is named.
+func (w *world) dataOf(sessions ...posture.Session) posture.Data {
+	if len(sessions) == 0 {
+		sessions = []posture.Session{{ID: "s"}}
+	}
+	var devices []*posture.Evaluator
+	for _, s := range sessions {
+		devices = append(devices, w.device(s))
+	}
+	return posture.DataOf(devices)
 }
 
 func (w *world) data(sessions ...posture.Session) string {
-	d := posture.DataOf(w.reports.Of("i"), sessions, w.now)
+	d := w.dataOf(sessions...)
 	return string(dataOutput.Append(nil, &d))
 }
 

@@ -10,6 +10,7 @@ import (
 	"netkeep/internal/data/state/cow"
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/model"
+	"netkeep/internal/policy/posture"
 )
 
 // lost is whose sessions are to be looked at, because a change may have taken
@@ -63,6 +64,8 @@ func (s *Sessions) Applied(before, after *state.Snapshot, changed []state.Ref, a
 		switch c.Def {
 		case model.APISessions.Def:
 			s.notice(before, after, c.ID)
+		case model.Devices.Def:
+			affected = s.reported(before, after, c.ID, affected)
 		case model.Services.Def, model.Identities.Def:
 			if _, still := after.Lookup(c.Def, c.ID); !still {
 				gone = append(gone, c)
@@ -91,6 +94,24 @@ func (s *Sessions) notice(before, after *state.Snapshot, apiSessionID string) {
 		(old.MFAPassedAt == nil || !old.MFAPassedAt.Equal(*next.MFAPassedAt)) {
 		s.Changes.Touch(after, next.IdentityID)
 	}
+}
+
+// reported tells an identity's clients to look again when one of its devices
+// has reported something new, and adds the identity to those whose sessions are
+// to be looked at.
+func (s *Sessions) reported(before, after *state.Snapshot, id string, affected *cow.Bitmap) *cow.Bitmap {
+	old, _ := model.Devices.Get(before, id)
+	next, _ := model.Devices.Get(after, id)
+	api, there := model.APISessions.Get(after, id)
+	if !there || next == nil || !posture.Differ(old, next) {
+		return affected // one that is gone took its sessions along
+	}
+	s.Changes.Touch(after, api.IdentityID)
+	if ord, ok := after.Ordinal(model.Identities.Def, api.IdentityID); ok {
+		affected = affected.Clone()
+		affected.Add(ord)
+	}
+	return affected
 }
 
 // How often time alone is looked at: checks that time out, and what is known
@@ -215,17 +236,9 @@ func (s *Sessions) remove(ctx context.Context, candidates []*model.Session) erro
 	return nil
 }
 
-// forget drops what is known of identities and API sessions that are gone.
+// forget drops what is known of identities that are gone.
 func (s *Sessions) forget() {
 	snap := s.State.Snapshot()
-	s.Reports.Keep(func(identityID, apiSessionID string) bool {
-		if apiSessionID != "" {
-			_, ok := model.APISessions.Get(snap, apiSessionID)
-			return ok
-		}
-		_, ok := model.Identities.Get(snap, identityID)
-		return ok
-	})
 	s.Failures.Keep(func(identityID string) bool {
 		_, ok := model.Identities.Get(snap, identityID)
 		return ok

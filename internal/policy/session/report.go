@@ -6,6 +6,7 @@ import (
 
 	"netkeep/internal/auth/authn"
 	"netkeep/internal/data/state"
+	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/access"
 	"netkeep/internal/policy/posture"
@@ -21,26 +22,56 @@ type Prompted struct {
 
 // Report takes what a client says of its device. Sessions that the device has
 // no right to any more are gone when it returns.
-func (s *Sessions) Report(ctx context.Context, who *authn.Caller, responses []posture.Response) ([]Prompted, error) {
+func (s *Sessions) Report(ctx context.Context, by state.Author, who *authn.Caller, responses []posture.Response) ([]Prompted, error) {
 	for i := range responses {
 		if err := responses[i].Validate(); err != nil {
 			return nil, err
 		}
 	}
-	snap := s.State.Snapshot()
-	id := who.Identity().ID
-	outcome := s.Reports.Submit(snap, id, who.Session().ID, responses, s.Now())
-	if !outcome.Changed {
-		return nil, nil
+	id := who.Session().ID
+	outcome, err := s.keep(ctx, by, id, responses)
+	if err != nil || !outcome.Changed {
+		return nil, err
 	}
-	s.Changes.Touch(snap, id)
-	if err := s.remove(ctx, slices.Collect(model.Sessions.Select(snap, "identityId", id))); err != nil {
+	snap := s.State.Snapshot()
+	if err := s.remove(ctx, slices.Collect(model.Sessions.Select(snap, "apiSessionId", id))); err != nil {
 		return nil, err
 	}
 	if !outcome.Woken && !outcome.Unlocked {
 		return nil, nil
 	}
 	return s.prompted(snap, who.Session(), outcome), nil
+}
+
+// keep stores what is new of the device that uses an API session. Most reports
+// say what is known.
+func (s *Sessions) keep(ctx context.Context, by state.Author, apiSessionID string, responses []posture.Response) (outcome posture.Outcome, err error) {
+	submit := func(r kind.Reader) (old, next *model.Device) {
+		old, _ = model.Devices.Get(r, apiSessionID)
+		next, outcome = posture.Submit(r, old, apiSessionID, responses, s.Now())
+		return old, next
+	}
+	if _, next := submit(s.State.Snapshot()); next == nil {
+		return outcome, nil
+	}
+	err = s.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
+		if _, ok := model.APISessions.Get(tx, apiSessionID); !ok {
+			return errEnded
+		}
+		old, next := submit(tx)
+		switch {
+		case next == nil:
+			return nil
+		case old == nil:
+			return model.Devices.Create(tx, next)
+		}
+		return model.Devices.Edit(tx, apiSessionID, func(d *model.Device) error {
+			next.Meta = d.Meta
+			*d = *next
+			return nil
+		})
+	})
+	return outcome, err
 }
 
 // prompted lists the services of the caller whose policies hold a check that
@@ -68,9 +99,9 @@ func (s *Sessions) prompted(snap *state.Snapshot, api *model.APISession, outcome
 
 // Data is what is known of the devices of an identity.
 func (s *Sessions) Data(snap *state.Snapshot, identityID string) posture.Data {
-	var sessions []posture.Session
+	var devices []*posture.Evaluator
 	for api := range model.APISessions.Select(snap, "identityId", identityID) {
-		sessions = append(sessions, postureSession(snap, api))
+		devices = append(devices, s.Device(snap, api))
 	}
-	return posture.DataOf(s.Reports.Of(identityID), sessions, s.Now())
+	return posture.DataOf(devices)
 }

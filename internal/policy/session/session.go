@@ -25,7 +25,6 @@ type Sessions struct {
 	// Usable reports whether an API session is good for dialing and hosting, as
 	// authn.Sessions knows it.
 	Usable   func(r kind.Reader, api *model.APISession) bool
-	Reports  *posture.Reports
 	Failures *posture.Failures
 	Changes  *access.LastChange
 	Tokens   *Tokens
@@ -67,10 +66,12 @@ func (s *Sessions) Create(ctx context.Context, by state.Author, who *authn.Calle
 	return session, err
 }
 
+var errEnded = fault.New(fault.CodeUnauthorized, "the session has ended; authenticate again")
+
 func (s *Sessions) create(tx *state.Tx, apiSessionID string, req Request) (*model.Session, error) {
 	api, ok := model.APISessions.Get(tx, apiSessionID)
 	if !ok {
-		return nil, fault.New(fault.CodeUnauthorized, "the session has ended; authenticate again")
+		return nil, errEnded
 	}
 	snap := tx.Snapshot
 	if err := s.refusal(snap, api, req.ServiceID, req.Type); err != nil {
@@ -140,11 +141,9 @@ func (s *Sessions) passes(snap *state.Snapshot, api *model.APISession, policies 
 
 // Device evaluates what is known of the device that uses an API session.
 func (s *Sessions) Device(r kind.Reader, api *model.APISession) *posture.Evaluator {
-	return posture.NewEvaluator(s.Reports.Of(api.IdentityID), postureSession(r, api), s.Now())
-}
-
-func postureSession(r kind.Reader, api *model.APISession) posture.Session {
-	return posture.Session{ID: api.ID, MFAPassedAt: api.FactorShown(r), SDK: api.SDKInfo}
+	device, _ := model.Devices.Get(r, api.ID)
+	session := posture.Session{ID: api.ID, MFAPassedAt: api.FactorShown(r), SDK: api.SDKInfo}
+	return posture.NewEvaluator(posture.FactsOf(device), session, s.Now())
 }
 
 // recordFailure keeps what a refused request failed on, for admins to see.

@@ -36,7 +36,7 @@ func open(t *testing.T, memory *storetest.Memory) *controller {
 	t.Cleanup(st.Close)
 	c := &controller{st: st}
 	c.sessions = &session.Sessions{
-		State: st, Usable: func(kind.Reader, *model.APISession) bool { return true }, Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: &c.changes,
+		State: st, Usable: func(kind.Reader, *model.APISession) bool { return true }, Failures: new(posture.Failures), Changes: &c.changes,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}
 	st.Attend(c.applied)

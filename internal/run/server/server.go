@@ -168,7 +168,7 @@ func (s *Server) openState(ctx context.Context) (err error) {
 func newAccess(st *state.State, holders *authn.Sessions, tokens *session.Tokens, log *slog.Logger) *session.Sessions {
 	changes := new(access.LastChange)
 	sessions := &session.Sessions{
-		State: st, Usable: holders.Usable, Reports: new(posture.Reports), Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: time.Now, Log: log,
+		State: st, Usable: holders.Usable, Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: time.Now, Log: log,
 	}
 	attend(st, changes, sessions)
 	return sessions

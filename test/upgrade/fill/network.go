@@ -214,6 +214,7 @@ func (n *network) usePerson() {
 	person.post("current-api-session/certificates", M{"csr": csrPEM(newKey(), x509.CertificateRequest{})})
 	person.post("sessions", M{"serviceId": n.ids["web"], "type": "Dial", "tags": M{"purpose": "read"}})
 	person.post("sessions", M{"serviceId": n.ids["db"], "type": "Bind"})
+	person.post("posture-response", M{"id": n.ids["check MFA"], "typeId": "OS", "type": "Linux", "version": "6.1.0", "build": "1"})
 
 	clerk := n.as(nil).login("password", M{"username": "clerk", "password": password})
 	clerk.startMFA() // and leaves it at that
