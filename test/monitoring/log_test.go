@@ -46,8 +46,58 @@ func TestRequestLine(t *testing.T) {
 				t.Errorf("%s: %s is %v, want %v", name, key, line[key], value)
 			}
 		}
-		if took, _ := line["took"].(float64); took <= 0 || strings.TrimSpace(line["request"].(string)) == "" {
-			t.Errorf("%s: it took %v, request %v", name, line["took"], line["request"])
+		if ms, _ := line["ms"].(float64); ms <= 0 || ms > 60_000 || strings.TrimSpace(line["request"].(string)) == "" {
+			t.Errorf("%s: it took %v ms, request %v", name, line["ms"], line["request"])
+		}
+		if line["from"] != "127.0.0.1" {
+			t.Errorf("%s: it is from %v", name, line["from"])
 		}
 	}
+}
+
+// TestWhoIsLogged shows that the log of requests tells who came in, who tried
+// to, and what was changed.
+func TestWhoIsLogged(t *testing.T) {
+	s := servertest.Start(t)
+	admin := s.Admin(t)
+	me := admin.Get("current-identity").Want(http.StatusOK).ID()
+	phone := admin.Post("identities", M{"name": "phone", "type": "Device", "isAdmin": false, "enrollment": M{"updb": "phone-user"}}).Want(http.StatusCreated).ID()
+	admin.Patch("identities/"+phone, M{"name": "phone 2"}).Want(http.StatusOK)
+	token := admin.Get("identities/" + phone).At("data.enrollment.updb.token").(string)
+	s.Nobody(t).Post("/edge/client/v1/enroll/updb?token="+token, M{"username": "phone-user", "password": "a password of its own"}).Want(http.StatusOK)
+	s.Nobody(t).Post("authenticate?method=password", M{"username": "somebody else", "password": "a wrong password"}).Want(http.StatusUnauthorized)
+	for operation, want := range map[string]M{
+		"createIdentity": {"by": "identity:" + me, "target": phone},
+		"patchIdentity":  {"by": "identity:" + me, "target": phone},
+		"enrollUpdb":     {"by": "identity:" + phone, "name": "phone 2"},
+		"authenticate":   {"by": "anonymous", "tried": "somebody else"},
+	} {
+		var line M
+		servertest.Eventually(t, soon, "the line of "+operation, func() bool {
+			line = lastLine(t, s, operation)
+			return line != nil
+		})
+		for key, value := range want {
+			if line[key] != value {
+				t.Errorf("%s: %s is %v, want %v", operation, key, line[key], value)
+			}
+		}
+	}
+	s.Login(t, "phone-user", "a password of its own")
+	servertest.Eventually(t, soon, "the line of a login", func() bool { return lastLine(t, s, "authenticate")["by"] == "identity:"+phone })
+}
+
+// lastLine is the last line of an operation, nil if there is none.
+func lastLine(t *testing.T, s *servertest.Server, operation string) (last M) {
+	t.Helper()
+	for _, line := range s.Log() {
+		var fields M
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		if fields["msg"] == "request" && fields["operation"] == operation {
+			last = fields
+		}
+	}
+	return last
 }

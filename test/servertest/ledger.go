@@ -222,7 +222,7 @@ func withoutNumbers(line string) string {
 		return line
 	}
 	delete(fields, "time")
-	delete(fields, "took")
+	delete(fields, "ms")
 	delete(fields, "bytes")
 	text, err := json.Marshal(fields)
 	if err != nil {

@@ -65,6 +65,23 @@ func (d *Desk) Method(r kind.Reader, token string) (string, error) {
 	return e.Method, nil
 }
 
+// Invited returns whom a token is for: an identity or a router.
+func (d *Desk) Invited(r kind.Reader, token string) state.Author {
+	e, ok := model.Enrollments.Find(r, "token", token)
+	if !ok || token == "" {
+		return state.Nobody
+	}
+	if i, ok := model.Identities.Get(r, e.IdentityID); ok {
+		return authn.By(i)
+	}
+	for _, id := range []string{e.EdgeRouterID, e.TransitRouterID} {
+		if id != "" {
+			return state.Author{Kind: model.Routers.Def.Name, ID: id}
+		}
+	}
+	return state.Nobody
+}
+
 // redeem uses up an enrollment in the same write as what it brings about, so
 // that of many who hold the token one wins.
 func (d *Desk) redeem(ctx context.Context, by state.Author, e *model.Enrollment, then func(tx *state.Tx) error) error {

@@ -104,7 +104,7 @@ func (d *Desk) UPDB(ctx context.Context, by state.Author, who limit.Party, r kin
 
 // CA enrolls whoever holds a certificate of a CA that allows it, as a new
 // identity.
-func (d *Desk) CA(ctx context.Context, by state.Author, r kind.Reader, presented []*x509.Certificate, name string) error {
+func (d *Desk) CA(ctx context.Context, by state.Author, r kind.Reader, presented []*x509.Certificate, name string) (who *model.Identity, err error) {
 	var eligible []*model.CA
 	for ca := range model.CAs.All(r) {
 		if ca.IsVerified && ca.IsAutoCAEnrollmentEnabled {
@@ -112,21 +112,21 @@ func (d *Desk) CA(ctx context.Context, by state.Author, r kind.Reader, presented
 		}
 	}
 	if len(eligible) == 0 {
-		return fault.New(fault.CodeEnrollNoCA, "no CA allows enrollment by certificate")
+		return nil, fault.New(fault.CodeEnrollNoCA, "no CA allows enrollment by certificate")
 	}
 	leaf, ca, err := d.signedBy(eligible, presented)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	external := ""
 	if ca.ExternalIDClaim != nil {
 		var ok bool
 		if external, ok = ca.ExternalIDClaim.Find(leaf); !ok {
-			return fault.New(fault.CodeCertClaim, "the certificate lacks the external id that the CA asks for")
+			return nil, fault.New(fault.CodeCertClaim, "the certificate lacks the external id that the CA asks for")
 		}
 	}
 	by = state.Author{Kind: model.CAs.Def.Name, ID: ca.ID, Name: ca.Name}.On(by)
-	return d.State.Update(ctx, by, func(tx *state.Tx) error {
+	err = d.State.Update(ctx, by, func(tx *state.Tx) error {
 		if err := unused(tx, leaf); err != nil {
 			return err
 		}
@@ -138,12 +138,14 @@ func (d *Desk) CA(ctx context.Context, by state.Author, r kind.Reader, presented
 		if external != "" {
 			i.ExternalIDIssuers = []string{ca.ID} // no other CA can claim it
 		}
+		who = i
 		i.Name = freeName(tx, formatName(ca, leaf, i.ID, name))
 		if err := model.Identities.Create(tx, i); err != nil || external != "" {
 			return err
 		}
 		return model.Authenticators.Create(tx, certificateAuthenticator(i.ID, ca.ID, leaf))
 	})
+	return who, err
 }
 
 // formatName fills in the placeholders of a CA's name format.

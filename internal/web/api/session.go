@@ -54,6 +54,9 @@ func mountSession(a *rest.API, s *Service) {
 // authenticate lets somebody in, or not.
 func (s *Service) authenticate(c *rest.Call, in authenticateIn) (kind.Record, error) {
 	session, err := s.logIn(c, in)
+	if err != nil && methodParam.Of(c) == byPassword {
+		c.Tried(in.Username)
+	}
 	if s.LoggedIn != nil {
 		s.LoggedIn(methodParam.Of(c), err)
 	}

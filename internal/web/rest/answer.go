@@ -67,6 +67,7 @@ func (a Located) send(c *Call) error {
 	if a.Self == "" {
 		a.Self = a.Path + "/" + a.ID
 	}
+	c.target = a.ID
 	return c.send(c.op.status, func(dst []byte) []byte {
 		dst = append(dst, `{"id":`...)
 		dst = kind.AppendText(dst, a.ID)

@@ -38,6 +38,9 @@ type Call struct {
 	values  []any    // of the operation's Params
 	status  int
 	bytes   int              // of the answer's body
+	target  string           // id of what was made
+	became  state.Author     // whom the request turned out to be of
+	tried   string           // name of whom it was not, for all we know
 	traced  func(status int) // to be called in the end; nil if nobody asked
 
 	memos map[any]any // by Memo
@@ -58,6 +61,13 @@ func (c *Call) Author() state.Author {
 	}
 	return by
 }
+
+// Became notes whom a request turned out to be of that came from nobody, for
+// the log.
+func (c *Call) Became(who state.Author) { c.became = who }
+
+// Tried notes under which name somebody failed to get in, for the log.
+func (c *Call) Tried(name string) { c.tried = shorten(name) }
 
 // Header is the header of the answer.
 func (c *Call) Header() http.Header { return c.w.Header() }

@@ -82,9 +82,32 @@ func (a *API) answered(c *Call, took time.Duration) {
 	if a.Answered != nil {
 		a.Answered(name, c.status, took)
 	}
-	a.Log.LogAttrs(context.Background(), slog.LevelInfo, "request",
-		slog.String("request", c.ID), slog.String("api", a.Name), slog.String("operation", name), slog.String("by", c.Author().String()),
-		slog.Int("status", c.status), slog.Int("bytes", c.bytes), slog.Duration("took", took))
+	a.Log.LogAttrs(context.Background(), slog.LevelInfo, "request", c.line(name, took)...)
+}
+
+// line is what the log says of a request.
+func (c *Call) line(operation string, took time.Duration) []slog.Attr {
+	by := c.Author()
+	if c.Caller == nil && c.became.Kind != "" {
+		by = c.became
+	}
+	line := append(make([]slog.Attr, 0, 12),
+		slog.String("request", c.ID), slog.String("from", c.RemoteIP()), slog.String("api", c.api.Name), slog.String("operation", operation),
+		slog.String("by", by.String()))
+	if by.Name != "" {
+		line = append(line, slog.String("name", by.Name))
+	}
+	if c.tried != "" {
+		line = append(line, slog.String("tried", c.tried))
+	}
+	target := c.target
+	if target == "" && len(c.path) > 0 {
+		target = shorten(c.path[0])
+	}
+	if target != "" {
+		line = append(line, slog.String("target", target))
+	}
+	return append(line, slog.Int("status", c.status), slog.Int("bytes", c.bytes), slog.Float64("ms", float64(took.Microseconds())/1000))
 }
 
 // promptly is how long a body takes to come, unless it is made to take longer.

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"net/http"
 
+	"netkeep/internal/auth/authn"
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
@@ -129,7 +130,7 @@ func (d desk) any(c *rest.Call, in rest.Form[anyForm]) (rest.File, error) {
 			return rest.File{Type: "application/x-pem-file", Body: leaf.Body}, err
 		}
 		chain, err := d.Desk.OTT(c.Context(), c.Author(), c.Snap, token, csr)
-		return rest.Envelope(&certsOut{Cert: encode(chain)}), err
+		return rest.Envelope(&certsOut{Cert: encode(chain)}), d.enrolled(c, token, err)
 	case model.MethodOTTCA:
 		return emptyFile, d.ottca(c, token)
 	case model.MethodUPDB:
@@ -151,30 +152,42 @@ func csrOf(text []byte, form csrForm) []byte {
 	return []byte(form.ClientCSR + form.CertCSR)
 }
 
+// enrolled notes who has enrolled, if anybody has.
+func (d desk) enrolled(c *rest.Call, token string, err error) error {
+	if err == nil {
+		c.Became(d.Desk.Invited(c.Snap, token))
+	}
+	return err
+}
+
 // bare answers with the certificate alone.
 func (d desk) bare(c *rest.Call, token string, csr []byte) (rest.File, error) {
 	chain, err := d.Desk.OTT(c.Context(), c.Author(), c.Snap, token, csr)
-	if err != nil {
+	if d.enrolled(c, token, err) != nil {
 		return rest.File{}, err
 	}
 	return rest.File{Type: "application/x-x509-user-cert", Body: pki.EncodeCertificates(chain[0])}, nil
 }
 
 func (d desk) ottca(c *rest.Call, token string) error {
-	return d.Desk.OTTCA(c.Context(), c.Author(), c.Snap, token, c.Certificates())
+	return d.enrolled(c, token, d.Desk.OTTCA(c.Context(), c.Author(), c.Snap, token, c.Certificates()))
 }
 
 func (d desk) ca(c *rest.Call, in nameForm) error {
-	return d.Desk.CA(c.Context(), c.Author(), c.Snap, c.Certificates(), in.Name)
+	who, err := d.Desk.CA(c.Context(), c.Author(), c.Snap, c.Certificates(), in.Name)
+	if err == nil {
+		c.Became(authn.By(who))
+	}
+	return err
 }
 
 func (d desk) updb(c *rest.Call, token string, in passwordForm) error {
-	return d.Desk.UPDB(c.Context(), c.Author(), c.Party(), c.Snap, token, in.Username, in.Password)
+	return d.enrolled(c, token, d.Desk.UPDB(c.Context(), c.Author(), c.Party(), c.Snap, token, in.Username, in.Password))
 }
 
 func (d desk) router(c *rest.Call, token string, in routerForm) (certsOut, error) {
 	certs, err := d.Desk.Router(c.Context(), c.Author(), c.Snap, token, []byte(in.CertCSR+in.ClientCSR), []byte(in.ServerCertCSR+in.ServerCSR))
-	if err != nil {
+	if d.enrolled(c, token, err) != nil {
 		return certsOut{}, err
 	}
 	return certsOut{CA: string(pki.EncodeCertificates(d.Bundle...)), Cert: encode(certs.Client), ServerCert: encode(certs.Server)}, nil
