@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -30,6 +31,9 @@ type Options struct {
 	// localhost, 127.0.0.1 and ::1.
 	DNSNames []string
 	IPs      []net.IP
+
+	// Log is told of every certificate that is made; nobody is if it is nil.
+	Log *slog.Logger
 }
 
 // Keystore is a directory with the keys and certificates of one network: a root
@@ -76,6 +80,9 @@ func open(f folder, opt Options) (*Keystore, error) {
 func (ks *Keystore) open() (err error) {
 	if ks.opt.Now == nil {
 		return errors.New("no clock given")
+	}
+	if ks.opt.Log == nil {
+		ks.opt.Log = slog.New(slog.DiscardHandler)
 	}
 	ks.opt.DNSNames, ks.opt.IPs = serverNames(ks.opt.DNSNames, ks.opt.IPs)
 	if ks.generate, err = ks.opt.Algorithm.generator(); err != nil {
@@ -184,6 +191,7 @@ func (ks *Keystore) openAuthority(keyFile, certFile string, issue func(crypto.Si
 		if err := ks.folder.write(certFile, EncodeCertificates(cert)); err != nil {
 			return authority{}, err
 		}
+		logMade(ks.opt.Log, cert)
 	}
 	if key != nil && !samePublic(key.Public(), certs[0].PublicKey) {
 		return authority{}, ks.folder.problem(keyFile, fmt.Errorf("does not belong to %s", certFile))
@@ -233,7 +241,9 @@ func (ks *Keystore) TrustBundle() []*x509.Certificate {
 func (ks *Keystore) TrustBundlePEM() []byte { return EncodeCertificates(ks.TrustBundle()...) }
 
 // Signer returns the signer of the intermediate CA.
-func (ks *Keystore) Signer() *Signer { return &Signer{ca: ks.intermediate, now: ks.opt.Now} }
+func (ks *Keystore) Signer() *Signer {
+	return &Signer{ca: ks.intermediate, now: ks.opt.Now, log: ks.opt.Log}
+}
 
 // MACKey returns a 32-byte key for message authentication. Each purpose has its
 // own, the same in every process that has this keystore.

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,7 +70,7 @@ func newSigner(t testing.TB) (*Signer, authority) {
 	root := newAuthority(t)
 	key := ecKey(t)
 	cert := must(newIntermediate(root, key, base))(t)
-	return &Signer{ca: authority{cert: cert, key: key}, now: func() time.Time { return base }}, root
+	return &Signer{ca: authority{cert: cert, key: key}, now: func() time.Time { return base }, log: slog.New(slog.DiscardHandler)}, root
 }
 
 func clientChain(t testing.TB, s *Signer, key crypto.Signer) []*x509.Certificate {

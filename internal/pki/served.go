@@ -2,6 +2,7 @@ package pki
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"io/fs"
@@ -23,6 +24,8 @@ type Served struct {
 	certFile, keyFile string
 	now               func() time.Time
 	log               *slog.Logger
+	// Loaded, if set, is told of every certificate that comes into force.
+	Loaded func(leaf *x509.Certificate)
 
 	current atomic.Pointer[tls.Certificate]
 	looked  atomic.Int64 // Unix nanoseconds
@@ -37,7 +40,8 @@ type Served struct {
 func Serve(certFile, keyFile string, now func() time.Time, log *slog.Logger) (*Served, error) {
 	s := &Served{certFile: certFile, keyFile: keyFile, now: now, log: log}
 	s.looked.Store(now().UnixNano())
-	if err := s.Reload(); err != nil {
+	s.seen = s.stat()
+	if err := s.load(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -83,7 +87,11 @@ func (s *Served) Reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = s.stat()
-	return s.load()
+	if err := s.load(); err != nil {
+		return err
+	}
+	s.told()
+	return nil
 }
 
 // lookDue reports to one caller in each interval that it is its turn. A clock
@@ -109,9 +117,14 @@ func (s *Served) follow() {
 	}
 	s.seen = stamp
 	if err := s.load(); err != nil {
-		s.log.Error("keeping the old TLS certificate", "err", err)
+		s.log.Error("keeping the old TLS certificate", "error", err)
 		return
 	}
+	s.told()
+}
+
+// told says that another pair is in force.
+func (s *Served) told() {
 	s.log.Info("TLS certificate reloaded", "file", s.certFile, "notAfter", s.Current().Leaf.NotAfter)
 }
 
@@ -121,6 +134,9 @@ func (s *Served) load() error {
 		return fmt.Errorf("loading TLS certificate %s with key %s: %w", s.certFile, s.keyFile, err)
 	}
 	s.current.Store(&pair)
+	if s.Loaded != nil {
+		s.Loaded(pair.Leaf)
+	}
 	return nil
 }
 

@@ -87,7 +87,7 @@ func TestServedFollowsFiles(t *testing.T) {
 	wantServed(t, s, fourth)
 	c.Add(time.Minute)
 	wantServed(t, s, fourth)
-	if n := strings.Count(log.String(), "reloaded"); n != 2 {
+	if n := strings.Count(log.String(), "reloaded"); n != 3 {
 		t.Errorf("%d reloads in the log: %s", n, &log)
 	}
 }

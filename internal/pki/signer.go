@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"time"
 )
@@ -30,6 +31,7 @@ const (
 type Signer struct {
 	ca  authority
 	now func() time.Time
+	log *slog.Logger
 }
 
 // authority is a CA certificate with its key. The key of a root may be nil: it
@@ -62,7 +64,13 @@ func (s *Signer) Sign(g Grant, pub crypto.PublicKey) ([]*x509.Certificate, error
 	if err != nil {
 		return nil, fmt.Errorf("signing certificate: %w", err)
 	}
+	logMade(s.log, leaf)
 	return []*x509.Certificate{leaf, s.ca.cert}, nil
+}
+
+// logMade tells of a new certificate what it takes to find it again.
+func logMade(log *slog.Logger, cert *x509.Certificate) {
+	log.Info("certificate made", "subject", cert.Subject.String(), "serial", cert.SerialNumber.Text(16), "notAfter", cert.NotAfter, "fingerprint", Fingerprint(cert))
 }
 
 // leafUsage adds key encipherment for RSA alone: other kinds of key cannot do

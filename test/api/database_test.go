@@ -152,10 +152,12 @@ func TestIntegrityOfSharedData(t *testing.T) {
 func TestSnapshot(t *testing.T) {
 	s := servertest.Start(t)
 	c := s.Admin(t)
-	c.Post("database/snapshot", nil).Want(200)
+	name := c.Post("database/snapshot", nil).Want(200).At("data.file")
 	files, err := os.ReadDir(filepath.Join(s.Config.Data, "snapshots"))
 	if err != nil || len(files) != 1 || !regexp.MustCompile(`^\d{8}T\d{6}Z-r\d+\.db$`).MatchString(files[0].Name()) {
 		t.Errorf("there is %v: %v", files, err)
+	} else if name != files[0].Name() {
+		t.Errorf("the answer names %v, the file is %s", name, files[0].Name())
 	}
 	c.Post("database/snapshot", nil).Fails(429, "RATE_LIMITED", "")
 }

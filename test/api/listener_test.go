@@ -88,7 +88,10 @@ func TestTwoListeners(t *testing.T) {
 		{management, api.ManagementRoot + "/nothing", 404},
 		{management, api.ClientRoot + "/version", 404},
 		{management, "/edge/v1/version", 404},
-		{management, "/version", 404},
+		{management, "/version", 200},
+		{management, "/versions", 404},
+		{management, "/current-identity", 404},
+		{management, "/enroll", 404},
 		{management, "/identities", 404},
 		{management, "/", 404},
 	} {
@@ -108,6 +111,24 @@ func TestTwoListeners(t *testing.T) {
 		case 404:
 			if code := body["error"].(servertest.M)["code"]; code != "NOT_FOUND" {
 				t.Errorf("%s of %s: code %v", test.path, test.address, code)
+			}
+		}
+	}
+}
+
+// TestPublicOnBoth finds on either listener what comes before everything else.
+func TestPublicOnBoth(t *testing.T) {
+	s := servertest.Start(t, func(c *config.Config) { c.Management.Listen = "127.0.0.1:0" })
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: s.TLS()}}
+	defer client.CloseIdleConnections()
+	for _, address := range []string{s.Address(), s.ManagementAddress()} {
+		for _, path := range []string{"/version", "/specs", "/specs/edge-client/spec", "/.well-known/est/cacerts"} {
+			resp, err := client.Get("https://" + address + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+				t.Errorf("%s of %s answers %s", path, address, resp.Status)
 			}
 		}
 	}

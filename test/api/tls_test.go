@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,11 +9,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,7 +104,7 @@ func TestHTTPVersions(t *testing.T) {
 }
 
 // writePair writes a self-signed certificate and returns what it is.
-func writePair(t *testing.T, certFile, keyFile string) *x509.Certificate {
+func writePair(t *testing.T, certFile, keyFile string, change ...func(*x509.Certificate)) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -114,6 +118,9 @@ func writePair(t *testing.T, certFile, keyFile string) *x509.Certificate {
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "operator"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		BasicConstraintsValid: true, IsCA: true,
+	}
+	for _, f := range change {
+		f(template)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -176,4 +183,61 @@ func TestCertificateReload(t *testing.T) {
 	if got := presented(t, s, second); !got.Equal(second) {
 		t.Errorf("after a broken reload the server shows %s", got.SerialNumber)
 	}
+}
+
+// TestCertificateWarnings serves what no client believes: that is said at a
+// start and at a reload, and the metrics measure what is served.
+func TestCertificateWarnings(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	writePair(t, certFile, keyFile, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	s, err := servertest.Open(dir, func(c *config.Config) { c.TLS.Cert, c.TLS.Key = certFile, keyFile })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // not with Close: that it complains is right
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if !s.Logged("the server certificate expired at") || s.Logged("not made out to") {
+		t.Errorf("of an expired certificate it says %v", s.Log())
+	}
+	if left := remaining(t, s); left > -50 || left < -70 {
+		t.Errorf("the served certificate has %v seconds left", left)
+	}
+	writePair(t, certFile, keyFile, func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"elsewhere.example.org"} })
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Logged("not made out to the advertised host") || !s.Logged("TLS certificate reloaded") {
+		t.Errorf("of another's certificate it says %v", s.Log())
+	}
+	if left := remaining(t, s); left < 3500 || left > 3600 {
+		t.Errorf("the served certificate has %v seconds left", left)
+	}
+}
+
+// remaining is what the metrics say of the server certificate.
+func remaining(t *testing.T, s *servertest.Server) float64 {
+	t.Helper()
+	resp, err := http.Get("http://" + s.Metrics().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(text), `netkeep_certificate_remaining_seconds{kind="controller",name="server"} `)
+	if !ok {
+		t.Fatalf("it is not measured:\n%s", text)
+	}
+	line, _, _ := strings.Cut(after, "\n")
+	seconds, err := strconv.ParseFloat(line, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seconds
 }

@@ -31,7 +31,7 @@ var wings = []struct {
 	{"policy", []string{"lang", "model", "data", "auth"}},
 	{"fabric", []string{"lang", "pki", "model", "data", "policy"}},
 	{"web", []string{"lang", "pki", "model", "data", "ops", "auth", "policy", "fabric"}},
-	{"run", []string{"lang", "pki", "model", "data", "ops", "auth", "policy", "fabric", "web"}},
+	{"run", []string{"lang", "disk", "pki", "model", "data", "ops", "auth", "policy", "fabric", "web"}},
 }
 
 // siblings says which packages of its own wing a package may import.
@@ -46,6 +46,7 @@ var siblings = map[string][]string{
 	"data/state":           {"data/format", "data/network", "data/state/cow", "data/store"},
 	"data/integrity":       {"data/format", "data/network", "data/state", "data/store"},
 	"data/backup":          {"data/store"},
+	"ops/metrics":          {"ops/build"},
 	"auth/authn":           {"auth/mfa"},
 	"auth/enroll":          {"auth/authn"},
 	"fabric":               {"fabric/circuit", "fabric/control", "fabric/edge", "fabric/message", "fabric/permit", "fabric/sync", "fabric/terminator", "fabric/wire"},

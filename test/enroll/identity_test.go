@@ -333,7 +333,7 @@ func TestExpiryMetric(t *testing.T) {
 	for _, series := range []string{
 		`{kind="controller",name="root"}`, `{kind="controller",name="intermediate"}`, `{kind="controller",name="server"}`, `{kind="ca",name="theirs"}`,
 	} {
-		if !strings.Contains(string(text), "netkeep_certificate_remaining"+series) {
+		if !strings.Contains(string(text), "netkeep_certificate_remaining_seconds"+series) {
 			t.Errorf("%s is missing", series)
 		}
 	}

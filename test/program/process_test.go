@@ -137,6 +137,24 @@ func (p *process) wait() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// logs waits until the process has logged a text.
+func (p *process) logs(text string) {
+	p.t.Helper()
+	timeout := time.NewTimer(waitTime)
+	defer timeout.Stop()
+	for {
+		all, more := p.stderr.look()
+		if strings.Contains(all, text) {
+			return
+		}
+		select {
+		case <-more:
+		case <-timeout.C:
+			p.t.Fatalf("it did not log %q within %s", text, waitTime)
+		}
+	}
+}
+
 // signal sends a signal to the process.
 func (p *process) signal(s os.Signal) {
 	p.t.Helper()

@@ -113,3 +113,31 @@ func TestLockGoesWithTheProcess(t *testing.T) {
 	first.wait()
 	controller(t, data).stop()
 }
+
+// TestStopBeforeReady stops a controller that waits for its store: it ends as if
+// it had been told later.
+func TestStopBeforeReady(t *testing.T) {
+	p := launch(t, settings{args: []string{"run", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0", "--store-endpoints", "http://127.0.0.1:1"}})
+	p.logs("the store cannot be reached")
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(); code != 0 || complaints(p.stderr.String()) != "" {
+		t.Errorf("exit code %d: %s", code, complaints(p.stderr.String()))
+	}
+	p.logs("stopped before it was ready")
+}
+
+// TestStartLine finds in one line of the log what started, and where it is.
+func TestStartLine(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	p := controller(t, data)
+	p.logs(`"msg":"ready","version":"v`)
+	for line := range strings.Lines(p.stderr.String()) {
+		if strings.Contains(line, `"msg":"ready"`) && (!strings.Contains(line, strings.TrimPrefix(p.ready(), "https://")) || !strings.Contains(line, data)) {
+			t.Errorf("it says %s", line)
+		}
+	}
+	p.logs(`"msg":"certificate made","subject":"CN=Netkeep Root CA`)
+	p.signal(syscall.SIGHUP)
+	p.logs("TLS certificate reloaded")
+	p.stop()
+}

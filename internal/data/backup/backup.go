@@ -65,30 +65,34 @@ func (s *Snapshots) Clean() error {
 	return nil
 }
 
-// Create writes a snapshot and returns when it is on disk and verified. It
-// fails with CodeRateLimited while another is written and for a minute after.
+// Create writes a snapshot and returns its name in Dir when it is on disk and
+// verified. It fails with CodeRateLimited while another is written and for a minute after.
 // A snapshot that takes longer than ctx is finished nevertheless.
-func (s *Snapshots) Create(ctx context.Context) error {
+func (s *Snapshots) Create(ctx context.Context) (name string, err error) {
 	begun := s.Now()
 	own, err := s.begin(ctx, begun)
 	if err != nil {
-		return err
+		return "", err
 	}
-	result := make(chan error, 1)
+	type outcome struct {
+		name string
+		err  error
+	}
+	result := make(chan outcome, 1)
 	go func() {
 		defer s.done.Done()
-		err := s.create(own, begun)
+		name, err := s.create(own, begun)
 		if err != nil {
 			s.Log.Error("a snapshot failed", "error", err)
 		}
 		s.end(begun, err)
-		result <- err
+		result <- outcome{name, err}
 	}()
 	select {
-	case err := <-result:
-		return err
+	case r := <-result:
+		return r.name, r.err
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for a snapshot, which goes on: %w", ctx.Err())
+		return "", fmt.Errorf("waiting for a snapshot, which goes on: %w", ctx.Err())
 	}
 }
 
@@ -135,13 +139,13 @@ func (s *Snapshots) Close() error {
 
 // create writes a snapshot under a name of its own, reads it back and gives it
 // its name. What fails leaves nothing behind.
-func (s *Snapshots) create(ctx context.Context, now time.Time) (err error) {
+func (s *Snapshots) create(ctx context.Context, now time.Time) (name string, err error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		return fmt.Errorf("snapshot: %w", err)
+		return "", fmt.Errorf("snapshot: %w", err)
 	}
 	f, err := os.CreateTemp(s.Dir, unfinished)
 	if err != nil {
-		return fmt.Errorf("snapshot: %w", err)
+		return "", fmt.Errorf("snapshot: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -150,19 +154,20 @@ func (s *Snapshots) create(ctx context.Context, now time.Time) (err error) {
 	}()
 	err = s.Write(ctx, f)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("snapshot: %w", err)
+		return "", fmt.Errorf("snapshot: %w", err)
 	}
 	mark, err := s.Verify(ctx, f.Name())
 	if err != nil {
-		return fmt.Errorf("snapshot: reading it back: %w", err)
+		return "", fmt.Errorf("snapshot: reading it back: %w", err)
 	}
-	path := filepath.Join(s.Dir, fmt.Sprintf("%s-r%d.db", now.UTC().Format("20060102T150405Z"), mark.Rev))
+	name = fmt.Sprintf("%s-r%d.db", now.UTC().Format("20060102T150405Z"), mark.Rev)
+	path := filepath.Join(s.Dir, name)
 	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("snapshot: %w", err)
+		return "", fmt.Errorf("snapshot: %w", err)
 	}
 	s.Log.Info("wrote a snapshot", "file", path, "revision", mark.Rev)
 	if err := disk.Sync(s.Dir); err != nil {
 		s.Log.Warn("the name of a snapshot may not be on disk yet", "file", path, "error", err)
 	}
-	return nil
+	return name, nil
 }

@@ -54,11 +54,11 @@ func TestCreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := snapshots(dir)
 		for range 2 {
-			if err := s.Create(t.Context()); err != nil {
+			if _, err := s.Create(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(59 * time.Second)
-			if err := s.Create(t.Context()); !fault.Is(err, fault.CodeRateLimited) {
+			if _, err := s.Create(t.Context()); !fault.Is(err, fault.CodeRateLimited) {
 				t.Errorf("within a minute: %v", err)
 			}
 			<-time.After(time.Second)
@@ -94,14 +94,14 @@ func TestFailures(t *testing.T) {
 			s := snapshots(t.TempDir())
 			write, verify := s.Write, s.Verify
 			spoil(s)
-			if err := s.Create(t.Context()); !errors.Is(err, storetest.ErrInjected) {
+			if _, err := s.Create(t.Context()); !errors.Is(err, storetest.ErrInjected) {
 				t.Errorf("it fails with %v", err)
 			}
 			if left := names(t, s); len(left) > 0 {
 				t.Errorf("there is %q", left)
 			}
 			s.Write, s.Verify = write, verify
-			if err := s.Create(t.Context()); err != nil || len(names(t, s)) != 1 {
+			if _, err := s.Create(t.Context()); err != nil || len(names(t, s)) != 1 {
 				t.Errorf("then there is %q: %v", names(t, s), err)
 			}
 		})
@@ -121,9 +121,12 @@ func TestOneAtATime(t *testing.T) {
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
-		go func() { left <- s.Create(ctx) }()
+		go func() {
+			_, err := s.Create(ctx)
+			left <- err
+		}()
 		synctest.Wait()
-		if err := s.Create(t.Context()); !fault.Is(err, fault.CodeRateLimited) {
+		if _, err := s.Create(t.Context()); !fault.Is(err, fault.CodeRateLimited) {
 			t.Errorf("a second one: %v", err)
 		}
 		leave()
@@ -148,7 +151,10 @@ func TestClose(t *testing.T) {
 			return ctx.Err()
 		}
 		failed := make(chan error)
-		go func() { failed <- s.Create(t.Context()) }()
+		go func() {
+			_, err := s.Create(t.Context())
+			failed <- err
+		}()
 		synctest.Wait()
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -159,7 +165,7 @@ func TestClose(t *testing.T) {
 		if left := names(t, s); len(left) > 0 {
 			t.Errorf("there is %q", left)
 		}
-		if err := s.Create(t.Context()); !fault.Is(err, fault.CodeUnavailable) {
+		if _, err := s.Create(t.Context()); !fault.Is(err, fault.CodeUnavailable) {
 			t.Errorf("after Close: %v", err)
 		}
 	})

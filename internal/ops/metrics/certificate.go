@@ -13,8 +13,8 @@ import (
 type certificates struct{ Source }
 
 var (
-	daysLeft = prometheus.NewDesc("netkeep_certificate_remaining",
-		"Days until a certificate of the controller, a registered CA or an external JWT signer expires.",
+	timeLeft = prometheus.NewDesc("netkeep_certificate_remaining_seconds",
+		"Time until a certificate of the controller, a registered CA or an external JWT signer expires; server is the one that is served.",
 		[]string{"kind", "name"}, nil)
 	expiring = prometheus.NewDesc("netkeep_client_certificates_expiring",
 		"Client certificates in use that expire within so many days; zero days are those that have expired.",
@@ -23,7 +23,7 @@ var (
 
 // Describe is for [prometheus.Collector].
 func (c *certificates) Describe(ch chan<- *prometheus.Desc) {
-	ch <- daysLeft
+	ch <- timeLeft
 	ch <- expiring
 }
 
@@ -31,7 +31,7 @@ func (c *certificates) Describe(ch chan<- *prometheus.Desc) {
 func (c *certificates) Collect(ch chan<- prometheus.Metric) {
 	now := c.Now()
 	show := func(kind, name string, until time.Time) {
-		ch <- prometheus.MustNewConstMetric(daysLeft, prometheus.GaugeValue, until.Sub(now).Hours()/24, kind, name)
+		ch <- prometheus.MustNewConstMetric(timeLeft, prometheus.GaugeValue, until.Sub(now).Seconds(), kind, name)
 	}
 	for _, item := range c.Inventory() {
 		show("controller", item.Name, item.NotAfter)

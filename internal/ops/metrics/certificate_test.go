@@ -48,10 +48,12 @@ func TestCertificates(t *testing.T) {
 		Inventory: func() []pki.Item { return []pki.Item{{Name: "root", NotAfter: now.AddDate(0, 0, 10)}} },
 		Ready:     func() bool { return true },
 		Now:       func() time.Time { return now },
+		StoreSize: func() (int64, bool) { return 0, false },
+		DiskFree:  func() (int64, bool) { return 0, false },
 	})
 	got := scrape(t, m)
 	for _, line := range []string{
-		`netkeep_certificate_remaining{kind="controller",name="root"} 10`,
+		`netkeep_certificate_remaining_seconds{kind="controller",name="root"} 864000`,
 		`netkeep_client_certificates_expiring{days="0"} 1`,
 		`netkeep_client_certificates_expiring{days="7"} 2`,
 		`netkeep_client_certificates_expiring{days="30"} 3`,

@@ -23,6 +23,7 @@ import (
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
+	"netkeep/internal/ops/build"
 	"netkeep/internal/ops/metrics"
 	"netkeep/internal/pki"
 )
@@ -61,6 +62,7 @@ func full(t *testing.T, m *metrics.Metrics) *state.State {
 	t.Cleanup(st.Close)
 	m.Watch(metrics.Source{
 		State: st, Inventory: func() []pki.Item { return nil }, Ready: func() bool { return false }, Now: time.Now,
+		Build: build.Info{Version: "v1", Revision: "abc", Runtime: "go1"}, StoreSize: func() (int64, bool) { return 20480, true }, DiskFree: func() (int64, bool) { return 0, false },
 	})
 	return st
 }
@@ -141,7 +143,11 @@ func TestCommits(t *testing.T) {
 		`netkeep_commit_duration_seconds_count{lane="model"} 2`, `netkeep_commit_duration_seconds_bucket{lane="session",le="10"} 1`,
 		`netkeep_commit_queue_length{lane="model"} 0`, `netkeep_commit_queue_length{lane="session"} 0`,
 		`netkeep_api_sessions 1`, `netkeep_sessions 0`, `netkeep_ready 0`, `netkeep_unreadable_records 0`,
+		`netkeep_build_info{go="go1",revision="abc",version="v1"} 1`, `netkeep_store_size_bytes 20480`,
 	)
+	if got := scrape(t, m); strings.Contains(got, "netkeep_disk_free_bytes") {
+		t.Error("a figure is shown that nobody can tell")
+	}
 }
 
 // TestLint has Prometheus judge names and helps.

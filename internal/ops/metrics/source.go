@@ -8,6 +8,7 @@ import (
 	"netkeep/internal/data/state"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
+	"netkeep/internal/ops/build"
 	"netkeep/internal/pki"
 )
 
@@ -17,6 +18,9 @@ type Source struct {
 	Inventory func() []pki.Item
 	Ready     func() bool
 	Now       func() time.Time
+	Build     build.Info
+	// StoreSize and DiskFree are in bytes; not ok if nobody can tell.
+	StoreSize, DiskFree func() (n int64, ok bool)
 }
 
 // Watch adds the figures of a source. It may be called once.
@@ -37,6 +41,13 @@ func (m *Metrics) Watch(s Source) {
 		gauge("netkeep_api_sessions", "API sessions that are open.", nil, s.count(model.APISessions.Def)),
 		gauge("netkeep_sessions", "Sessions to dial or host a service that are open.", nil, s.count(model.Sessions.Def)),
 	)
+	m.Registry.MustRegister(
+		gauge("netkeep_build_info", "Which build this is; always 1.", prometheus.Labels{
+			"version": s.Build.Version, "revision": s.Build.Revision, "go": s.Build.Runtime,
+		}, func() float64 { return 1 }),
+		&optional{desc("netkeep_store_size_bytes", "Size of the store inside this controller on disk."), s.StoreSize},
+		&optional{desc("netkeep_disk_free_bytes", "Space that is left on the disk of the data directory."), s.DiskFree},
+	)
 	for lane, name := range laneNames {
 		m.Registry.MustRegister(gauge("netkeep_commit_queue_length", "Writes that wait for a commit, by lane.", prometheus.Labels{"lane": name},
 			func() float64 { return float64(s.State.Waiting(kind.Lane(lane))) }))
@@ -49,4 +60,22 @@ func (s Source) count(d *kind.Def) func() float64 {
 
 func gauge(name, help string, labels prometheus.Labels, read func() float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, read)
+}
+
+func desc(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
+
+// optional is a figure that is not there where nobody can tell it.
+type optional struct {
+	desc *prometheus.Desc
+	read func() (int64, bool)
+}
+
+// Describe is for [prometheus.Collector].
+func (o *optional) Describe(ch chan<- *prometheus.Desc) { ch <- o.desc }
+
+// Collect is for [prometheus.Collector].
+func (o *optional) Collect(ch chan<- prometheus.Metric) {
+	if n, ok := o.read(); ok {
+		ch <- prometheus.MustNewConstMetric(o.desc, prometheus.GaugeValue, float64(n))
+	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"netkeep/internal/ops/build"
 	"netkeep/internal/ops/config"
 	"netkeep/internal/run/server"
 	"netkeep/internal/web/api"
@@ -60,10 +61,15 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 	// A start makes much that stays and little garbage: collect less often.
 	usual := debug.SetGCPercent(startGCPercent)
 	srv, err := server.Start(ctx, cfg, nil, log)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		log.Info("stopped before it was ready")
+		return nil
+	case err != nil:
 		return err
 	}
 	debug.SetGCPercent(usual)
+	logStart(log, srv, cfg)
 	welcome(env.Stdout, srv, cfg)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -89,6 +95,17 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 		err = stopErr
 	}
 	return err
+}
+
+// logStart says what has started and where it is.
+func logStart(log *slog.Logger, srv *server.Server, cfg config.Config) {
+	b := build.Read()
+	metrics := "off"
+	if at := srv.Metrics(); at != nil {
+		metrics = at.String()
+	}
+	log.Info("ready", "version", b.Version, "revision", b.Revision, "data", cfg.Data, "listen", srv.Listening().String(),
+		"advertise", srv.Address(), "management", srv.ManagementAddress(), "metrics", metrics)
 }
 
 func newLogger(env Env, cfg config.Config) *slog.Logger {

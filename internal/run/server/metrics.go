@@ -8,6 +8,8 @@ import (
 	"net/http/pprof"
 	"time"
 
+	"netkeep/internal/disk"
+	"netkeep/internal/ops/build"
 	"netkeep/internal/ops/config"
 	"netkeep/internal/ops/metrics"
 )
@@ -18,7 +20,10 @@ const profileTime = 2 * time.Minute
 // serveMetrics starts to answer monitoring on a listener of its own, if there
 // is to be one.
 func (s *Server) serveMetrics() error {
-	s.figures.Watch(metrics.Source{State: s.state, Inventory: s.keys.Inventory, Ready: s.checks().Ready, Now: time.Now})
+	s.figures.Watch(metrics.Source{
+		State: s.state, Inventory: s.inventory, Ready: s.checks().Ready, Now: time.Now, Build: build.Read(),
+		StoreSize: s.storeSize, DiskFree: func() (int64, bool) { return disk.Free(s.cfg.Data) },
+	})
 	l, err := s.listenForMetrics()
 	if l == nil || err != nil {
 		return err
@@ -43,6 +48,14 @@ func (s *Server) serveMetrics() error {
 		_ = srv.Close()
 	}
 	return nil
+}
+
+// storeSize is the size of the store, if it is ours.
+func (s *Server) storeSize() (int64, bool) {
+	if own, ok := s.store.(interface{ Size() (int64, bool) }); ok {
+		return own.Size()
+	}
+	return 0, false
 }
 
 // listenForMetrics returns the listener for monitoring; nil for none. That the

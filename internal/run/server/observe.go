@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"strings"
@@ -76,7 +77,12 @@ func (s *Server) certificateFails() string {
 	if err != nil {
 		return "there is no server certificate"
 	}
-	leaf, now := cert.Leaf, time.Now()
+	return outOfTime(cert.Leaf)
+}
+
+// outOfTime says why a server certificate is not good now, if it is not.
+func outOfTime(leaf *x509.Certificate) string {
+	now := time.Now()
 	switch {
 	case now.After(leaf.NotAfter):
 		return "the server certificate expired at " + leaf.NotAfter.UTC().Format(time.RFC3339)

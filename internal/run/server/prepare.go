@@ -59,7 +59,7 @@ func (s *Server) keepCopy(ctx context.Context) error {
 	if len(s.cfg.Store.Endpoints) > 0 {
 		return nil
 	}
-	if err := s.snapshots.Create(ctx); err != nil {
+	if _, err := s.snapshots.Create(ctx); err != nil {
 		return fmt.Errorf("there is no snapshot to go back to: %w", err)
 	}
 	return nil

@@ -13,8 +13,11 @@ import (
 // API that is nil is not here, and its paths are not found.
 type router struct {
 	client, management *rest.API
-	instance           string // changes at every start, so that clients notice
-	version            string
+	// public answers what anybody may know of a controller, where the Client API
+	// is not; nil where it is.
+	public   *rest.API
+	instance string // changes at every start, so that clients notice
+	version  string
 }
 
 // clientOnly is the router of a listener without the Management API.
@@ -24,7 +27,14 @@ func (h *router) clientOnly() *router {
 
 // managementOnly is the router of a listener for the Management API alone.
 func (h *router) managementOnly() *router {
-	return &router{management: h.management, instance: h.instance, version: h.version}
+	return &router{management: h.management, public: h.client, instance: h.instance, version: h.version}
+}
+
+// isPublic reports whether a path is of what those look for first who are to
+// use a controller: which version it is, what it offers, and whom to trust.
+func isPublic(path string) bool {
+	_, spec := below(path, "/specs")
+	return spec || path == "/version" || path == "/.well-known/est/cacerts"
 }
 
 func (h *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,6 +44,9 @@ func (h *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch rest, ok := below(path, api.ManagementRoot); {
 	case ok && h.management != nil:
 		h.management.Serve(w, r, rest)
+		return
+	case h.public != nil && isPublic(path):
+		h.public.Serve(w, r, path)
 		return
 	case h.client == nil:
 		h.management.Missing(w, r)

@@ -6,6 +6,7 @@ package server
 import (
 	"context"
 	"crypto"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -192,7 +193,7 @@ func attend(st *state.State, changes *access.LastChange, sessions *session.Sessi
 
 // openKeys opens the keystore and picks the certificate to serve.
 func (s *Server) openKeys() (err error) {
-	opt := pki.Options{Now: time.Now, Algorithm: pki.Algorithm(s.cfg.Keys.Algorithm)}
+	opt := pki.Options{Now: time.Now, Algorithm: pki.Algorithm(s.cfg.Keys.Algorithm), Log: s.log}
 	if opt.DNSNames, opt.IPs, err = s.names(); err != nil {
 		return err
 	}
@@ -204,7 +205,39 @@ func (s *Server) openKeys() (err error) {
 	} else {
 		s.served, err = s.keys.Served(s.log)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	s.served.Loaded = s.judgeCertificate
+	s.judgeCertificate(s.served.Current().Leaf)
+	return nil
+}
+
+// judgeCertificate warns of a certificate that clients will not believe. It is
+// served all the same: those that can be told to may still come in and mend it.
+func (s *Server) judgeCertificate(leaf *x509.Certificate) {
+	if reason := outOfTime(leaf); reason != "" {
+		s.log.Error(reason+"; clients refuse it", "subject", leaf.Subject.String())
+	}
+	for _, address := range []string{s.Address(), s.ManagementAddress()} {
+		host, _, err := net.SplitHostPort(address)
+		if err == nil && leaf.VerifyHostname(host) != nil {
+			s.log.Error("the server certificate is not made out to the advertised host; clients refuse it", "host", host, "subject", leaf.Subject.String())
+		}
+	}
+}
+
+// inventory is the certificates of the controller: those of its authority, and
+// the one that is served, whoever made it.
+func (s *Server) inventory() []pki.Item {
+	items := s.keys.Inventory()
+	leaf := s.served.Current().Leaf
+	for i := range items {
+		if items[i].Name == "server" {
+			items[i].Subject, items[i].NotAfter = leaf.Subject.String(), leaf.NotAfter
+		}
+	}
+	return items
 }
 
 // serve puts the APIs together and starts to answer.

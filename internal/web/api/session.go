@@ -54,7 +54,7 @@ func mountSession(a *rest.API, s *Service) {
 // authenticate lets somebody in, or not.
 func (s *Service) authenticate(c *rest.Call, in authenticateIn) (kind.Record, error) {
 	session, err := s.logIn(c, in)
-	if err != nil && methodParam.Of(c) == byPassword {
+	if err != nil && !fault.Is(err, fault.CodeInvalid) && methodParam.Of(c) == byPassword {
 		c.Tried(in.Username)
 	}
 	if s.LoggedIn != nil {

@@ -92,6 +92,15 @@ func newStore(alive context.Context, client *clientv3.Client, prefix string, lim
 // Limits is what one Commit or Put may hold.
 func (s *Store) Limits() store.Limits { return s.limits }
 
+// Size is how many bytes the file of a member of our own has; not ok for a
+// cluster, which others look after.
+func (s *Store) Size() (n int64, ok bool) {
+	if s.member == nil {
+		return 0, false
+	}
+	return s.member.etcd.Server.Backend().Size(), true
+}
+
 // Close ends everything that reads, waits a few seconds for writes under way
 // and stops the member if Open started one.
 func (s *Store) Close() error {

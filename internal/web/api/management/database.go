@@ -24,6 +24,11 @@ type findingOut struct {
 	Fixed       bool   `json:"fixed" doc:"Whether it has been repaired."`
 }
 
+// snapshotOut is a copy of everything.
+type snapshotOut struct {
+	File string `json:"file" doc:"Name of the snapshot, in the directory snapshots of the controller's data directory."`
+}
+
 // mountDatabase offers the care of what is stored.
 func mountDatabase(a *rest.API, s *api.Service) {
 	op := func(method, path, name, doc string) rest.Op {
@@ -42,8 +47,9 @@ func mountDatabase(a *rest.API, s *api.Service) {
 	rest.Handle(a, op(http.MethodGet, "data-integrity-results", "dataIntegrityResults", "Tell what the scan under way, or else the last one, has found."),
 		func(*rest.Call, rest.None) (rest.Counted[integrityOut], error) { return integrityResults(s), nil })
 	rest.Handle(a, op(http.MethodPost, "snapshot", "createDatabaseSnapshot", "Write a copy of everything that is stored to the controller's disk."),
-		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-			return rest.Empty{}, s.Snapshots.Create(c.Context())
+		func(c *rest.Call, _ rest.None) (snapshotOut, error) {
+			name, err := s.Snapshots.Create(c.Context())
+			return snapshotOut{name}, err
 		})
 }
 
