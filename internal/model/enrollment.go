@@ -21,8 +21,8 @@ type Enrollment struct {
 	kind.Meta
 
 	Method          string    `json:"method" kind:"server,nofilter" doc:"How to enroll: ott with a certificate that the controller issues, ottca with one of a registered CA, updb with a password; erott and trott are for edge and other routers."`
-	Token           string    `json:"token" kind:"server,unique" doc:"What makes its holder the identity or router; it works once."`
-	JWT             string    `json:"jwt" kind:"server,omit,nofilter" doc:"The same token with the address of the controller, signed by it, to hand over to whoever enrolls."`
+	Token           string    `json:"token" kind:"server,unique,sealed" doc:"What makes its holder the identity or router; it works once."`
+	JWT             string    `json:"jwt" kind:"server,omit,nofilter,sealed" doc:"The same token with the address of the controller, signed by it, to hand over to whoever enrolls."`
 	ExpiresAt       time.Time `json:"expiresAt" kind:"server,nofilter" doc:"When the token ends."`
 	IdentityID      string    `json:"identityId" kind:"server,omit,ref=identity:cascade,as=identity,alias=identity" doc:"Id of the identity that is to enroll; left out for routers."`
 	EdgeRouterID    string    `json:"edgeRouterId" kind:"server,omit,ref=edge-router:cascade,as=edgeRouter,alias=edgeRouter" doc:"Id of the edge router that is to enroll; left out for everything else."`

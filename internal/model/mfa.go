@@ -13,8 +13,8 @@ type MFA struct {
 
 	IdentityID    string   `json:"identityId" kind:"server,hidden,ref=identity:cascade" doc:"Id of the identity whose second factor it is."`
 	IsVerified    bool     `json:"isVerified" kind:"server" doc:"Whether a code has been shown; only then is the factor asked for."`
-	Secret        string   `json:"secret" kind:"server,secret" doc:"Key that one-time codes are made from."`
-	RecoveryCodes []string `json:"recoveryCodes" kind:"server,secret" doc:"Codes that work once each in place of a one-time code."`
+	Secret        string   `json:"secret" kind:"server,secret,sealed" doc:"Key that one-time codes are made from."`
+	RecoveryCodes []string `json:"recoveryCodes" kind:"server,secret,sealed" doc:"Codes that work once each in place of a one-time code."`
 	LastStep      int64    `json:"lastStep" kind:"server,secret" doc:"Time of the last one-time code, so that none works twice."`
 }
 

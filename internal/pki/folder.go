@@ -52,7 +52,7 @@ func (f folder) problem(name string, err error) error {
 	case serverKeyFile, serverFile:
 		remedy = "delete it and a new one is made"
 	case macKeyFile:
-		remedy = "restore it from a backup, or put 32 random bytes there, which ends every API session"
+		remedy = "restore it from a backup, or put 32 random bytes there, which ends every API session, and no invitation or second factor can be read any more"
 	}
 	return fmt.Errorf("%s: %w; %s", f.file(name), err, remedy)
 }

@@ -186,7 +186,7 @@ func (l *ledger) addStored(s *Server) {
 	for _, mark := range []string{"$argon2id$", "PRIVATE KEY"} {
 		l.add(mark, secret{what: mark})
 	}
-	for _, purpose := range []string{"api session tokens", "session tokens"} {
+	for _, purpose := range []string{"api session tokens", "session tokens", "seals", "nonces of seals"} {
 		key, err := s.Keys().MACKey(purpose)
 		if err != nil {
 			panic(err) // it was derived when the controller started

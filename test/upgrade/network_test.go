@@ -1,7 +1,10 @@
 package upgrade_test
 
 import (
+	"bytes"
 	"crypto/tls"
+	"errors"
+	"io"
 	"net/http"
 	"path/filepath"
 	"testing"
@@ -9,6 +12,8 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
+	"netkeep/internal/data/store"
+	"netkeep/internal/model"
 	"netkeep/internal/ops/config"
 	"netkeep/test/servertest"
 	"netkeep/test/upgrade/fixture"
@@ -35,9 +40,15 @@ func serve(t *testing.T, name string) *servertest.Server {
 	return s
 }
 
-// TestNetwork lets everybody in who could get in when the fixture was made.
+// TestNetwork lets everybody in who could get in when a fixture was made.
 func TestNetwork(t *testing.T) {
-	s, k := serve(t, fixture.First), fixture.Read(t, fixture.First)
+	for _, name := range fixture.All {
+		t.Run(name, func(t *testing.T) { letIn(t, name) })
+	}
+}
+
+func letIn(t *testing.T, name string) {
+	s, k := serve(t, name), fixture.Read(t, name)
 	const client = "/edge/client/v1/"
 	admin := s.Login(t, "admin", k.Password)
 	if n := admin.Get("identities").Want(http.StatusOK).Total(); n != 10 {
@@ -86,8 +97,14 @@ func TestNetwork(t *testing.T) {
 // TestWhole has an integrity scan find nothing, and every list answer as the
 // specification says, which the client checks.
 func TestWhole(t *testing.T) {
-	s := serve(t, fixture.First)
-	admin := s.Login(t, "admin", fixture.Read(t, fixture.First).Password)
+	for _, name := range fixture.All {
+		t.Run(name, func(t *testing.T) { isWhole(t, name) })
+	}
+}
+
+func isWhole(t *testing.T, name string) {
+	s := serve(t, name)
+	admin := s.Login(t, "admin", fixture.Read(t, name).Password)
 	ready, err := http.Get("http://" + s.Metrics().String() + "/health/ready")
 	if err != nil {
 		t.Fatal(err)
@@ -112,5 +129,47 @@ func TestWhole(t *testing.T) {
 		if admin.Get(path).Want(http.StatusOK).Total() == 0 {
 			t.Errorf("%s has no entry", path)
 		}
+	}
+}
+
+// TestSealed finds nothing in an upgraded store that lets somebody in, whoever
+// looks at all that it holds, and all of it in memory.
+func TestSealed(t *testing.T) {
+	for _, name := range fixture.All {
+		t.Run(name, func(t *testing.T) {
+			s, k := serve(t, name), fixture.Read(t, name)
+			secrets := append([]string{k.TOTPSecret}, k.RecoveryCodes...)
+			for e := range model.Enrollments.All(s.State().Snapshot()) {
+				secrets = append(secrets, e.Token, e.JWT)
+			}
+			if len(secrets) < 20 {
+				t.Fatalf("there are only %d secrets", len(secrets))
+			}
+			records := 0
+			_, err := s.Store().Load(t.Context(), func(r store.Record) error {
+				records++
+				for _, secret := range secrets {
+					if bytes.Contains(r.Value, []byte(secret)) {
+						t.Errorf("%s holds a secret", r.Key)
+					}
+				}
+				return nil
+			})
+			if err != nil || records < 50 {
+				t.Errorf("%d records were read: %v", records, err)
+			}
+			var snapshot bytes.Buffer
+			if err := s.Store().Snapshot(t.Context(), &snapshot); err != nil {
+				t.Fatal(err)
+			}
+			for _, secret := range secrets {
+				if bytes.Contains(snapshot.Bytes(), []byte(secret)) {
+					t.Errorf("a snapshot holds a secret of %d letters", len(secret))
+				}
+			}
+			if err := s.Store().Follow(t.Context(), 0, func(store.Batch) error { return io.EOF }); !errors.Is(err, store.ErrCompacted) {
+				t.Errorf("what was stored before can still be followed: %v", err)
+			}
+		})
 	}
 }

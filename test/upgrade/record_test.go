@@ -19,6 +19,7 @@ import (
 	"netkeep/internal/data/store/etcdstore"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
+	"netkeep/internal/pki"
 	"netkeep/test/upgrade/fixture"
 )
 
@@ -41,15 +42,23 @@ func open(t *testing.T, name string) (map[string][]byte, *state.Snapshot) {
 	if _, err := st.Load(t.Context(), func(r store.Record) error { stored[r.Key] = r.Value; return nil }); err != nil {
 		t.Fatal(err)
 	}
+	keys, err := pki.Open(filepath.Join(data, "pki"), pki.Options{Now: time.Now, Algorithm: "P-256"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer, err := keys.Sealer()
+	if err != nil {
+		t.Fatal(err)
+	}
 	m := format.Migration{
-		Store: st, Steps: format.Steps, Before: func(context.Context) error { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Store: st, Steps: format.Steps(sealer.Seal), Before: func(context.Context) error { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}
 	if err := m.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
 	memory, err := state.Open(t.Context(), st, model.All, state.Options{
-		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), Seal: sealer,
 	})
 	if err != nil {
 		t.Fatal(err)

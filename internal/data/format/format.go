@@ -26,16 +26,21 @@ type Step struct {
 	Rewrite func(key string, value []byte) ([]byte, error)
 }
 
-// Steps are those that there are. The first makes format 2. A step is there for
-// good: add one where an older version would misread what a newer one writes.
-// A field that is added or renamed needs none, and neither does a kind.
-var Steps = []Step{
-	// A Put says who wrote it, as a Commit does; older versions cannot follow.
-	{Release: "v0.1.0"},
+// Steps are those that there are, of which one seals with the network's keys.
+// The first makes format 2. A step is there for good: add one where an older
+// version would misread what a newer one writes. A field that is added or renamed
+// needs none, and neither does a kind.
+func Steps(seal Seal) []Step {
+	return []Step{
+		// A Put says who wrote it, as a Commit does; older versions cannot follow.
+		{Release: "v0.1.0"},
+		// What lets somebody in is sealed; older versions cannot open it.
+		{Release: "v0.1.0", Rewrite: sealStep(seal)},
+	}
 }
 
 // Current is the format of this version.
-var Current = current(Steps)
+var Current = current(Steps(nil))
 
 func current(steps []Step) int { return 1 + len(steps) }
 

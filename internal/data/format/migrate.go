@@ -28,6 +28,8 @@ type Migration struct {
 	Before func(context.Context) error
 	Now    func() time.Time
 	Log    *slog.Logger
+	// Rewrote is set by Run if records were rewritten, here or by another.
+	Rewrote bool
 
 	prepared  bool      // Before was called
 	announced store.Rev // when Key was last written by this migration
@@ -53,10 +55,12 @@ func (m *Migration) Run(ctx context.Context) error {
 		case v.From == 0:
 			err = m.begin(ctx, v, rev)
 		case rev != m.announced:
+			m.Rewrote = true
 			if err = m.standBack(ctx, rev); err == nil {
 				continue
 			}
 		default:
+			m.Rewrote = true
 			err = m.finish(ctx, v)
 		}
 		// Somebody was first, or history is gone that a long look needed.
@@ -80,7 +84,7 @@ func (m *Migration) look(ctx context.Context) (version, store.Rev, error) {
 }
 
 // begin announces the next format, or if no record has to change for it, that
-// the store has it.
+// the store has it. One that holds nothing has the last.
 func (m *Migration) begin(ctx context.Context, v version, rev store.Rev) error {
 	step := m.Steps[v.Format-1]
 	next := version{Format: v.Format + 1, Release: step.Release}
@@ -91,7 +95,11 @@ func (m *Migration) begin(ctx context.Context, v version, rev store.Rev) error {
 	if err != nil {
 		return err
 	}
-	if mark.Head != 0 && !m.prepared {
+	if mark.Head == 0 && next.From == 0 {
+		last := m.Steps[len(m.Steps)-1]
+		return m.commit(ctx, mark, version{Format: current(m.Steps), Release: last.Release}, rev)
+	}
+	if !m.prepared {
 		if err := m.Before(ctx); err != nil {
 			return err
 		}
@@ -121,7 +129,7 @@ func (m *Migration) finish(ctx context.Context, v version) error {
 // done says that the store has a format.
 func (m *Migration) done(ctx context.Context, mark store.Mark, v version, rev store.Rev) error {
 	err := m.commit(ctx, mark, v, rev)
-	if err == nil && mark.Head != 0 {
+	if err == nil {
 		m.Log.Info("the store has a new format", "format", v.Format)
 	}
 	return err

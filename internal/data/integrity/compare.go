@@ -81,7 +81,7 @@ func (r *run) suspects(ctx context.Context) (keys []string, err error) {
 		for _, id := range passed {
 			keys = append(keys, d.Name+"/"+id)
 		}
-		if mem == nil || rev != rec.Rev || !equal(d, mem, rec.Value) {
+		if mem == nil || rev != rec.Rev || !equal(r.State, d, mem, rec.Value) {
 			keys = append(keys, rec.Key)
 		}
 		return r.pace.step(ctx)
@@ -106,19 +106,19 @@ func (r *run) split(key string) (*kind.Def, string) {
 
 // equal reports whether a record in memory is what was stored. A record that
 // an older controller wrote in another form is the same if it means the same.
-func equal(d *kind.Def, mem kind.Record, value []byte) bool {
-	want, err := d.Encode(mem)
+func equal(st *state.State, d *kind.Def, mem kind.Record, value []byte) bool {
+	want, err := st.Encode(d, mem)
 	if err != nil {
 		return false
 	}
 	if bytes.Equal(want, value) {
 		return true
 	}
-	stored, err := d.Decode(value)
+	stored, err := st.Decode(d, mem.Base().ID, value)
 	if err != nil {
 		return false
 	}
-	got, err := d.Encode(stored)
+	got, err := st.Encode(d, stored)
 	return err == nil && bytes.Equal(want, got)
 }
 
@@ -227,7 +227,7 @@ func (r *run) look(ctx context.Context, key string) (verdict, error) {
 		return reported, nil
 	}
 	if stored {
-		if reason := unreadable(d, id, rec.Value); reason != "" {
+		if reason := unreadable(r.State, d, id, rec.Value); reason != "" {
 			return reported, r.unreadable(ctx, d, id, rec, reason)
 		}
 	}
@@ -236,15 +236,15 @@ func (r *run) look(ctx context.Context, key string) (verdict, error) {
 	switch {
 	case !stored && !held:
 		return same, nil
-	case stored && held && snap.RevOf(d, id) == rec.Rev && equal(d, mem, rec.Value):
+	case stored && held && snap.RevOf(d, id) == rec.Rev && equal(r.State, d, mem, rec.Value):
 		return same, nil
 	}
 	return differs, nil
 }
 
 // unreadable says why a stored value cannot be used; empty if it can.
-func unreadable(d *kind.Def, id string, value []byte) string {
-	rec, err := d.Decode(value)
+func unreadable(st *state.State, d *kind.Def, id string, value []byte) string {
+	rec, err := st.Decode(d, id, value)
 	switch {
 	case err != nil:
 		return err.Error()

@@ -170,7 +170,7 @@ func (r *run) remove(ctx context.Context, snap *state.Snapshot, ref state.Ref) (
 	if !ok {
 		return "deleted", nil
 	}
-	value, err := ref.Def.Encode(rec)
+	value, err := r.State.Encode(ref.Def, rec)
 	if err != nil {
 		return "", err
 	}

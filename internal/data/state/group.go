@@ -42,7 +42,7 @@ func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, re
 		if len(g.answers) == most {
 			return g, reqs[i:]
 		}
-		tx := newTx(g.draft, s.set, lane, g.clock, s.opt.Frozen)
+		tx := newTx(g.draft, s.set, lane, g.clock, s.opt.Seal, s.opt.Frozen)
 		err := req.run(tx)
 		if err == nil && !tx.fits(limits) {
 			err = errTooLarge

@@ -107,10 +107,20 @@ func (p *page) decode(s *State) {
 	}
 }
 
+// Decode reads the stored form of the record with an id.
+func (s *State) Decode(d *kind.Def, id string, value []byte) (kind.Record, error) {
+	return d.DecodeSealed(value, id, s.opt.Seal)
+}
+
+// Encode returns the stored form of a record.
+func (s *State) Encode(d *kind.Def, rec kind.Record) ([]byte, error) {
+	return d.EncodeSealed(rec, s.opt.Seal)
+}
+
 // read makes a row of a stored record. One that this controller cannot read is
 // left out, and makes it unfit to serve; the integrity scan takes it away.
 func (s *State) read(d *kind.Def, id string, rec store.Record) *row {
-	v, err := d.Decode(rec.Value)
+	v, err := s.Decode(d, id, rec.Value)
 	if err == nil && v.Base().ID != id {
 		err = fmt.Errorf("it holds id %q", v.Base().ID)
 	}

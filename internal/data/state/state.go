@@ -36,6 +36,9 @@ type Options struct {
 	// format that this one cannot read, under the same rules. Nothing is
 	// written any more by then.
 	Outgrown func(error)
+	// Seal puts what kinds call sealed under seals in the store; nil leaves it
+	// readable, which is for tests.
+	Seal kind.Sealer
 	// Patience is how long a write may take in all, defaultPatience if 0.
 	Patience time.Duration
 	// MaxBehind is about how many bytes of changes may wait for a subscriber,

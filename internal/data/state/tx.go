@@ -3,7 +3,6 @@ package state
 import (
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"time"
 
 	"netkeep/internal/lang/fault"
@@ -20,6 +19,7 @@ type Tx struct {
 	lane     kind.Lane
 	now      time.Time
 	clock    *clock
+	seal     kind.Sealer
 	freeze   bool
 	over     bool            // the closure has ended
 	budget   int             // a delete stops after this many changes; 0 for no limit
@@ -32,9 +32,9 @@ var _ kind.Writer = (*Tx)(nil)
 // stands on its own and may be committed.
 var errMore = errors.New("state: more to delete")
 
-func newTx(base *Snapshot, set *kind.Catalog, lane kind.Lane, clock *clock, freeze bool) *Tx {
+func newTx(base *Snapshot, set *kind.Catalog, lane kind.Lane, clock *clock, seal kind.Sealer, freeze bool) *Tx {
 	return &Tx{
-		draft: newDraft(base), changes: newChanges(), set: set, lane: lane, now: clock.next.Truncate(time.Millisecond), clock: clock, freeze: freeze,
+		draft: newDraft(base), changes: newChanges(), set: set, lane: lane, now: clock.next.Truncate(time.Millisecond), clock: clock, seal: seal, freeze: freeze,
 		deleting: map[string]bool{},
 	}
 }
@@ -186,13 +186,13 @@ func (tx *Tx) letGo(rf kind.Referrer, holder, id string) error {
 }
 
 func (tx *Tx) put(d *kind.Def, rec kind.Record) error {
-	value, err := d.Encode(rec)
+	value, err := d.EncodeSealed(rec, tx.seal)
 	if err != nil {
 		return err
 	}
 	r := &row{id: rec.Base().ID, rec: rec, size: uint32(len(value))}
 	if tx.freeze {
-		r.sum = maphash.Bytes(frozenSeed, value)
+		r.sum = digest(d, rec)
 	}
 	t := tx.table(d)
 	old := tx.replaced(t, r.id)

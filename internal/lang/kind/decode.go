@@ -17,12 +17,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Decode reads the stored form of a record. A field that it lacks has its
+// Decode reads the stored form of a record without seals. A field that it lacks has its
 // default, one may have the name that it had before, and texts are as they
 // would be written today.
-func (d *Def) Decode(data []byte) (Record, error) {
+func (d *Def) Decode(data []byte) (Record, error) { return d.decode(data, nil, "") }
+
+func (d *Def) decode(data []byte, s Sealer, place string) (Record, error) {
 	r := readers.Get().(*reader)
 	defer readers.Put(r)
+	r.sealer, r.place = s, place
 	defer r.Reset(nothing{})                                           // hold on to nobody's secrets
 	r.Reset(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true)) // we look for them where we look at names
 	rec := reflect.New(d.typ)
@@ -51,6 +54,9 @@ type reader struct {
 	// and over, and one copy serves all of them.
 	met  [256]string
 	list []string
+
+	sealer Sealer // nil for none
+	place  string // of the record's fields
 }
 
 // end fails if there is more to read.
@@ -156,6 +162,9 @@ func (r *reader) member(l *layout, v reflect.Value, given []uint8, unknown []byt
 		dst.SetZero()
 	}
 	given[p.field] = p.name
+	if f.Sealed && r.sealer != nil {
+		return unknown, r.sealed(f, f.names()[p.name-ownName], dst)
+	}
 	return unknown, r.value(f, dst)
 }
 

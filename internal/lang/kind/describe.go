@@ -55,6 +55,7 @@ func (f *Field) words() string {
 	say(f.Repeated, "repeated")
 	say(f.Server, "server")
 	say(f.Secret, "secret")
+	say(f.Sealed, "sealed")
 	say(f.Hidden, "hidden")
 	say(f.Keep, "keep")
 	say(f.Nullable, "nullable")

@@ -22,11 +22,16 @@ import (
 // zero: a record without the field is one that was written before there was
 // one, and reads with the default.
 
-// Encode returns the stored form of a record.
-func (d *Def) Encode(rec Record) ([]byte, error) {
+// Encode returns the stored form of a record, without any seals.
+func (d *Def) Encode(rec Record) ([]byte, error) { return d.encode(rec, nil) }
+
+func (d *Def) encode(rec Record, s Sealer) ([]byte, error) {
 	w := writers.Get().(*writer)
 	defer writers.Put(w)
 	w.dst, w.err = w.dst[:0], nil
+	if w.sealer = s; s != nil {
+		w.place = d.place(rec.Base().ID)
+	}
 	w.object(d.layout, reflect.ValueOf(rec).Elem())
 	if w.err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", d.Name, rec.Base().ID, w.err)
@@ -38,8 +43,10 @@ var writers = sync.Pool{New: func() any { return new(writer) }}
 
 // writer writes stored forms. It goes on after an error, which is the first.
 type writer struct {
-	dst []byte
-	err error
+	dst    []byte
+	err    error
+	sealer Sealer // nil for none
+	place  string // of the record's fields
 }
 
 func (w *writer) fail(err error) {
@@ -75,6 +82,10 @@ func (w *writer) member(f *Field, holder reflect.Value) {
 	w.value(f, v)
 	if f.Form == Struct && !f.optional() && string(w.dst[before:]) == "{}" {
 		w.dst = w.dst[:start]
+		return
+	}
+	if f.Sealed && w.sealer != nil {
+		w.sealFrom(before, f.Name)
 	}
 }
 

@@ -53,6 +53,7 @@ type Field struct {
 	Fixed      bool // set on create only
 	Repeated   bool // though in other bodies too, where it changes nothing
 	Server     bool // set by us, never read from a body
+	Sealed     bool // stored so that nobody can read it without the keys
 	Secret     bool // stored; never answered, filtered or repeated in an error
 	Hidden     bool // not part of answers
 	Keep       bool // a replace without it leaves the field
@@ -357,6 +358,9 @@ func (f *Field) empty(v reflect.Value) bool {
 	}
 	return v.IsZero()
 }
+
+// names are what stored members of the field may be called, the newest first.
+func (f *Field) names() []string { return append([]string{f.last}, f.Was...) }
 
 // shownAs is the field's name in answers.
 func (f *Field) shownAs() string {

@@ -54,7 +54,7 @@ func newLayout(t reflect.Type, fields []*Field) *layout {
 // name notes the names of the field at a place.
 func (l *layout) name(t reflect.Type, i int) {
 	f := l.fields[i]
-	for rank, name := range append([]string{f.last}, f.Was...) {
+	for rank, name := range f.names() {
 		if _, taken := l.named[name]; taken || name != f.last && slices.ContainsFunc(l.fields, func(o *Field) bool { return o.last == name }) {
 			misdeclared(t, f.Name, "the name %q is taken", name)
 		}

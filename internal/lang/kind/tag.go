@@ -84,6 +84,7 @@ var words = map[string]word{
 	"repeated": flag(func(f *Field) { f.Repeated = true }),
 	"server":   flag(func(f *Field) { f.Server = true }),
 	"secret":   flag(func(f *Field) { f.Secret = true }),
+	"sealed":   flag(func(f *Field) { f.Sealed = true }),
 	"hidden":   flag(func(f *Field) { f.Hidden = true }),
 	"keep":     flag(func(f *Field) { f.Keep = true }),
 	// A false that turns into null would be no boolean any more.
@@ -157,6 +158,8 @@ func (f *Field) needsRecord() string {
 		return "ref"
 	case f.Roles != "":
 		return "roles"
+	case f.Sealed:
+		return "sealed" // every seal has a place of its own
 	}
 	return ""
 }

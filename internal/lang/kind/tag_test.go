@@ -45,6 +45,8 @@ var vocabulary = []struct {
 	{field: 0, tag: "was", want: `word "was" needs an argument`, bad: true},
 	{field: 0, tag: "was=y|", want: "names nothing between two bars", bad: true},
 	{field: "", tag: "secret", want: "text secret"},
+	{field: "", tag: "sealed", want: "text sealed"},
+	{field: []string{}, tag: "sealed=x", want: `word "sealed=x" takes no argument`, bad: true},
 	{field: "", tag: "secret=", want: `word "secret=" takes no argument`, bad: true},
 	{field: "", tag: "hidden", want: "text hidden"},
 	{field: "", tag: "hidden=x", want: `word "hidden=x" takes no argument`, bad: true},

@@ -68,7 +68,7 @@ func (s *Server) openExisting(ctx context.Context) error {
 	}
 	// For no names in particular: the server certificate stays as it is.
 	opt := pki.Options{Now: time.Now, Algorithm: pki.Algorithm(s.cfg.Keys.Algorithm)}
-	if s.keys, err = pki.Open(s.dir.sub(keysDir), opt); err != nil {
+	if err := s.openKeystore(opt); err != nil {
 		return err
 	}
 	if err := s.migrate(ctx); err != nil {

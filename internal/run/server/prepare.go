@@ -38,11 +38,32 @@ func (s *Server) migrate(ctx context.Context) error {
 		}
 		return s.claimStore(ctx)
 	}
-	m := format.Migration{Store: s.store, Steps: format.Steps, Before: before, Now: time.Now, Log: s.log}
+	m := format.Migration{Store: s.store, Steps: format.Steps(s.sealer.Seal), Before: before, Now: time.Now, Log: s.log}
 	if err := m.Run(ctx); err != nil {
 		return err
 	}
+	if m.Rewrote {
+		if err := s.forget(ctx); err != nil {
+			s.log.Warn("the store may still hold what its records were before; forget its history", "error", err)
+		}
+	}
 	return s.claimStore(ctx)
+}
+
+// forget takes everything out of the store that its records were before. They
+// may have been rewritten so that nobody can read any more what they were.
+func (s *Server) forget(ctx context.Context) error {
+	last, err := s.store.Last(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.store.Compact(ctx, last); err != nil {
+		return err
+	}
+	if own, ok := s.store.(*etcdstore.Store); ok {
+		return own.Defragment(ctx)
+	}
+	return nil
 }
 
 // newStore starts the store inside this process, or connects to a cluster.

@@ -66,6 +66,7 @@ type Server struct {
 	snapshots *backup.Snapshots
 	state     *state.State
 	keys      *pki.Keystore
+	sealer    *pki.Sealer
 	served    *pki.Served
 	routers   edge.Routers
 	fabric    *fabric.Fabric // nil if routers are others' to connect
@@ -153,7 +154,7 @@ func (s *Server) openData(ctx context.Context) error {
 func (s *Server) openState(ctx context.Context) (err error) {
 	now := time.Now()
 	s.heard.Store(&now)
-	opt := state.Options{Logger: s.log, Stored: s.stored, Outgrown: s.fail}
+	opt := state.Options{Logger: s.log, Stored: s.stored, Outgrown: s.fail, Seal: s.sealer}
 	if len(s.cfg.Store.Endpoints) > 0 {
 		opt.Patience = clusterTime
 	}
@@ -191,13 +192,22 @@ func attend(st *state.State, changes *access.LastChange, sessions *session.Sessi
 	})
 }
 
+// openKeystore opens the keys of the network, and what they seal.
+func (s *Server) openKeystore(opt pki.Options) (err error) {
+	if s.keys, err = pki.Open(s.dir.sub(keysDir), opt); err != nil {
+		return err
+	}
+	s.sealer, err = s.keys.Sealer()
+	return err
+}
+
 // openKeys opens the keystore and picks the certificate to serve.
 func (s *Server) openKeys() (err error) {
 	opt := pki.Options{Now: time.Now, Algorithm: pki.Algorithm(s.cfg.Keys.Algorithm), Log: s.log}
 	if opt.DNSNames, opt.IPs, err = s.names(); err != nil {
 		return err
 	}
-	if s.keys, err = pki.Open(s.dir.sub(keysDir), opt); err != nil {
+	if err = s.openKeystore(opt); err != nil {
 		return err
 	}
 	if s.cfg.TLS.Cert != "" {

@@ -69,6 +69,26 @@ func (s *Store) reclaim(ctx context.Context) error {
 	return nil
 }
 
+// Defragment writes the file of a member of our own anew, without what was
+// forgotten. It halts reads and writes meanwhile. That of a cluster is its
+// operators' to do.
+func (s *Store) Defragment(ctx context.Context) error {
+	ctx, done, err := s.write(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if s.member == nil {
+		return nil
+	}
+	s.member.defrag.Lock()
+	defer s.member.defrag.Unlock()
+	if err := s.member.etcd.Server.Defragment(); err != nil {
+		return explain(ctx, "defragment", err)
+	}
+	return nil
+}
+
 // bans are those on writes that etcd sets when the quota is used up.
 func (s *Store) bans(ctx context.Context) (bans []*clientv3.AlarmMember, err error) {
 	resp, err := s.client.AlarmList(ctx)
