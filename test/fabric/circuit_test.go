@@ -82,6 +82,17 @@ func isRefused(err error, code message.ErrorCode) bool {
 	return ok && refused.Code == code
 }
 
+func identityOf(t *testing.T, c *servertest.Client) string {
+	return c.For(t).Get(client + "current-identity").Want(200).ID()
+}
+
+// resetPassword gives somebody another password.
+func resetPassword(t *testing.T, s *servertest.Server, who *servertest.Client) {
+	t.Helper()
+	list := s.Admin(t).Get(management + "identities/" + identityOf(t, who) + "/authenticators").Want(200).List()
+	s.Admin(t).Patch(management+"authenticators/"+list[0]["id"].(string), M{"password": "another password"}).Want(200)
+}
+
 // TestWhatIsTakenAway ends circuits when what they rest on goes.
 func TestWhatIsTakenAway(t *testing.T) {
 	s := servertest.StartFabric(t)
@@ -94,6 +105,19 @@ func TestWhatIsTakenAway(t *testing.T) {
 		}},
 		{"the service", func(t *testing.T, n *network) { s.Admin(t).Delete(management + "services/" + n.service).Want(200) }},
 		{"the API session", func(t *testing.T, n *network) { n.dialer.For(t).Delete(client + "current-api-session").Want(200) }},
+		{"the password", func(t *testing.T, n *network) { resetPassword(t, s, n.dialer) }},
+		{"the host's password", func(t *testing.T, n *network) { resetPassword(t, s, n.host) }},
+		{"the method in the policy", func(t *testing.T, n *network) {
+			updb := M{
+				"allowed": false, "minPasswordLength": 5, "requireSpecialChar": false, "requireNumberChar": false,
+				"requireMixedCase": false, "maxAttempts": 0, "lockoutDurationMinutes": 0,
+			}
+			policy := s.Admin(t).Post(management+"auth-policies", M{
+				"name": servertest.Unique("policy"), "secondary": M{"requireTotp": false},
+				"primary": M{"cert": M{"allowed": true, "allowExpiredCerts": true}, "updb": updb, "extJwt": M{"allowed": true, "allowedSigners": []any{}}},
+			}).Want(201).ID()
+			s.Admin(t).Patch(management+"identities/"+identityOf(t, n.dialer), M{"authPolicyId": policy}).Want(200)
+		}},
 		{"the host's API session", func(t *testing.T, n *network) { n.host.For(t).Delete(client + "current-api-session").Want(200) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {

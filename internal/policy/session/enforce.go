@@ -60,17 +60,22 @@ func (s *Sessions) Applied(before, after *state.Snapshot, changed []state.Ref, a
 		return
 	}
 	var gone []state.Ref
+	reporters := new(cow.Bitmap)
 	for _, c := range changed {
 		switch c.Def {
 		case model.APISessions.Def:
 			s.notice(before, after, c.ID)
 		case model.Devices.Def:
-			affected = s.reported(before, after, c.ID, affected)
+			s.reported(before, after, c.ID, reporters)
 		case model.Services.Def, model.Identities.Def:
 			if _, still := after.Lookup(c.Def, c.ID); !still {
 				gone = append(gone, c)
 			}
 		}
+	}
+	if !reporters.IsEmpty() {
+		reporters.Or(affected)
+		affected = reporters
 	}
 	if affected.IsEmpty() && len(gone) == 0 || after.Len(model.Sessions.Def) == 0 {
 		return
@@ -97,21 +102,18 @@ func (s *Sessions) notice(before, after *state.Snapshot, apiSessionID string) {
 }
 
 // reported tells an identity's clients to look again when one of its devices
-// has reported something new, and adds the identity to those whose sessions are
-// to be looked at.
-func (s *Sessions) reported(before, after *state.Snapshot, id string, affected *cow.Bitmap) *cow.Bitmap {
+// has reported something new, and adds the identity to those who have.
+func (s *Sessions) reported(before, after *state.Snapshot, id string, reporters *cow.Bitmap) {
 	old, _ := model.Devices.Get(before, id)
 	next, _ := model.Devices.Get(after, id)
 	api, there := model.APISessions.Get(after, id)
 	if !there || next == nil || !posture.Differ(old, next) {
-		return affected // one that is gone took its sessions along
+		return // one that is gone took its sessions along
 	}
 	s.Changes.Touch(after, api.IdentityID)
 	if ord, ok := after.Ordinal(model.Identities.Def, api.IdentityID); ok {
-		affected = affected.Clone()
-		affected.Add(ord)
+		reporters.Add(ord)
 	}
-	return affected
 }
 
 // How often time alone is looked at: checks that time out, and what is known
