@@ -33,8 +33,9 @@ type Options struct {
 	APISessions sync.APISessions
 	Sessions    permit.Register
 	// Tokens are those of sessions.
-	Tokens *session.Tokens
-	Build  edge.Version
+	Tokens  *session.Tokens
+	Build   edge.Version
+	Renewal Renewal
 	// Kept is told of every connection that a router was let in with.
 	Kept func(net.Conn)
 	Now  func() time.Time

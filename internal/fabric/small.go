@@ -20,6 +20,8 @@ func (f *Fabric) registerSmall() {
 	f.Handle(message.TypeCreateTunnelSession, f.onTunnelSession)
 	control.On(f.Routers, message.TypeConnectEvents, f.onConnectEvents)
 	control.On(f.Routers, message.TypeVerifyRouter, f.onVerify)
+	control.On(f.Routers, message.TypeExtend, f.onExtend)
+	control.On(f.Routers, message.TypeVerifyExtension, f.onVerifyExtension)
 }
 
 // onTunnelSession answers a router that would be a client itself. One that is

@@ -53,27 +53,36 @@ func addRouter(t *testing.T, s *servertest.Server) *router {
 func (r *router) enroll(t *testing.T) {
 	t.Helper()
 	jwt := r.server.Admin(t).Get(management + "edge-routers/" + r.id).Want(200).Data()["enrollmentToken"].(string)
+	key, csr := r.request(t)
+	answer := r.server.Nobody(t).Post(client+"enroll/erott?token="+url.QueryEscape(jwt), M{"certCsr": csr, "serverCertCsr": csr}).Want(200)
+	r.cert = pair(key, answer.Data()["cert"].(string))
+}
+
+// request makes a key and asks for a certificate of it.
+func (r *router) request(t *testing.T) (key *ecdsa.PrivateKey, csr string) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	csr := func() string {
-		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-			Subject: pkix.Name{CommonName: r.id}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		}, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: r.id}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}, key)
+	if err != nil {
+		t.Fatal(err)
 	}
-	answer := r.server.Nobody(t).Post(client+"enroll/erott?token="+url.QueryEscape(jwt), M{"certCsr": csr(), "serverCertCsr": csr()}).Want(200)
-	r.cert = tls.Certificate{PrivateKey: key}
-	for rest := []byte(answer.Data()["cert"].(string)); ; {
+	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+}
+
+// pair is a key with its certificate and what leads from that to the root.
+func pair(key *ecdsa.PrivateKey, chain string) tls.Certificate {
+	cert := tls.Certificate{PrivateKey: key}
+	for rest := []byte(chain); ; {
 		block, more := pem.Decode(rest)
 		if block == nil {
-			return
+			return cert
 		}
-		r.cert.Certificate, rest = append(r.cert.Certificate, block.Bytes), more
+		cert.Certificate, rest = append(cert.Certificate, block.Bytes), more
 	}
 }
 

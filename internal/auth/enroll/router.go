@@ -136,27 +136,31 @@ func (c RouterCerts) use(tx *state.Tx, id string) error {
 	if !ok {
 		return errToken
 	}
-	for _, asked := range c.asked {
-		if err := asked.mayHave(tx, router); err != nil {
-			return err
-		}
+	if err := c.allowed(tx, router); err != nil {
+		return err
 	}
-	cert := c.Client[0]
-	fingerprint := pki.Fingerprint(cert)
-	if router.IsEdge {
-		err := model.EdgeRouters.Edit(tx, id, func(e *model.EdgeRouter) error {
-			e.IsVerified, e.Fingerprint, e.CertPEM = true, fingerprint, string(pki.EncodeCertificates(cert))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return model.Routers.Edit(tx, id, func(r *model.Router) error {
-		r.IsVerified, r.Fingerprint, r.CertNames = true, fingerprint, append(hosts(cert), hosts(c.Server[0])...)
-		return nil
+	fingerprint := pki.Fingerprint(c.Client[0])
+	return editRouter(tx, id, func(r *model.Router) {
+		r.IsVerified, r.Fingerprint, r.CertNames = true, fingerprint, c.names()
+		r.UnverifiedFingerprint, r.UnverifiedCertPEM = "", ""
+	}, func(e *model.EdgeRouter) {
+		e.IsVerified, e.Fingerprint, e.CertPEM = true, fingerprint, string(pki.EncodeCertificates(c.Client[0]))
+		e.UnverifiedFingerprint, e.UnverifiedCertPEM = "", ""
 	})
 }
+
+// allowed looks whether a router may have the certificates.
+func (c RouterCerts) allowed(r kind.Reader, router *model.Router) error {
+	for _, asked := range c.asked {
+		if err := asked.mayHave(r, router); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names are what the certificates are for besides the router's id.
+func (c RouterCerts) names() []string { return append(hosts(c.Client[0]), hosts(c.Server[0])...) }
 
 // Reinvite takes an edge router's certificate away and invites it anew. Other
 // properties stay.
@@ -164,6 +168,7 @@ func (d *Desk) Reinvite(ctx context.Context, by state.Author, id string, invite 
 	return d.State.Update(ctx, by, func(tx *state.Tx) error {
 		err := model.EdgeRouters.Edit(tx, id, func(e *model.EdgeRouter) error {
 			e.IsVerified, e.Fingerprint, e.CertPEM = false, "", ""
+			e.UnverifiedFingerprint, e.UnverifiedCertPEM = "", ""
 			return nil
 		})
 		if err != nil {

@@ -149,10 +149,10 @@ func (rs *Routers) Connected(id string) (edge.Router, bool) {
 	return r.Info(), true
 }
 
-// Drop ends a router's connection, if it has one that it made with this
+// Drop ends a router's connection, if it has one, unless it is here with this
 // certificate.
-func (rs *Routers) Drop(id, fingerprint string) {
-	if r, ok := rs.Get(id); ok && r.Fingerprint() == fingerprint {
+func (rs *Routers) Drop(id, except string) {
+	if r, ok := rs.Get(id); ok && r.Fingerprint() != except {
 		r.ch.Close(errShutOut)
 	}
 }

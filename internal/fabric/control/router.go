@@ -64,6 +64,29 @@ func (r *Router) Fingerprint() string {
 	return r.fingerprint
 }
 
+// Renew makes another certificate the one that the router is here with, while
+// change makes it the one that it is known by. If that fails everything is as
+// before, and what happened meanwhile counts.
+func (r *Router) Renew(fingerprint string, change func(present string) error) error {
+	present := r.swap(fingerprint)
+	err := change(present)
+	if err == nil {
+		return nil
+	}
+	r.swap(present)
+	if known, ok := model.Routers.Get(r.all.opt.State.Snapshot(), r.ID); !ok || known.Disabled || known.Fingerprint != present {
+		r.ch.Close(errShutOut)
+	}
+	return err
+}
+
+func (r *Router) swap(fingerprint string) (before string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, r.fingerprint = r.fingerprint, fingerprint
+	return before
+}
+
 // Context ends with the connection.
 func (r *Router) Context() context.Context { return r.ch.Context() }
 

@@ -19,8 +19,8 @@ func DropLost(ctx context.Context, st *state.State, routers Routers) {
 		if err != nil {
 			return
 		}
-		for id, fingerprint := range known.learn(ev) {
-			routers.Drop(id, fingerprint)
+		for id, good := range known.learn(ev) {
+			routers.Drop(id, good)
 		}
 	}
 }
@@ -38,13 +38,13 @@ func certificate(r *model.Router) string {
 // them.
 type known map[string]*model.Router
 
-// learn takes an event in and returns the certificates that are worth nothing
-// any more, by router.
+// learn takes an event in and returns the routers whose certificate is worth
+// nothing any more, each with the one that is now.
 func (k known) learn(ev state.Event) (lost map[string]string) {
 	lost = map[string]string{}
 	see := func(id string, next *model.Router) {
 		if was := certificate(k[id]); was != "" && certificate(next) != was {
-			lost[id] = was
+			lost[id] = certificate(next)
 		}
 		if k[id] = next; next == nil {
 			delete(k, id)

@@ -12,10 +12,9 @@ type Routers interface {
 	// Carries reports whether a router has lately named the identity as
 	// connected to it.
 	Carries(identityID string) bool
-	// Drop ends a router's connection, if it has one that it made with the
-	// certificate of this fingerprint. It may come back with whatever
-	// certificate is good by then.
-	Drop(routerID, fingerprint string)
+	// Drop ends a router's connection, if it has one, unless it is there with
+	// the certificate of this fingerprint, which is the only one that is good.
+	Drop(routerID, except string)
 }
 
 // Router is what a connected router says of itself.

@@ -1,27 +1,53 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"slices"
 	"time"
 
 	"netkeep/internal/auth/authn"
+	"netkeep/internal/auth/enroll"
+	"netkeep/internal/data/state"
 	"netkeep/internal/fabric"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/fabric/message"
 	"netkeep/internal/ops/build"
+	"netkeep/internal/pki"
 	"netkeep/internal/policy/session"
 )
 
 // openFabric gets ready for routers.
-func (s *Server) openFabric(apiSessions *authn.Sessions, sessions *session.Sessions) {
+func (s *Server) openFabric(apiSessions *authn.Sessions, sessions *session.Sessions, desk *enroll.Desk) {
 	info := build.Read()
 	s.fabric = fabric.New(fabric.Options{
 		State: s.state, Root: s.keys.Root(), Bundle: s.keys.TrustBundle(), APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
-		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Kept: s.connections.Keep, Now: time.Now, Log: s.log,
+		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Now: time.Now, Log: s.log,
 	})
 	s.routers = s.fabric
+}
+
+// renewal is the desk as routers come to it that are connected.
+type renewal struct{ desk *enroll.Desk }
+
+// Offer is for [fabric.Renewal].
+func (n renewal) Offer(ctx context.Context, by state.Author, router, present string, ask *message.Extend) (*fabric.Offered, error) {
+	certs, err := n.desk.Offer(ctx, by, enroll.Renewal{Router: router, Present: present, Client: []byte(ask.ClientCSR), Server: []byte(ask.ServerCSR)})
+	if err != nil {
+		return nil, err
+	}
+	text := func(chain []*x509.Certificate) string { return string(pki.EncodeCertificates(chain...)) }
+	return &fabric.Offered{
+		Certificates: message.Certificates{Client: text(certs.Client), Server: text(certs.Server), CAs: text(n.desk.Bundle)},
+		Fingerprint:  pki.Fingerprint(certs.Client[0]),
+	}, nil
+}
+
+// Use is for [fabric.Renewal].
+func (n renewal) Use(ctx context.Context, by state.Author, router, present, fingerprint string) error {
+	return n.desk.Accept(ctx, by, router, present, fingerprint)
 }
 
 // tlsConfig is that of the APIs, except that who asks for the protocol of

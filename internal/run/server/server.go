@@ -276,8 +276,13 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { sessions.Sweep(run, sweepEvery) })
 	s.jobs.Go(func() { sessions.Enforce(run) })
 	s.jobs.Go(func() { access.Enforce(run) })
+	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
+	desk := &enroll.Desk{
+		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle(), Passwords: passwords, Now: time.Now, Log: s.log,
+		Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
+	}
 	if s.routers == nil {
-		s.openFabric(sessions, access)
+		s.openFabric(sessions, access, desk)
 		s.jobs.Go(func() { s.fabric.Run(run) })
 	}
 	s.jobs.Go(func() { edge.DropLost(run, s.state, s.routers) })
@@ -288,13 +293,9 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	})
 	scanner := s.newScanner()
 	s.jobs.Go(func() { scanner.Run(run) })
-	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
 	handler, err := s.newRouter(&api.Service{
 		Sessions: sessions, Passwords: passwords,
-		Desk: &enroll.Desk{
-			State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle(), Passwords: passwords, Now: time.Now, Log: s.log,
-			Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
-		},
+		Desk:  desk,
 		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle(), Now: time.Now, Log: s.log}, Tokens: tokens,
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
