@@ -325,9 +325,10 @@ func (n *network) addRouter(name string) *router {
 	return r
 }
 
-func (r *router) start() {
+func (r *router) start(flags ...string) {
 	r.n.t.Helper()
-	r.process = start(r.n.t, r.n.dir, []string{"HOME=" + r.n.dir}, programs.ziti, "router", "run", r.name+".yml")
+	args := append([]string{"router", "run", r.name + ".yml"}, flags...)
+	r.process = start(r.n.t, r.n.dir, []string{"HOME=" + r.n.dir}, programs.ziti, args...)
 	r.n.eventually("the router is online", func() bool {
 		data, err := r.n.try("GET", "edge-routers/"+r.id, nil)
 		return err == nil && data["isOnline"] == true && data["syncStatus"] == "SYNC_DONE"

@@ -103,6 +103,20 @@ func TestVerifyTraffic(t *testing.T) {
 	t.Log(out)
 }
 
+// TestRenewal has a public router ask for new certificates, which it then
+// connects with.
+func TestRenewal(t *testing.T) {
+	n := newNetwork(t)
+	r := n.addRouter("router")
+	fingerprint := func() any { return n.call("GET", "edge-routers/"+r.id, nil)["fingerprint"] }
+	old := fingerprint()
+	r.kill(syscall.SIGTERM)
+	r.start("--extend")
+	n.eventually("the router has a new certificate", func() bool { return fingerprint() != old })
+	r.kill(syscall.SIGTERM)
+	r.start()
+}
+
 // lastWord is when the connection last worked, as the peer tells it in the
 // end.
 func lastWord(t *testing.T, line string) time.Time {
