@@ -29,6 +29,8 @@ func AsRefusal(err error) (*Refusal, bool) { return errors.AsType[*Refusal](err)
 
 // Register is what is known of the permissions that clients hold.
 type Register interface {
+	// Blind reports whether others may have changed more than is known here.
+	Blind() bool
 	// Recognise returns the session with a token.
 	Recognise(snap *state.Snapshot, token string) (*model.Session, bool)
 	// Holds reports whether a session belongs to the API session with a token.
@@ -49,6 +51,9 @@ type Request struct {
 // at everything that the session rests on as it is now: a router is never
 // trusted to have noticed that something is gone.
 func Session(snap *state.Snapshot, sessions Register, req Request) (*model.Session, error) {
+	if sessions.Blind() {
+		return nil, Refuse(message.CodeInternal, "the controller has lost its store and does not know whether the session is still good")
+	}
 	s, ok := sessions.Recognise(snap, req.SessionToken)
 	switch {
 	case !ok:

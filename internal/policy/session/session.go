@@ -25,6 +25,9 @@ type Sessions struct {
 	// Usable reports whether an API session is good for dialing and hosting, as
 	// authn.Sessions knows it.
 	Usable   func(r kind.Reader, api *model.APISession) bool
+	// CutOff, if set, reports whether this controller has not heard for too long
+	// what others have changed.
+	CutOff   func() bool
 	Failures *posture.Failures
 	Changes  *access.LastChange
 	Tokens   *Tokens
@@ -40,6 +43,10 @@ type Request struct {
 	Type      string // model.Dial or model.Bind
 	Tags      kind.Tags
 }
+
+// Blind reports whether more may have changed than is known here, so that
+// nobody should be given anything.
+func (s *Sessions) Blind() bool { return s.CutOff != nil && s.CutOff() }
 
 // Recognise returns the session with a token.
 func (s *Sessions) Recognise(snap *state.Snapshot, token string) (*model.Session, bool) {

@@ -272,6 +272,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, time.Now, s.log)
 	sessions := &authn.Sessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Now: time.Now, Log: s.log}
 	access := newAccess(s.state, sessions, sessionTokens, s.log)
+	access.CutOff = s.cutOff
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	s.jobs.Go(func() { sessions.Sweep(run, sweepEvery) })
 	s.jobs.Go(func() { sessions.Enforce(run) })
