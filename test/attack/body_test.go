@@ -104,16 +104,21 @@ func TestStalledStreams(t *testing.T) {
 // hold sends a request of a stated length but not all of its body, and waits
 // for whatever becomes of it.
 func hold(ctx context.Context, address net.IP, r request, length int, placed func()) {
-	conn, err := dialTLS(ctx, shared, address)
+	begin(ctx, shared, address, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nnet-session: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		r.method, r.path, r.token, length, r.body), placed)
+}
+
+// begin sends the beginning of a request on a connection of its own, and waits
+// for whatever becomes of it.
+func begin(ctx context.Context, s *servertest.Server, address net.IP, start string, placed func()) {
+	conn, err := dialTLS(ctx, s, address)
 	if err != nil {
 		return
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer conn.Close()
-	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\nnet-session: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		r.method, r.path, r.token, length, r.body)
-	if err != nil {
+	if _, err := io.WriteString(conn, start); err != nil {
 		return
 	}
 	placed()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -85,4 +86,24 @@ func TestSilentConnections(t *testing.T) {
 		people = append(people, ponderous(t, s))
 	}
 	while(t, s, func(ctx context.Context, ready func()) { silence(ctx, s, scaled(300), 3, ready) }, people)
+}
+
+// TestBeginnings has strangers at several addresses hold more connections than
+// there may be, each with a request that has begun: a header or a body without
+// an end.
+func TestBeginnings(t *testing.T) {
+	s := servertest.Start(t, func(c *config.Config) { c.Limits.Connections = scaled(240) })
+	var addresses []net.IP
+	for range 8 {
+		addresses = append(addresses, newAddress())
+	}
+	starts := []string{
+		"GET /version HTTP/1.1\r\nHost:",
+		"POST " + byPassword + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+	}
+	while(t, s, func(ctx context.Context, ready func()) {
+		persist(ctx, scaled(400), ready, func(ctx context.Context, i int, placed func()) {
+			begin(ctx, s, addresses[i%len(addresses)], starts[i/len(addresses)%len(starts)], placed)
+		})
+	}, others(t, s))
 }

@@ -38,11 +38,12 @@ type conn struct {
 	book  *Connections
 	party Party
 
-	asking, working int // requests
-	served          bool
-	spare           *spare[*conn] // nil if it is not to be given up
-	kept            bool
-	gone            bool
+	asking  bool
+	working int // requests
+	served  bool
+	spare   *spare[*conn] // nil if it is not to be given up
+	kept    bool
+	gone    bool
 }
 
 // Listener makes room for whatever a listener accepts. It goes below TLS: a
@@ -132,15 +133,22 @@ func (c *Connections) Context(ctx context.Context, served net.Conn) context.Cont
 
 type connKey struct{}
 
-// Handler notes which connections have sent a request and not been answered.
+// Handler notes which connections have sent a request.
 func (c *Connections) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if one, _ := r.Context().Value(connKey{}).(*conn); one != nil {
-			one.note(func() { one.asking++ })
-			defer one.note(func() { one.asking-- })
+			one.note(func() { one.asking = true })
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// Changed notes which connections were answered, as http.Server.ConnState: all
+// of an answer has left by then.
+func (c *Connections) Changed(served net.Conn, state http.ConnState) {
+	if one := booked(served); one != nil && state == http.StateIdle {
+		one.note(func() { one.asking = false })
+	}
 }
 
 // Work says that a request is all there and is worked on: until that is over,
@@ -175,7 +183,7 @@ func (one *conn) dear() int {
 	switch {
 	case one.working > 0:
 		return busy
-	case one.asking > 0:
+	case one.asking:
 		return asking
 	case one.served:
 		return waiting

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,11 +26,16 @@ type served struct {
 	book    *limit.Connections
 	busy    sync.WaitGroup // requests for /slow that have arrived
 	release chan struct{}  // lets them be answered
+
+	mu    sync.Mutex
+	noted *sync.Cond
+	idle  map[string]int // how often the connection of an address became idle
 }
 
 func serve(t *testing.T, book *limit.Connections) *served {
 	t.Helper()
-	s := &served{t: t, book: book, release: make(chan struct{})}
+	s := &served{t: t, book: book, release: make(chan struct{}), idle: map[string]int{}}
+	s.noted = sync.NewCond(&s.mu)
 	// Its certificate is as good as any.
 	certified := httptest.NewUnstartedServer(nil)
 	certified.EnableHTTP2 = true
@@ -41,7 +47,7 @@ func serve(t *testing.T, book *limit.Connections) *served {
 		t.Fatal(err)
 	}
 	s.address = l.Addr().String()
-	srv := &http.Server{ErrorLog: log.New(io.Discard, "", 0), ConnContext: book.Context, Handler: book.Handler(http.HandlerFunc(s.answer))}
+	srv := &http.Server{ErrorLog: log.New(io.Discard, "", 0), ConnContext: book.Context, ConnState: s.changed, Handler: book.Handler(http.HandlerFunc(s.answer))}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(tls.NewListener(book.Listener(l), s.config)) }()
 	t.Cleanup(func() {
@@ -63,16 +69,39 @@ func serve(t *testing.T, book *limit.Connections) *served {
 	return s
 }
 
+// changed tells the book, and then those who wait for that.
+func (s *served) changed(conn net.Conn, state http.ConnState) {
+	s.book.Changed(conn, state)
+	if state == http.StateIdle {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.idle[conn.RemoteAddr().String()]++
+		s.noted.Broadcast()
+	}
+}
+
+// awaitIdle waits until a connection has become idle so often.
+func (s *served) awaitIdle(conn net.Conn, often int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.idle[conn.LocalAddr().String()] < often {
+		s.noted.Wait()
+	}
+}
+
 // answer works on a request when its body is there.
-func (s *served) answer(_ http.ResponseWriter, r *http.Request) {
+func (s *served) answer(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		s.busy.Done()
 	}
 	_, _ = io.Copy(io.Discard, r.Body)
 	defer limit.Work(r.Context())()
-	if r.URL.Path == "/slow" {
+	switch r.URL.Path {
+	case "/slow":
 		s.busy.Done()
 		<-s.release
+	case "/text":
+		_, _ = io.WriteString(w, strings.Repeat("x", 100))
 	}
 }
 
@@ -101,6 +130,9 @@ func (s *served) greet(conn net.Conn, protocol string) *tls.Conn {
 // ask sends a request, and waits for the answer unless it is to be slow.
 func (s *served) ask(conn *tls.Conn, path string) {
 	s.t.Helper()
+	s.mu.Lock()
+	often := s.idle[conn.LocalAddr().String()]
+	s.mu.Unlock()
 	if path == "/slow" {
 		s.busy.Add(1)
 	}
@@ -112,6 +144,7 @@ func (s *served) ask(conn *tls.Conn, path string) {
 		return
 	}
 	s.answered(conn)
+	s.awaitIdle(conn, often+1)
 }
 
 func (s *served) answered(conn *tls.Conn) {
@@ -284,6 +317,29 @@ func TestBeginningsGiveWay(t *testing.T) {
 	next()
 	s.expect("the body without an end", body, true)
 	close(s.release)
+}
+
+// TestUnreadAnswerStays has an answer that is made but not taken: its connection
+// goes after one that only waits.
+func TestUnreadAnswerStays(t *testing.T) {
+	s := serve(t, &limit.Connections{Max: 2})
+	tr := &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 1},
+	}
+	defer tr.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: tr}).Get("https://" + s.address + "/text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	waits := s.greet(s.dial("127.0.0.1"), "http/1.1")
+	s.ask(waits, "/")
+	s.ask(s.greet(s.dial("127.0.0.3"), "http/1.1"), "/")
+	s.expect("the one that waits", waits, true)
+	if text, err := io.ReadAll(resp.Body); err != nil || len(text) != 100 {
+		t.Errorf("of the answer %d bytes come: %v", len(text), err)
+	}
 }
 
 // TestHTTP2Greeting has HTTP/2 begin and ask for nothing: it has shown nothing.

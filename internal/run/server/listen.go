@@ -104,7 +104,7 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 	t := s.cfg.Timeouts
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: t.Header, ReadTimeout: t.Read, WriteTimeout: t.Write, IdleTimeout: t.Idle,
-		MaxHeaderBytes: int(s.cfg.Limits.Headers), ConnContext: s.connections.Context,
+		MaxHeaderBytes: int(s.cfg.Limits.Headers), ConnContext: s.connections.Context, ConnState: s.connections.Changed,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer,
 		},
