@@ -9,15 +9,17 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"netkeep/test/servertest"
 )
 
-// again is how long an attacker who was answered waits before the next try:
-// what is measured is what the attack does to others, not how busy attackers
-// keep a machine that they share with them.
+// again is how long an attacker who was answered waits at least before the next
+// try, and ten times as long as that took: what is measured is what the attack
+// does to others, not how busy attackers keep a machine that they share with
+// them.
 const again = time.Second
 
 // persist attacks in n ways at once, each again and again until ctx ends. It is
@@ -27,13 +29,18 @@ func persist(ctx context.Context, n int, ready func(), try func(ctx context.Cont
 	first.Add(n)
 	for i := range n {
 		all.Go(func() {
-			placed := sync.OnceFunc(first.Done)
+			begun := sync.OnceFunc(first.Done)
 			for ctx.Err() == nil {
-				try(ctx, i, placed)
-				placed()
+				var took atomic.Int64
+				start := time.Now()
+				try(ctx, i, func() {
+					took.Store(int64(time.Since(start)))
+					begun()
+				})
+				begun()
 				select {
 				case <-ctx.Done():
-				case <-time.After(again):
+				case <-time.After(max(again, 10*time.Duration(took.Load()))):
 				}
 			}
 		})
@@ -86,13 +93,7 @@ func TestStalledStreams(t *testing.T) {
 	address := newAddress()
 	connections := make([]*http.Client, scaled(10))
 	for i := range connections {
-		c := newHTTP(t, shared, address)
-		c.Timeout = 0
-		// The connection first: it is to be one for all streams.
-		if status, _, err := (request{"GET", "/version", "", ""}).send(t.Context(), shared, c); status != 200 {
-			t.Fatalf("status %d, %v", status, err)
-		}
-		connections[i] = c
+		connections[i] = newConnection(t, shared, address)
 	}
 	while(t, shared, func(ctx context.Context, ready func()) {
 		persist(ctx, 100*len(connections), ready, func(ctx context.Context, i int, placed func()) {

@@ -1,8 +1,9 @@
 // Package attack_test has strangers and insiders try to take the service away
 // from everybody else: with bodies that never end, answers that nobody reads,
 // connections that say nothing, passwords without a pause, and with whatever
-// else can be had without end. Meanwhile others go about their work, each from an address of its own, and
-// nearly all of what they ask must be answered well and soon.
+// else can be had without end. Meanwhile others go about their work, each from
+// an address of its own, and nearly all of what they ask must be answered well
+// and soon.
 //
 // CI runs each attack for a short time. -seconds makes it longer, and -scale
 // larger.
