@@ -1,6 +1,9 @@
 package sync
 
 import (
+	"maps"
+
+	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/wire"
@@ -49,21 +52,38 @@ func (s *Sync) onValidate(r *control.Router, _ *wire.Frame, m *message.ValidateS
 }
 
 // onSubscribe tells a router of the second generation the keys that it checks
-// tokens and certificates with. It needs nothing else: sessions come to it as
-// to others.
+// tokens and certificates with, now and whenever they change. It needs nothing
+// else: sessions come to it as to others.
 func (s *Sync) onSubscribe(r *control.Router, _ *wire.Frame, m *message.SubscribeToDataModel) {
 	if m.Renew && m.Index > 0 {
 		return
 	}
-	snap := s.State.Snapshot()
+	s.mu.Lock()
+	s.keyed[r] = m.Subscription
+	s.mu.Unlock()
+	s.sendKeys(r, m.Subscription, s.State.Snapshot())
+}
+
+// tellKeys tells all who want to know that the keys have changed. They are few,
+// and so are the changes: everything is said again.
+func (s *Sync) tellKeys(snap *state.Snapshot) {
+	s.mu.Lock()
+	keyed := maps.Clone(s.keyed)
+	s.mu.Unlock()
+	for r, subscription := range keyed {
+		s.sendKeys(r, subscription, snap)
+	}
+}
+
+func (s *Sync) sendKeys(r *control.Router, subscription string, snap *state.Snapshot) {
 	all := &message.DataState{Index: uint64(snap.Rev), Timeline: s.Timeline}
 	for _, key := range s.Keys(snap) {
 		all.Events = append(all.Events, message.DataEvent{PublicKey: &key})
 	}
 	f := control.Message(message.TypeDataState, all)
 	f.Headers = wire.Headers{}
-	if m.Subscription != "" {
-		f.Headers.SetText(message.HeaderSubscription, m.Subscription)
+	if subscription != "" {
+		f.Headers.SetText(message.HeaderSubscription, subscription)
 	}
 	_ = r.Send(f)
 }

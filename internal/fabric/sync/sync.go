@@ -53,6 +53,8 @@ type Sync struct {
 
 	mu      sync.Mutex
 	routers map[*control.Router]*progress // edge routers that have said hello
+	// keyed are the routers that want to know the keys, by how they call that.
+	keyed map[*control.Router]string
 }
 
 // progress is how far a router has come.
@@ -69,7 +71,7 @@ const maxHeld = 1000
 
 // New returns a Sync that no router knows of.
 func New(opt Options) *Sync {
-	return &Sync{Options: opt, routers: map[*control.Router]*progress{}}
+	return &Sync{Options: opt, routers: map[*control.Router]*progress{}, keyed: map[*control.Router]string{}}
 }
 
 // Register has routers ask for what they need.
@@ -95,6 +97,7 @@ func (s *Sync) onLeft(r *control.Router) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.routers, r)
+	delete(s.keyed, r)
 }
 
 // onHello hears where clients reach a router, and tells it everything.
