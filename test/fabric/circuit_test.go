@@ -9,6 +9,7 @@ import (
 	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
 	"netkeep/internal/fabric/wire"
+	"netkeep/internal/model"
 	"netkeep/test/servertest"
 )
 
@@ -117,6 +118,16 @@ func TestWhatIsTakenAway(t *testing.T) {
 				"primary": M{"cert": M{"allowed": true, "allowExpiredCerts": true}, "updb": updb, "extJwt": M{"allowed": true, "allowedSigners": []any{}}},
 			}).Want(201).ID()
 			s.Admin(t).Patch(management+"identities/"+identityOf(t, n.dialer), M{"authPolicyId": policy}).Want(200)
+		}},
+		{"what the device is", func(t *testing.T, n *network) {
+			report := func(domain, check string) {
+				n.dialer.For(t).Post(client+"posture-response", M{"id": check, "typeId": "DOMAIN", "domain": domain}).Want(201)
+			}
+			check := s.Admin(t).Post(management+"posture-checks", M{"name": servertest.Unique("check"), "typeId": "DOMAIN", "domains": []any{"ours"}}).Want(201).ID()
+			report("ours", check)
+			s.Admin(t).Patch(management+"service-policies/"+n.dialPolicy, M{"postureCheckRoles": []any{"@" + check}}).Want(200)
+			n.session(t, n.dialer, model.Dial) // it passes
+			report("theirs", check)
 		}},
 		{"the host's API session", func(t *testing.T, n *network) { n.host.For(t).Delete(client + "current-api-session").Want(200) }},
 	} {
