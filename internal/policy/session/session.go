@@ -24,7 +24,7 @@ type Sessions struct {
 	State *state.State
 	// Usable reports whether an API session is good for dialing and hosting, as
 	// authn.Sessions knows it.
-	Usable   func(r kind.Reader, api *model.APISession) bool
+	Usable func(r kind.Reader, api *model.APISession) bool
 	// CutOff, if set, reports whether this controller has not heard for too long
 	// what others have changed.
 	CutOff   func() bool
