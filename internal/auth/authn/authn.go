@@ -42,6 +42,15 @@ const (
 // prove returns the proof of an identity that may authenticate at all. What
 // its policy says of the method is the caller's to check.
 func prove(r kind.Reader, identityID, authenticator string, now time.Time) (Proof, error) {
+	p, err := admit(r, identityID, now)
+	if err == nil {
+		p.session = &model.APISession{IdentityID: identityID, AuthenticatorID: authenticator}
+	}
+	return p, err
+}
+
+// admit returns an identity that may authenticate at all, with its policy.
+func admit(r kind.Reader, identityID string, now time.Time) (Proof, error) {
 	identity, ok := model.Identities.Get(r, identityID)
 	if !ok || identity.Disabled(now) {
 		return Proof{}, errDenied
@@ -50,8 +59,7 @@ func prove(r kind.Reader, identityID, authenticator string, now time.Time) (Proo
 	if !ok {
 		return Proof{}, errDenied
 	}
-	session := &model.APISession{IdentityID: identityID, AuthenticatorID: authenticator}
-	return Proof{identity: identity, policy: policy, session: session}, nil
+	return Proof{identity: identity, policy: policy}, nil
 }
 
 // Passwords checks user names and passwords.

@@ -14,7 +14,7 @@ import (
 
 // stand returns whom a session is of and what it rests on, if that still holds.
 func stand(r kind.Reader, session *model.APISession, now time.Time) (Proof, error) {
-	p, err := prove(r, session.IdentityID, session.AuthenticatorID, now)
+	p, err := admit(r, session.IdentityID, now)
 	if err != nil {
 		return Proof{}, err
 	}
