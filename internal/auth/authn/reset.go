@@ -113,7 +113,7 @@ func setPassword(tx *state.Tx, identityID, username, hash string) (string, error
 	for a := range model.Authenticators.Select(tx, "identityId", identityID) {
 		if a.Method == model.MethodUPDB {
 			return a.Username, model.Authenticators.Edit(tx, a.ID, func(a *model.Authenticator) error {
-				a.PasswordHash = hash
+				a.SetPassword(hash)
 				return nil
 			})
 		}
