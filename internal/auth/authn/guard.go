@@ -18,13 +18,16 @@ type attempt struct {
 // guard slows down those who guess passwords, before there is any work in it.
 // Wrong ones are counted by where they come from, by the name that they are
 // for, and by both. Too many from one place, and that place has to wait; too
-// many for one name, and those have to wait who were wrong about it.
+// many for one name, and those have to wait who were wrong about it. A place is
+// counted apart for names that it was not wrong about of late, so that whoever
+// guesses at a few does not keep others there from trying theirs.
 //
 // None of that keeps somebody out who logs in from where it has before: there
 // only its own mistakes count, and those of others that are made in its name
 // and from its address.
 type guard struct {
-	from     limit.Rate[limit.Party]
+	first    limit.Rate[limit.Party] // wrong about a name for the first time
+	again    limit.Rate[limit.Party] // and once more
 	names    limit.Rate[string]
 	attempts limit.Rate[attempt]
 	familiar familiar
@@ -37,7 +40,8 @@ const triesAMinute = 10
 // minute wait; nobody if that is 0.
 func newGuard(guesses int, now func() time.Time) *guard {
 	return &guard{
-		from:     limit.Rate[limit.Party]{PerMinute: guesses, Now: now},
+		first:    limit.Rate[limit.Party]{PerMinute: guesses, Now: now},
+		again:    limit.Rate[limit.Party]{PerMinute: guesses, Now: now},
 		names:    limit.Rate[string]{PerMinute: guesses, Now: now},
 		attempts: limit.Rate[attempt]{PerMinute: min(guesses, triesAMinute), Now: now},
 		familiar: familiar{now: now},
@@ -48,7 +52,7 @@ func newGuard(guesses int, now func() time.Time) *guard {
 func (g *guard) allow(try attempt) error {
 	wait := g.attempts.Wait(try)
 	if !g.familiar.has(try) {
-		wait = max(wait, g.from.Wait(try.from))
+		wait = max(wait, g.place(try).Wait(try.from))
 		if g.names.Wait(try.name) > 0 {
 			// Somebody guesses at this name. The one it belongs to may be
 			// elsewhere, and has not been wrong of late.
@@ -61,9 +65,17 @@ func (g *guard) allow(try attempt) error {
 	return fault.Later("there were too many wrong passwords; wait and try again", wait)
 }
 
+// place is how often somebody may be wrong at a place.
+func (g *guard) place(try attempt) *limit.Rate[limit.Party] {
+	if g.attempts.Since(try) == 0 {
+		return &g.first
+	}
+	return &g.again
+}
+
 // wrong counts an attempt that was refused.
 func (g *guard) wrong(try attempt) {
-	g.from.Note(try.from)
+	g.place(try).Note(try.from)
 	g.names.Note(try.name)
 	g.attempts.Note(try)
 }

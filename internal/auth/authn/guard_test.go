@@ -59,11 +59,13 @@ func TestGuessesOfAnAddress(t *testing.T) {
 func TestStrangerAmongGuessers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, login := watched(t)
-		for range maxWrong {
-			_ = login(1, "nobody", "wrong one")
+		for n := range 4 * maxWrong {
+			_ = login(1, "nobody"+string(rune('a'+n%3)), "wrong one")
 		}
+		expect(t, "of those who guess", login(1, "nobodya", "wrong one"), fault.CodeRateLimited)
+		expect(t, "a name that nobody guesses at", login(1, "somebody", "wrong one"), fault.CodeAuth)
 		for n := range maxWrong {
-			_ = login(1, "nobody"+string(rune('a'+n)), "wrong one")
+			_ = login(1, "nobody"+string(rune('d'+n)), "wrong one")
 		}
 		err := login(1, adminName, adminPassword)
 		expect(t, "the right one", err, fault.CodeRateLimited)

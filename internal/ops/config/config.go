@@ -118,7 +118,7 @@ type Limits struct {
 	Body        Size `yaml:"body" default:"1MiB" range:"64KiB..8MiB" doc:"How large the body of a request may be, where an operation has no smaller limit of its own."`
 	Headers     Size `yaml:"headers" default:"64KiB" range:"4KiB..1MiB" doc:"How large the header of a request may be."`
 	Logins      int  `yaml:"logins" default:"3000" range:"0..1000000" doc:"How many times a minute one address may try to authenticate, 0 for any number."`
-	Guesses     int  `yaml:"guesses" default:"30" range:"0..1000000" doc:"How many wrong passwords a minute one address may send, and all addresses for one user name, before they have to wait, 0 for any number; who logs in from where it did before does not wait for others."`
+	Guesses     int  `yaml:"guesses" default:"30" range:"0..1000000" doc:"How many wrong passwords a minute one address may send for user names that it was wrong about before, as many for others, and all addresses for one name, before they have to wait, 0 for any number; who logs in from where it did before does not wait for others."`
 	Enrollments int  `yaml:"enrollments" default:"3000" range:"0..1000000" doc:"How many times a minute one address may try to enroll, 0 for any number."`
 
 	SessionCertificates int `yaml:"sessionCertificates" default:"10" range:"1..1000000" doc:"How many certificates that have not expired one API session may have."`
