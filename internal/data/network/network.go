@@ -20,37 +20,56 @@ const Key = "network/root"
 
 // owner is the record at Key.
 type owner struct {
-	// Root is the SHA-256 fingerprint of the root CA's certificate.
-	Root string `json:"root"`
+	// Root is the SHA-256 fingerprint of the root CA's certificate; empty if
+	// the store belongs to nobody.
+	Root string `json:"root,omitzero"`
+	// Forgotten is the root CA that it belonged to before, whose keys are lost.
+	Forgotten string `json:"forgotten,omitzero"`
+
+	rev store.Rev
+}
+
+func read(ctx context.Context, st store.Store) (o owner, err error) {
+	rec, ok, err := st.Get(ctx, Key)
+	if err != nil {
+		return o, fmt.Errorf("read whose the store is: %w", err)
+	}
+	if !ok {
+		return o, nil
+	}
+	if err := json.Unmarshal(rec.Value, &o); err != nil || o.Root+o.Forgotten == "" {
+		return o, fmt.Errorf("the store does not say whose it is: %s holds %.100q", Key, rec.Value)
+	}
+	o.rev = rec.Rev
+	return o, nil
 }
 
 // Root returns the fingerprint of the root CA of the network that a store
 // belongs to; empty if it does not say.
 func Root(ctx context.Context, st store.Store) (string, error) {
-	rec, ok, err := st.Get(ctx, Key)
-	if err != nil {
-		return "", fmt.Errorf("read whose the store is: %w", err)
+	o, err := read(ctx, st)
+	return o.Root, err
+}
+
+// Free reports whether a store may be anybody's: it is empty, or its owner was
+// forgotten.
+func Free(ctx context.Context, st store.Store) (bool, error) {
+	o, err := read(ctx, st)
+	if err != nil || o.Root+o.Forgotten != "" {
+		return err == nil && o.Root == "", err
 	}
-	if !ok {
-		return "", nil
-	}
-	var o owner
-	if err := json.Unmarshal(rec.Value, &o); err != nil || o.Root == "" {
-		return "", fmt.Errorf("the store does not say whose it is: %s holds %.100q", Key, rec.Value)
-	}
-	return o.Root, nil
+	return Empty(ctx, st)
 }
 
 // Claim makes a store that belongs to nobody that of a root CA. It returns whose
 // the store is then: of those who claim it at the same time one is first.
 func Claim(ctx context.Context, st store.Store, root string, now time.Time) (string, error) {
-	value, err := json.Marshal(owner{Root: root})
-	if err != nil {
-		return "", err
+	o, err := read(ctx, st)
+	if err != nil || o.Root != "" {
+		return o.Root, err
 	}
-	by := store.Author{Kind: store.Program, Name: "start"}
-	head := store.Head{Time: now.UTC().Truncate(time.Microsecond), Writes: []store.Write{{Author: by, Ops: 1}}}
-	_, err = st.Put(ctx, head, []store.Op{{Key: Key, Value: value}})
+	o.Root = root
+	err = o.write(ctx, st, "start", now)
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return Root(ctx, st)
@@ -58,6 +77,32 @@ func Claim(ctx context.Context, st store.Store, root string, now time.Time) (str
 		return "", fmt.Errorf("say whose the store is: %w", err)
 	}
 	return root, nil
+}
+
+// Forget makes a store that of nobody, and returns whose it was; empty if
+// nobody's.
+func Forget(ctx context.Context, st store.Store, now time.Time) (root string, err error) {
+	o, err := read(ctx, st)
+	if err != nil || o.Root == "" {
+		return "", err
+	}
+	root, o.Root, o.Forgotten = o.Root, "", o.Root
+	if err := o.write(ctx, st, "keys forget", now); err != nil {
+		return "", fmt.Errorf("forget whose the store is: %w", err)
+	}
+	return root, nil
+}
+
+// write stores the record in place of what was read.
+func (o owner) write(ctx context.Context, st store.Store, part string, now time.Time) error {
+	value, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	by := store.Author{Kind: store.Program, Name: part}
+	head := store.Head{Time: now.UTC().Truncate(time.Microsecond), Writes: []store.Write{{Author: by, Ops: 1}}}
+	_, err = st.Put(ctx, head, []store.Op{{Key: Key, Value: value, Prev: o.rev}})
+	return err
 }
 
 // Empty reports whether a store holds nothing at all.

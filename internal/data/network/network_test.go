@@ -46,6 +46,29 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// TestForget has a store forget whose it is, for the next one to claim it.
+func TestForget(t *testing.T) {
+	st := storetest.NewMemory()
+	for i, root := range []string{"aa", "bb"} {
+		free, err := network.Free(t.Context(), st)
+		if !free || err != nil {
+			t.Errorf("it is not free: %v", err)
+		}
+		if got, err := network.Claim(t.Context(), st, root, time.Now()); got != root || err != nil {
+			t.Errorf("claim %d: it belongs to %q: %v", i, got, err)
+		}
+		if free, err := network.Free(t.Context(), st); free || err != nil {
+			t.Errorf("it is free, though claimed: %v", err)
+		}
+		if was, err := network.Forget(t.Context(), st, time.Now()); was != root || err != nil {
+			t.Errorf("it belonged to %q: %v", was, err)
+		}
+		if was, err := network.Forget(t.Context(), st, time.Now()); was != "" || err != nil {
+			t.Errorf("again: it belonged to %q: %v", was, err)
+		}
+	}
+}
+
 func TestUnreadable(t *testing.T) {
 	for _, value := range []string{"", "{", `{"root":""}`, `{"root":1}`} {
 		st := storetest.NewMemory()

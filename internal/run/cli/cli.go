@@ -1,5 +1,5 @@
-// Package cli is the commands of the netkeep program. Only run, admin and
-// restore use the server; the others need no controller.
+// Package cli is the commands of the netkeep program. Only run, admin,
+// keys and restore use the server; the others need no controller.
 package cli
 
 import (
@@ -35,7 +35,7 @@ func Main(ctx context.Context, env Env) int {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(runCommand(env), configCommand(env), adminCommand(env), restoreCommand(), versionCommand())
+	root.AddCommand(runCommand(env), configCommand(env), adminCommand(env), keysCommand(env), restoreCommand(), versionCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		// One line, whatever the error is made of.
 		fmt.Fprintln(env.Stderr, "netkeep:", strings.ReplaceAll(err.Error(), "\n", "; "))

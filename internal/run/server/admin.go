@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"netkeep/internal/auth/authn"
@@ -27,19 +24,11 @@ type (
 // ResetAdmin gives the default admin of a network a new password, while no
 // controller uses the data directory. It makes no network where there is none.
 func ResetAdmin(ctx context.Context, cfg config.Config, r AdminReset, log *slog.Logger) (done AdminResetDone, err error) {
-	needed := cfg.Data
-	if len(cfg.Store.Endpoints) == 0 {
-		needed = filepath.Join(cfg.Data, storeDir)
-	}
-	if _, err := os.Stat(needed); errors.Is(err, fs.ErrNotExist) {
-		return done, fmt.Errorf("there is no network in %s; name the data directory of its controller with --data", cfg.Data)
-	}
-	s := &Server{cfg: cfg, log: log, figures: metrics.New(time.Now), failed: make(chan error, 1)}
-	defer func() { err = errors.Join(err, s.close()) }()
-	if s.dir, err = openDir(cfg.Data); err != nil {
+	s, err := attach(ctx, cfg, log)
+	if err != nil {
 		return done, err
 	}
-	s.onClose(s.dir.close)
+	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.openExisting(ctx); err != nil {
 		return done, err
 	}
@@ -51,11 +40,10 @@ func ResetAdmin(ctx context.Context, cfg config.Config, r AdminReset, log *slog.
 	return done, nil
 }
 
-// openExisting is openData and openState where there must be a network.
+// openExisting is openData and openState where the store is open and there must
+// be a network.
 func (s *Server) openExisting(ctx context.Context) error {
-	if err := s.openStore(ctx); err != nil {
-		return err
-	}
+	s.figures = metrics.New(time.Now)
 	empty, err := network.Empty(ctx, s.store)
 	if err != nil {
 		return err

@@ -37,8 +37,8 @@ func (s *Server) checkOwner(ctx context.Context) error {
 	file := filepath.Join(s.dir.sub(keysDir), "root.crt")
 	switch {
 	case owner == "":
-		empty, err := network.Empty(ctx, s.store)
-		if err == nil && !empty {
+		free, err := network.Free(ctx, s.store)
+		if err == nil && !free {
 			err = fmt.Errorf("the store belongs to the network with the root CA that was beside it, and %s is not there; %s", file, remedy)
 		}
 		return err
@@ -49,7 +49,7 @@ func (s *Server) checkOwner(ctx context.Context) error {
 }
 
 // remedy is what to do about keys that are not those of the store.
-const remedy = "put the pki directory of that network there, from a backup or from another of its controllers, or give this controller a store of its own"
+const remedy = "put the pki directory of that network there, from a backup or from another of its controllers, or give this controller a store of its own; if they are lost for good, netkeep keys forget lets new ones be made"
 
 func (s *Server) compareOwner(owner string, root *x509.Certificate) error {
 	if rootName(root) == owner {
@@ -61,10 +61,7 @@ func (s *Server) compareOwner(owner string, root *x509.Certificate) error {
 
 // claimStore writes down whose the store is, unless somebody has.
 func (s *Server) claimStore(ctx context.Context) error {
-	owner, err := network.Root(ctx, s.store)
-	if err == nil && owner == "" {
-		owner, err = network.Claim(ctx, s.store, rootName(s.keys.Root()), time.Now())
-	}
+	owner, err := network.Claim(ctx, s.store, rootName(s.keys.Root()), time.Now())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"netkeep/internal/run/server"
+)
+
+func keysCommand(env Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "Look after the keys of a network.",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(keysForgetCommand(env))
+	return cmd
+}
+
+func keysForgetCommand(env Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "forget",
+		Short: "Give up keys that are lost for good, so that the next start makes new ones.",
+		Args:  cobra.NoArgs,
+	}
+	load := settings(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := checked(load)
+		if err != nil {
+			return err
+		}
+		root, err := server.ForgetKeys(cmd.Context(), cfg, newLogger(env, cfg))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "The store has forgotten the root CA %s.\n"+
+			"The next start makes a new one. Every client and router has to enroll again,\n"+
+			"and invitations and second factors cannot be read any more: when it runs, take\n"+
+			"them out with POST .../database/fix-data-integrity.\n", root)
+		return nil
+	}
+	return cmd
+}
