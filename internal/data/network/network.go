@@ -4,6 +4,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,18 +80,25 @@ func Claim(ctx context.Context, st store.Store, root string, now time.Time) (str
 	return root, nil
 }
 
-// Forget makes a store that of nobody, and returns whose it was; empty if
-// nobody's.
+// unnamed stands for the owner of a store of before stores said whose they are.
+const unnamed = "unknown"
+
+// Forget makes a store that of nobody, and returns whose it was; empty if it
+// was free.
 func Forget(ctx context.Context, st store.Store, now time.Time) (root string, err error) {
-	o, err := read(ctx, st)
-	if err != nil || o.Root == "" {
+	free, err := Free(ctx, st)
+	if err != nil || free {
 		return "", err
 	}
-	root, o.Root, o.Forgotten = o.Root, "", o.Root
+	o, err := read(ctx, st)
+	if err != nil {
+		return "", err
+	}
+	o.Root, o.Forgotten = "", cmp.Or(o.Root, unnamed)
 	if err := o.write(ctx, st, "keys forget", now); err != nil {
 		return "", fmt.Errorf("forget whose the store is: %w", err)
 	}
-	return root, nil
+	return o.Forgotten, nil
 }
 
 // write stores the record in place of what was read.

@@ -69,6 +69,23 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// TestForgetUnnamed is a store of before stores said whose they are.
+func TestForgetUnnamed(t *testing.T) {
+	st := storetest.NewMemory()
+	if _, err := st.Put(t.Context(), store.Head{}, []store.Op{{Key: "service/1", Value: []byte("{}")}}); err != nil {
+		t.Fatal(err)
+	}
+	if free, err := network.Free(t.Context(), st); free || err != nil {
+		t.Errorf("it is free: %v", err)
+	}
+	if was, err := network.Forget(t.Context(), st, time.Now()); was != "unknown" || err != nil {
+		t.Errorf("it belonged to %q: %v", was, err)
+	}
+	if free, err := network.Free(t.Context(), st); !free || err != nil {
+		t.Errorf("it is not free: %v", err)
+	}
+}
+
 func TestUnreadable(t *testing.T) {
 	for _, value := range []string{"", "{", `{"root":""}`, `{"root":1}`} {
 		st := storetest.NewMemory()

@@ -49,18 +49,18 @@ func ForgetKeys(ctx context.Context, cfg config.Config, log *slog.Logger) (owner
 	if owner, err = network.Root(ctx, s.store); err != nil {
 		return "", err
 	}
-	if owner == "" {
-		return "", errors.New("the store belongs to no network: there is nothing to forget")
-	}
 	root, err := pki.RootIn(s.dir.sub(keysDir))
 	if err != nil {
 		return "", err
 	}
-	if root != nil && rootName(root) == owner {
+	if root != nil && (owner == "" || rootName(root) == owner) {
 		return "", fmt.Errorf("%s has the keys of this store: nothing is lost", s.dir.sub(keysDir))
 	}
 	if owner, err = network.Forget(ctx, s.store, time.Now()); err != nil {
 		return "", err
+	}
+	if owner == "" {
+		return "", errors.New("the store belongs to no network: there is nothing to forget")
 	}
 	log.Warn("the store has forgotten its root CA", "root", owner)
 	return owner, nil
