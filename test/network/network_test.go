@@ -24,7 +24,7 @@ import (
 )
 
 // programs are built once, before all tests.
-var programs struct{ netkeep, ziti, peer string }
+var programs struct{ netkeep, paste, ziti, peer string }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -41,6 +41,7 @@ func run(m *testing.M) int {
 		in          string
 	}{
 		{&programs.netkeep, "netkeep", "./cmd/netkeep", filepath.Join("..", "..")},
+		{&programs.paste, "paste", "./test/paste", filepath.Join("..", "..")},
 		{&programs.ziti, "ziti", "github.com/openziti/ziti/ziti", "."},
 		{&programs.peer, "peer", "./peer", "."},
 	} {
@@ -68,6 +69,7 @@ type network struct {
 	t       *testing.T
 	dir     string
 	address string
+	metrics string // address of monitoring
 	http    *http.Client
 	token   string
 	control *process
@@ -174,7 +176,7 @@ func free(t *testing.T) string {
 // newNetwork starts a controller.
 func newNetwork(t *testing.T) *network {
 	t.Helper()
-	n := &network{t: t, dir: t.TempDir(), address: free(t)}
+	n := &network{t: t, dir: t.TempDir(), address: free(t), metrics: free(t)}
 	n.startController()
 	roots := x509.NewCertPool()
 	ca, err := os.ReadFile(filepath.Join(n.dir, "data", "pki", "root.crt"))
@@ -189,7 +191,7 @@ func newNetwork(t *testing.T) *network {
 func (n *network) startController() {
 	n.t.Helper()
 	n.control = start(n.t, n.dir, []string{"NETKEEP_ADMIN_PASSWORD=" + password}, programs.netkeep,
-		"run", "--data", "data", "--listen", n.address, "--metrics-listen", "off", "--log-format", "text")
+		"run", "--data", "data", "--listen", n.address, "--metrics-listen", n.metrics, "--log-format", "text")
 	n.control.says(n.t, "netkeep is ready", 0)
 }
 

@@ -14,20 +14,7 @@ import (
 // binary is the program under test.
 var binary string
 
-func TestMain(m *testing.M) {
-	if os.Getenv(curlEnv) != "" {
-		as := func() error { return asCurl(os.Args[1:], os.Stdout) }
-		if filepath.Base(os.Args[0]) == "openssl" {
-			as = func() error { return asOpenSSL(os.Args[1:]) }
-		}
-		if err := as(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(run(m))
-}
+func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "netkeep-program")

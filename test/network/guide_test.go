@@ -1,0 +1,72 @@
+package network
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestGettingStarted pastes the whole page into a shell, as a reader would who
+// has the public program: in the end there is traffic.
+func TestGettingStarted(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "getting-started.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNetwork(t)
+	bin := t.TempDir()
+	for name, target := range map[string]string{"curl": programs.paste, "openssl": programs.paste, "ziti": programs.ziti} {
+		if err := os.Symlink(target, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := "set -eu\nTOKEN=\n"
+	for _, block := range regexp.MustCompile("(?s)```(?:ba)?sh\n(.*?)```").FindAllSubmatch(page, -1) {
+		script += string(block[1]) + "echo\n"
+	}
+	for theirs, ours := range map[string]string{"127.0.0.1\\\",\\\"port\\\":1281": "127.0.0.1\\\",\\\"port\\\":" + portOf(t, n.metrics), "3022": portOf(t, free(t)), ":8080": ":" + portOf(t, free(t))} {
+		if !strings.Contains(script, theirs) {
+			t.Errorf("the page says nothing of port %s", theirs)
+		}
+		script = strings.ReplaceAll(script, theirs, ours)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "bash")
+	shell.Stdin, shell.Dir = strings.NewReader(script), n.dir
+	shell.Env = append(os.Environ(), "HOME="+n.dir, "PATH="+bin+":"+os.Getenv("PATH"),
+		"CONTROLLER=https://"+n.address, "CA="+filepath.Join(n.dir, "data", "pki", "root.crt"), "PASSWORD="+password)
+	// What the page leaves running ends with the test.
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	shell.WaitDelay = time.Second
+	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
+	out, err := shell.CombinedOutput()
+	if shell.Process != nil {
+		_ = syscall.Kill(-shell.Process.Pid, syscall.SIGKILL)
+	}
+	refused := regexp.MustCompile(`(?m)^[A-Z]+ https://\S+: 4.*$`).Find(out) // as our curl says it
+	if err != nil || refused != nil || !strings.Contains(string(out), `{"status":"ok"`) {
+		for _, name := range []string{"router-1.log", "server.log", "laptop.log"} {
+			if text, err := os.ReadFile(filepath.Join(n.dir, name)); err == nil {
+				t.Logf("%s:\n%s", name, text[max(0, len(text)-6000):])
+			}
+		}
+		t.Fatalf("the page does not work: %v\n%s", err, out)
+	}
+}
+
+func portOf(t *testing.T, address string) string {
+	t.Helper()
+	_, p, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
