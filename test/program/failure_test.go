@@ -82,7 +82,7 @@ func TestBadFirstStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := filepath.Join(t.TempDir(), "data")
 			args := append([]string{"run", "--data", data, "--listen", "127.0.0.1:0"}, test.args...)
-			launch(t, settings{args: args}).fails(test.want...)
+			launch(t, settings{args: args}).failsLate(test.want...)
 			p := controller(t, data)
 			p.client(data)
 			p.stop()

@@ -176,13 +176,22 @@ func (p *process) stop() {
 // line, which holds every text given, nothing else, and exit code 1.
 func (p *process) fails(texts ...string) {
 	p.t.Helper()
+	p.failsLate(texts...)
+	if text := p.stderr.String(); text != complaints(text) {
+		p.t.Errorf("it logged before it failed: %s", text)
+	}
+}
+
+// failsLate is fails of a program that has begun to log.
+func (p *process) failsLate(texts ...string) {
+	p.t.Helper()
 	if code := p.wait(); code != 1 {
 		p.t.Errorf("exit code %d, want 1", code)
 	}
 	if got := p.stdout.String(); got != "" {
 		p.t.Errorf("it printed %q", got)
 	}
-	p.complains(p.stderr.String(), texts...)
+	p.complains(complaints(p.stderr.String()), texts...)
 }
 
 // complains checks that the text is one line of complaint.
