@@ -167,4 +167,3 @@ func asOpenSSL(args []string) error {
 	}
 	return os.WriteFile(into, pem.EncodeToMemory(block), 0o600)
 }
-

@@ -13,7 +13,7 @@ const flushBatch = 250
 
 // Flush writes down when sessions were last used, at every interval and once
 // more when ctx ends, so that a restart does not end sessions in use.
-func (s *Sessions) Flush(ctx context.Context, every time.Duration) {
+func (s *APISessions) Flush(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -29,7 +29,7 @@ func (s *Sessions) Flush(ctx context.Context, every time.Duration) {
 	}
 }
 
-func (s *Sessions) flush(ctx context.Context) {
+func (s *APISessions) flush(ctx context.Context) {
 	var stale []*model.APISession
 	for session := range model.APISessions.All(s.State.Snapshot()) {
 		if s.LastActivity(session).After(session.LastActivityAt) {
@@ -50,7 +50,7 @@ func (s *Sessions) flush(ctx context.Context) {
 	}
 }
 
-func (s *Sessions) writeActivity(ctx context.Context, sessions []*model.APISession) error {
+func (s *APISessions) writeActivity(ctx context.Context, sessions []*model.APISession) error {
 	return s.State.UpdateSessions(ctx, state.Program("session activity"), func(tx *state.Tx) error {
 		for _, session := range sessions {
 			// One of an identity that is gone would fail the write for all.

@@ -65,7 +65,7 @@ func admit(r kind.Reader, identityID string, now time.Time) (Proof, error) {
 // Passwords checks user names and passwords.
 type Passwords struct {
 	hasher   *Hasher
-	sessions *Sessions
+	sessions *APISessions
 	now      func() time.Time
 	guard    *guard
 	lockouts lockouts
@@ -74,7 +74,7 @@ type Passwords struct {
 // NewPasswords returns what checks passwords. Somebody may be wrong as often as
 // guesses says in a minute, and so may all together about one name, before they
 // have to wait; any number of times if it is 0.
-func NewPasswords(h *Hasher, s *Sessions, now func() time.Time, guesses int) *Passwords {
+func NewPasswords(h *Hasher, s *APISessions, now func() time.Time, guesses int) *Passwords {
 	return &Passwords{hasher: h, sessions: s, now: now, guard: newGuard(guesses, now)}
 }
 

@@ -13,7 +13,7 @@ import (
 // Enforce removes sessions as soon as a change has taken what they rest on,
 // until ctx ends. Nobody waits for it: requests look for themselves. It is for
 // what goes with a session, such as connections in use.
-func (s *Sessions) Enforce(ctx context.Context) {
+func (s *APISessions) Enforce(ctx context.Context) {
 	sub := s.State.Subscribe()
 	defer sub.Close()
 	for {
@@ -31,7 +31,7 @@ func (s *Sessions) Enforce(ctx context.Context) {
 
 // lost yields those of the sessions that do not stand. What was taken back for
 // a moment was taken back, so it is the moment of the change that counts.
-func (s *Sessions) lost(r kind.Reader, sessions iter.Seq[*model.APISession]) iter.Seq[*model.APISession] {
+func (s *APISessions) lost(r kind.Reader, sessions iter.Seq[*model.APISession]) iter.Seq[*model.APISession] {
 	return func(yield func(*model.APISession) bool) {
 		for session := range sessions {
 			if _, ok := s.stands(r, session, s.Now()); !ok && !yield(session) {
@@ -118,7 +118,7 @@ func underPolicy(r kind.Reader, policy string) iter.Seq[*model.APISession] {
 
 // Sweep removes the sessions that time has ended, at every interval until ctx
 // ends.
-func (s *Sessions) Sweep(ctx context.Context, every time.Duration) {
+func (s *APISessions) Sweep(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -137,7 +137,7 @@ func (s *Sessions) Sweep(ctx context.Context, every time.Duration) {
 // session's use to itself.
 const unwritten = 2 * time.Minute
 
-func (s *Sessions) sweep(ctx context.Context) error {
+func (s *APISessions) sweep(ctx context.Context) error {
 	snap, unsure := s.State.Snapshot(), s.unsure.Swap(false)
 	err := s.endThese(ctx, state.Program("session sweep"), s.over(snap, unsure))
 	if err != nil && unsure {
@@ -155,7 +155,7 @@ func (s *Sessions) sweep(ctx context.Context) error {
 // over yields the sessions that were idle for too long or do not stand. What
 // they rest on is looked at only if it may have come to an end, or if unsure:
 // there are many sessions.
-func (s *Sessions) over(snap *state.Snapshot, unsure bool) iter.Seq[*model.APISession] {
+func (s *APISessions) over(snap *state.Snapshot, unsure bool) iter.Seq[*model.APISession] {
 	now := s.Now()
 	return func(yield func(*model.APISession) bool) {
 		for session := range model.APISessions.All(snap) {

@@ -21,7 +21,7 @@ func watched(t *testing.T) (*world, func(n byte, name, password string) error) {
 	h := NewHasher()
 	// What stands for nobody is hashed often here, and need not take long.
 	h.dummy = encodeHash(cost{memory: 8, time: 1, threads: 1}, random(saltLen), random(keyLen))
-	w.passwords = NewPasswords(h, w.Sessions, time.Now, maxWrong)
+	w.passwords = NewPasswords(h, w.APISessions, time.Now, maxWrong)
 	return w, func(n byte, name, password string) error {
 		_, err := w.passwords.Check(t.Context(), state.Nobody, w.State.Snapshot(),
 			Login{Username: name, Password: password, From: netip.AddrFrom4([4]byte{192, 0, 2, n})})

@@ -20,7 +20,7 @@ type Query struct {
 
 // outstanding lists the factors that a request lacks. A one-time code is
 // remembered by the session; a JWT has to come with every request.
-func (s *Sessions) outstanding(ctx context.Context, r kind.Reader, p Proof, session *model.APISession, bearer string) []Query {
+func (s *APISessions) outstanding(ctx context.Context, r kind.Reader, p Proof, session *model.APISession, bearer string) []Query {
 	var queries []Query
 	rules := p.policy.Secondary
 	if (session.IsMFARequired || rules.RequireTOTP) && !session.IsMFAComplete {
@@ -42,7 +42,7 @@ func (s *Sessions) outstanding(ctx context.Context, r kind.Reader, p Proof, sess
 
 // showsJWT reports whether the bearer token is one of the required signer for
 // this very identity.
-func (s *Sessions) showsJWT(ctx context.Context, r kind.Reader, p Proof, bearer string) bool {
+func (s *APISessions) showsJWT(ctx context.Context, r kind.Reader, p Proof, bearer string) bool {
 	if bearer == "" {
 		return false
 	}

@@ -69,7 +69,7 @@ func ResetAdmin(ctx context.Context, st *state.State, h *Hasher, r Reset) (done 
 	if err != nil {
 		return done, err
 	}
-	return done, (&Sessions{State: st}).EndAll(ctx, by, "identityId", done.ID)
+	return done, (&APISessions{State: st}).EndAll(ctx, by, "identityId", done.ID)
 }
 
 // defaultAdmin returns whom the network belongs to.

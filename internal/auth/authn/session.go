@@ -51,12 +51,12 @@ func (c *Caller) Queries() []Query { return c.queries }
 // Complete reports whether every factor has been shown.
 func (c *Caller) Complete() bool { return len(c.queries) == 0 }
 
-// Sessions opens API sessions and recognises their tokens.
+// APISessions opens API sessions and recognises their tokens.
 //
 // A token is not stored: it is a keyed digest of the session's id, so that a
 // copy of the store opens no session. The record holds a digest of the token,
 // to find it by.
-type Sessions struct {
+type APISessions struct {
 	State   *state.State
 	Tokens  *Tokens
 	Key     []byte
@@ -86,7 +86,7 @@ type Credentials struct {
 }
 
 // Open starts a session for somebody who has shown who they are.
-func (s *Sessions) Open(ctx context.Context, by state.Author, p Proof, req Request) (*Caller, error) {
+func (s *APISessions) Open(ctx context.Context, by state.Author, p Proof, req Request) (*Caller, error) {
 	if p.identity == nil {
 		return nil, errDenied
 	}
@@ -107,7 +107,7 @@ func (s *Sessions) Open(ctx context.Context, by state.Author, p Proof, req Reque
 
 // create stores a session, unless the identity was shut out or lost its
 // credential since it showed it.
-func (s *Sessions) create(ctx context.Context, by state.Author, p Proof, req Request) (session *model.APISession, err error) {
+func (s *APISessions) create(ctx context.Context, by state.Author, p Proof, req Request) (session *model.APISession, err error) {
 	err = s.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
 		fresh := *p.session
 		session = &fresh
@@ -129,7 +129,7 @@ func (s *Sessions) create(ctx context.Context, by state.Author, p Proof, req Req
 }
 
 // remember keeps what the client said of itself on its identity.
-func (s *Sessions) remember(ctx context.Context, by state.Author, p Proof, req Request) error {
+func (s *APISessions) remember(ctx context.Context, by state.Author, p Proof, req Request) error {
 	i := p.identity
 	same := (req.EnvInfo == nil || *req.EnvInfo == i.EnvInfo) && (req.SDKInfo == nil || *req.SDKInfo == i.SDKInfo)
 	if same {
@@ -167,7 +167,7 @@ func ResolveConfigTypes(r kind.Reader, asked []string) []string {
 }
 
 // Token returns the token of a session.
-func (s *Sessions) Token(id string) string { return KeyedToken(s.Key, id) }
+func (s *APISessions) Token(id string) string { return KeyedToken(s.Key, id) }
 
 // KeyedToken returns the token that goes with an id: a keyed digest in the
 // shape of a random UUID. Who knows ids but not the key cannot make it up.
@@ -198,7 +198,7 @@ func digest(token string) string {
 var errNoSession = fault.New(fault.CodeUnauthorized, "there is no live session with this token; authenticate again")
 
 // Verify returns who a token belongs to, and counts as activity.
-func (s *Sessions) Verify(ctx context.Context, r kind.Reader, shown Credentials) (*Caller, error) {
+func (s *APISessions) Verify(ctx context.Context, r kind.Reader, shown Credentials) (*Caller, error) {
 	session, ok := ByToken(r, shown.Token)
 	if !ok {
 		return nil, errNoSession
@@ -228,7 +228,7 @@ func ByToken(r kind.Reader, token string) (*model.APISession, bool) {
 
 // LastActivity is when the session was last used. Another controller may have
 // written down a later time than we know of.
-func (s *Sessions) LastActivity(session *model.APISession) time.Time {
+func (s *APISessions) LastActivity(session *model.APISession) time.Time {
 	if v, ok := s.active.Load(session.ID); ok {
 		if at := time.UnixMilli(v.(*atomic.Int64).Load()).UTC(); at.After(session.LastActivityAt) {
 			return at
@@ -237,7 +237,7 @@ func (s *Sessions) LastActivity(session *model.APISession) time.Time {
 	return session.LastActivityAt
 }
 
-func (s *Sessions) touch(id string, now time.Time) {
+func (s *APISessions) touch(id string, now time.Time) {
 	v, ok := s.active.Load(id)
 	if !ok {
 		v, _ = s.active.LoadOrStore(id, new(atomic.Int64))
@@ -246,7 +246,7 @@ func (s *Sessions) touch(id string, now time.Time) {
 }
 
 // End removes a session.
-func (s *Sessions) End(ctx context.Context, by state.Author, id string) error {
+func (s *APISessions) End(ctx context.Context, by state.Author, id string) error {
 	err := s.State.Delete(ctx, by, model.APISessions.Def, id)
 	if err == nil {
 		s.active.Delete(id)
@@ -255,7 +255,7 @@ func (s *Sessions) End(ctx context.Context, by state.Author, id string) error {
 }
 
 // EndAll removes the sessions that an index files under key.
-func (s *Sessions) EndAll(ctx context.Context, by state.Author, index, key string) error {
+func (s *APISessions) EndAll(ctx context.Context, by state.Author, index, key string) error {
 	return s.endThese(ctx, by, model.APISessions.Select(s.State.Snapshot(), index, key))
 }
 
@@ -265,7 +265,7 @@ const endGroup = 64
 
 // endThese removes sessions, those that are gone already left out, and returns
 // what went wrong with any of them.
-func (s *Sessions) endThese(ctx context.Context, by state.Author, sessions iter.Seq[*model.APISession]) error {
+func (s *APISessions) endThese(ctx context.Context, by state.Author, sessions iter.Seq[*model.APISession]) error {
 	var (
 		wg     sync.WaitGroup
 		turns  = make(chan struct{}, endGroup)

@@ -20,7 +20,7 @@ import (
 
 // world is a network with an identity and what authenticates on it.
 type world struct {
-	*Sessions
+	*APISessions
 	passwords *Passwords
 	proof     Proof // of the first identity
 }
@@ -52,8 +52,8 @@ func newController(t testing.TB, memory store.Store) *world {
 			t.Error(err)
 		}
 	})
-	s := &Sessions{State: st, Key: []byte("a key for tests"), Timeout: 30 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
-	return &world{Sessions: s, passwords: NewPasswords(NewHasher(), s, time.Now, 0)}
+	s := &APISessions{State: st, Key: []byte("a key for tests"), Timeout: 30 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	return &world{APISessions: s, passwords: NewPasswords(NewHasher(), s, time.Now, 0)}
 }
 
 func update(t testing.TB, st *state.State, fn func(tx *state.Tx) error) {
@@ -446,7 +446,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("the token is stored: %s", stored)
 	}
 	// Without the key the store opens no session.
-	other := &Sessions{State: w.State, Key: []byte("another key"), Timeout: w.Timeout, Now: time.Now, Log: w.Log}
+	other := &APISessions{State: w.State, Key: []byte("another key"), Timeout: w.Timeout, Now: time.Now, Log: w.Log}
 	if token := other.Token(who.Session().ID); token == who.Token() || w.works(t, token) {
 		t.Error("a token of another key works")
 	}

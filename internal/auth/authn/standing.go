@@ -69,7 +69,7 @@ func (p Proof) ended(now time.Time) bool { return isPast(p.notAfter(), now) }
 func isPast(end, now time.Time) bool { return !end.IsZero() && !now.Before(end) }
 
 // end is when a session is over however much it is used; zero for never.
-func (s *Sessions) end(p Proof) time.Time {
+func (s *APISessions) end(p Proof) time.Time {
 	end, last := p.notAfter(), s.last(p.session)
 	if end.IsZero() || !last.IsZero() && last.Before(end) {
 		return last
@@ -78,7 +78,7 @@ func (s *Sessions) end(p Proof) time.Time {
 }
 
 // last is when a session has lasted for as long as any may; zero for never.
-func (s *Sessions) last(session *model.APISession) time.Time {
+func (s *APISessions) last(session *model.APISession) time.Time {
 	if s.Lifetime <= 0 {
 		return time.Time{}
 	}
@@ -87,7 +87,7 @@ func (s *Sessions) last(session *model.APISession) time.Time {
 
 // stands reports whether a session may be used as far as time and what it rests
 // on say.
-func (s *Sessions) stands(r kind.Reader, session *model.APISession, now time.Time) (Proof, bool) {
+func (s *APISessions) stands(r kind.Reader, session *model.APISession, now time.Time) (Proof, bool) {
 	if isPast(s.last(session), now) {
 		return Proof{}, false
 	}
@@ -96,12 +96,12 @@ func (s *Sessions) stands(r kind.Reader, session *model.APISession, now time.Tim
 }
 
 // idle reports whether a session was not used for too long.
-func (s *Sessions) idle(session *model.APISession, now time.Time) bool {
+func (s *APISessions) idle(session *model.APISession, now time.Time) bool {
 	return now.After(s.LastActivity(session).Add(s.Timeout))
 }
 
 // alive returns what a session rests on, if it stands and was used lately.
-func (s *Sessions) alive(r kind.Reader, session *model.APISession, now time.Time) (Proof, bool) {
+func (s *APISessions) alive(r kind.Reader, session *model.APISession, now time.Time) (Proof, bool) {
 	if s.idle(session, now) {
 		return Proof{}, false
 	}
@@ -111,14 +111,14 @@ func (s *Sessions) alive(r kind.Reader, session *model.APISession, now time.Time
 // Usable reports whether routers may let in who holds a session: it stands and
 // has shown what a session remembers. A JWT that has to come with every
 // request is asked for where sessions to dial and host are given out.
-func (s *Sessions) Usable(r kind.Reader, session *model.APISession) bool {
+func (s *APISessions) Usable(r kind.Reader, session *model.APISession) bool {
 	p, ok := s.stands(r, session, s.Now())
 	return ok && (session.IsMFAComplete || !session.IsMFARequired && !p.policy.Secondary.RequireTOTP)
 }
 
 // Keep counts as use of the session with a token, as a router tells it; ok is
 // false if there is no such session.
-func (s *Sessions) Keep(r kind.Reader, token string) bool {
+func (s *APISessions) Keep(r kind.Reader, token string) bool {
 	session, ok := ByToken(r, token)
 	now := s.Now()
 	if !ok || s.idle(session, now) || !s.Usable(r, session) {

@@ -54,7 +54,7 @@ func (l *lost) take() (all bool, identities *cow.Bitmap, gone []state.Ref) {
 
 // Applied takes note of a change of memory, as state.Options tells it. affected
 // is whom it concerns, by ordinal.
-func (s *Sessions) Applied(before, after *state.Snapshot, changed []state.Ref, affected *cow.Bitmap) {
+func (s *Grants) Applied(before, after *state.Snapshot, changed []state.Ref, affected *cow.Bitmap) {
 	if before == nil {
 		s.lost.add(func() { s.lost.all = true })
 		return
@@ -92,7 +92,7 @@ func (s *Sessions) Applied(before, after *state.Snapshot, changed []state.Ref, a
 
 // notice tells an identity's clients to look again when it has shown a second
 // factor: checks that ask for one may pass now.
-func (s *Sessions) notice(before, after *state.Snapshot, apiSessionID string) {
+func (s *Grants) notice(before, after *state.Snapshot, apiSessionID string) {
 	old, had := model.APISessions.Get(before, apiSessionID)
 	next, has := model.APISessions.Get(after, apiSessionID)
 	if had && has && next.MFAPassedAt != nil &&
@@ -103,7 +103,7 @@ func (s *Sessions) notice(before, after *state.Snapshot, apiSessionID string) {
 
 // reported tells an identity's clients to look again when one of its devices
 // has reported something new, and adds the identity to those who have.
-func (s *Sessions) reported(before, after *state.Snapshot, id string, reporters *cow.Bitmap) {
+func (s *Grants) reported(before, after *state.Snapshot, id string, reporters *cow.Bitmap) {
 	old, _ := model.Devices.Get(before, id)
 	next, _ := model.Devices.Get(after, id)
 	api, there := model.APISessions.Get(after, id)
@@ -125,7 +125,7 @@ const (
 
 // Enforce removes sessions as soon as they have lost what they rest on, until
 // ctx ends.
-func (s *Sessions) Enforce(ctx context.Context) {
+func (s *Grants) Enforce(ctx context.Context) {
 	recheck, forget := time.NewTicker(recheckEvery), time.NewTicker(forgetEvery)
 	defer recheck.Stop()
 	defer forget.Stop()
@@ -152,7 +152,7 @@ func (s *Sessions) Enforce(ctx context.Context) {
 }
 
 // candidates returns the sessions that are to be looked at.
-func (s *Sessions) candidates(snap *state.Snapshot) []*model.Session {
+func (s *Grants) candidates(snap *state.Snapshot) []*model.Session {
 	all, identities, gone := s.lost.take()
 	if all {
 		return slices.Collect(model.Sessions.All(snap))
@@ -184,7 +184,7 @@ func (s *Sessions) candidates(snap *state.Snapshot) []*model.Session {
 }
 
 // expire removes the sessions whose checks time has failed.
-func (s *Sessions) expire(ctx context.Context) error {
+func (s *Grants) expire(ctx context.Context) error {
 	snap := s.State.Snapshot()
 	if !timed(snap) {
 		return nil
@@ -215,7 +215,7 @@ func timed(snap *state.Snapshot) bool {
 const removeBatch = 100
 
 // remove deletes those of the sessions that are not live.
-func (s *Sessions) remove(ctx context.Context, candidates []*model.Session) error {
+func (s *Grants) remove(ctx context.Context, candidates []*model.Session) error {
 	snap := s.State.Snapshot()
 	candidates = slices.DeleteFunc(candidates, func(session *model.Session) bool { return s.Live(snap, session) })
 	for batch := range slices.Chunk(candidates, removeBatch) {
@@ -239,7 +239,7 @@ func (s *Sessions) remove(ctx context.Context, candidates []*model.Session) erro
 }
 
 // forget drops what is known of identities that are gone.
-func (s *Sessions) forget() {
+func (s *Grants) forget() {
 	snap := s.State.Snapshot()
 	s.Failures.Keep(func(identityID string) bool {
 		_, ok := model.Identities.Get(snap, identityID)

@@ -22,7 +22,7 @@ type Prompted struct {
 
 // Report takes what a client says of its device. Sessions that the device has
 // no right to any more are gone when it returns.
-func (s *Sessions) Report(ctx context.Context, by state.Author, who *authn.Caller, responses []posture.Response) ([]Prompted, error) {
+func (s *Grants) Report(ctx context.Context, by state.Author, who *authn.Caller, responses []posture.Response) ([]Prompted, error) {
 	for i := range responses {
 		if err := responses[i].Validate(); err != nil {
 			return nil, err
@@ -45,7 +45,7 @@ func (s *Sessions) Report(ctx context.Context, by state.Author, who *authn.Calle
 
 // keep stores what is new of the device that uses an API session. Most reports
 // say what is known.
-func (s *Sessions) keep(ctx context.Context, by state.Author, apiSessionID string, responses []posture.Response) (outcome posture.Outcome, err error) {
+func (s *Grants) keep(ctx context.Context, by state.Author, apiSessionID string, responses []posture.Response) (outcome posture.Outcome, err error) {
 	submit := func(r kind.Reader) (old, next *model.Device) {
 		old, _ = model.Devices.Get(r, apiSessionID)
 		next, outcome = posture.Submit(r, old, apiSessionID, responses, s.Now())
@@ -76,7 +76,7 @@ func (s *Sessions) keep(ctx context.Context, by state.Author, apiSessionID strin
 
 // prompted lists the services of the caller whose policies hold a check that
 // asks for a second factor after what happened.
-func (s *Sessions) prompted(snap *state.Snapshot, api *model.APISession, outcome posture.Outcome) []Prompted {
+func (s *Grants) prompted(snap *state.Snapshot, api *model.APISession, outcome posture.Outcome) []Prompted {
 	device := s.Device(snap, api)
 	var all []Prompted
 	seen := map[string]bool{}
@@ -98,7 +98,7 @@ func (s *Sessions) prompted(snap *state.Snapshot, api *model.APISession, outcome
 }
 
 // Data is what is known of the devices of an identity.
-func (s *Sessions) Data(snap *state.Snapshot, identityID string) posture.Data {
+func (s *Grants) Data(snap *state.Snapshot, identityID string) posture.Data {
 	var devices []*posture.Evaluator
 	for api := range model.APISessions.Select(snap, "identityId", identityID) {
 		devices = append(devices, s.Device(snap, api))

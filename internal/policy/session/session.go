@@ -19,11 +19,11 @@ import (
 	"netkeep/internal/policy/posture"
 )
 
-// Sessions gives out sessions.
-type Sessions struct {
+// Grants gives out sessions.
+type Grants struct {
 	State *state.State
 	// Usable reports whether an API session is good for dialing and hosting, as
-	// authn.Sessions knows it.
+	// authn.APISessions knows it.
 	Usable func(r kind.Reader, api *model.APISession) bool
 	// CutOff, if set, reports whether this controller has not heard for too long
 	// what others have changed.
@@ -46,22 +46,22 @@ type Request struct {
 
 // Blind reports whether more may have changed than is known here, so that
 // nobody should be given anything.
-func (s *Sessions) Blind() bool { return s.CutOff != nil && s.CutOff() }
+func (s *Grants) Blind() bool { return s.CutOff != nil && s.CutOff() }
 
 // Recognise returns the session with a token.
-func (s *Sessions) Recognise(snap *state.Snapshot, token string) (*model.Session, bool) {
+func (s *Grants) Recognise(snap *state.Snapshot, token string) (*model.Session, bool) {
 	return s.Tokens.Find(snap, token)
 }
 
 // Holds reports whether a session belongs to the API session with a token.
-func (s *Sessions) Holds(snap *state.Snapshot, apiToken string, session *model.Session) bool {
+func (s *Grants) Holds(snap *state.Snapshot, apiToken string, session *model.Session) bool {
 	api, ok := authn.ByToken(snap, apiToken)
 	return ok && api.ID == session.APISessionID
 }
 
 // Create returns the caller's session of this type for a service: the one that
 // its API session has already, or a new one.
-func (s *Sessions) Create(ctx context.Context, by state.Author, who *authn.Caller, req Request) (*model.Session, error) {
+func (s *Grants) Create(ctx context.Context, by state.Author, who *authn.Caller, req Request) (*model.Session, error) {
 	var session *model.Session
 	err := s.State.UpdateSessions(ctx, by, func(tx *state.Tx) (err error) {
 		session, err = s.create(tx, who.Session().ID, req)
@@ -75,7 +75,7 @@ func (s *Sessions) Create(ctx context.Context, by state.Author, who *authn.Calle
 
 var errEnded = fault.New(fault.CodeUnauthorized, "the session has ended; authenticate again")
 
-func (s *Sessions) create(tx *state.Tx, apiSessionID string, req Request) (*model.Session, error) {
+func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.Session, error) {
 	api, ok := model.APISessions.Get(tx, apiSessionID)
 	if !ok {
 		return nil, errEnded
@@ -100,14 +100,14 @@ func (s *Sessions) create(tx *state.Tx, apiSessionID string, req Request) (*mode
 
 // Live reports whether a session may still be used. One that may not is about
 // to be removed.
-func (s *Sessions) Live(snap *state.Snapshot, session *model.Session) bool {
+func (s *Grants) Live(snap *state.Snapshot, session *model.Session) bool {
 	api, ok := model.APISessions.Get(snap, session.APISessionID)
 	return ok && s.Usable(snap, api) && s.refusal(snap, api, session.ServiceID, session.Type) == nil
 }
 
 // refusal says why an API session may not dial or host a service; nil if it
 // may. A service that the identity cannot see does not exist for it.
-func (s *Sessions) refusal(snap *state.Snapshot, api *model.APISession, serviceID, typ string) error {
+func (s *Grants) refusal(snap *state.Snapshot, api *model.APISession, serviceID, typ string) error {
 	identity, known := model.Identities.Get(snap, api.IdentityID)
 	_, there := model.Services.Get(snap, serviceID)
 	if !known || !there {
@@ -130,7 +130,7 @@ func (s *Sessions) refusal(snap *state.Snapshot, api *model.APISession, serviceI
 }
 
 // passes reports whether the device passes the checks of one of the policies.
-func (s *Sessions) passes(snap *state.Snapshot, api *model.APISession, policies []*model.ServicePolicy) bool {
+func (s *Grants) passes(snap *state.Snapshot, api *model.APISession, policies []*model.ServicePolicy) bool {
 	var device *posture.Evaluator
 	for _, p := range policies {
 		if len(p.PostureCheckRoles) == 0 {
@@ -147,14 +147,14 @@ func (s *Sessions) passes(snap *state.Snapshot, api *model.APISession, policies 
 }
 
 // Device evaluates what is known of the device that uses an API session.
-func (s *Sessions) Device(r kind.Reader, api *model.APISession) *posture.Evaluator {
+func (s *Grants) Device(r kind.Reader, api *model.APISession) *posture.Evaluator {
 	device, _ := model.Devices.Get(r, api.ID)
 	session := posture.Session{ID: api.ID, MFAPassedAt: api.FactorShown(r), SDK: api.SDKInfo}
 	return posture.NewEvaluator(posture.FactsOf(device), session, s.Now())
 }
 
 // recordFailure keeps what a refused request failed on, for admins to see.
-func (s *Sessions) recordFailure(snap *state.Snapshot, api *model.APISession, req Request) {
+func (s *Grants) recordFailure(snap *state.Snapshot, api *model.APISession, req Request) {
 	failed := posture.FailedRequest{When: s.Now(), APISessionID: api.ID, ServiceID: req.ServiceID, SessionType: req.Type}
 	if service, ok := model.Services.Get(snap, req.ServiceID); ok {
 		failed.ServiceName = service.Name

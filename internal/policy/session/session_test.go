@@ -24,7 +24,7 @@ import (
 type controller struct {
 	st       *state.State
 	changes  access.LastChange
-	sessions *session.Sessions
+	sessions *session.Grants
 }
 
 func open(t *testing.T, memory *storetest.Memory) *controller {
@@ -35,7 +35,7 @@ func open(t *testing.T, memory *storetest.Memory) *controller {
 	}
 	t.Cleanup(st.Close)
 	c := &controller{st: st}
-	c.sessions = &session.Sessions{
+	c.sessions = &session.Grants{
 		State: st, Usable: func(kind.Reader, *model.APISession) bool { return true }, Failures: new(posture.Failures), Changes: &c.changes,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}

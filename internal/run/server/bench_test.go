@@ -47,8 +47,8 @@ func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 	must(err)
 	tokens, err := session.NewTokens([]byte("sessions"))
 	must(err)
-	sessions := &authn.Sessions{State: st, Key: []byte("API sessions"), Timeout: time.Hour, Now: time.Now, Log: log}
-	access := newAccess(st, sessions, tokens, log)
+	sessions := &authn.APISessions{State: st, Key: []byte("API sessions"), Timeout: time.Hour, Now: time.Now, Log: log}
+	grants := newGrants(st, sessions, tokens, log)
 	b.Cleanup(st.Close)
 	hasher := authn.NewHasher()
 	hash, err := hasher.Hash(b.Context(), authn.Claim{}, "secret")
@@ -100,7 +100,7 @@ func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 	must(err)
 	s.cfg, s.state, s.log = config.Default(), st, log
 	h, err := s.newRouter(&api.Service{
-		Sessions: sessions, Passwords: passwords, Access: access, Routers: edge.None{}, Address: "127.0.0.1:1280", Started: time.Now(),
+		Sessions: sessions, Passwords: passwords, Grants: grants, Routers: edge.None{}, Address: "127.0.0.1:1280", Started: time.Now(),
 	})
 	must(err)
 	return h, who.Token()

@@ -20,7 +20,7 @@ import (
 )
 
 // openFabric gets ready for routers.
-func (s *Server) openFabric(apiSessions *authn.Sessions, sessions *session.Sessions, desk *enroll.Desk) {
+func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *session.Grants, desk *enroll.Desk) {
 	info := build.Read()
 	s.fabric = fabric.New(fabric.Options{
 		State: s.state, Root: s.keys.Root(), Bundle: s.keys.TrustBundle(), APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,

@@ -165,11 +165,11 @@ func (s *Server) openState(ctx context.Context) (err error) {
 	return nil
 }
 
-// newAccess returns the sessions to dial and host of a controller, whole and
+// newGrants returns the sessions to dial and host of a controller, whole and
 // told of every change.
-func newAccess(st *state.State, holders *authn.Sessions, tokens *session.Tokens, log *slog.Logger) *session.Sessions {
+func newGrants(st *state.State, holders *authn.APISessions, tokens *session.Tokens, log *slog.Logger) *session.Grants {
 	changes := new(access.LastChange)
-	sessions := &session.Sessions{
+	sessions := &session.Grants{
 		State: st, Usable: holders.Usable, Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: time.Now, Log: log,
 	}
 	attend(st, changes, sessions)
@@ -180,7 +180,7 @@ func newAccess(st *state.State, holders *authn.Sessions, tokens *session.Tokens,
 // writer is answered: a client that hears of a change from whoever made it must
 // find that there is something to reload, and its sessions must be among those
 // to be looked at.
-func attend(st *state.State, changes *access.LastChange, sessions *session.Sessions) {
+func attend(st *state.State, changes *access.LastChange, sessions *session.Grants) {
 	st.Attend(func(before, after *state.Snapshot, changed []state.Ref) {
 		if before == nil {
 			changes.Reset(after.Time)
@@ -270,20 +270,20 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		return err
 	}
 	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, time.Now, s.log)
-	sessions := &authn.Sessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Now: time.Now, Log: s.log}
-	access := newAccess(s.state, sessions, sessionTokens, s.log)
-	access.CutOff = s.cutOff
+	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Now: time.Now, Log: s.log}
+	grants := newGrants(s.state, sessions, sessionTokens, s.log)
+	grants.CutOff = s.cutOff
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	s.jobs.Go(func() { sessions.Sweep(run, sweepEvery) })
 	s.jobs.Go(func() { sessions.Enforce(run) })
-	s.jobs.Go(func() { access.Enforce(run) })
+	s.jobs.Go(func() { grants.Enforce(run) })
 	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
 	desk := &enroll.Desk{
 		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle(), Passwords: passwords, Now: time.Now, Log: s.log,
 		Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
 	}
 	if s.routers == nil {
-		s.openFabric(sessions, access, desk)
+		s.openFabric(sessions, grants, desk)
 		s.jobs.Go(func() { s.fabric.Run(run) })
 	}
 	s.jobs.Go(func() { edge.DropLost(run, s.state, s.routers) })
@@ -301,7 +301,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.Address(), Key: s.servedKey},
-		Access: access, Routers: s.routers, Integrity: scanner, Snapshots: s.snapshots, LoggedIn: s.figures.Login,
+		Grants: grants, Routers: s.routers, Integrity: scanner, Snapshots: s.snapshots, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
 	})

@@ -35,7 +35,7 @@ const (
 
 // Service is what the operations work with.
 type Service struct {
-	Sessions  *authn.Sessions
+	Sessions  *authn.APISessions
 	Passwords *authn.Passwords
 	Certs     *authn.Certificates
 	Tokens    *authn.Tokens
@@ -48,9 +48,9 @@ type Service struct {
 	Started           time.Time
 	Issuer            *enroll.Issuer
 	Desk              *enroll.Desk
-	// Access is the sessions to dial and host that clients get, and what is
+	// Grants are the sessions to dial and host that clients get, and what is
 	// known of their devices.
-	Access *session.Sessions
+	Grants *session.Grants
 	// Logins and Enrollments are how often an address may try.
 	Logins, Enrollments limit.Rate[limit.Party]
 	// LoggedIn, if set, is told of every attempt to authenticate by a known

@@ -16,7 +16,7 @@ func SessionColumns(s *Service) []rest.Derived {
 			if session.IdentityID != Caller(c).Identity().ID {
 				return append(dst, `""`...)
 			}
-			return kind.AppendText(dst, s.Access.Tokens.Of(session))
+			return kind.AppendText(dst, s.Grants.Tokens.Of(session))
 		}},
 		{Name: "edgeRouters", Doc: "Edge routers through which the session can be used.", Schema: kind.ListOf(sessionRouterOutput.Schema()), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 			session := rec.(*model.Session)

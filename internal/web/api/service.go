@@ -36,7 +36,7 @@ func (s *Service) View(c *rest.Call) *Viewer {
 	}
 	who := Caller(c)
 	v := s.ViewOf(c, who.Identity().ID)
-	v.device = s.Access.Device(c.Snap, who.Session())
+	v.device = s.Grants.Device(c.Snap, who.Session())
 	return v
 }
 
@@ -46,7 +46,7 @@ func (s *Service) ViewOf(c *rest.Call, identityID string) *Viewer {
 	v := &Viewer{
 		snap: c.Snap, grants: access.ServicesWithAdmin(c.Snap, identityID), configs: sync.OnceValue(func() func(string) bool { return configTypes(c) }),
 		overrides: map[string][]*model.ServiceConfig{}, checks: map[string][]*model.PostureCheck{},
-		device: s.Access.Device(c.Snap, &model.APISession{IdentityID: identityID}),
+		device: s.Grants.Device(c.Snap, &model.APISession{IdentityID: identityID}),
 	}
 	for o := range model.ServiceConfigs.Select(c.Snap, "identityId", identityID) {
 		v.overrides[o.ServiceID] = append(v.overrides[o.ServiceID], o)

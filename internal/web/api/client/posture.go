@@ -25,7 +25,7 @@ type promptedService struct {
 // mountPosture takes what clients say of their devices.
 func mountPosture(a *rest.API, s *api.Service) {
 	report := func(c *rest.Call, responses []posture.Response) (promptedOut, error) {
-		prompted, err := s.Access.Report(c.Context(), c.Author(), api.Caller(c), responses)
+		prompted, err := s.Grants.Report(c.Context(), c.Author(), api.Caller(c), responses)
 		out := promptedOut{}
 		for _, p := range prompted {
 			out.Services = append(out.Services, promptedService{

@@ -40,7 +40,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 	create := op(http.MethodPost, "", "createSession", "Get the permission to dial or host a service.")
 	create.Status = http.StatusCreated
 	rest.Show(a, create, view, func(c *rest.Call, in sessionIn) (kind.Record, error) {
-		made, err := s.Access.Create(c.Context(), c.Author(), api.Caller(c), session.Request{ServiceID: in.ServiceID, Type: in.Type, Tags: in.Tags})
+		made, err := s.Grants.Create(c.Context(), c.Author(), api.Caller(c), session.Request{ServiceID: in.ServiceID, Type: in.Type, Tags: in.Tags})
 		c.Snap = c.State.Snapshot() // it shows what was made
 		return made, err
 	})
@@ -51,7 +51,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 func ownSessions(s *api.Service, c *rest.Call) rest.Records {
 	return func(yield func(kind.Record) bool) {
 		for own := range model.Sessions.Select(c.Snap, "identityId", api.Caller(c).Identity().ID) {
-			if s.Access.Live(c.Snap, own) && !yield(own) {
+			if s.Grants.Live(c.Snap, own) && !yield(own) {
 				return
 			}
 		}
@@ -61,7 +61,7 @@ func ownSessions(s *api.Service, c *rest.Call) rest.Records {
 func ownSession(s *api.Service, c *rest.Call) (*model.Session, error) {
 	id := c.Param("id")
 	own, ok := model.Sessions.Get(c.Snap, id)
-	if !ok || own.IdentityID != api.Caller(c).Identity().ID || !s.Access.Live(c.Snap, own) {
+	if !ok || own.IdentityID != api.Caller(c).Identity().ID || !s.Grants.Live(c.Snap, own) {
 		return nil, fault.NotFound("session", id)
 	}
 	return own, nil
@@ -78,7 +78,7 @@ func mountUpdates(a *rest.API, s *api.Service) {
 		Doc: "Get a time that is another one whenever the caller's services have changed.", Auth: rest.Full,
 	}, func(c *rest.Call, _ rest.None) (updatesOut, error) {
 		who := api.Caller(c)
-		last := s.Access.Changes.Of(c.Snap, who.Identity().ID)
+		last := s.Grants.Changes.Of(c.Snap, who.Identity().ID)
 		if begun := who.Session().CreatedAt; begun.After(last) {
 			last = begun
 		}

@@ -17,13 +17,13 @@ func mountPosture(a *rest.API, s *api.Service) {
 	}
 	rest.Handle(a, op("posture-data", "getIdentityPostureData", "Get what an identity's devices have reported."),
 		func(c *rest.Call, _ rest.None) (posture.Data, error) {
-			return s.Access.Data(c.Snap, c.Param("id")), nil
+			return s.Grants.Data(c.Snap, c.Param("id")), nil
 		})
 	failed := op("failed-service-requests", "getIdentityFailedServiceRequests", "List an identity's recent requests that posture checks refused.")
 	failed.Entries = posture.FailedRequestSchema()
 	rest.Handle(a, failed,
 		func(c *rest.Call, _ rest.None) (rest.List, error) {
-			failed := s.Access.Failures.Of(c.Param("id"))
+			failed := s.Grants.Failures.Of(c.Param("id"))
 			return rest.List{
 				Page: filter.Page{Limit: int64(len(failed))}, Total: int64(len(failed)), Fields: []string{}, Len: len(failed),
 				Append: func(dst []byte, i int) []byte { return failed[i].Append(dst) },
