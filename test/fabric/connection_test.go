@@ -2,9 +2,11 @@ package fabric
 
 import (
 	"context"
+	"encoding/base64"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
@@ -91,5 +93,50 @@ func TestRoutersNeedNotGiveWay(t *testing.T) {
 	defer cancel()
 	if _, err := c.Request(ctx, &wire.Frame{Type: message.TypePing}); err != nil {
 		t.Errorf("the router was cut off: %v", err)
+	}
+}
+
+// TestOwnPort gives routers a port of their own: they are told of it, and no
+// other takes them.
+func TestOwnPort(t *testing.T) {
+	s := servertest.StartFabric(t, func(c *config.Config) { c.Routers.Listen = "127.0.0.1:0" })
+	r := addRouter(t, s)
+	own := s.RouterAddress()
+	if own == s.Address() {
+		t.Fatalf("routers are to use %s", own)
+	}
+	invited := s.Admin(t).Post(management+"edge-routers", M{"name": servertest.Unique("router")}).Want(201).ID()
+	jwt := s.Admin(t).Get(management + "edge-routers/" + invited).At("data.enrollmentJwt").(string)
+	claims, err := base64.RawURLEncoding.DecodeString(strings.Split(jwt, ".")[1])
+	if err != nil || !strings.Contains(string(claims), `"ctrls":["tls:`+own+`"]`) {
+		t.Errorf("an invitation says %s: %v", claims, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	if _, err := scripted.Connect(ctx, r.options()); err == nil {
+		t.Error("the port of clients takes a router")
+	}
+	r.connect(t, func(o *scripted.Options) { o.Address = own })
+}
+
+// TestStopWithRouters stops a controller that has routers: it does not wait for
+// them. That a stop takes too long is what its end complains of.
+func TestStopWithRouters(t *testing.T) {
+	for name, address := range map[string]string{"with clients": "", "of their own": "127.0.0.1:0"} {
+		var c *scripted.Router
+		t.Run(name, func(t *testing.T) {
+			s := servertest.StartFabric(t, func(c *config.Config) { c.Routers.Listen = address })
+			opt := addRouter(t, s).options()
+			opt.Address = s.RouterAddress()
+			var err error
+			if c, err = scripted.Connect(context.Background(), opt); err != nil {
+				t.Fatal(err)
+			}
+		})
+		select {
+		case <-c.Done():
+		case <-time.After(soon):
+			t.Errorf("%s: the router is still connected", name)
+		}
 	}
 }

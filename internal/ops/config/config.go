@@ -33,6 +33,11 @@ type Config struct {
 		Advertise string `yaml:"advertise" form:"place" eg:"admin.example.org:1290" doc:"Host and port under which admins reach management.listen; that address if empty, with the host of advertise if it is all of the machine's addresses."`
 	} `yaml:"management"`
 
+	Routers struct {
+		Listen    string `yaml:"listen" form:"address" eg:"127.0.0.1:6262" doc:"Host and port for routers to connect to, which then do not connect to listen; they use that port as clients do if empty."`
+		Advertise string `yaml:"advertise" form:"place" eg:"controller.example.org:6262" doc:"Host and port under which routers reach routers.listen, which their invitations say; that address if empty, with the host of advertise if it is all of the machine's addresses."`
+	} `yaml:"routers"`
+
 	Admin struct {
 		Username     string `yaml:"username" default:"admin" doc:"User name of the first admin; read at the first start only."`
 		Password     string `yaml:"password" eg:"correct-horse-battery-staple" doc:"Password of the first admin, read at the first start only; one is made and printed if there is none." secret:"true"`
@@ -147,6 +152,9 @@ func (c *Config) Check() error {
 	}
 	if c.Management.Advertise != "" && c.Management.Listen == "" {
 		errs = append(errs, errors.New("management.advertise needs management.listen, such as 127.0.0.1:1290"))
+	}
+	if c.Routers.Advertise != "" && c.Routers.Listen == "" {
+		errs = append(errs, errors.New("routers.advertise needs routers.listen, such as 127.0.0.1:6262"))
 	}
 	if t := c.Timeouts; t.Request >= t.Write {
 		errs = append(errs, fmt.Errorf("timeouts.request must be shorter than timeouts.write, which is %s, not %s", duration(t.Write), duration(t.Request)))

@@ -138,6 +138,9 @@ advertise: "" # default
 management:
   listen: "" # default
   advertise: "" # default
+routers:
+  listen: "" # default
+  advertise: "" # default
 admin:
   username: boss # environment variable NETKEEP_ADMIN_USERNAME
   # password: hidden # environment variable NETKEEP_ADMIN_PASSWORD

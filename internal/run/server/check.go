@@ -41,7 +41,7 @@ type listener struct {
 func checkListeners(cfg config.Config) error {
 	var errs []error
 	var all []listener
-	for _, l := range []listener{{key: "listen", text: cfg.Listen}, {key: "management.listen", text: cfg.Management.Listen}, {key: "metrics.listen", text: metricsAddress(cfg)}} {
+	for _, l := range []listener{{key: "listen", text: cfg.Listen}, {key: "management.listen", text: cfg.Management.Listen}, {key: "routers.listen", text: cfg.Routers.Listen}, {key: "metrics.listen", text: metricsAddress(cfg)}} {
 		if l.text == "" {
 			continue
 		}
@@ -91,6 +91,7 @@ func checkReachable(cfg config.Config) error {
 	for _, l := range []struct{ key, text, flag, advertise string }{
 		{"listen", cfg.Listen, "advertise", cfg.Advertise},
 		{"management.listen", cfg.Management.Listen, "management-advertise", cfg.Management.Advertise + cfg.Advertise},
+		{"routers.listen", cfg.Routers.Listen, "routers-advertise", cfg.Routers.Advertise + cfg.Advertise},
 	} {
 		host, port, err := net.SplitHostPort(l.text)
 		if err != nil || l.advertise != "" || host != "" && !(net.ParseIP(host) != nil && everywhere(net.ParseIP(host))) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -54,11 +55,10 @@ func (n renewal) Use(ctx context.Context, by state.Author, router, present, fing
 // routers gets it alone, and must show a certificate.
 func (s *Server) tlsConfig() *tls.Config {
 	web := s.served.TLSConfig()
-	if s.fabric == nil {
+	if s.fabric == nil || s.control != nil {
 		return web
 	}
-	routers := web.Clone()
-	routers.NextProtos, routers.ClientAuth = []string{message.ALPN}, tls.RequireAnyClientCert
+	routers := s.routerTLS()
 	web.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if slices.Contains(hello.SupportedProtos, message.ALPN) {
 			return routers, nil
@@ -71,7 +71,7 @@ func (s *Server) tlsConfig() *tls.Config {
 // takeRouters has the HTTP server, which finds connections of routers by their
 // protocol, hand them on.
 func (s *Server) takeRouters(srv *http.Server) {
-	if s.fabric == nil {
+	if s.fabric == nil || s.control != nil {
 		return
 	}
 	// Said in full: a server that is told of other protocols would leave out
@@ -82,4 +82,25 @@ func (s *Server) takeRouters(srv *http.Server) {
 	srv.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
 		message.ALPN: func(_ *http.Server, conn *tls.Conn, _ http.Handler) { s.fabric.Take(conn) },
 	}
+}
+
+// routerTLS is that of connections of routers alone.
+func (s *Server) routerTLS() *tls.Config {
+	config := s.served.TLSConfig()
+	config.NextProtos, config.ClientAuth = []string{message.ALPN}, tls.RequireAnyClientCert
+	return config
+}
+
+// serveRouters takes routers on a listener of their own, if there is one, until
+// ctx ends.
+func (s *Server) serveRouters(ctx context.Context) {
+	if s.control == nil {
+		return
+	}
+	context.AfterFunc(ctx, func() { _ = s.control.Close() })
+	s.jobs.Go(func() {
+		if err := s.fabric.Serve(s.connections.Listener(s.control), s.routerTLS()); ctx.Err() == nil {
+			s.fail(fmt.Errorf("serve routers: %w", err))
+		}
+	})
 }

@@ -8,16 +8,28 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 )
 
-// listen opens the addresses of the APIs.
+// listen opens the addresses of the APIs, and that of routers.
 func (s *Server) listen() (err error) {
-	if s.listener, err = s.open(s.cfg.Listen, "--listen"); err != nil || s.cfg.Management.Listen == "" {
-		return err
+	for _, l := range []struct {
+		into          *net.Listener
+		address, flag string
+	}{
+		{&s.listener, s.cfg.Listen, "--listen"},
+		{&s.management, s.cfg.Management.Listen, "--management-listen"},
+		{&s.control, s.cfg.Routers.Listen, "--routers-listen"},
+	} {
+		if l.address == "" {
+			continue
+		}
+		if *l.into, err = s.open(l.address, l.flag); err != nil {
+			return err
+		}
 	}
-	s.management, err = s.open(s.cfg.Management.Listen, "--management-listen")
-	return err
+	return nil
 }
 
 func (s *Server) open(address, flag string) (net.Listener, error) {
@@ -47,13 +59,21 @@ func (s *Server) Listening() net.Addr { return s.listener.Addr() }
 
 // ManagementAddress is where admins reach the Management API.
 func (s *Server) ManagementAddress() string {
-	if s.management == nil {
+	return s.addressOf(s.management, s.cfg.Management.Advertise)
+}
+
+// RouterAddress is where routers connect.
+func (s *Server) RouterAddress() string { return s.addressOf(s.control, s.cfg.Routers.Advertise) }
+
+// addressOf is where others reach a listener that may be there beside the first.
+func (s *Server) addressOf(l net.Listener, advertised string) string {
+	if l == nil {
 		return s.Address()
 	}
-	if s.cfg.Management.Advertise != "" {
-		return s.cfg.Management.Advertise
+	if advertised != "" {
+		return advertised
 	}
-	at := s.management.Addr().(*net.TCPAddr)
+	at := l.Addr().(*net.TCPAddr)
 	// All addresses of the machine are none that a client could dial.
 	if host, _, err := net.SplitHostPort(s.cfg.Advertise); err == nil && at.IP.IsUnspecified() {
 		return net.JoinHostPort(host, fmt.Sprint(at.Port))
@@ -63,15 +83,16 @@ func (s *Server) ManagementAddress() string {
 
 // names are the hosts that the server certificate must be made out to.
 func (s *Server) names() (dns []string, ips []net.IP, err error) {
-	for _, address := range []string{s.Address(), s.ManagementAddress()} {
+	for _, address := range []string{s.Address(), s.ManagementAddress(), s.RouterAddress()} {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, nil, fmt.Errorf("advertise address %s: %w", address, err)
 		}
-		if ip := net.ParseIP(host); ip != nil {
-			ips = append(ips, ip)
-		} else {
+		switch ip := net.ParseIP(host); {
+		case ip == nil && !slices.Contains(dns, host):
 			dns = append(dns, host)
+		case ip != nil && !slices.ContainsFunc(ips, ip.Equal):
+			ips = append(ips, ip)
 		}
 	}
 	return dns, ips, nil
@@ -115,6 +136,9 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 // drain takes no more requests on any listener and lets the running ones
 // finish. It ends those that do not before ctx does.
 func (s *Server) drain(ctx context.Context) error {
+	if s.fabric != nil {
+		s.fabric.Close() // routers have no request that could end by itself
+	}
 	errs := make([]error, len(s.http))
 	var all sync.WaitGroup
 	for i, srv := range s.http {

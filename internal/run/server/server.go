@@ -74,9 +74,11 @@ type Server struct {
 	// management is the listener of the Management API; nil if it has none of
 	// its own.
 	management net.Listener
-	metrics    net.Addr
-	figures    *metrics.Metrics
-	tracer     *trace.Tracer // nil for none
+	// control is the listener of routers; nil if they use the first.
+	control net.Listener
+	metrics net.Addr
+	figures *metrics.Metrics
+	tracer  *trace.Tracer // nil for none
 	// connections are those of all listeners.
 	connections limit.Connections
 	http        []*http.Server
@@ -229,7 +231,7 @@ func (s *Server) judgeCertificate(leaf *x509.Certificate) {
 	if reason := outOfTime(leaf); reason != "" {
 		s.log.Error(reason+"; clients refuse it", "subject", leaf.Subject.String())
 	}
-	for _, address := range []string{s.Address(), s.ManagementAddress()} {
+	for _, address := range []string{s.Address(), s.ManagementAddress(), s.RouterAddress()} {
 		host, _, err := net.SplitHostPort(address)
 		if err == nil && leaf.VerifyHostname(host) != nil {
 			s.log.Error("the server certificate is not made out to the advertised host; clients refuse it", "host", host, "subject", leaf.Subject.String())
@@ -285,6 +287,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	if s.routers == nil {
 		s.openFabric(sessions, grants, desk)
 		s.jobs.Go(func() { s.fabric.Run(run) })
+		s.serveRouters(run)
 	}
 	s.jobs.Go(func() { edge.DropLost(run, s.state, s.routers) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
@@ -300,7 +303,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle(), Now: time.Now, Log: s.log}, Tokens: tokens,
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
-		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.Address(), Key: s.servedKey},
+		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.RouterAddress(), Key: s.servedKey},
 		Grants: grants, Routers: s.routers, Integrity: scanner, Snapshots: s.snapshots, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
