@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -15,14 +16,23 @@ import (
 // then the one that has been sending a body or taking an answer for longest. A
 // connection with a request that is worked on is never closed for another, nor
 // is one that is kept; if there are no others, it is the new one that goes.
+//
+// A quarter of the places is for those that have shown nothing yet, or those
+// that arrive together would push each other out before they can greet.
 type Connections struct {
 	Max   int
 	Share Share
 
 	mu    sync.Mutex
 	open  int
-	crowd crowd[*conn]
+	crowd crowd[*conn] // all, and of them those that have shown something
+	fresh crowd[*conn] // those that have shown nothing
+	// greeting is how many these are.
+	greeting int
 }
+
+// greeters is the part of all places that are for those who have shown nothing.
+const greeters = 4
 
 // How dear a connection is.
 const (
@@ -74,16 +84,46 @@ func (c *Connections) enter(accepted net.Conn) *conn {
 	one := &conn{Conn: accepted, book: c, party: At(from.Addr())}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.crowd.holds(one.party) >= c.Share.of(int64(c.Max)) && !c.evict(c.crowd.firstOf(one.party)) {
+	share := c.Share.of(int64(c.Max))
+	if c.crowd.holds(one.party) >= share && !c.evict(c.firstOf(one.party, share)) {
 		return nil
 	}
-	if c.open >= c.Max && !c.evict(c.crowd.first()) {
+	if c.open >= c.Max && !c.evict(c.first()) {
 		return nil
 	}
 	c.open++
 	c.crowd.add(one.party, 1)
-	one.spare = c.crowd.offer(one.party, one, silent)
+	c.offer(one, silent)
 	return one
+}
+
+// first is the connection that gives way first of all, nil if none does.
+func (c *Connections) first() *spare[*conn] {
+	known := c.crowd.first()
+	if fresh := c.fresh.first(); known == nil || c.greeting > c.Max/greeters {
+		return cmp.Or(fresh, known)
+	}
+	return known
+}
+
+// firstOf is the same among those of a party that has its share.
+func (c *Connections) firstOf(p Party, share int64) *spare[*conn] {
+	known := c.crowd.firstOf(p)
+	if fresh := c.fresh.firstOf(p); known == nil || c.fresh.holds(p) > share/greeters {
+		return cmp.Or(fresh, known)
+	}
+	return known
+}
+
+// offer says that a connection may be closed for another.
+func (c *Connections) offer(one *conn, dear int) {
+	if dear == silent {
+		c.greeting++
+		c.fresh.add(one.party, 1)
+		one.spare = c.fresh.offer(one.party, one, dear)
+		return
+	}
+	one.spare = c.crowd.offer(one.party, one, dear)
 }
 
 // evict closes a connection to make room.
@@ -112,10 +152,17 @@ func (c *Connections) leave(one *conn) {
 }
 
 func (c *Connections) withdraw(one *conn) {
-	if one.spare != nil {
+	switch {
+	case one.spare == nil:
+		return
+	case one.spare.dear == silent:
+		c.greeting--
+		c.fresh.withdraw(one.spare)
+		c.fresh.add(one.party, -1)
+	default:
 		c.crowd.withdraw(one.spare)
-		one.spare = nil
 	}
+	one.spare = nil
 }
 
 // Close closes the connection and takes it out of the books.
@@ -175,7 +222,7 @@ func (one *conn) note(change func()) {
 	}
 	one.book.withdraw(one)
 	if dear < busy {
-		one.spare = one.book.crowd.offer(one.party, one, dear)
+		one.book.offer(one, dear)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -178,7 +179,8 @@ func (s *served) expect(what string, conn net.Conn, gone bool) {
 }
 
 // TestConnectionsGiveWay fills all places: first to go is what has shown
-// nothing, then what waits, and never what is busy.
+// nothing and is more than a quarter of all, then what waits, and never what is
+// busy.
 func TestConnectionsGiveWay(t *testing.T) {
 	s := serve(t, &limit.Connections{Max: 4})
 	const here, there = "127.0.0.2", "127.0.0.3"
@@ -195,15 +197,34 @@ func TestConnectionsGiveWay(t *testing.T) {
 	s.expect("another that has shown nothing", silent, false)
 	later := s.greet(s.dial(there), "http/1.1")
 	s.ask(later, "/")
-	s.expect("the last that has shown nothing", silent, true)
-	s.expect("the one that waits", waits, false)
-	s.ask(s.greet(s.dial(there), "http/1.1"), "/")
-	s.expect("the oldest that waits", waits, true)
-	s.expect("a younger one", late, false)
+	s.expect("the one that waits, at the address that has most", waits, true)
+	s.expect("the last that has shown nothing", silent, false)
 	s.ask(s.greet(s.dial("127.0.0.4"), "http/1.1"), "/")
-	s.expect("the oldest of the address that has most", late, true)
+	s.expect("the oldest that waits", late, true)
+	s.expect("a younger one", later, false)
 	close(s.release)
 	s.answered(busy)
+}
+
+// TestNewcomersFindRoom has several arrive together where all places are taken
+// by connections that wait: none of them pushes another out before it could
+// greet.
+func TestNewcomersFindRoom(t *testing.T) {
+	for name, address := range map[string]string{"from one address": "127.0.0.2", "from anywhere": "127.0.0.3"} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, &limit.Connections{Max: 40, Share: 50})
+			for i := range 40 {
+				s.ask(s.greet(s.dial(fmt.Sprintf("127.0.0.%d", 2+i%2*100)), "http/1.1"), "/")
+			}
+			var fresh []net.Conn
+			for range 5 {
+				fresh = append(fresh, s.dial(address))
+			}
+			for _, conn := range fresh {
+				s.ask(s.greet(conn, "http/1.1"), "/")
+			}
+		})
+	}
 }
 
 // TestBusyConnectionsStay has nothing that could give way: it is the new one

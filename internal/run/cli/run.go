@@ -54,6 +54,10 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 	// A limit on the size of files is then an error of the write, like a full
 	// disk, and not the end of the process.
 	signal.Ignore(syscall.SIGXFSZ)
+	// One that comes before there is something to read again must not end it.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	log := newLogger(env, cfg)
 	for _, text := range config.Ignored(env.Environ) {
 		log.Warn(text)
@@ -71,9 +75,6 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 	debug.SetGCPercent(usual)
 	logStart(log, srv, cfg)
 	welcome(env.Stdout, srv, cfg)
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
 	for {
 		select {
 		case <-hangup:
