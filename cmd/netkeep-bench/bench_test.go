@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -113,5 +114,24 @@ func TestBaseline(t *testing.T) {
 		if res.Requests != 20 || len(res.Errors) > 0 || res.P50 <= 0 {
 			t.Errorf("%v: want 20 requests without errors: %s", args, &out)
 		}
+	}
+}
+
+// TestRouters measures a small fleet and leaves nothing behind.
+func TestRouters(t *testing.T) {
+	s := servertest.StartFabric(t)
+	before := summary(t, s)
+	var out, progress bytes.Buffer
+	args := arguments(s, "routers", "--routers", "3", "--sessions", "20", "--circuits", "30", "--duration", "100ms", "--clients", "2", "--server-pid", fmt.Sprint(os.Getpid()))
+	if err := dispatch(t.Context(), args, &out, &progress); err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	for _, want := range []string{`connect +3 routers`, `spread .* 3 routers`, `sync +20 and more`, `circuits +[1-9]\d* made and ended`, `open +30 circuits`} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("nothing says %s:\n%s", want, &out)
+		}
+	}
+	if after := summary(t, s); after != before {
+		t.Errorf("it left behind:\n%s\nwas\n%s", after, before)
 	}
 }

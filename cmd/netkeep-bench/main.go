@@ -1,6 +1,7 @@
 // Netkeep-bench puts load on a controller and measures it. It is a plain HTTP
-// client: it works with any controller that serves the same API, knows it by
-// URL and session header alone, and imports nothing of netkeep's.
+// client: it works with any controller that serves the same API and knows it by
+// URL and session header alone. Of netkeep's it imports the routers that follow
+// a script, and what they speak.
 package main
 
 import (
@@ -18,6 +19,7 @@ const usage = `usage: netkeep-bench COMMAND [flags]
 
   fill      create a network of a given size through the Management API
   run       put load on a filled controller, scenario by scenario
+  routers   connect routers that follow a script, and measure what they cost
   baseline  measure a bare HTTPS server in this process, to compare with
 
 netkeep-bench COMMAND -h lists the flags of a command.
@@ -27,7 +29,7 @@ netkeep-bench COMMAND -h lists the flags of a command.
 // progress, from several goroutines.
 type command func(ctx context.Context, args []string, out, progress io.Writer) error
 
-var commands = map[string]command{"fill": fillCommand, "run": runCommand, "baseline": baselineCommand}
+var commands = map[string]command{"fill": fillCommand, "run": runCommand, "routers": routersCommand, "baseline": baselineCommand}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -44,7 +46,7 @@ func main() {
 func dispatch(ctx context.Context, args []string, out, progress io.Writer) error {
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(progress, usage)
-		return errors.New("the first argument must be fill, run or baseline")
+		return errors.New("the first argument must be fill, run, routers or baseline")
 	}
 	return commands[args[0]](ctx, args[1:], out, progress)
 }

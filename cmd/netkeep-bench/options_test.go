@@ -9,8 +9,8 @@ import (
 func TestArguments(t *testing.T) {
 	const run = "run --password p --scenario version "
 	for _, tt := range []struct{ name, args, want string }{
-		{"no command", "", "must be fill, run or baseline"},
-		{"unknown command", "walk", "must be fill, run or baseline"},
+		{"no command", "", "must be fill, run, routers or baseline"},
+		{"unknown command", "walk", "must be fill, run, routers or baseline"},
 		{"unknown flag", "run --speed 9", "not defined"},
 		{"stray argument", run + "now", `unexpected argument "now"`},
 		{"other machine", run + "--url https://192.0.2.1:1280", "--any-host"},
