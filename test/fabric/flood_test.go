@@ -1,0 +1,111 @@
+package fabric
+
+import (
+	"context"
+	"crypto/tls"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/scripted"
+	"netkeep/internal/fabric/wire"
+	"netkeep/test/servertest"
+)
+
+// undisturbed has others use the controller and one of its routers until stop
+// is called, and fails unless they hardly notice.
+func undisturbed(t *testing.T, n *network, c *scripted.Router) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	var asked, dialled []time.Duration
+	admin := n.Server.Admin(t)
+	wait.Go(func() {
+		for ctx.Err() == nil {
+			start := time.Now()
+			admin.Get(management + "services").Want(200)
+			asked = append(asked, time.Since(start))
+		}
+	})
+	wait.Go(func() {
+		for ctx.Err() == nil {
+			start := time.Now()
+			if _, _, err := n.dialOn(t, c); err != nil {
+				t.Errorf("another router cannot dial: %v", err)
+				return
+			}
+			dialled = append(dialled, time.Since(start))
+		}
+	})
+	return func() {
+		t.Helper()
+		cancel()
+		wait.Wait()
+		for what, took := range map[string][]time.Duration{"an answer": asked, "a dial": dialled} {
+			if slices.Sort(took); len(took) < 10 || took[len(took)/2] > 100*time.Millisecond {
+				t.Errorf("%s: %d of them, half of them took longer than %v", what, len(took), took[len(took)/2])
+			}
+		}
+	}
+}
+
+// TestFloodOfOneRouter has a router send as much as it can: requests that cost
+// something, and what nobody takes. Others do not notice.
+func TestFloodOfOneRouter(t *testing.T) {
+	s := servertest.StartFabric(t)
+	good := addRouter(t, s).connect(t)
+	n := addNetwork(t, s)
+	n.hostOn(t, good, servertest.Unique("t"))
+	bad := addRouter(t, s).connect(t)
+	stop := undisturbed(t, n, good)
+	dial := wire.Headers{}
+	dial.SetText(message.HeaderSessionToken, n.dialing)
+	dial.SetText(message.HeaderAPISessionToken, "not this one")
+	const most = 200_000
+	until := time.Now().Add(2 * time.Second)
+	sent := 0
+	for ; time.Now().Before(until) && sent < most; sent++ {
+		frame := &wire.Frame{Type: message.TypeCreateCircuit, Headers: dial}
+		switch sent % 3 {
+		case 1:
+			frame = &wire.Frame{Type: 424242, Body: make([]byte, 1000)}
+		case 2:
+			frame = &wire.Frame{Type: message.TypeAPISessionHeartbeat, Body: message.Marshal(&message.APISessionHeartbeat{Tokens: []string{"a", "b", "c"}})}
+		}
+		for bad.Send(frame) != nil && time.Now().Before(until) {
+			select {
+			case <-bad.Done():
+				bad = addRouter(t, s).connect(t) // cut off: it begins again
+			case <-time.After(time.Millisecond): // its own queue is full
+			}
+		}
+	}
+	stop()
+	if sent < 1000 {
+		t.Errorf("it sent only %d frames", sent)
+	}
+}
+
+// TestSlowHellos opens many connections that show a router's certificate and
+// then say nothing. Others come in as before.
+func TestSlowHellos(t *testing.T) {
+	s := servertest.StartFabric(t)
+	r, good := addRouter(t, s), addRouter(t, s).connect(t)
+	n := addNetwork(t, s)
+	n.hostOn(t, good, servertest.Unique("t"))
+	stop := undisturbed(t, n, good)
+	opt := r.options()
+	config := opt.TLS.Clone()
+	config.NextProtos = []string{message.ALPN}
+	for range 200 {
+		conn, err := tls.Dial("tcp", opt.Address, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	r.connect(t)
+	stop()
+}
