@@ -92,6 +92,11 @@ func dialAll(client ziti.Context, service string, args []string) error {
 			return err
 		}
 	}
+	// The SDK signs in and lists services once for each first dial at the same
+	// time, and some of those then miss the service: one goes before them.
+	if _, ok := client.GetService(service); !ok {
+		return fmt.Errorf("no service %q is offered", service)
+	}
 	errs := make([]error, connections)
 	var done sync.WaitGroup
 	began := time.Now()
