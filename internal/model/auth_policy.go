@@ -93,9 +93,11 @@ type AuthSecondary struct {
 
 // AuthPolicies is the kind.
 var AuthPolicies = kind.Define(kind.Spec[AuthPolicy]{
-	Name: "auth-policy",
-	Path: "auth-policies",
-	Doc:  "Create an authentication policy: how identities may authenticate.",
+	Name:    "auth-policy",
+	Path:    "auth-policies",
+	Doc:     "Create an authentication policy: how identities may authenticate.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
 })
 
 // Fill raises a password length below what any password must have.

@@ -40,9 +40,10 @@ type Authenticator struct {
 
 // Authenticators is the kind.
 var Authenticators = kind.Define(kind.Spec[Authenticator]{
-	Name: "authenticator",
-	Path: "authenticators",
-	Doc:  "Create an authenticator: a password or a client certificate of an identity.",
+	Name:  "authenticator",
+	Path:  "authenticators",
+	Doc:   "Create an authenticator: a password or a client certificate of an identity.",
+	Verbs: kind.CRUD,
 })
 
 // SetPassword gives it another password. Sessions that rest on the one before

@@ -38,9 +38,11 @@ type ExternalIDClaim struct {
 
 // CAs is the kind.
 var CAs = kind.Define(kind.Spec[CA]{
-	Name: "ca",
-	Path: "cas",
-	Doc:  "Register a certificate authority of somebody else. It counts for nothing until it is verified.",
+	Name:    "ca",
+	Path:    "cas",
+	Doc:     "Register a certificate authority of somebody else. It counts for nothing until it is verified.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
 })
 
 // maxCertificates bounds the chain that a CA is registered with.

@@ -19,9 +19,11 @@ type Config struct {
 
 // Configs is the kind.
 var Configs = kind.Define(kind.Spec[Config]{
-	Name: "config",
-	Path: "configs",
-	Doc:  "Create a config: data of a config type, attached to services.",
+	Name:    "config",
+	Path:    "configs",
+	Doc:     "Create a config: data of a config type, attached to services.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
 })
 
 // Check judges the data by the type's schema.

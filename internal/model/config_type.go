@@ -19,9 +19,11 @@ type ConfigType struct {
 
 // ConfigTypes is the kind.
 var ConfigTypes = kind.Define(kind.Spec[ConfigType]{
-	Name: "config-type",
-	Path: "config-types",
-	Doc:  "Create a config type: a name and the JSON schema that its configs must match.",
+	Name:    "config-type",
+	Path:    "config-types",
+	Doc:     "Create a config type: a name and the JSON schema that its configs must match.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
 })
 
 // schemas remembers compiled schemas. It is a cache and nothing else: what it

@@ -28,10 +28,12 @@ type EdgeRouter struct {
 
 // EdgeRouters is the kind.
 var EdgeRouters = kind.Define(kind.Spec[EdgeRouter]{
-	Name:  "edge-router",
-	Path:  "edge-routers",
-	Doc:   "Create an edge router: a router that clients connect to.",
-	Links: []string{"edge-router-policies"},
+	Name:    "edge-router",
+	Path:    "edge-routers",
+	Doc:     "Create an edge router: a router that clients connect to.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
+	Links:   []string{"edge-router-policies"},
 })
 
 // Fill writes names in one form.
@@ -104,9 +106,11 @@ type Router struct {
 
 // Routers is the kind.
 var Routers = kind.Define(kind.Spec[Router]{
-	Name: "router",
-	Path: "routers",
-	Doc:  "Create a router that carries traffic between other routers.",
+	Name:    "router",
+	Path:    "routers",
+	Doc:     "Create a router that carries traffic between other routers.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
 })
 
 // Fill writes names in one form.

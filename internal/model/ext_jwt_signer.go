@@ -30,9 +30,11 @@ type ExtJWTSigner struct {
 
 // ExtJWTSigners is the kind.
 var ExtJWTSigners = kind.Define(kind.Spec[ExtJWTSigner]{
-	Name: "ext-jwt-signer",
-	Path: "external-jwt-signers",
-	Doc:  "Create an external JWT signer: an issuer of tokens by which identities may authenticate.",
+	Name:    "ext-jwt-signer",
+	Path:    "external-jwt-signers",
+	Doc:     "Create an external JWT signer: an issuer of tokens by which identities may authenticate.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
 })
 
 // Fill shows what the certificate says. Without a kid its fingerprint serves.

@@ -58,9 +58,11 @@ type SDKInfo struct {
 
 // Identities is the kind.
 var Identities = kind.Define(kind.Spec[Identity]{
-	Name: "identity",
-	Path: "identities",
-	Doc:  "Create an identity: a person, device, service or router that may authenticate.",
+	Name:    "identity",
+	Path:    "identities",
+	Doc:     "Create an identity: a person, device, service or router that may authenticate.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
 	Links: []string{
 		"authenticators", "edge-router-policies", "edge-routers", "enrollments",
 		"failed-service-requests", "posture-data", "service-configs", "service-policies", "services",
@@ -166,7 +168,8 @@ type IdentityType struct {
 
 // IdentityTypes is the kind.
 var IdentityTypes = kind.Define(kind.Spec[IdentityType]{
-	Name: "identity-type",
-	Path: "identity-types",
-	Doc:  "The types that identities may have.",
+	Name:  "identity-type",
+	Path:  "identity-types",
+	Doc:   "The types that identities may have.",
+	Verbs: kind.Lists | kind.Gets,
 })

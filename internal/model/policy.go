@@ -30,10 +30,12 @@ type ServicePolicy struct {
 
 // ServicePolicies is the kind.
 var ServicePolicies = kind.Define(kind.Spec[ServicePolicy]{
-	Name:  "service-policy",
-	Path:  "service-policies",
-	Doc:   "Create a service policy: which identities may dial or host which services.",
-	Links: []string{"identities", "posture-checks", "services"},
+	Name:    "service-policy",
+	Path:    "service-policies",
+	Doc:     "Create a service policy: which identities may dial or host which services.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
+	Links:   []string{"identities", "posture-checks", "services"},
 })
 
 // EdgeRouterPolicy lets identities connect to edge routers.
@@ -48,10 +50,12 @@ type EdgeRouterPolicy struct {
 
 // EdgeRouterPolicies is the kind.
 var EdgeRouterPolicies = kind.Define(kind.Spec[EdgeRouterPolicy]{
-	Name:  "edge-router-policy",
-	Path:  "edge-router-policies",
-	Doc:   "Create an edge router policy: which identities may connect to which edge routers.",
-	Links: []string{"edge-routers", "identities"},
+	Name:    "edge-router-policy",
+	Path:    "edge-router-policies",
+	Doc:     "Create an edge router policy: which identities may connect to which edge routers.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
+	Links:   []string{"edge-routers", "identities"},
 })
 
 // ServiceEdgeRouterPolicy lets services be used through edge routers.
@@ -66,8 +70,10 @@ type ServiceEdgeRouterPolicy struct {
 
 // ServiceEdgeRouterPolicies is the kind.
 var ServiceEdgeRouterPolicies = kind.Define(kind.Spec[ServiceEdgeRouterPolicy]{
-	Name:  "service-edge-router-policy",
-	Path:  "service-edge-router-policies",
-	Doc:   "Create a service edge router policy: which services may be used through which edge routers.",
-	Links: []string{"edge-routers", "services"},
+	Name:    "service-edge-router-policy",
+	Path:    "service-edge-router-policies",
+	Doc:     "Create a service edge router policy: which services may be used through which edge routers.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
+	Links:   []string{"edge-routers", "services"},
 })

@@ -52,9 +52,11 @@ type ProcessMulti struct {
 
 // PostureChecks is the kind.
 var PostureChecks = kind.Define(kind.Spec[PostureCheck]{
-	Name: "posture-check",
-	Path: "posture-checks",
-	Doc:  "Create a posture check: a condition on the device that an identity uses.",
+	Name:    "posture-check",
+	Path:    "posture-checks",
+	Doc:     "Create a posture check: a condition on the device that an identity uses.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
 })
 
 // NoTimeout says that an MFA check never times out.
@@ -93,9 +95,10 @@ type PostureCheckType struct {
 
 // PostureCheckTypes is the kind.
 var PostureCheckTypes = kind.Define(kind.Spec[PostureCheckType]{
-	Name: "posture-check-type",
-	Path: "posture-check-types",
-	Doc:  "The types that posture checks may have.",
+	Name:  "posture-check-type",
+	Path:  "posture-check-types",
+	Doc:   "The types that posture checks may have.",
+	Verbs: kind.Lists | kind.Gets,
 })
 
 // postureCheckTypes are the types and the systems that clients offer them on.

@@ -20,10 +20,12 @@ type Service struct {
 
 // Services is the kind.
 var Services = kind.Define(kind.Spec[Service]{
-	Name:  "service",
-	Path:  "services",
-	Doc:   "Create a service: something that identities dial or host through the network.",
-	Links: []string{"configs", "service-edge-router-policies", "service-policies", "terminators"},
+	Name:    "service",
+	Path:    "services",
+	Doc:     "Create a service: something that identities dial or host through the network.",
+	Verbs:   kind.CRUD,
+	InFiles: true,
+	Links:   []string{"configs", "service-edge-router-policies", "service-policies", "terminators"},
 })
 
 // strategies are the ways in which a terminator is picked.
@@ -66,9 +68,10 @@ type ServiceConfig struct {
 
 // ServiceConfigs is the kind.
 var ServiceConfigs = kind.Define(kind.Spec[ServiceConfig]{
-	Name: "service-config",
-	Path: "service-configs",
-	Doc:  "Configs that single identities get for a service instead of its own.",
+	Name:    "service-config",
+	Path:    "service-configs",
+	Doc:     "Configs that single identities get for a service instead of its own.",
+	InFiles: true,
 })
 
 // ServiceConfigID is the id of the override of an identity for a service and

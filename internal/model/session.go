@@ -51,10 +51,11 @@ var SessionCertificates = kind.Define(kind.Spec[SessionCertificate]{
 
 // APISessions is the kind.
 var APISessions = kind.Define(kind.Spec[APISession]{
-	Name: "api-session",
-	Path: "api-sessions",
-	Doc:  "What identities got for authenticating.",
-	Lane: kind.Session,
+	Name:  "api-session",
+	Path:  "api-sessions",
+	Doc:   "What identities got for authenticating.",
+	Verbs: kind.Lists | kind.Gets | kind.Deletes,
+	Lane:  kind.Session,
 })
 
 // Session is a permission to dial or host a service, given to an API session.
@@ -74,6 +75,7 @@ var Sessions = kind.Define(kind.Spec[Session]{
 	Name:  "session",
 	Path:  "sessions",
 	Doc:   "Permissions to dial or host services that API sessions hold.",
+	Verbs: kind.Lists | kind.Gets | kind.Deletes,
 	Lane:  kind.Session,
 	Links: []string{"route-path"},
 })

@@ -39,9 +39,10 @@ const (
 
 // Terminators is the kind.
 var Terminators = kind.Define(kind.Spec[Terminator]{
-	Name: "terminator",
-	Path: "terminators",
-	Doc:  "Create a terminator: where traffic of a service leaves the network.",
+	Name:  "terminator",
+	Path:  "terminators",
+	Doc:   "Create a terminator: where traffic of a service leaves the network.",
+	Verbs: kind.CRUD,
 })
 
 // Fill names the binding that an address implies.

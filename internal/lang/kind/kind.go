@@ -84,6 +84,11 @@ type Spec[T any] struct {
 	Doc   string
 	Lane  Lane
 	Links []string // sub collections that answers link to
+	// Verbs are what admins may do with the records, by whatever operations.
+	Verbs Verbs
+	// InFiles says that the records are what people decide, and so what they
+	// may keep in files; others come from the network being used.
+	InFiles bool
 }
 
 // Kind is a declared kind with typed access to its records.
@@ -91,12 +96,15 @@ type Kind[T any] struct{ *Def }
 
 // Def is a declared kind without its type.
 type Def struct {
-	Name   string
-	Path   string
-	Doc    string
-	Lane   Lane
-	Links  []string
-	Fields []*Field // Meta's first, then in the order of the struct
+	Name  string
+	Path  string
+	Doc   string
+	Lane  Lane
+	Links []string
+	Verbs Verbs
+	// InFiles says that people may keep the records in files.
+	InFiles bool
+	Fields  []*Field // Meta's first, then in the order of the struct
 
 	Indexes    []*Index
 	Attributes *Field // the role attributes, if the kind has any
@@ -116,7 +124,7 @@ func Define[T any, P interface {
 }](s Spec[T]) *Kind[T] {
 	d := &Def{
 		Name: s.Name, Path: s.Path, Doc: s.Doc, Lane: s.Lane, Links: s.Links,
-		typ: reflect.TypeFor[T](),
+		Verbs: s.Verbs, InFiles: s.InFiles, typ: reflect.TypeFor[T](),
 	}
 	if d.Name == "" || strings.Contains(d.Name, "/") {
 		panic(fmt.Sprintf("kind: %q is no name for the kind of %s", d.Name, d.typ))

@@ -12,30 +12,16 @@ import (
 	"netkeep/internal/lang/kind"
 )
 
-// Verbs are the operations of a resource.
-type Verbs uint8
-
-const (
-	Lists Verbs = 1 << iota
-	Gets
-	Creates
-	Replaces
-	Patches
-	Deletes
-
-	CRUD = Lists | Gets | Creates | Replaces | Patches | Deletes
-)
-
 // Resource offers a kind's records as list, create, get, replace, patch and
 // delete.
 type Resource struct {
 	Kind *kind.Def
-	// Noun names the schemas and operations: "configType".
+	// Noun names the schemas and operations: "configType". It follows from the
+	// kind's name unless given.
 	Noun string
-	// Plural is Noun with an s unless given.
-	Plural  string
-	Auth    Access
-	Verbs   Verbs
+	Auth Access
+	// Verbs are what is offered here; the kind's if 0.
+	Verbs   kind.Verbs
 	Derived []Derived
 
 	// Path is where the resource is; the kind's path if empty.
@@ -57,19 +43,22 @@ type Resource struct {
 // Mount adds the resource's operations to the API and returns how it shows
 // records.
 func (r Resource) Mount(a *API) *View {
-	v := a.View(r.Noun, r.Kind, r.Derived...)
-	if r.Joins != nil {
-		v.Join(r.Joins)
-	}
-	if r.Plural == "" {
-		r.Plural = r.Noun + "s"
+	if r.Noun == "" {
+		r.Noun = kind.Camel(r.Kind.Name)
 	}
 	if r.Path == "" {
 		r.Path = r.Kind.Path
 	}
+	if r.Verbs == 0 {
+		r.Verbs = r.Kind.Verbs
+	}
+	v := a.View(r.Noun, r.Kind, r.Derived...)
+	if r.Joins != nil {
+		v.Join(r.Joins)
+	}
 	m := mount{r, a, v}
-	add := func(verb Verbs, method, path, op, name, doc string, status int, handle func(*Call) error, more func(*operation)) {
-		if r.Verbs&verb == 0 {
+	add := func(verb kind.Verbs, method, path, op, name, doc string, status int, handle func(*Call) error, more func(*operation)) {
+		if !r.Verbs.Has(verb) {
 			return
 		}
 		o := &operation{
@@ -83,22 +72,22 @@ func (r Resource) Mount(a *API) *View {
 	}
 	all, one := "/"+r.Path, "/"+r.Path+"/{id}"
 	words := spoken(r.Path)
-	add(Lists, http.MethodGet, all, "list", r.Plural, "List "+words+".", 200, m.list, func(o *operation) {
+	add(kind.Lists, http.MethodGet, all, "list", kind.Camel(r.Path), "List "+words+".", 200, m.list, func(o *operation) {
 		o.list, o.data, o.Params = true, kind.ListOf(v.schema), slices.Concat(listParams, r.Params, v.params)
 	})
-	add(Creates, http.MethodPost, all, "create", r.Noun, r.Kind.Doc, 201, m.create, func(o *operation) {
+	add(kind.Creates, http.MethodPost, all, "create", r.Noun, r.Kind.Doc, 201, m.create, func(o *operation) {
 		o.body.json, o.data = a.schema(r.Noun+"Create", "What to create one of the "+words+" with.", r.createSchema()), kind.RefTo("createLocation")
 	})
-	add(Gets, http.MethodGet, one, "detail", r.Noun, "Get one of the "+words+".", 200, m.get, func(o *operation) {
+	add(kind.Gets, http.MethodGet, one, "detail", r.Noun, "Get one of the "+words+".", 200, m.get, func(o *operation) {
 		o.data, o.Params = v.schema, v.params
 	})
-	add(Replaces, http.MethodPut, one, "update", r.Noun, "Replace all fields of one of the "+words+".", 200, m.replace, func(o *operation) {
+	add(kind.Replaces, http.MethodPut, one, "update", r.Noun, "Replace all fields of one of the "+words+".", 200, m.replace, func(o *operation) {
 		o.body.json = a.schema(r.Noun+"Update", "What to replace one of the "+words+" with.", r.Kind.BodySchema(kind.Replace))
 	})
-	add(Patches, http.MethodPatch, one, "patch", r.Noun, "Change fields of one of the "+words+".", 200, m.patch, func(o *operation) {
+	add(kind.Patches, http.MethodPatch, one, "patch", r.Noun, "Change fields of one of the "+words+".", 200, m.patch, func(o *operation) {
 		o.body.json = a.schema(r.Noun+"Patch", "What to change of one of the "+words+".", r.Kind.BodySchema(kind.Patch))
 	})
-	add(Deletes, http.MethodDelete, one, "delete", r.Noun, "Delete one of the "+words+".", 200, m.delete, nil)
+	add(kind.Deletes, http.MethodDelete, one, "delete", r.Noun, "Delete one of the "+words+".", 200, m.delete, nil)
 	return v
 }
 

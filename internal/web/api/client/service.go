@@ -15,7 +15,7 @@ import (
 func mountServices(a *rest.API, s *api.Service) {
 	services := rest.Resource{
 		Kind: model.Services.Def, Noun: "service", Derived: api.ServiceColumns(s), Joins: api.ServiceJoins,
-		Auth: rest.Full, Verbs: rest.Lists, Params: api.RoleParams,
+		Auth: rest.Full, Verbs: kind.Lists, Params: api.RoleParams,
 		Narrow: func(c *rest.Call) (rest.Selection, error) { return visible(s, c) },
 	}
 	view := services.Mount(a)
@@ -24,7 +24,7 @@ func mountServices(a *rest.API, s *api.Service) {
 		Doc: "Get one of the services that the caller may use.", Auth: rest.Full,
 	}, view, func(c *rest.Call, _ rest.None) (kind.Record, error) { return seen(s, c) })
 	changes := services
-	changes.Auth, changes.Verbs = rest.Admin, rest.Replaces|rest.Patches|rest.Deletes
+	changes.Auth, changes.Verbs = rest.Admin, kind.Replaces|kind.Patches|kind.Deletes
 	changes.Mount(a)
 	rest.ShowList(a, rest.Op{
 		Method: http.MethodGet, Path: "/services/{id}/terminators", Name: "listServiceTerminators", Tag: "services",

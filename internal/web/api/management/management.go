@@ -45,26 +45,26 @@ func Mount(a *rest.API, s *api.Service) {
 
 // resources are the kinds that are offered as they are.
 func resources(s *api.Service) []rest.Resource {
-	readOnly := rest.Lists | rest.Gets
+	readOnly := kind.Lists | kind.Gets
 	return []rest.Resource{
-		{Kind: model.AuthPolicies.Def, Noun: "authPolicy", Plural: "authPolicies", Verbs: rest.CRUD},
-		{Kind: model.Authenticators.Def, Noun: "authenticator", Verbs: readOnly},
-		{Kind: model.CAs.Def, Noun: "ca", Verbs: rest.CRUD, Prepare: prepareCA, Derived: caColumns},
-		{Kind: model.ConfigTypes.Def, Noun: "configType", Verbs: rest.CRUD},
-		{Kind: model.Configs.Def, Noun: "config", Verbs: rest.CRUD},
-		{Kind: model.EdgeRouterPolicies.Def, Noun: "edgeRouterPolicy", Plural: "edgeRouterPolicies", Verbs: rest.CRUD, Derived: systemColumn},
-		{Kind: model.EdgeRouters.Def, Noun: "edgeRouter", Verbs: rest.CRUD, Derived: edgeRouterColumns(s), Prepare: prepareEdgeRouter(s)},
-		{Kind: model.Enrollments.Def, Noun: "enrollment", Verbs: readOnly | rest.Deletes},
-		{Kind: model.ExtJWTSigners.Def, Noun: "externalJwtSigner", Verbs: rest.CRUD, Prepare: prepareSigner(s)},
-		{Kind: model.Identities.Def, Noun: "identity", Plural: "identities", Verbs: rest.CRUD, Derived: api.IdentityColumns(s), Prepare: prepareIdentity(s), Inputs: identityInputs},
-		{Kind: model.IdentityTypes.Def, Noun: "identityType", Verbs: readOnly},
-		{Kind: model.PostureCheckTypes.Def, Noun: "postureCheckType", Verbs: readOnly},
-		{Kind: model.PostureChecks.Def, Noun: "postureCheck", Verbs: rest.CRUD, Derived: postureCheckColumns},
-		{Kind: model.Routers.Def, Noun: "router", Verbs: rest.CRUD, Derived: routerColumns(s), Prepare: prepareRouter(s), Refuse: refuseEdge},
-		{Kind: model.ServiceEdgeRouterPolicies.Def, Noun: "serviceEdgeRouterPolicy", Plural: "serviceEdgeRouterPolicies", Verbs: rest.CRUD},
-		{Kind: model.ServicePolicies.Def, Noun: "servicePolicy", Plural: "servicePolicies", Verbs: rest.CRUD},
-		{Kind: model.Services.Def, Noun: "service", Verbs: rest.CRUD, Derived: api.ServiceColumns(s), Joins: api.ServiceJoins, Narrow: narrowServices(s), Params: []rest.Parameter{api.AsIdentityParam}},
-		{Kind: model.Terminators.Def, Noun: "terminator", Verbs: rest.CRUD, Derived: terminatorColumns, Joins: terminatorJoins},
+		{Kind: model.AuthPolicies.Def},
+		{Kind: model.Authenticators.Def, Verbs: readOnly},
+		{Kind: model.CAs.Def, Prepare: prepareCA, Derived: caColumns},
+		{Kind: model.ConfigTypes.Def},
+		{Kind: model.Configs.Def},
+		{Kind: model.EdgeRouterPolicies.Def, Derived: systemColumn},
+		{Kind: model.EdgeRouters.Def, Derived: edgeRouterColumns(s), Prepare: prepareEdgeRouter(s)},
+		{Kind: model.Enrollments.Def, Verbs: readOnly | kind.Deletes},
+		{Kind: model.ExtJWTSigners.Def, Noun: "externalJwtSigner", Prepare: prepareSigner(s)},
+		{Kind: model.Identities.Def, Derived: api.IdentityColumns(s), Prepare: prepareIdentity(s), Inputs: identityInputs},
+		{Kind: model.IdentityTypes.Def},
+		{Kind: model.PostureCheckTypes.Def},
+		{Kind: model.PostureChecks.Def, Derived: postureCheckColumns},
+		{Kind: model.Routers.Def, Derived: routerColumns(s), Prepare: prepareRouter(s), Refuse: refuseEdge},
+		{Kind: model.ServiceEdgeRouterPolicies.Def},
+		{Kind: model.ServicePolicies.Def},
+		{Kind: model.Services.Def, Derived: api.ServiceColumns(s), Joins: api.ServiceJoins, Narrow: narrowServices(s), Params: []rest.Parameter{api.AsIdentityParam}},
+		{Kind: model.Terminators.Def, Derived: terminatorColumns, Joins: terminatorJoins},
 	}
 }
 
@@ -75,7 +75,7 @@ func mountAliases(a *rest.API, s *api.Service) {
 		case model.Routers.Def:
 			r.Path, r.Noun = "transit-routers", "transitRouter"
 		case model.ExtJWTSigners.Def:
-			r.Path, r.Noun = "ext-jwt-signers", "extJwtSigner"
+			r.Path, r.Noun = "ext-jwt-signers", ""
 		default:
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 // their owners only.
 func mountSessions(a *rest.API, s *api.Service) {
 	rest.Resource{
-		Kind: model.APISessions.Def, Noun: "apiSession", Auth: rest.Admin, Verbs: rest.Lists | rest.Gets,
+		Kind: model.APISessions.Def, Auth: rest.Admin, Verbs: kind.Lists | kind.Gets,
 		Derived: []rest.Derived{
 			api.Constant("token", "Empty: only the session itself is told its token.", api.Text, `""`),
 			api.Constant("authQueries", "Empty: only the session itself is told what it lacks.", kind.ListOf(api.AnyMap), "[]"),
@@ -38,7 +38,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 		return rest.Empty{}, s.Sessions.End(c.Context(), c.Author(), c.Param("id"))
 	})
 	rest.Resource{
-		Kind: model.Sessions.Def, Noun: "session", Auth: rest.Admin, Verbs: rest.Lists | rest.Gets | rest.Deletes,
+		Kind: model.Sessions.Def, Auth: rest.Admin, Verbs: kind.Lists | kind.Gets | kind.Deletes,
 		Derived: append(api.SessionColumns(s), api.PoliciesColumn()),
 	}.Mount(a)
 	rest.Handle(a, rest.Op{
