@@ -1,9 +1,10 @@
 // Package access answers who sees what: which policies select a record, which
 // services an identity may use and through which routers, which lists lead
-// from one kind to another, and whom a change concerns. It computes each
-// answer when asked, from the bitmaps and indexes of one snapshot, and owns
-// nothing but the times in LastChange. Whether a caller may ask is not decided
-// here: it must not import authn, rest or anything of the APIs.
+// from one kind to another, whom a change concerns and what it gives and takes.
+// It computes each answer when asked, from the bitmaps and indexes of a
+// snapshot, and owns nothing but the times in LastChange. Whether a caller may
+// ask is not decided here: it must not import authn, rest or anything of the
+// APIs.
 //
 // Bitmaps that it returns hold ordinals of one kind in one snapshot. They may
 // be shared with the snapshot: never write to them.
