@@ -97,6 +97,7 @@ var AuthPolicies = kind.Define(kind.Spec[AuthPolicy]{
 	Path:    "auth-policies",
 	Doc:     "Create an authentication policy: how identities may authenticate.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "primary.cert.allowed", "primary.updb.allowed", "primary.extJwt.allowed", "secondary.requireTotp"},
 	InFiles: true,
 })
 

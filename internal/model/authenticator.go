@@ -40,10 +40,11 @@ type Authenticator struct {
 
 // Authenticators is the kind.
 var Authenticators = kind.Define(kind.Spec[Authenticator]{
-	Name:  "authenticator",
-	Path:  "authenticators",
-	Doc:   "Create an authenticator: a password or a client certificate of an identity.",
-	Verbs: kind.CRUD,
+	Name:    "authenticator",
+	Path:    "authenticators",
+	Doc:     "Create an authenticator: a password or a client certificate of an identity.",
+	Verbs:   kind.CRUD,
+	Columns: []string{"id", "method", "identity", "username", "fingerprint"},
 })
 
 // SetPassword gives it another password. Sessions that rest on the one before

@@ -18,7 +18,7 @@ type CA struct {
 	Fingerprint               string           `json:"fingerprint" kind:"server,index" doc:"SHA-1 of the CA's certificate, in hexadecimal."`
 	IsVerified                bool             `json:"isVerified" kind:"server" doc:"Whether somebody has shown to hold the CA's key; until then its certificates count for nothing."`
 	VerificationToken         string           `json:"verificationToken" kind:"server,omit" doc:"Common name of the certificate that the CA must sign to be verified."`
-	IsAuthEnabled             bool             `json:"isAuthEnabled" kind:"required" doc:"Whether identities may authenticate with certificates of this CA."`
+	IsAuthEnabled             bool             `json:"isAuthEnabled" kind:"required,usual=true" doc:"Whether identities may authenticate with certificates of this CA."`
 	IsAutoCAEnrollmentEnabled bool             `json:"isAutoCaEnrollmentEnabled" kind:"required" doc:"Whether everybody with a certificate of this CA may enroll as a new identity."`
 	IsOTTCAEnrollmentEnabled  bool             `json:"isOttCaEnrollmentEnabled" kind:"required" doc:"Whether enrollments of the method ottca may use certificates of this CA."`
 	IdentityRoles             []string         `json:"identityRoles" kind:"required,nofilter" doc:"Role attributes of the identities that enroll by themselves with a certificate of this CA."`
@@ -42,6 +42,7 @@ var CAs = kind.Define(kind.Spec[CA]{
 	Path:    "cas",
 	Doc:     "Register a certificate authority of somebody else. It counts for nothing until it is verified.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "isVerified", "isAuthEnabled", "isAutoCaEnrollmentEnabled", "isOttCaEnrollmentEnabled", "identityRoles"},
 	InFiles: true,
 })
 

@@ -23,6 +23,7 @@ var Configs = kind.Define(kind.Spec[Config]{
 	Path:    "configs",
 	Doc:     "Create a config: data of a config type, attached to services.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "configType", "data"},
 	InFiles: true,
 })
 

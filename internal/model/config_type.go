@@ -23,6 +23,7 @@ var ConfigTypes = kind.Define(kind.Spec[ConfigType]{
 	Path:    "config-types",
 	Doc:     "Create a config type: a name and the JSON schema that its configs must match.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name"},
 	InFiles: true,
 })
 

@@ -32,6 +32,7 @@ var EdgeRouters = kind.Define(kind.Spec[EdgeRouter]{
 	Path:    "edge-routers",
 	Doc:     "Create an edge router: a router that clients connect to.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "isOnline", "isVerified", "hostname", "roleAttributes", "cost", "disabled"},
 	InFiles: true,
 	Links:   []string{"edge-router-policies"},
 })
@@ -110,6 +111,7 @@ var Routers = kind.Define(kind.Spec[Router]{
 	Path:    "routers",
 	Doc:     "Create a router that carries traffic between other routers.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "isOnline", "isVerified", "cost", "disabled"},
 	InFiles: true,
 })
 

@@ -33,10 +33,11 @@ type Enrollment struct {
 
 // Enrollments is the kind.
 var Enrollments = kind.Define(kind.Spec[Enrollment]{
-	Name:  "enrollment",
-	Path:  "enrollments",
-	Doc:   "Create an enrollment: a token that makes its holder an identity.",
-	Verbs: kind.Lists | kind.Gets | kind.Creates | kind.Deletes,
+	Name:    "enrollment",
+	Path:    "enrollments",
+	Doc:     "Create an enrollment: a token that makes its holder an identity.",
+	Verbs:   kind.Lists | kind.Gets | kind.Creates | kind.Deletes,
+	Columns: []string{"id", "method", "identity", "edgeRouter", "transitRouter", "expiresAt"},
 })
 
 // Subject is who the enrollment is for.

@@ -13,7 +13,7 @@ type ExtJWTSigner struct {
 	kind.Meta
 
 	Name            string    `json:"name" kind:"required,unique,range=1..256" doc:"What people call the signer; no two signers have the same name."`
-	Enabled         bool      `json:"enabled" kind:"required" doc:"Whether its tokens are accepted."`
+	Enabled         bool      `json:"enabled" kind:"required,usual=true" doc:"Whether its tokens are accepted."`
 	Issuer          string    `json:"issuer" kind:"required,unique" doc:"The iss claim of its tokens, by which they are recognised; no two signers have the same."`
 	Audience        string    `json:"audience" kind:"required,nullable" doc:"What the aud claim of its tokens must hold; null accepts tokens that the issuer made for any other application."`
 	CertPEM         string    `json:"certPem" kind:"nullable" doc:"Certificate of the key that signs the tokens, as PEM, which counts only until it expires; either this or jwksEndpoint is given."`
@@ -34,6 +34,7 @@ var ExtJWTSigners = kind.Define(kind.Spec[ExtJWTSigner]{
 	Path:    "external-jwt-signers",
 	Doc:     "Create an external JWT signer: an issuer of tokens by which identities may authenticate.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "issuer", "audience", "enabled"},
 	InFiles: true,
 })
 

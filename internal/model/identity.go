@@ -15,7 +15,7 @@ type Identity struct {
 	kind.Meta
 
 	Name                      string            `json:"name" kind:"required,unique,range=1..256" doc:"What people call the identity; no two identities have the same name."`
-	Type                      string            `json:"type" kind:"required,enum=User|Device|Service|Router,synonym=Default:Device,ref=identity-type:restrict,as=type,out=typeId" doc:"What the identity stands for; a Router stays one and cannot have authenticators."`
+	Type                      string            `json:"type" kind:"required,enum=User|Device|Service|Router,usual=Device,synonym=Default:Device,ref=identity-type:restrict,as=type,out=typeId" doc:"What the identity stands for; a Router stays one and cannot have authenticators."`
 	IsAdmin                   bool              `json:"isAdmin" kind:"required" doc:"Whether the identity may manage the network; an admin also sees every service and edge router."`
 	IsDefaultAdmin            bool              `json:"isDefaultAdmin" kind:"server" doc:"Whether this is the admin that the network began with, who remains one and cannot be deleted."`
 	AuthPolicyID              string            `json:"authPolicyId" kind:"ref=auth-policy:restrict,link,as=authPolicy,default=default" doc:"Id of the authentication policy that says how the identity may authenticate; default if empty."`
@@ -62,6 +62,7 @@ var Identities = kind.Define(kind.Spec[Identity]{
 	Path:    "identities",
 	Doc:     "Create an identity: a person, device, service or router that may authenticate.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "type", "isAdmin", "roleAttributes", "hasApiSession", "hasEdgeRouterConnection", "disabled"},
 	InFiles: true,
 	Links: []string{
 		"authenticators", "edge-router-policies", "edge-routers", "enrollments",
@@ -168,8 +169,9 @@ type IdentityType struct {
 
 // IdentityTypes is the kind.
 var IdentityTypes = kind.Define(kind.Spec[IdentityType]{
-	Name:  "identity-type",
-	Path:  "identity-types",
-	Doc:   "The types that identities may have.",
-	Verbs: kind.Lists | kind.Gets,
+	Name:    "identity-type",
+	Path:    "identity-types",
+	Doc:     "The types that identities may have.",
+	Verbs:   kind.Lists | kind.Gets,
+	Columns: []string{"name"},
 })

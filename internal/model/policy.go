@@ -21,7 +21,7 @@ type ServicePolicy struct {
 	kind.Meta
 
 	Name              string   `json:"name" kind:"required,unique,range=1..256" doc:"What people call the policy; no two service policies have the same name."`
-	Semantic          string   `json:"semantic" kind:"required,enum=AllOf|AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
+	Semantic          string   `json:"semantic" kind:"required,enum=AllOf|AnyOf,usual=AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
 	Type              string   `json:"type" kind:"required,enum=Dial|Bind,numbered" doc:"Whether the identities may dial the services (Dial) or host them (Bind)."`
 	IdentityRoles     []string `json:"identityRoles" kind:"roles=identity" doc:"Which identities the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	ServiceRoles      []string `json:"serviceRoles" kind:"roles=service" doc:"Which services the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
@@ -34,6 +34,7 @@ var ServicePolicies = kind.Define(kind.Spec[ServicePolicy]{
 	Path:    "service-policies",
 	Doc:     "Create a service policy: which identities may dial or host which services.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "type", "semantic", "identityRoles", "serviceRoles", "postureCheckRoles"},
 	InFiles: true,
 	Links:   []string{"identities", "posture-checks", "services"},
 })
@@ -43,7 +44,7 @@ type EdgeRouterPolicy struct {
 	kind.Meta
 
 	Name            string   `json:"name" kind:"required,unique,range=1..256" doc:"What people call the policy; no two edge router policies have the same name."`
-	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
+	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf,usual=AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
 	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	IdentityRoles   []string `json:"identityRoles" kind:"roles=identity" doc:"Which identities the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 }
@@ -54,6 +55,7 @@ var EdgeRouterPolicies = kind.Define(kind.Spec[EdgeRouterPolicy]{
 	Path:    "edge-router-policies",
 	Doc:     "Create an edge router policy: which identities may connect to which edge routers.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "semantic", "identityRoles", "edgeRouterRoles"},
 	InFiles: true,
 	Links:   []string{"edge-routers", "identities"},
 })
@@ -63,7 +65,7 @@ type ServiceEdgeRouterPolicy struct {
 	kind.Meta
 
 	Name            string   `json:"name" kind:"required,unique,range=1..256" doc:"What people call the policy; no two service edge router policies have the same name."`
-	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
+	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf,usual=AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
 	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	ServiceRoles    []string `json:"serviceRoles" kind:"roles=service" doc:"Which services the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 }
@@ -74,6 +76,7 @@ var ServiceEdgeRouterPolicies = kind.Define(kind.Spec[ServiceEdgeRouterPolicy]{
 	Path:    "service-edge-router-policies",
 	Doc:     "Create a service edge router policy: which services may be used through which edge routers.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "semantic", "serviceRoles", "edgeRouterRoles"},
 	InFiles: true,
 	Links:   []string{"edge-routers", "services"},
 })

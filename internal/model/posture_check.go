@@ -56,6 +56,7 @@ var PostureChecks = kind.Define(kind.Spec[PostureCheck]{
 	Path:    "posture-checks",
 	Doc:     "Create a posture check: a condition on the device that an identity uses.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "typeId", "roleAttributes"},
 	InFiles: true,
 })
 
@@ -95,10 +96,11 @@ type PostureCheckType struct {
 
 // PostureCheckTypes is the kind.
 var PostureCheckTypes = kind.Define(kind.Spec[PostureCheckType]{
-	Name:  "posture-check-type",
-	Path:  "posture-check-types",
-	Doc:   "The types that posture checks may have.",
-	Verbs: kind.Lists | kind.Gets,
+	Name:    "posture-check-type",
+	Path:    "posture-check-types",
+	Doc:     "The types that posture checks may have.",
+	Verbs:   kind.Lists | kind.Gets,
+	Columns: []string{"id", "operatingSystems"},
 })
 
 // postureCheckTypes are the types and the systems that clients offer them on.

@@ -12,7 +12,7 @@ type Service struct {
 	kind.Meta
 
 	Name               string   `json:"name" kind:"required,unique,range=1..256" doc:"What people and clients call the service; no two services have the same name."`
-	EncryptionRequired bool     `json:"encryptionRequired" kind:"required=create,fixed,repeated" doc:"Whether traffic must be encrypted all the way from client to host; it stays as it was created."`
+	EncryptionRequired bool     `json:"encryptionRequired" kind:"required=create,fixed,repeated,usual=true" doc:"Whether traffic must be encrypted all the way from client to host; it stays as it was created."`
 	TerminatorStrategy string   `json:"terminatorStrategy" kind:"default=smartrouting" doc:"How one of several terminators is picked: smartrouting, weighted, random or sticky; smartrouting if empty."`
 	RoleAttributes     []string `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 	Configs            []string `json:"configs" kind:"ref=config:clear" doc:"Ids of the configs that clients of the service get, one of a type at most."`
@@ -24,6 +24,7 @@ var Services = kind.Define(kind.Spec[Service]{
 	Path:    "services",
 	Doc:     "Create a service: something that identities dial or host through the network.",
 	Verbs:   kind.CRUD,
+	Columns: []string{"name", "roleAttributes", "terminatorStrategy", "encryptionRequired", "configs"},
 	InFiles: true,
 	Links:   []string{"configs", "service-edge-router-policies", "service-policies", "terminators"},
 })

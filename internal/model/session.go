@@ -51,11 +51,12 @@ var SessionCertificates = kind.Define(kind.Spec[SessionCertificate]{
 
 // APISessions is the kind.
 var APISessions = kind.Define(kind.Spec[APISession]{
-	Name:  "api-session",
-	Path:  "api-sessions",
-	Doc:   "What identities got for authenticating.",
-	Verbs: kind.Lists | kind.Gets | kind.Deletes,
-	Lane:  kind.Session,
+	Name:    "api-session",
+	Path:    "api-sessions",
+	Doc:     "What identities got for authenticating.",
+	Verbs:   kind.Lists | kind.Gets | kind.Deletes,
+	Columns: []string{"id", "identity", "ipAddress", "createdAt", "lastActivityAt"},
+	Lane:    kind.Session,
 })
 
 // Session is a permission to dial or host a service, given to an API session.
@@ -72,12 +73,13 @@ type Session struct {
 
 // Sessions is the kind.
 var Sessions = kind.Define(kind.Spec[Session]{
-	Name:  "session",
-	Path:  "sessions",
-	Doc:   "Permissions to dial or host services that API sessions hold.",
-	Verbs: kind.Lists | kind.Gets | kind.Deletes,
-	Lane:  kind.Session,
-	Links: []string{"route-path"},
+	Name:    "session",
+	Path:    "sessions",
+	Doc:     "Permissions to dial or host services that API sessions hold.",
+	Verbs:   kind.Lists | kind.Gets | kind.Deletes,
+	Columns: []string{"id", "type", "service", "apiSession", "createdAt"},
+	Lane:    kind.Session,
+	Links:   []string{"route-path"},
 })
 
 // SessionKey is the key of a session.

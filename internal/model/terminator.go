@@ -12,7 +12,7 @@ type Terminator struct {
 
 	ServiceID      string `json:"service" kind:"required,fixed,repeated,ref=service:cascade,as=service,out=serviceId" doc:"Id of the service whose traffic leaves the network here; it stays as it was created."`
 	RouterID       string `json:"router" kind:"required,ref=router:cascade,as=router,out=routerId" doc:"Id of the router at which it leaves."`
-	Binding        string `json:"binding" kind:"required" doc:"How the router reaches the address, such as transport, udp or edge; what the address implies if empty."`
+	Binding        string `json:"binding" kind:"required,usual=transport" doc:"How the router reaches the address, such as transport, udp or edge; what the address implies if empty."`
 	Address        string `json:"address" kind:"required" doc:"Where the router sends the traffic, such as tcp:10.0.0.7:5432."`
 	Identity       string `json:"identity" kind:"fixed,alias=instanceId" doc:"Name of one host among several, for clients that want to reach just this one; empty if they do not care."`
 	IdentitySecret []byte `json:"identitySecret" kind:"fixed,secret" doc:"What all terminators of that one host have in common, so that nobody else can take its name; it is never shown."`
@@ -39,10 +39,11 @@ const (
 
 // Terminators is the kind.
 var Terminators = kind.Define(kind.Spec[Terminator]{
-	Name:  "terminator",
-	Path:  "terminators",
-	Doc:   "Create a terminator: where traffic of a service leaves the network.",
-	Verbs: kind.CRUD,
+	Name:    "terminator",
+	Path:    "terminators",
+	Doc:     "Create a terminator: where traffic of a service leaves the network.",
+	Verbs:   kind.CRUD,
+	Columns: []string{"id", "service", "router", "binding", "address", "cost", "precedence", "identity"},
 })
 
 // Fill names the binding that an address implies.

@@ -77,6 +77,7 @@ func (f *Field) words() string {
 	say(len(f.Synonyms) > 0, "synonym=%s", strings.Join(f.synonyms(":"), "|"))
 	say(f.Format != "", "format=%s", f.Format)
 	say(f.Default != "", "default=%s", f.Default)
+	say(f.Usual != "", "usual=%s", f.Usual)
 	say(len(f.Was) > 0, "was=%s", strings.Join(f.Was, "|"))
 	say(f.When != "", "when=%s", f.When)
 	return b.String()

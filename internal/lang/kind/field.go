@@ -76,6 +76,7 @@ type Field struct {
 	Numbered   bool              // filters may say numbers for the words of Enum
 	Format     string
 	Default    string
+	Usual      string   // what a command line says in a create if nobody does
 	Was        []string // what stored records called it before, the latest first
 	When       string   // "field:value", the variant that has this field
 	NoFilter   bool
@@ -85,6 +86,7 @@ type Field struct {
 	index   []int
 	typ     reflect.Type
 	initial reflect.Value // Default as a value; invalid if there is none
+	usual   reflect.Value // Usual as a value; invalid if there is none
 	when    []condition
 	needed  bool // every body that creates it gives a value
 

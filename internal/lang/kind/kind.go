@@ -89,6 +89,8 @@ type Spec[T any] struct {
 	// InFiles says that the records are what people decide, and so what they
 	// may keep in files; others come from the network being used.
 	InFiles bool
+	// Columns are the members of answers that a table shows.
+	Columns []string
 }
 
 // Kind is a declared kind with typed access to its records.
@@ -104,6 +106,8 @@ type Def struct {
 	Verbs Verbs
 	// InFiles says that people may keep the records in files.
 	InFiles bool
+	// Columns are the members of answers that a table shows.
+	Columns []string
 	Fields  []*Field // Meta's first, then in the order of the struct
 
 	Indexes    []*Index
@@ -124,7 +128,7 @@ func Define[T any, P interface {
 }](s Spec[T]) *Kind[T] {
 	d := &Def{
 		Name: s.Name, Path: s.Path, Doc: s.Doc, Lane: s.Lane, Links: s.Links,
-		Verbs: s.Verbs, InFiles: s.InFiles, typ: reflect.TypeFor[T](),
+		Verbs: s.Verbs, InFiles: s.InFiles, Columns: s.Columns, typ: reflect.TypeFor[T](),
 	}
 	if d.Name == "" || strings.Contains(d.Name, "/") {
 		panic(fmt.Sprintf("kind: %q is no name for the kind of %s", d.Name, d.typ))

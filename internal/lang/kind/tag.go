@@ -106,6 +106,7 @@ var words = map[string]word{
 	"synonym":    {one, []Form{Text}, readSynonyms},
 	"format":     {one, []Form{Text, Texts}, readFormat},
 	"default":    {one, []Form{Text, Bool, Int}, readDefault},
+	"usual":      {one, []Form{Text, Bool, Int}, readUsual},
 	"was":        listed(func(f *Field, list []string) { f.Was = list }),
 	"when":       {one, nil, readWhen},
 }
@@ -138,6 +139,12 @@ func (f *Field) coherent() error {
 		return fmt.Errorf("enum does not fit values of form %s", f.element())
 	case f.Form == Map && f.Limited && f.element() != Int:
 		return fmt.Errorf("range does not fit values of form %s", f.element())
+	case f.usual.IsValid() && f.Required&Create == 0:
+		return errors.New("usual says nothing where a create may leave the field out")
+	case f.usual.IsValid():
+		if err := f.limit(f.usual, f.Name); err != nil {
+			return fmt.Errorf("the usual value is refused: %w", err)
+		}
 	case f.initial.IsValid():
 		if err := f.limit(f.initial, f.Name); err != nil {
 			return fmt.Errorf("the default is refused: %w", err)
@@ -253,21 +260,33 @@ func readFormat(f *Field, arg string) error {
 	return nil
 }
 
-func readDefault(f *Field, arg string) error {
+func readDefault(f *Field, arg string) (err error) {
 	f.Default = arg
-	f.initial = reflect.New(f.typ).Elem()
+	f.initial, err = f.literal(arg)
+	return err
+}
+
+func readUsual(f *Field, arg string) (err error) {
+	f.Usual = arg
+	f.usual, err = f.literal(arg)
+	return err
+}
+
+// literal is a value of the field as a tag writes it.
+func (f *Field) literal(text string) (reflect.Value, error) {
+	v := reflect.New(f.typ).Elem()
 	switch f.Form {
 	case Bool:
-		b, err := strconv.ParseBool(arg)
-		f.initial.SetBool(b)
-		return err
+		b, err := strconv.ParseBool(text)
+		v.SetBool(b)
+		return v, err
 	case Int:
-		n, err := strconv.ParseInt(arg, 10, f.typ.Bits())
-		f.initial.SetInt(n)
-		return err
+		n, err := strconv.ParseInt(text, 10, f.typ.Bits())
+		v.SetInt(n)
+		return v, err
 	}
-	f.initial.SetString(arg)
-	return nil
+	v.SetString(text)
+	return v, nil
 }
 
 func readWhen(f *Field, arg string) error {

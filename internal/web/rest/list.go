@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"slices"
 	"strconv"
 
 	"netkeep/internal/lang/filter"
@@ -14,7 +15,10 @@ var (
 	filterParam = TextParam("filter", "Which entries, and in which order: `name contains \"x\" sort by name limit 5`; all of them if not given.")
 	sortParam   = TextParam("sort", "The order, unless the filter says: names of fields with commas between them, each with desc after it to turn it around; by id if not given.")
 
-	listParams = []Parameter{limitParam, offsetParam, filterParam, sortParam}
+	fieldsParam = FieldsParam("fields", "Names of the members that entries are to have, with commas between them; entries then lack the others, so that a long list is quick. All of them if not given.")
+
+	listParams   = []Parameter{limitParam, offsetParam, filterParam, sortParam}
+	recordParams = append(slices.Clone(listParams), fieldsParam)
 )
 
 // Query compiles the filter, sort and paging parameters of a list request.

@@ -96,6 +96,13 @@ func TextsParam(name, doc string, check func(string) (reason string)) *Param[[]s
 	}}
 }
 
+// FieldsParam is a parameter that is names with commas between them.
+func FieldsParam(name, doc string) *Param[[]string] {
+	return &Param[[]string]{name: name, doc: doc, schema: text, parse: func(values []string) ([]string, string, string) {
+		return strings.FieldsFunc(values[0], func(r rune) bool { return r == ',' }), "", ""
+	}}
+}
+
 // Required refuses requests without the parameter.
 func (p *Param[T]) Required() *Param[T] {
 	p.required = true

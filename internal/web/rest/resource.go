@@ -73,7 +73,7 @@ func (r Resource) Mount(a *API) *View {
 	all, one := "/"+r.Path, "/"+r.Path+"/{id}"
 	words := spoken(r.Path)
 	add(kind.Lists, http.MethodGet, all, "list", kind.Camel(r.Path), "List "+words+".", 200, m.list, func(o *operation) {
-		o.list, o.data, o.Params = true, kind.ListOf(v.schema), slices.Concat(listParams, r.Params, v.params)
+		o.list, o.data, o.Params = true, kind.ListOf(v.schema), slices.Concat(recordParams, r.Params, v.params)
 	})
 	add(kind.Creates, http.MethodPost, all, "create", r.Noun, r.Kind.Doc, 201, m.create, func(o *operation) {
 		o.body.json, o.data = a.schema(r.Noun+"Create", "What to create one of the "+words+" with.", r.createSchema()), kind.RefTo("createLocation")

@@ -6,8 +6,10 @@ import (
 	"slices"
 
 	"netkeep/internal/data/state/cow"
+	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/filter"
 	"netkeep/internal/lang/kind"
+	"netkeep/internal/lang/spell"
 )
 
 // Derived is a member of an answer that is computed when it is asked for.
@@ -161,7 +163,7 @@ func SelectionOf(c *Call, d *kind.Def, bits *cow.Bitmap) Selection {
 
 // ShowList adds an operation that answers with a page of records; nil is none.
 func ShowList(a *API, op Op, v *View, find func(c *Call) (Records, error)) {
-	op.Params = slices.Concat(listParams, op.Params, v.params)
+	op.Params = slices.Concat(recordParams, op.Params, v.params)
 	a.add(&operation{Op: op, status: http.StatusOK, list: true, data: kind.ListOf(v.schema), handle: func(c *Call) error {
 		q, page, err := Query(c, v.symbolsIn(c.Snap))
 		if err != nil {
@@ -185,8 +187,31 @@ func (v *View) detail(c *Call, rec kind.Record) error {
 
 // page answers with a page of records.
 func (v *View) page(c *Call, page filter.Page, recs []kind.Record, total int64) error {
+	some, err := v.only(fieldsParam.Of(c))
+	if err != nil {
+		return err
+	}
 	return List{
 		Page: page, Total: total, Fields: v.names, Len: len(recs),
-		Append: func(dst []byte, i int) []byte { return v.Append(dst, c, recs[i]) },
+		Append: func(dst []byte, i int) []byte { return some.Append(dst, c, recs[i]) },
 	}.send(c)
+}
+
+// only is the view with some of its members; all if none are named.
+func (v *View) only(members []string) (*View, error) {
+	if len(members) == 0 {
+		return v, nil
+	}
+	some := &View{}
+	for i, col := range v.columns {
+		if slices.Contains(members, col.Name) {
+			some.columns, some.keys = append(some.columns, col), append(some.keys, v.keys[i])
+		}
+	}
+	for _, name := range members {
+		if !slices.Contains(v.shown, name) {
+			return nil, fault.Invalid("fields", "must name members of an entry; the nearest is "+spell.Nearest(name, v.shown), name)
+		}
+	}
+	return some, nil
 }
