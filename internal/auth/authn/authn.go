@@ -42,24 +42,27 @@ const (
 // prove returns the proof of an identity that may authenticate at all. What
 // its policy says of the method is the caller's to check.
 func prove(r kind.Reader, identityID, authenticator string, now time.Time) (Proof, error) {
-	p, err := admit(r, identityID, now)
-	if err == nil {
+	p, flaw := admit(r, identityID, now)
+	if flaw == "" {
 		p.session = &model.APISession{IdentityID: identityID, AuthenticatorID: authenticator}
 	}
-	return p, err
+	return p, flaw.denied()
 }
 
 // admit returns an identity that may authenticate at all, with its policy.
-func admit(r kind.Reader, identityID string, now time.Time) (Proof, error) {
+func admit(r kind.Reader, identityID string, now time.Time) (Proof, Flaw) {
 	identity, ok := model.Identities.Get(r, identityID)
-	if !ok || identity.Disabled(now) {
-		return Proof{}, errDenied
+	switch {
+	case !ok:
+		return Proof{}, "is of an identity that is gone"
+	case identity.Disabled(now):
+		return Proof{}, Disabled
 	}
 	policy, ok := model.AuthPolicies.Get(r, identity.AuthPolicyID)
 	if !ok {
-		return Proof{}, errDenied
+		return Proof{}, "is of an identity whose authentication policy is gone"
 	}
-	return Proof{identity: identity, policy: policy}, nil
+	return Proof{identity: identity, policy: policy}, ""
 }
 
 // Passwords checks user names and passwords.

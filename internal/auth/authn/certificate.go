@@ -41,7 +41,7 @@ func (c *Certificates) Check(r kind.Reader, presented []*x509.Certificate) (Proo
 		return Proof{}, err
 	}
 	proof.session.NotAfter = leaf.NotAfter()
-	if leaf.NotYetValid(now) || !proof.holds(r, now) {
+	if leaf.NotYetValid(now) || proof.flaw(r, now) != "" {
 		return Proof{}, errDenied
 	}
 	return proof, nil

@@ -34,7 +34,7 @@ func (s *APISessions) Enforce(ctx context.Context) {
 func (s *APISessions) lost(r kind.Reader, sessions iter.Seq[*model.APISession]) iter.Seq[*model.APISession] {
 	return func(yield func(*model.APISession) bool) {
 		for session := range sessions {
-			if _, ok := s.stands(r, session, s.Now()); !ok && !yield(session) {
+			if _, flaw := s.stands(r, session, s.Now()); flaw != "" && !yield(session) {
 				return
 			}
 		}
@@ -161,8 +161,8 @@ func (s *APISessions) over(snap *state.Snapshot, unsure bool) iter.Seq[*model.AP
 		for session := range model.APISessions.All(snap) {
 			over := s.idle(session, now.Add(-unwritten))
 			if !over && (unsure || isPast(session.NotAfter, now) || isPast(s.last(session), now)) {
-				_, stands := s.stands(snap, session, now)
-				over = !stands
+				_, flaw := s.stands(snap, session, now)
+				over = flaw != ""
 			}
 			if over && !yield(session) {
 				return

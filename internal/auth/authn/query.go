@@ -23,7 +23,7 @@ type Query struct {
 func (s *APISessions) outstanding(ctx context.Context, r kind.Reader, p Proof, session *model.APISession, bearer string) []Query {
 	var queries []Query
 	rules := p.policy.Secondary
-	if (session.IsMFARequired || rules.RequireTOTP) && !session.IsMFAComplete {
+	if p.lacksCode(session) {
 		queries = append(queries, Query{
 			TypeID: "MFA", Provider: "ziti", HTTPMethod: "POST", HTTPURL: "./authenticate/mfa",
 			MinLength: 4, MaxLength: 6, Format: "alphaNumeric",

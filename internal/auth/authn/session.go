@@ -111,8 +111,8 @@ func (s *APISessions) create(ctx context.Context, by state.Author, p Proof, req 
 	err = s.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
 		fresh := *p.session
 		session = &fresh
-		if _, err := stand(tx, session, s.Now()); err != nil {
-			return err
+		if _, flaw := stand(tx, session, s.Now()); flaw != "" {
+			return flaw.denied()
 		}
 		mfa, has := model.MFAOf(tx, p.identity.ID)
 		session.IPAddress, session.LastActivityAt = by.Source, tx.Now()
@@ -204,8 +204,8 @@ func (s *APISessions) Verify(ctx context.Context, r kind.Reader, shown Credentia
 		return nil, errNoSession
 	}
 	now := s.Now()
-	proof, ok := s.alive(r, session, now)
-	if !ok {
+	proof, flaw := s.alive(r, session, now)
+	if flaw != "" {
 		return nil, errNoSession
 	}
 	s.touch(session.ID, now)

@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -12,40 +13,90 @@ import (
 // the one place that says what that is: at a login, at every request, and when
 // something of it changes.
 
-// stand returns whom a session is of and what it rests on, if that still holds.
-func stand(r kind.Reader, session *model.APISession, now time.Time) (Proof, error) {
-	p, err := admit(r, session.IdentityID, now)
-	if err != nil {
-		return Proof{}, err
+// Flaw is why an identity or session is not good enough, in words for admins;
+// empty if it is. Whoever authenticates is not told.
+type Flaw string
+
+// Flaws that something can be done about.
+const (
+	Disabled Flaw = "is of an identity that is disabled"
+	Unused   Flaw = "was not used for too long"
+	Partial  Flaw = "has yet to show a one-time or recovery code"
+)
+
+// denied is what somebody is told of a flaw.
+func (f Flaw) denied() error {
+	if f == "" {
+		return nil
 	}
-	if p.session = session; !p.holds(r, now) {
-		return Proof{}, errDenied
-	}
-	return p, nil
+	return errDenied
 }
 
-// holds reports whether what was shown is still there, is still accepted by the
+// stand returns whom a session is of and what it rests on, if that still holds.
+func stand(r kind.Reader, session *model.APISession, now time.Time) (Proof, Flaw) {
+	p, flaw := admit(r, session.IdentityID, now)
+	if flaw == "" {
+		p.session = session
+		flaw = p.flaw(r, now)
+	}
+	if flaw != "" {
+		return Proof{}, flaw
+	}
+	return p, ""
+}
+
+// flaw says whether what was shown is still there, is still accepted by the
 // identity's policy, still means this identity, and has not come to its end.
-func (p Proof) holds(r kind.Reader, now time.Time) bool {
-	s, rules := p.session, p.policy.Primary
-	if p.ended(now) || s.ExternalID != "" && s.ExternalID != p.identity.ExternalID {
-		return false
+func (p Proof) flaw(r kind.Reader, now time.Time) Flaw {
+	s := p.session
+	switch {
+	case p.ended(now):
+		return "rests on a token or certificate that has come to its end"
+	case s.ExternalID != "" && s.ExternalID != p.identity.ExternalID:
+		return "rests on an external id that the identity no longer has"
 	}
 	if id, byToken := strings.CutPrefix(s.AuthenticatorID, signerPrefix); byToken {
-		signer, there := model.ExtJWTSigners.Get(r, id)
-		return there && signer.Enabled && rules.ExtJWT.Accepts(id) && p.identity.NamedBy(id)
+		return p.tokenFlaw(r, id)
 	}
 	if s.AuthenticatorID == internalAuthenticator {
-		return rules.Cert.Allowed && mayAuthenticate(r, s.CAID) && mayName(r, p.identity, s.CAID)
+		return cmp.Or(p.certFlaw(r),
+			unless(mayName(r, p.identity, s.CAID), "rests on a CA that may not name the identity"))
 	}
 	a, there := model.Authenticators.Get(r, s.AuthenticatorID)
 	switch {
 	case !there:
-		return false
+		return "rests on an authenticator that is gone"
 	case a.Method == model.MethodUPDB:
-		return rules.UPDB.Allowed && s.PasswordRev == a.PasswordRev
+		return cmp.Or(
+			unless(p.policy.Primary.UPDB.Allowed, "rests on a password, which the authentication policy does not accept"),
+			unless(s.PasswordRev == a.PasswordRev, "rests on a password that was changed"))
+	case s.CAID == "":
+		return unless(p.policy.Primary.Cert.Allowed, certsRefused)
 	}
-	return rules.Cert.Allowed && (s.CAID == "" || mayAuthenticate(r, s.CAID))
+	return p.certFlaw(r)
+}
+
+const certsRefused Flaw = "rests on a certificate, which the authentication policy does not accept"
+
+// certFlaw is about a certificate of somebody else's CA.
+func (p Proof) certFlaw(r kind.Reader) Flaw {
+	return cmp.Or(unless(p.policy.Primary.Cert.Allowed, certsRefused),
+		unless(mayAuthenticate(r, p.session.CAID), "rests on a CA that is gone or does not show who somebody is"))
+}
+
+func (p Proof) tokenFlaw(r kind.Reader, signerID string) Flaw {
+	signer, there := model.ExtJWTSigners.Get(r, signerID)
+	return cmp.Or(
+		unless(there && signer.Enabled, "rests on an external JWT signer that is gone or disabled"),
+		unless(p.policy.Primary.ExtJWT.Accepts(signerID), "rests on a token of a signer that the authentication policy does not accept"),
+		unless(p.identity.NamedBy(signerID), "rests on a signer that may not name the identity"))
+}
+
+func unless(holds bool, flaw Flaw) Flaw {
+	if holds {
+		return ""
+	}
+	return flaw
 }
 
 // mayAuthenticate reports whether certificates of a CA show who somebody is.
@@ -85,14 +136,13 @@ func (s *APISessions) last(session *model.APISession) time.Time {
 	return session.CreatedAt.Add(s.Lifetime)
 }
 
-// stands reports whether a session may be used as far as time and what it rests
-// on say.
-func (s *APISessions) stands(r kind.Reader, session *model.APISession, now time.Time) (Proof, bool) {
+// stands says whether a session may be used as far as time and what it rests
+// on go.
+func (s *APISessions) stands(r kind.Reader, session *model.APISession, now time.Time) (Proof, Flaw) {
 	if isPast(s.last(session), now) {
-		return Proof{}, false
+		return Proof{}, "has lasted for as long as any session may"
 	}
-	p, err := stand(r, session, now)
-	return p, err == nil
+	return stand(r, session, now)
 }
 
 // idle reports whether a session was not used for too long.
@@ -101,19 +151,41 @@ func (s *APISessions) idle(session *model.APISession, now time.Time) bool {
 }
 
 // alive returns what a session rests on, if it stands and was used lately.
-func (s *APISessions) alive(r kind.Reader, session *model.APISession, now time.Time) (Proof, bool) {
+func (s *APISessions) alive(r kind.Reader, session *model.APISession, now time.Time) (Proof, Flaw) {
 	if s.idle(session, now) {
-		return Proof{}, false
+		return Proof{}, Unused
 	}
 	return s.stands(r, session, now)
+}
+
+// Flaw says why a session is good for nothing, or not yet for everything. That
+// a JWT may have to come with every request does not count.
+func (s *APISessions) Flaw(r kind.Reader, session *model.APISession) Flaw {
+	p, flaw := s.alive(r, session, s.Now())
+	if flaw == "" && p.lacksCode(session) {
+		return Partial
+	}
+	return flaw
+}
+
+// Barred says why an identity cannot authenticate, whatever it shows.
+func (s *APISessions) Barred(r kind.Reader, identityID string) Flaw {
+	_, flaw := admit(r, identityID, s.Now())
+	return flaw
 }
 
 // Usable reports whether routers may let in who holds a session: it stands and
 // has shown what a session remembers. A JWT that has to come with every
 // request is asked for where sessions to dial and host are given out.
 func (s *APISessions) Usable(r kind.Reader, session *model.APISession) bool {
-	p, ok := s.stands(r, session, s.Now())
-	return ok && (session.IsMFAComplete || !session.IsMFARequired && !p.policy.Secondary.RequireTOTP)
+	p, flaw := s.stands(r, session, s.Now())
+	return flaw == "" && !p.lacksCode(session)
+}
+
+// lacksCode reports whether a session has yet to show a one-time or recovery
+// code.
+func (p Proof) lacksCode(session *model.APISession) bool {
+	return (session.IsMFARequired || p.policy.Secondary.RequireTOTP) && !session.IsMFAComplete
 }
 
 // Keep counts as use of the session with a token, as a router tells it; ok is

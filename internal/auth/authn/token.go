@@ -58,7 +58,7 @@ func (t *Tokens) Check(ctx context.Context, r kind.Reader, token string) (Proof,
 	if !proof.identity.NamedBy(claims.signer.ID) {
 		tellNaming(t.sets.log, claims.signer.ID, proof.identity)
 	}
-	if !proof.holds(r, t.now()) {
+	if proof.flaw(r, t.now()) != "" {
 		return Proof{}, errDenied
 	}
 	return proof, nil

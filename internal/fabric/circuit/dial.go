@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"netkeep/internal/data/state"
@@ -150,27 +151,9 @@ func (c *Circuits) dial(ctx context.Context, r *control.Router, req request) (*C
 
 // choose returns the terminator to try next.
 func (c *Circuits) choose(snap *state.Snapshot, service *model.Service, r *control.Router, req request, tried map[string]bool) (terminator.Candidate, bool) {
-	var among []terminator.Candidate
-	for t := range model.Terminators.Select(snap, "service", service.ID) {
-		if t.Identity != req.instance || tried[t.ID] || t.RouterID != r.ID || !c.hosted(snap, t) {
-			continue
-		}
-		if service.EncryptionRequired && t.Told(message.PeerPublicKey) == nil {
-			continue
-		}
-		among = append(among, terminator.Candidate{Terminator: t})
-	}
+	among := terminator.Offered(snap, c.Sessions, service, r.ID, req.instance)
+	among = slices.DeleteFunc(among, func(t terminator.Candidate) bool { return tried[t.ID] })
 	return terminator.Choose(service.TerminatorStrategy, among, string(req.peerData[message.PeerSticky]))
-}
-
-// hosted reports whether a terminator's host may still host. Its router or we
-// may have yet to take note that it may not.
-func (c *Circuits) hosted(snap *state.Snapshot, t *model.Terminator) bool {
-	if t.SessionID == "" {
-		return true
-	}
-	s, ok := model.Sessions.Get(snap, t.SessionID)
-	return ok && c.Sessions.Live(snap, s)
 }
 
 // route has routers make a circuit that ends at a terminator.

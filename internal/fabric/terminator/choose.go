@@ -3,6 +3,9 @@ package terminator
 import (
 	"math/rand/v2"
 
+	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/permit"
 	"netkeep/internal/model"
 )
 
@@ -11,6 +14,33 @@ type Candidate struct {
 	*model.Terminator
 	// Path is what it costs to get to its router.
 	Path int
+}
+
+// Offered returns the terminators of a service at which a circuit of a client
+// at a router could end: those of the host with a name, empty if it does not
+// matter, who may still host, and who can encrypt if the service wants it.
+func Offered(snap *state.Snapshot, sessions permit.Register, service *model.Service, routerID, host string) []Candidate {
+	var among []Candidate
+	for t := range model.Terminators.Select(snap, "service", service.ID) {
+		if t.Identity != host || t.RouterID != routerID || !hosted(snap, sessions, t) {
+			continue
+		}
+		if service.EncryptionRequired && t.Told(message.PeerPublicKey) == nil {
+			continue
+		}
+		among = append(among, Candidate{Terminator: t})
+	}
+	return among
+}
+
+// hosted reports whether a terminator's host may still host. Its router or we
+// may have yet to take note that it may not.
+func hosted(snap *state.Snapshot, sessions permit.Register, t *model.Terminator) bool {
+	if t.SessionID == "" {
+		return true
+	}
+	s, ok := model.Sessions.Get(snap, t.SessionID)
+	return ok && sessions.Live(snap, s)
 }
 
 // The strategies that services may name; what is none of them is the first.

@@ -80,12 +80,8 @@ func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.
 	if !ok {
 		return nil, errEnded
 	}
-	snap := tx.Snapshot
-	if err := s.refusal(snap, api, req.ServiceID, req.Type); err != nil {
+	if err := s.Chain(tx.Snapshot, api, req.ServiceID, req.Type).Refusal(ToBegin...); err != nil {
 		return nil, err
-	}
-	if access.CommonRouters(snap, api.IdentityID, req.ServiceID).IsEmpty() {
-		return nil, fault.New(fault.CodeNoRouters, "the identity and the service share no edge router; ask for policy advice to see what is missing")
 	}
 	key := model.SessionKey(api.ID, req.Type, req.ServiceID)
 	if there, ok := model.Sessions.Find(tx, "key", key); ok {
@@ -102,48 +98,7 @@ func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.
 // to be removed.
 func (s *Grants) Live(snap *state.Snapshot, session *model.Session) bool {
 	api, ok := model.APISessions.Get(snap, session.APISessionID)
-	return ok && s.Usable(snap, api) && s.refusal(snap, api, session.ServiceID, session.Type) == nil
-}
-
-// refusal says why an API session may not dial or host a service; nil if it
-// may. A service that the identity cannot see does not exist for it.
-func (s *Grants) refusal(snap *state.Snapshot, api *model.APISession, serviceID, typ string) error {
-	identity, known := model.Identities.Get(snap, api.IdentityID)
-	_, there := model.Services.Get(snap, serviceID)
-	if !known || !there {
-		return fault.NotFound("service", serviceID)
-	}
-	policies := access.Granting(snap, identity.ID, serviceID, typ)
-	if len(policies) > 0 {
-		if !s.passes(snap, api, policies) {
-			return fault.New(fault.CodePosture, "the device does not pass the posture checks of any policy that gives this service")
-		}
-		return nil
-	}
-	switch {
-	case identity.Admin():
-		return nil
-	case access.MayDial(snap, identity.ID, serviceID) || access.MayBind(snap, identity.ID, serviceID):
-		return fault.Invalid("ServiceId", "no policy gives the permission to "+typ+" it", serviceID)
-	}
-	return fault.NotFound("service", serviceID)
-}
-
-// passes reports whether the device passes the checks of one of the policies.
-func (s *Grants) passes(snap *state.Snapshot, api *model.APISession, policies []*model.ServicePolicy) bool {
-	var device *posture.Evaluator
-	for _, p := range policies {
-		if len(p.PostureCheckRoles) == 0 {
-			return true
-		}
-		if device == nil {
-			device = s.Device(snap, api)
-		}
-		if device.Passing(access.Checks(snap, p)) {
-			return true
-		}
-	}
-	return false
+	return ok && s.Usable(snap, api) && s.Chain(snap, api, session.ServiceID, session.Type).Refusal(ToGoOn...) == nil
 }
 
 // Device evaluates what is known of the device that uses an API session.
