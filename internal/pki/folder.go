@@ -210,7 +210,7 @@ func (f folder) readKey(name string) (crypto.Signer, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	key, err := parseKey(data)
+	key, err := ParseKey(data)
 	if err != nil {
 		return nil, f.problem(name, err)
 	}

@@ -55,6 +55,15 @@ func (a Algorithm) generator() (func() (crypto.Signer, error), error) {
 	return nil, fmt.Errorf("unknown key algorithm %q: use P-256, P-384, RSA-2048, RSA-3072, RSA-4096 or Ed25519", string(a))
 }
 
+// Generate makes a key of the kind.
+func (a Algorithm) Generate() (crypto.Signer, error) {
+	generate, err := a.generator()
+	if err != nil {
+		return nil, err
+	}
+	return generate()
+}
+
 // The upper bound keeps a peer from making us compute with a modulus of its
 // choice.
 const (
@@ -94,7 +103,8 @@ func samePublic(a, b crypto.PublicKey) bool {
 
 const pemPrivateKey = "PRIVATE KEY"
 
-func encodeKey(key crypto.Signer) ([]byte, error) {
+// EncodeKey returns a private key as PEM, unencrypted.
+func EncodeKey(key crypto.Signer) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("encoding private key: %w", err)
@@ -102,10 +112,10 @@ func encodeKey(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemPrivateKey, Bytes: der}), nil
 }
 
-// parseKey reads one private key. Besides our own form it takes the two older
+// ParseKey reads one private key. Besides our own form it takes the two older
 // ones, since operators bring keys made with other tools. Its errors never
 // quote the input.
-func parseKey(data []byte) (crypto.Signer, error) {
+func ParseKey(data []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(data)
 	if block == nil {
 		return nil, errors.New("not a private key in PEM form")

@@ -204,7 +204,7 @@ func (ks *Keystore) newKey(name string) (crypto.Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making %s: %w", ks.folder.file(name), err)
 	}
-	data, err := encodeKey(key)
+	data, err := EncodeKey(key)
 	if err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func TestAlgorithms(t *testing.T) {
 		if got != want {
 			t.Errorf("%q makes a key of kind %s", alg, got)
 		}
-		again := must(parseKey(must(encodeKey(key))(t)))(t)
+		again := must(ParseKey(must(EncodeKey(key))(t)))(t)
 		if !samePublic(again.Public(), key.Public()) {
 			t.Errorf("%q does not read back", alg)
 		}
@@ -207,7 +207,7 @@ func TestOperatorsKeyForms(t *testing.T) {
 		"PKCS#8": {Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(rsaKey))(t)},
 	}
 	for name, b := range blocks {
-		key := must(parseKey(pem.EncodeToMemory(b)))(t)
+		key := must(ParseKey(pem.EncodeToMemory(b)))(t)
 		if !samePublic(key.Public(), ec.Public()) && !samePublic(key.Public(), rsaKey.Public()) {
 			t.Errorf("%s: another key", name)
 		}
@@ -222,7 +222,7 @@ func TestOperatorsKeyForms(t *testing.T) {
 		"garbage":   {pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("secret")}), "not a usable private key"},
 		"text":      {[]byte("secret"), "not a private key"},
 	} {
-		_, err := parseKey(tt.data)
+		_, err := ParseKey(tt.data)
 		wantError(t, err, tt.want)
 		if strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the error quotes the file: %v", name, err)

@@ -45,3 +45,24 @@ func PKCS7Text(certs []*x509.Certificate) ([]byte, error) {
 	}
 	return buf.Bytes(), nil
 }
+
+// ParsePKCS7Text returns the certificates in what [PKCS7Text] returns, at least
+// one and at most limit. Signers, if there are any, count for nothing: whoever
+// asks knows whom it asked.
+func ParsePKCS7Text(text []byte, limit int) ([]*x509.Certificate, error) {
+	if len(text) > maxPEM {
+		return nil, fmt.Errorf("PKCS#7 text of %d bytes: at most %d are allowed", len(text), maxPEM)
+	}
+	der, err := base64.StdEncoding.DecodeString(string(bytes.Join(bytes.Fields(text), nil)))
+	if err != nil {
+		return nil, fmt.Errorf("PKCS#7 text: %w", err)
+	}
+	msg, err := pkcs7.Parse(der)
+	if err != nil {
+		return nil, fmt.Errorf("PKCS#7: %w", err)
+	}
+	if n := len(msg.Certificates); n == 0 || n > limit {
+		return nil, fmt.Errorf("PKCS#7 with %d certificates: between 1 and %d are expected", n, limit)
+	}
+	return msg.Certificates, nil
+}

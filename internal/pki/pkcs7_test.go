@@ -36,8 +36,19 @@ func TestPKCS7(t *testing.T) {
 		if !bytes.Equal(got, msg) {
 			t.Error("the text is another message")
 		}
+		back := must(ParsePKCS7Text(text, len(certs)))(t)
+		if !slices.EqualFunc(back, certs[:n], (*x509.Certificate).Equal) {
+			t.Errorf("read back %d certificates, want %d", len(back), n)
+		}
 	}
 	checkWithOpenSSL(t, certs)
+	for text, why := range map[string]string{
+		"!": "illegal base64", "AAAA": "PKCS#7", "": "PKCS#7", strings.Repeat("A", maxPEM+1): "at most",
+		string(must(PKCS7Text(certs))(t)): "between 1 and 1",
+	} {
+		_, err := ParsePKCS7Text([]byte(text), 1)
+		wantError(t, err, why)
+	}
 	for _, encode := range []func([]*x509.Certificate) ([]byte, error){PKCS7, PKCS7Text} {
 		_, err := encode(nil)
 		wantError(t, err, "no certificates")

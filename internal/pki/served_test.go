@@ -38,7 +38,7 @@ func (p *pairFiles) replace(t *testing.T, names ...string) *x509.Certificate {
 	for _, name := range names {
 		data := EncodeCertificates(chain...)
 		if name == serverKeyFile {
-			data = must(encodeKey(key))(t)
+			data = must(EncodeKey(key))(t)
 		}
 		if err := p.write(name, data); err != nil {
 			t.Fatal(err)

@@ -126,7 +126,7 @@ func newSigningCA(t *testing.T, dir string, key crypto.Signer) {
 	}
 	cert := must(newIntermediate(root, key, base))(t)
 	for name, data := range map[string][]byte{
-		intermediateKeyFile: must(encodeKey(key))(t),
+		intermediateKeyFile: must(EncodeKey(key))(t),
 		intermediateFile:    EncodeCertificates(cert),
 	} {
 		if err := f.write(name, data); err != nil {

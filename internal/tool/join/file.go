@@ -1,0 +1,76 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"netkeep/internal/disk"
+)
+
+// File is a place that a secret goes to. It is made before anything is asked
+// of a controller, so that no token is spent on what cannot be kept.
+type File struct {
+	path  string
+	force bool
+	temp  *os.File
+}
+
+// NewFile prepares to write a file that only its owner may read. One that is
+// there already is an error, unless force says that it may go.
+func NewFile(path string, force bool) (*File, error) {
+	if _, err := os.Lstat(path); err == nil && !force {
+		return nil, taken(path)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // with mode 0600
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be written: %w", path, err)
+	}
+	return &File{path, force, temp}, nil
+}
+
+func taken(path string) error {
+	return fmt.Errorf("%s is there already: name another file, or give --force to write over it: %w", path, fs.ErrExist)
+}
+
+// Write puts the file in its place, whole or not at all.
+func (f *File) Write(data []byte) error {
+	_, err := f.temp.Write(data)
+	if err := errors.Join(err, f.temp.Sync(), f.temp.Close()); err != nil {
+		return fmt.Errorf("%s cannot be written: %w", f.path, err)
+	}
+	if f.force {
+		if err := os.Rename(f.temp.Name(), f.path); err != nil {
+			return f.left(err)
+		}
+		return disk.Sync(filepath.Dir(f.path))
+	}
+	// A link, other than a rename, does not take another file's place.
+	if err := os.Link(f.temp.Name(), f.path); err != nil {
+		return f.left(err)
+	}
+	if err := os.Remove(f.temp.Name()); err != nil {
+		return err
+	}
+	return disk.Sync(filepath.Dir(f.path))
+}
+
+// left says where the data is that could not get its name: the token is spent,
+// and there is no other copy.
+func (f *File) left(err error) error {
+	name := f.temp.Name()
+	f.temp = nil
+	return fmt.Errorf("the file could not be named %s (%w); it is %s", f.path, err, name)
+}
+
+// Close gives up a file that was not written.
+func (f *File) Close() {
+	if f.temp != nil {
+		_ = f.temp.Close()
+		_ = os.Remove(f.temp.Name()) // which fails if it has its name
+	}
+}

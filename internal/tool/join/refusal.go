@@ -1,0 +1,117 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/model"
+)
+
+// when writes a time for people.
+func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04 MST") }
+
+// unreachable says why there was no answer.
+func (c *Controller) unreachable(err error) error {
+	if s := new(suspicion); errors.As(err, &s) {
+		return s
+	}
+	// The address is in the sentence already, with a token that nobody needs
+	// to read.
+	if u := new(url.Error); errors.As(err, &u) {
+		err = u.Err
+	}
+	if d := new(net.DNSError); errors.As(err, &d) && d.IsNotFound {
+		return fmt.Errorf("nobody knows an address of %s: check the name that the controller advertises, and this machine's name servers", c.inv.Controller)
+	}
+	return fmt.Errorf("%s cannot be reached (%w): check that the controller runs and that nothing keeps this machine from connecting to it", c.inv.Controller, err)
+}
+
+// tooLate says that the token has expired, or that it only seems so.
+func (c *Controller) tooLate() error {
+	now := c.opt.Now()
+	if c.inv.expired(now) && !c.inv.expired(now.Add(c.clock)) && c.clock.Abs() > skew {
+		return c.wrongClock()
+	}
+	return fmt.Errorf("the token expired at %s: %s", when(c.inv.Expires), c.another())
+}
+
+func (c *Controller) wrongClock() error {
+	which := "behind"
+	if c.clock < 0 {
+		which = "ahead of"
+	}
+	by := strings.TrimSuffix(c.clock.Abs().Round(time.Minute).String(), "0s")
+	return fmt.Errorf("the clock of this machine is %s %s the controller's: set it, and try again", by, which)
+}
+
+// another says how to come by another token.
+func (c *Controller) another() string {
+	if c.inv.IsRouter() {
+		return "have an admin make a new one by re-enrolling the router"
+	}
+	return "have an admin make a new one by refreshing the enrollment or adding another"
+}
+
+// failure is how a controller says no.
+type failure struct {
+	Error struct {
+		Code    fault.Code `json:"code"`
+		Message string     `json:"message"`
+		Cause   struct {
+			Field  string `json:"field"`
+			Reason string `json:"reason"`
+		} `json:"cause"`
+	} `json:"error"`
+}
+
+// refusal turns an answer that says no into what to do.
+func (c *Controller) refusal(a *answer) error {
+	var f failure
+	if err := json.Unmarshal(a.body, &f); err != nil || f.Error.Code == "" {
+		return fmt.Errorf("%s refused with status %d and no reason", c.inv.Controller, a.status)
+	}
+	switch f.Error.Code {
+	case fault.CodeEnrollToken:
+		return fmt.Errorf("the token was used already, or was withdrawn or replaced by a newer one: if that was not you, tell an admin; else %s", c.another())
+	case fault.CodeEnrollExpired:
+		return fmt.Errorf("the token expired at %s: %s", when(c.inv.Expires), c.another())
+	case fault.CodeCertInUse:
+		return errors.New("the certificate has been enrolled already: use the file that was written then, or another certificate")
+	case fault.CodeChain:
+		return errors.New("the controller does not take the certificate: --cert must hold a client certificate that is in force, from the CA that the token is for, with what leads to that CA")
+	case fault.CodeEnrollCA:
+		return errors.New("the CA that the token is for is not verified, or does not allow enrollment: have an admin see to that")
+	case fault.CodeEnrollNoCA:
+		return errors.New("no CA allows enrollment by certificate: have an admin verify the CA and allow it")
+	case fault.CodeUsername:
+		return errors.New("the user name is taken: have an admin delete the enrollment and add one with another name")
+	}
+	what := f.Error.Message
+	if cause := f.Error.Cause; cause.Reason != "" {
+		what = strings.TrimSpace(cause.Field + " " + cause.Reason)
+	}
+	return fmt.Errorf("the controller refuses: %s (%s)", strings.TrimSuffix(what, "."), f.Error.Code)
+}
+
+// wrongWay says that an invitation is for something else.
+func (c *Controller) wrongWay(methods ...string) error {
+	for _, m := range methods {
+		if c.inv.Method == m {
+			return nil
+		}
+	}
+	switch c.inv.Method {
+	case model.MethodOTT, model.MethodOTTCA, model.MethodCA, model.MethodUPDB:
+		return errors.New("the token is for an identity: use netkeep enroll")
+	case model.MethodErOTT, model.MethodTrOTT:
+		return errors.New("the token is for a router: use netkeep router enroll")
+	}
+	return fmt.Errorf("the token asks to enroll by %q, which is not known here: use a newer version", c.inv.Method)
+}

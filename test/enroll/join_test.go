@@ -1,0 +1,551 @@
+package enroll_test
+
+import (
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"netkeep/internal/ops/config"
+	"netkeep/internal/pki"
+	"netkeep/internal/tool/join"
+	"netkeep/test/servertest"
+)
+
+// invitation adds an identity with an enrollment and returns its id and JWT.
+func invitation(t *testing.T, c *servertest.Client, how M) (id, text string) {
+	t.Helper()
+	id, _ = invite(t, c, how)
+	for _, e := range c.Get("identities/" + id).At("data.enrollment").(M) {
+		text = e.(M)["jwt"].(string)
+	}
+	return id, text
+}
+
+// meet goes to the controller of an invitation.
+func meet(t *testing.T, text string, opt join.Options) (*join.Controller, *join.Invitation, error) {
+	t.Helper()
+	inv, err := join.Read(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	c, err := join.Meet(t.Context(), inv, opt)
+	if err == nil {
+		t.Cleanup(c.Close)
+	}
+	return c, inv, err
+}
+
+func mustMeet(t *testing.T, text string, opt join.Options) *join.Controller {
+	t.Helper()
+	c, _, err := meet(t, text, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func newPKIKey(t *testing.T, alg pki.Algorithm) crypto.Signer {
+	t.Helper()
+	key, err := alg.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// identityFile is an identity's file as others read it.
+type identityFile struct {
+	API string `json:"ztAPI"`
+	ID  struct{ Key, Cert, CA string }
+}
+
+// part returns a part of an identity that is a text or in a file.
+func part(t *testing.T, value string) []byte {
+	t.Helper()
+	if text, ok := strings.CutPrefix(value, "pem:"); ok {
+		return []byte(text)
+	}
+	path, ok := strings.CutPrefix(value, "file://")
+	if !ok {
+		t.Fatalf("a part of the identity is %.20q", value)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// signIn logs in with nothing but what an identity's file says, and returns
+// who that is.
+func signIn(t *testing.T, i *join.Identity) (identityID string) {
+	t.Helper()
+	data, err := i.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file identityFile
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	cert, err := tls.X509KeyPair(part(t, file.ID.Cert), part(t, file.ID.Key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(part(t, file.ID.CA)) {
+		t.Fatal("the file holds no authority")
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}}}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, file.API+"/authenticate?method=cert", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var e struct{ Data struct{ IdentityID string } }
+	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("status %d, %v", resp.StatusCode, err)
+	}
+	return e.Data.IdentityID
+}
+
+func TestJoinDevice(t *testing.T) {
+	c := shared.Admin(t)
+	for _, alg := range []pki.Algorithm{pki.P256, pki.RSA2048} {
+		id, text := invitation(t, c, M{"ott": true})
+		key := newPKIKey(t, alg)
+		who, err := mustMeet(t, text, join.Options{}).Device(t.Context(), key, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := signIn(t, who); got != id {
+			t.Errorf("%s: the file is of %s, want %s", alg, got, id)
+		}
+		if who.API != shared.URL+"/edge/client/v1" {
+			t.Errorf("the API is at %s", who.API)
+		}
+		_, err = mustMeet(t, text, join.Options{}).Device(t.Context(), key, "")
+		wantSentence(t, err, "was used already", "refreshing")
+	}
+}
+
+// TestJoinWithKeptKey leaves a key of somebody's own where it is.
+func TestJoinWithKeptKey(t *testing.T) {
+	id, text := invitation(t, shared.Admin(t), M{"ott": true})
+	key := newPKIKey(t, pki.P256)
+	data, err := pki.EncodeKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "own.key")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	who, err := mustMeet(t, text, join.Options{}).Device(t.Context(), key, "file://"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := signIn(t, who); got != id || who.ID.Key != "file://"+path {
+		t.Errorf("the file is of %s with the key %s", got, who.ID.Key)
+	}
+}
+
+// keep writes a certificate and its key to files, and names them as identities
+// do.
+func keep(t *testing.T, cert *tls.Certificate) (certFile, keyFile string) {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := pki.EncodeKey(cert.PrivateKey.(crypto.Signer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(cert.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"c.crt": []byte(encode(leaf)), "c.key": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return "file://" + filepath.Join(dir, "c.crt"), "file://" + filepath.Join(dir, "c.key")
+}
+
+func TestJoinCertificate(t *testing.T) {
+	c := shared.Admin(t)
+	ca := newAuthority(t)
+	caID := ca.register(c, true, M{"identityNameFormat": "[requestedName]"})
+	id, text := invitation(t, c, M{"ottca": caID})
+	cert := ca.client(x509.Certificate{Subject: pkix.Name{CommonName: "device"}})
+	certFile, keyFile := keep(t, cert)
+
+	_, err := mustMeet(t, text, join.Options{}).Certificate(t.Context(), "", "", "")
+	wantSentence(t, err, "--cert FILE", "--key FILE")
+	stranger := newAuthority(t).client(x509.Certificate{})
+	_, err = mustMeet(t, text, join.Options{Show: stranger}).Certificate(t.Context(), "", certFile, keyFile)
+	wantSentence(t, err, "does not take the certificate")
+	who, err := mustMeet(t, text, join.Options{Show: cert}).Certificate(t.Context(), "", certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := signIn(t, who); got != id {
+		t.Errorf("the file is of %s, want %s", got, id)
+	}
+
+	// The same CA lets in whoever holds a certificate of it.
+	anybody := string(c.Get("cas/" + caID + "/jwt").Want(200).Raw)
+	_, err = mustMeet(t, anybody, join.Options{Show: cert}).Certificate(t.Context(), "", certFile, keyFile)
+	wantSentence(t, err, "enrolled already")
+	fresh := ca.client(x509.Certificate{Subject: pkix.Name{CommonName: "fresh"}})
+	certFile, keyFile = keep(t, fresh)
+	wish := servertest.Unique("wish")
+	who, err = mustMeet(t, anybody, join.Options{Show: fresh}).Certificate(t.Context(), wish, certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Get("identities/" + signIn(t, who)).At("data.name"); got != wish {
+		t.Errorf("the new identity is called %v", got)
+	}
+	unverified := newAuthority(t).register(c, false, nil)
+	_, text = invitation(t, c, M{"ottca": unverified})
+	_, err = mustMeet(t, text, join.Options{Show: fresh}).Certificate(t.Context(), "", certFile, keyFile)
+	wantSentence(t, err, "not verified", "admin")
+}
+
+func TestJoinPassword(t *testing.T) {
+	c := shared.Admin(t)
+	name := servertest.Unique("user")
+	_, text := invitation(t, c, M{"updb": name})
+	_, err := mustMeet(t, text, join.Options{}).Password(t.Context(), "", "abc")
+	wantSentence(t, err, "password")
+	who, err := mustMeet(t, text, join.Options{}).Password(t.Context(), "", "long enough")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who.ID.Key != "" || who.ID.Cert != "" || !strings.HasPrefix(who.ID.CA, "pem:") {
+		t.Errorf("the file holds %+v", who.ID)
+	}
+	shared.Login(t, name, "long enough")
+	_, text = invitation(t, c, M{"updb": name})
+	_, err = mustMeet(t, text, join.Options{}).Password(t.Context(), "", "long enough")
+	wantSentence(t, err, "is taken")
+}
+
+func TestJoinRouter(t *testing.T) {
+	c := shared.Admin(t)
+	for _, kind := range []string{"edge-routers", "routers"} {
+		t.Run(kind, func(t *testing.T) {
+			c := c.For(t)
+			id := c.Post(kind, M{"name": servertest.Unique("router")}).Want(201).ID()
+			text := c.Get(kind + "/" + id).At("data.enrollmentJwt").(string)
+			layout := join.LayoutIn(t.TempDir())
+			layout.Endpoints = filepath.Join(t.TempDir(), "endpoints.yml")
+			layout.Names.Add("edge.example.org")
+			layout.Names.Add("192.0.2.9")
+			place, err := layout.Prepare(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(place.Close)
+			at, inv, err := meet(t, text, join.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = at.Device(t.Context(), newKey(t), "")
+			wantSentence(t, err, "netkeep router enroll")
+			router, err := at.Router(t.Context(), newKey(t), layout.Names)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := place.Write(router, inv.Control); err != nil {
+				t.Fatal(err)
+			}
+			if c.Get(kind+"/"+id).At("data.isVerified") != true {
+				t.Error("the router is not enrolled")
+			}
+			checkRouterFiles(t, layout, id)
+			_, err = layout.Prepare(false)
+			wantSentence(t, err, "--force")
+			_, err = mustMeet(t, text, join.Options{}).Router(t.Context(), newKey(t), layout.Names)
+			wantSentence(t, err, "was used already", "re-enrolling the router")
+		})
+	}
+}
+
+// checkRouterFiles reads what a router would.
+func checkRouterFiles(t *testing.T, layout join.Layout, id string) {
+	t.Helper()
+	for _, certFile := range []string{layout.Cert, layout.ServerCert} {
+		pair, err := tls.LoadX509KeyPair(certFile, layout.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots, between := x509.NewCertPool(), x509.NewCertPool()
+		for _, der := range pair.Certificate[1:] {
+			cert, err := x509.ParseCertificate(der)
+			if err != nil {
+				t.Fatal(err)
+			}
+			between.AddCert(cert)
+		}
+		if cas, err := os.ReadFile(layout.CA); err != nil || !roots.AppendCertsFromPEM(cas) {
+			t.Fatalf("the authority's file: %v", err)
+		}
+		for _, name := range []string{"edge.example.org", "192.0.2.9"} {
+			if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: name}); err != nil {
+				t.Error(err)
+			}
+		}
+		if pair.Leaf.Subject.CommonName != id {
+			t.Errorf("the certificate is for %s", pair.Leaf.Subject.CommonName)
+		}
+	}
+	if info, err := os.Stat(layout.Key); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file: %v, %v", info.Mode(), err)
+	}
+	endpoints, err := os.ReadFile(layout.Endpoints)
+	if err != nil || !strings.Contains(string(endpoints), "tls:"+shared.Address()) {
+		t.Errorf("the endpoints are %q, %v", endpoints, err)
+	}
+}
+
+// wantSentence expects an error of one line with some words in it.
+func wantSentence(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error; want one with %q", words)
+	}
+	for _, w := range words {
+		if text := err.Error(); !strings.Contains(text, w) || strings.Contains(text, "\n") {
+			t.Errorf("the error is %q; want one line with %q", text, w)
+		}
+	}
+}
+
+// TestJoinWrongServer sends nothing to a server that did not sign the
+// invitation.
+func TestJoinWrongServer(t *testing.T) {
+	var asked atomic.Int32
+	impostor := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer impostor.Close()
+	s := servertest.Start(t, func(c *config.Config) { c.Advertise = impostor.Listener.Addr().String() })
+	_, text := invitation(t, s.Admin(t), M{"ott": true})
+	_, _, err := meet(t, text, join.Options{})
+	wantSentence(t, err, "did not sign this token", "ask for a new token")
+	if n := asked.Load(); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// foreign is a server that invites by itself.
+type foreign struct {
+	*httptest.Server
+	ca   *authority
+	pair *tls.Certificate
+}
+
+// newForeign starts a server whose certificate has the names and dates of a
+// template, and which tells whom to trust.
+func newForeign(t *testing.T, template x509.Certificate, handler http.Handler) *foreign {
+	t.Helper()
+	f := &foreign{ca: newAuthority(t)}
+	key := newKey(t)
+	cert := f.ca.sign(&template, key.Public())
+	f.pair = &tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+	if handler == nil {
+		bundle, err := pki.PKCS7Text([]*x509.Certificate{f.ca.cert})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/pkcs7-mime")
+			_, _ = w.Write(bundle)
+		})
+	}
+	f.Server = httptest.NewUnstartedServer(handler)
+	f.TLS = &tls.Config{Certificates: []tls.Certificate{*f.pair}}
+	f.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that hang up are what is tested
+	f.StartTLS()
+	t.Cleanup(f.Close)
+	return f
+}
+
+// invite signs an invitation.
+func (f *foreign) invite(t *testing.T, claims jwt.MapClaims) string {
+	t.Helper()
+	all := jwt.MapClaims{"iss": f.URL, "em": "ott", "sub": "somebody", "jti": "00000000-0000-4000-8000-000000000000", "exp": time.Now().Add(time.Hour).Unix()}
+	for k, v := range claims {
+		all[k] = v
+	}
+	text, err := jwt.NewWithClaims(jwt.SigningMethodES256, all).SignedString(f.pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestJoinRefused has everything go wrong that may, and expects to be told what
+// to do.
+func TestJoinRefused(t *testing.T) {
+	loopback := x509.Certificate{IPAddresses: []net.IP{net.ParseIP("127.0.0.1")}}
+	good := newForeign(t, loopback, nil)
+	past := newForeign(t, x509.Certificate{
+		IPAddresses: loopback.IPAddresses, NotBefore: time.Now().Add(-3 * time.Hour), NotAfter: time.Now().Add(-2 * time.Hour),
+	}, nil)
+	named := newForeign(t, x509.Certificate{DNSNames: []string{"elsewhere.example.org"}}, nil)
+	deaf := newForeign(t, loopback, http.NotFoundHandler())
+	leading := newForeign(t, loopback, http.RedirectHandler("https://elsewhere.example.org/", http.StatusFound))
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere := "https://" + closed.Addr().String()
+	_ = closed.Close()
+	later := func(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
+	for name, test := range map[string]struct {
+		token string
+		now   func() time.Time
+		words []string
+	}{
+		"not a token":       {"hello", nil, []string{"no enrollment token"}},
+		"enormous":          {strings.Repeat("a.", 20_000), nil, []string{"no enrollment token"}},
+		"another JWT":       {good.invite(t, jwt.MapClaims{"em": ""}), nil, []string{"no enrollment token"}},
+		"without a token":   {good.invite(t, jwt.MapClaims{"jti": ""}), nil, []string{"no enrollment token"}},
+		"plain HTTP":        {good.invite(t, jwt.MapClaims{"iss": "http://127.0.0.1:1280"}), nil, []string{"not the https address"}},
+		"no signature":      {unsigned(t, good.invite(t, nil)), nil, []string{"did not sign"}},
+		"expired":           {good.invite(t, jwt.MapClaims{"exp": time.Now().Add(-time.Hour).Unix()}), nil, []string{"expired at", "refreshing"}},
+		"expired router":    {good.invite(t, jwt.MapClaims{"em": "erott", "exp": 1}), nil, []string{"expired at", "re-enrolling"}},
+		"expired, no one":   {good.invite(t, jwt.MapClaims{"iss": nowhere, "exp": 1}), nil, []string{"expired at"}},
+		"clock ahead":       {good.invite(t, nil), later(61 * time.Minute), []string{"clock of this machine is 1h1m ", "ahead"}},
+		"clock behind":      {good.invite(t, nil), later(-61 * time.Minute), []string{"clock of this machine is 1h1m ", "behind"}},
+		"certificate past":  {past.invite(t, nil), nil, []string{"renew"}},
+		"other name":        {named.invite(t, nil), nil, []string{"not for that name"}},
+		"nobody there":      {good.invite(t, jwt.MapClaims{"iss": nowhere}), nil, []string{"cannot be reached", "check that the controller runs"}},
+		"no such name":      {good.invite(t, jwt.MapClaims{"iss": "https://controller.invalid:1280"}), nil, []string{"controller.invalid", "check"}},
+		"not a controller":  {deaf.invite(t, nil), nil, []string{"is it a controller?"}},
+		"leads on":          {leading.invite(t, nil), nil, []string{"another address"}},
+		"unknown way to us": {good.invite(t, jwt.MapClaims{"em": "magic"}), nil, []string{"magic", "newer version"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, err := meet(t, test.token, join.Options{Now: test.now})
+			if err == nil {
+				_, err = c.Device(t.Context(), newKey(t), "")
+			}
+			wantSentence(t, err, test.words...)
+			if test.token != "" && strings.Contains(err.Error(), "00000000-0000-4000") {
+				t.Errorf("the error tells the token: %v", err)
+			}
+		})
+	}
+}
+
+// unsigned takes the signature off a token.
+func unsigned(t *testing.T, text string) string {
+	t.Helper()
+	claims := jwt.MapClaims{}
+	if _, _, err := jwt.NewParser().ParseUnverified(text, claims); err != nil {
+		t.Fatal(err)
+	}
+	none, err := jwt.NewWithClaims(jwt.SigningMethodNone, claims).SignedString(jwt.UnsafeAllowNoneSignatureType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return none
+}
+
+// TestJoinExpiredThere believes the controller, which knows best.
+func TestJoinExpiredThere(t *testing.T) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte(`{"error":{"code":"ENROLLMENT_EXPIRED","message":"no"}}`))
+	})
+	mux := http.NewServeMux()
+	mux.Handle("/edge/client/v1/enroll", answer)
+	f := newForeign(t, x509.Certificate{IPAddresses: []net.IP{net.ParseIP("127.0.0.1")}}, mux)
+	bundle, err := pki.PKCS7Text([]*x509.Certificate{f.ca.cert})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux.HandleFunc("/edge/client/v1/.well-known/est/cacerts", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bundle) })
+	_, err = mustMeet(t, f.invite(t, nil), join.Options{}).Device(t.Context(), newKey(t), "")
+	wantSentence(t, err, "expired at")
+}
+
+// TestJoinOtherAuthority enrolls with a controller whose TLS certificate is
+// not from the network's own authority.
+func TestJoinOtherAuthority(t *testing.T) {
+	ca := newAuthority(t)
+	key := newKey(t)
+	cert := ca.sign(&x509.Certificate{IPAddresses: []net.IP{net.ParseIP("127.0.0.1")}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, key.Public())
+	certFile, keyFile := keep(t, &tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
+	s := servertest.Start(t, func(c *config.Config) {
+		c.TLS.Cert, c.TLS.Key = strings.TrimPrefix(certFile, "file://"), strings.TrimPrefix(keyFile, "file://")
+	})
+	text := inviteAt(t, s, ca)
+	_, _, err := meet(t, text, join.Options{})
+	wantSentence(t, err, "--ca FILE")
+	who, err := mustMeet(t, text, join.Options{Trust: []*x509.Certificate{ca.cert}}).Device(t.Context(), newKey(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if signIn(t, who) == "" {
+		t.Error("nobody is logged in")
+	}
+}
+
+// inviteAt invites somebody to a controller that a CA of somebody else vouches
+// for.
+func inviteAt(t *testing.T, s *servertest.Server, ca *authority) string {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.cert)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	defer transport.CloseIdleConnections()
+	token := ""
+	call := func(method, path, body string) M {
+		req, err := http.NewRequestWithContext(t.Context(), method, s.URL+"/edge/management/v1/"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("zt-session", token)
+		resp, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var e struct{ Data M }
+		if err := json.NewDecoder(resp.Body).Decode(&e); err != nil || resp.StatusCode > 299 {
+			t.Fatalf("%s: status %d, %v", path, resp.StatusCode, err)
+		}
+		return e.Data
+	}
+	token = call("POST", "authenticate?method=password", `{"username":"`+servertest.Username+`","password":"`+servertest.Password+`"}`)["token"].(string)
+	id := call("POST", "identities", `{"name":"who","type":"Device","isAdmin":false,"enrollment":{"ott":true}}`)["id"].(string)
+	return call("GET", "identities/"+id, "")["enrollment"].(M)["ott"].(M)["jwt"].(string)
+}
