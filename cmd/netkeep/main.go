@@ -4,14 +4,13 @@ package main
 import (
 	"context"
 	"os"
+	"time"
 
 	"netkeep/internal/run/cli"
 )
 
 func main() {
-	info, err := os.Stderr.Stat()
 	os.Exit(cli.Main(context.Background(), cli.Env{
-		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
-		Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
+		Program: os.Args[0], Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now,
 	}))
 }

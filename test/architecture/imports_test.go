@@ -32,7 +32,8 @@ var wings = []struct {
 	{"policy", []string{"lang", "model", "data", "auth"}},
 	{"fabric", []string{"lang", "pki", "model", "data", "policy"}},
 	{"web", []string{"lang", "pki", "model", "data", "ops", "auth", "policy", "fabric"}},
-	{"run", []string{"lang", "disk", "pki", "model", "data", "ops", "auth", "policy", "fabric", "web"}},
+	{"tool", []string{"lang", "disk", "pki", "model", "ops"}},
+	{"run", []string{"lang", "disk", "pki", "model", "data", "ops", "auth", "policy", "fabric", "web", "tool"}},
 }
 
 // siblings says which packages of its own wing a package may import.
@@ -62,6 +63,8 @@ var siblings = map[string][]string{
 	"web/api":              {"web/rest"},
 	"web/api/client":       {"web/api", "web/rest"},
 	"web/api/management":   {"web/api", "web/rest"},
+	"tool/remote":          {"tool/profile"},
+	"tool/command":         {"tool/join", "tool/manifest", "tool/profile", "tool/remote", "tool/screen"},
 	"run/cli":              {"run/server"},
 }
 
@@ -86,8 +89,13 @@ var narrow = map[string][]string{
 	"ops/trace":            {},
 	"policy/posture":       {"lang", "model"},
 	"web/rest":             {"lang", "data/state", "ops/limit"},
+	"tool/remote":          {"pki"},
+	"tool/profile":         {"disk"},
+	"tool/screen":          {},
 	"tool/join":            {"lang/fault", "disk", "pki", "model"},
-	"run/cli":              {"ops", "web/api", "fabric/edge"},
+	"tool/manifest":        {"lang", "model"},
+	"tool/command":         {"lang", "model", "ops/build"},
+	"run/cli":              {"ops", "web/api", "fabric/edge", "tool"},
 	"data/store/etcdstore": {"disk"},
 	"data/store/storetest": {},
 }

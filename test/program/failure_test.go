@@ -42,7 +42,11 @@ func TestBadSettings(t *testing.T) {
 			data := filepath.Join(t.TempDir(), "data")
 			s := test.s
 			s.args = append([]string{"run", "--data", data}, s.args...)
-			launch(t, s).fails(test.want...)
+			code := 1
+			if name == "unknown flag" || name == "argument" {
+				code = 2
+			}
+			launch(t, s).refuses(code, test.want...)
 			if _, err := os.Stat(data); !os.IsNotExist(err) {
 				t.Errorf("the data directory was made: %v", err)
 			}
@@ -51,7 +55,7 @@ func TestBadSettings(t *testing.T) {
 }
 
 func TestUnknownCommand(t *testing.T) {
-	launch(t, settings{args: []string{"walk"}}).fails("walk")
+	launch(t, settings{args: []string{"walk"}}).misused("walk")
 }
 
 func TestTakenPort(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -105,6 +106,9 @@ func controller(t *testing.T, data string, more ...string) *process {
 	return p
 }
 
+// welcomed is how the text ends that a controller prints at its start.
+var welcomed = regexp.MustCompile(`SHA-256 [0-9a-f]{64}\n\n$`)
+
 // ready waits until the controller says so and returns where it is.
 func (p *process) ready() (url string) {
 	p.t.Helper()
@@ -112,7 +116,7 @@ func (p *process) ready() (url string) {
 	defer timeout.Stop()
 	for {
 		text, more := p.stdout.look()
-		if _, rest, ok := strings.Cut(text, "netkeep is ready at "); ok && strings.HasSuffix(text, "method=password'\n\n") {
+		if _, rest, ok := strings.Cut(text, "netkeep is ready at "); ok && welcomed.MatchString(text) {
 			url, _, _ = strings.Cut(rest, "\n")
 			return url
 		}
@@ -176,7 +180,18 @@ func (p *process) stop() {
 // line, which holds every text given, nothing else, and exit code 1.
 func (p *process) fails(texts ...string) {
 	p.t.Helper()
-	p.failsLate(texts...)
+	p.refuses(1, texts...)
+}
+
+// misused checks that the program was called in a way that it does not know.
+func (p *process) misused(texts ...string) {
+	p.t.Helper()
+	p.refuses(2, texts...)
+}
+
+func (p *process) refuses(code int, texts ...string) {
+	p.t.Helper()
+	p.ends(code, texts...)
 	if text := p.stderr.String(); text != complaints(text) {
 		p.t.Errorf("it logged before it failed: %s", text)
 	}
@@ -185,8 +200,13 @@ func (p *process) fails(texts ...string) {
 // failsLate is fails of a program that has begun to log.
 func (p *process) failsLate(texts ...string) {
 	p.t.Helper()
-	if code := p.wait(); code != 1 {
-		p.t.Errorf("exit code %d, want 1", code)
+	p.ends(1, texts...)
+}
+
+func (p *process) ends(want int, texts ...string) {
+	p.t.Helper()
+	if code := p.wait(); code != want {
+		p.t.Errorf("exit code %d, want %d", code, want)
 	}
 	if got := p.stdout.String(); got != "" {
 		p.t.Errorf("it printed %q", got)

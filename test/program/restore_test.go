@@ -304,7 +304,11 @@ func TestRestoreRefuses(t *testing.T) {
 		"nothing given":      {[]string{"--data", fresh}, []string{"arg"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			launch(t, settings{args: append([]string{"restore"}, test.args...)}).fails(test.says...)
+			code := 1
+			if name == "nothing given" {
+				code = 2
+			}
+			launch(t, settings{args: append([]string{"restore"}, test.args...)}).refuses(code, test.says...)
 			if _, err := os.Stat(fresh); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("it left a directory: %v", err)
 			}

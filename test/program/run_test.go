@@ -59,13 +59,7 @@ func TestFirstStart(t *testing.T) {
 	if len(secret) < 20 {
 		t.Errorf("the password %q is short", secret)
 	}
-	lines := curlLines(t, p.stdout.String(), "")
-	if len(lines) != 2 {
-		t.Fatalf("%d curl lines in:\n%s", len(lines), p.stdout.String())
-	}
-	for _, args := range lines {
-		curl(t, args)
-	}
+	try(t, p.stdout.String(), secret)
 	checkModes(t, data)
 	p.stop()
 	if strings.Contains(p.stderr.String(), secret) {
@@ -78,78 +72,29 @@ func TestFirstStart(t *testing.T) {
 	if text := again.stdout.String() + again.stderr.String(); strings.Contains(text, secret) || generated.MatchString(text) {
 		t.Errorf("the second start shows a password:\n%s", text)
 	}
-	for _, args := range curlLines(t, again.stdout.String(), secret) {
-		curl(t, args)
-	}
+	try(t, again.stdout.String(), secret)
 	again.stop()
 }
 
-// curlLines returns the arguments of the curl commands in a text, as a shell
-// would take them apart.
-func curlLines(t *testing.T, text, password string) [][]string {
+// try runs the commands that a controller prints at its start, as somebody who
+// types the password would.
+func try(t *testing.T, text, password string) {
 	t.Helper()
-	var lines [][]string
-	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
-		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "curl ")
-		if !ok {
+	home, ran := t.TempDir(), 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, binary+" ") {
 			continue
 		}
-		shell := exec.Command("sh", "-c", `printf '%s\0' `+rest)
-		shell.Env = []string{"NETKEEP_ADMIN_PASSWORD=" + password}
-		out, err := shell.Output()
-		if err != nil {
-			t.Fatal(err)
+		shell := exec.Command("sh", "-c", line)
+		shell.Env = []string{"HOME=" + home, "NETKEEP_PASSWORD=" + password}
+		if out, err := shell.CombinedOutput(); err != nil {
+			t.Errorf("the line %s: %v\n%s", line, err, out)
 		}
-		lines = append(lines, strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"))
+		ran++
 	}
-	return lines
-}
-
-// curl does what curl would do with the arguments.
-func curl(t *testing.T, args []string) {
-	t.Helper()
-	var url, ca, body string
-	header := http.Header{}
-	for i := 0; i < len(args); i++ {
-		switch args[i] {
-		case "--cacert":
-			i++
-			ca = args[i]
-		case "-d":
-			i++
-			body = args[i]
-		case "-H":
-			i++
-			name, value, _ := strings.Cut(args[i], ": ")
-			header.Set(name, value)
-		default:
-			if url != "" || strings.HasPrefix(args[i], "-") {
-				t.Fatalf("a curl line has the argument %q", args[i])
-			}
-			url = args[i]
-		}
-	}
-	method := http.MethodGet
-	if body != "" {
-		method = http.MethodPost
-	}
-	req, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header = header
-	c := &http.Client{Transport: &http.Transport{TLSClientConfig: trust(t, ca)}}
-	defer c.CloseIdleConnections()
-	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("the line with %v answers %s", args, resp.Status)
-	}
-	if body != "" && resp.Header.Get("net-session") == "" {
-		t.Errorf("the line with %v does not log in", args)
+	if ran < 3 {
+		t.Errorf("%d commands to try in:\n%s", ran, text)
 	}
 }
 
@@ -239,7 +184,7 @@ func TestPasswordOnTheCommandLine(t *testing.T) {
 	for _, args := range [][]string{{"run"}, {"config", "print"}, {"config", "check"}} {
 		data := filepath.Join(t.TempDir(), "data")
 		p := launch(t, settings{args: append(args, "--data", data, "--admin-password", "hush hush")})
-		p.fails("--admin-password", "NETKEEP_ADMIN_PASSWORD", "--admin-password-file")
+		p.misused("--admin-password", "NETKEEP_ADMIN_PASSWORD", "--admin-password-file")
 		if text := p.stdout.String() + p.stderr.String(); strings.Contains(text, "hush") {
 			t.Errorf("the password is shown:\n%s", text)
 		}

@@ -10,15 +10,14 @@ import (
 
 	"netkeep/internal/ops/config"
 	"netkeep/internal/run/server"
+	"netkeep/internal/tool/command"
 )
 
 func adminCommand(env Env) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := command.Parent(&cobra.Command{
 		Use:   "admin",
 		Short: "Look after the admin that a network began with.",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	cmd.AddCommand(adminResetCommand(env))
 	return cmd
 }
@@ -29,7 +28,7 @@ func adminResetCommand(env Env) *cobra.Command {
 		Short: "Let the default admin in again: a new password, and whatever shut it out is undone.",
 		Long: "Let the default admin in again: it gets a new password, is enabled and unlocked, and its\n" +
 			"sessions end. The controller must be stopped. The settings are those of netkeep run.",
-		Args: cobra.NoArgs,
+		Args: command.Exactly(0),
 	}
 	load := settings(cmd, env)
 	file := cmd.Flags().String("password-file", "", "File with the new password, - for standard input; one is made and printed if empty.")

@@ -1,57 +1,66 @@
-// Package cli is the commands of the netkeep program. Only run, admin,
-// keys and restore use the server; the others need no controller.
+// Package cli is the program: the commands that run a controller or look after
+// its data, and with them those that talk to one. Only run, admin, keys and
+// restore use the server; what talks to a controller is tool/command's.
 package cli
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"netkeep/internal/ops/build"
+	"netkeep/internal/tool/command"
 )
 
 // Env is what a command takes from the process that runs it.
-type Env struct {
-	Args    []string
-	Environ []string // as "name=value"
-	Stdout  io.Writer
-	Stderr  io.Writer
-	// Terminal says whether people read Stderr.
-	Terminal bool
-}
+type Env = command.Env
 
 // Main runs a command and returns the exit code of the process.
 func Main(ctx context.Context, env Env) int {
-	root := &cobra.Command{
+	err := Root(env).ExecuteContext(ctx)
+	if err != nil {
+		// One line, whatever the error is made of.
+		fmt.Fprintln(env.Stderr, "netkeep:", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+	}
+	return command.Exit(err)
+}
+
+// Root is the program with all its commands.
+func Root(env Env) *cobra.Command {
+	root := command.Parent(&cobra.Command{
 		Use:           "netkeep",
-		Short:         "The control plane of a private, zero-trust overlay network.",
+		Short:         "A private, zero-trust overlay network: run its controller, look at it, change it.",
+		Version:       versionLine(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-	}
+	})
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetArgs(env.Args)
+	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(runCommand(env), configCommand(env), adminCommand(env), keysCommand(env), restoreCommand(), versionCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
-		// One line, whatever the error is made of.
-		fmt.Fprintln(env.Stderr, "netkeep:", strings.ReplaceAll(err.Error(), "\n", "; "))
-		return 1
+	root.SetFlagErrorFunc(command.FlagError)
+	command.Add(root, env)
+	for _, c := range []*cobra.Command{runCommand(env), configCommand(env), adminCommand(env), keysCommand(env), restoreCommand()} {
+		c.GroupID = command.GroupServer
+		root.AddCommand(c)
 	}
-	return 0
+	root.AddCommand(versionCommand())
+	return root
+}
+
+func versionLine() string {
+	b := build.Read()
+	return fmt.Sprintf("netkeep %s (revision %s, built %s, %s)", b.Version, b.Revision, b.Date, b.Runtime)
 }
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print which build this is.",
-		Args:  cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			b := build.Read()
-			fmt.Fprintf(cmd.OutOrStdout(), "netkeep %s (revision %s, built %s, %s)\n", b.Version, b.Revision, b.Date, b.Runtime)
-		},
+		Args:  command.Exactly(0),
+		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), versionLine()) },
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"netkeep/internal/ops/config"
 	"netkeep/internal/run/server"
+	"netkeep/internal/tool/command"
 )
 
 // settings gives a command a flag for every setting that is no secret, and returns how to load
@@ -22,8 +23,11 @@ func settings(cmd *cobra.Command, env Env) func() (config.Config, config.Origins
 			continue
 		}
 		given[s.Flag] = cmd.Flags().String(s.Flag, s.Default, s.Doc)
+		if s.Default == "true" || s.Default == "false" {
+			cmd.Flags().Lookup(s.Flag).NoOptDefVal = "true" // as people write it
+		}
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return notAFlag(&cfg, err) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return notAFlag(cmd, &cfg, err) })
 	return func() (config.Config, config.Origins, error) {
 		src := config.Sources{File: *file, Environ: env.Environ, Flags: map[string]string{}}
 		for name, text := range given {
@@ -36,18 +40,18 @@ func settings(cmd *cobra.Command, env Env) func() (config.Config, config.Origins
 }
 
 // notAFlag says of a secret that was given as a flag where it belongs.
-func notAFlag(cfg *config.Config, err error) error {
+func notAFlag(cmd *cobra.Command, cfg *config.Config, err error) error {
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
-		return err
+		return command.FlagError(cmd, err)
 	}
 	for s := range cfg.Settings() {
 		if s.Secret && s.Flag == unknown.GetSpecifiedName() {
-			return fmt.Errorf("there is no flag --%s: everybody on this machine could read it; use the variable %s, %s in a file, or --%s-file",
+			return command.Usagef("there is no flag --%s: everybody on this machine could read it; use the variable %s, %s in a file, or --%s-file",
 				s.Flag, s.Env, s.Key, s.Flag)
 		}
 	}
-	return err
+	return command.FlagError(cmd, err)
 }
 
 // warn tells of variables that are no settings.
@@ -70,12 +74,10 @@ func checked(load func() (config.Config, config.Origins, error)) (config.Config,
 }
 
 func configCommand(env Env) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := command.Parent(&cobra.Command{
 		Use:   "config",
 		Short: "Look at settings without running a controller.",
-		Args:  cobra.NoArgs, // which is looked at only if it runs
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	cmd.AddCommand(configPrintCommand(env), configCheckCommand(env))
 	return cmd
 }
@@ -84,7 +86,7 @@ func configPrintCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Print the settings that a controller would run with, and where each comes from.",
-		Args:  cobra.NoArgs,
+		Args:  command.Exactly(0),
 	}
 	load := settings(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -107,7 +109,7 @@ func configCheckCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Tell what is wrong with the settings, if anything is.",
-		Args:  cobra.NoArgs,
+		Args:  command.Exactly(0),
 	}
 	load := settings(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

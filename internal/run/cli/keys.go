@@ -6,15 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"netkeep/internal/run/server"
+	"netkeep/internal/tool/command"
 )
 
 func keysCommand(env Env) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := command.Parent(&cobra.Command{
 		Use:   "keys",
 		Short: "Look after the keys of a network.",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	cmd.AddCommand(keysForgetCommand(env))
 	return cmd
 }
@@ -23,7 +22,7 @@ func keysForgetCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget",
 		Short: "Give up keys that are lost for good, so that the next start makes new ones.",
-		Args:  cobra.NoArgs,
+		Args:  command.Exactly(0),
 	}
 	load := settings(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

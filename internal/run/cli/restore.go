@@ -9,6 +9,7 @@ import (
 
 	"netkeep/internal/ops/config"
 	"netkeep/internal/run/server"
+	"netkeep/internal/tool/command"
 )
 
 func restoreCommand() *cobra.Command {
@@ -16,7 +17,7 @@ func restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore SNAPSHOT",
 		Short: "Make a data directory from a snapshot.",
-		Args:  cobra.ExactArgs(1),
+		Args:  command.Exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			mark, err := server.Restore(cmd.Context(), data, args[0])
 			if err != nil {

@@ -1,16 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,7 +18,7 @@ import (
 	"netkeep/internal/ops/build"
 	"netkeep/internal/ops/config"
 	"netkeep/internal/run/server"
-	"netkeep/internal/web/api"
+	"netkeep/internal/tool/command"
 )
 
 // drainTime is how long running requests may take to finish at a stop.
@@ -34,7 +32,7 @@ func runCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a controller in the foreground until it is told to stop.",
-		Args:  cobra.NoArgs,
+		Args:  command.Exactly(0),
 	}
 	load := settings(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -74,7 +72,7 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 	}
 	debug.SetGCPercent(usual)
 	logStart(log, srv, cfg)
-	welcome(env.Stdout, srv, cfg)
+	welcome(env, srv, cfg)
 	for {
 		select {
 		case <-hangup:
@@ -115,38 +113,25 @@ func newLogger(env Env, cfg config.Config) *slog.Logger {
 		level = slog.LevelInfo
 	}
 	opt := &slog.HandlerOptions{Level: level}
-	if cfg.Log.Format == "text" || cfg.Log.Format == "" && env.Terminal {
+	if cfg.Log.Format == "text" || cfg.Log.Format == "" && env.Screen().Tells {
 		return slog.New(slog.NewTextHandler(env.Stderr, opt))
 	}
 	return slog.New(slog.NewJSONHandler(env.Stderr, opt))
 }
 
-// welcome says where the controller is and how to log in, in lines that work
-// as they are printed.
-func welcome(w io.Writer, srv *server.Server, cfg config.Config) {
-	base := "https://" + srv.ManagementAddress()
-	curl := "curl --cacert " + quote(filepath.Join(cfg.Data, "pki", "root.crt"))
+// welcome says where the controller is and what to try, in lines that work as
+// they are printed.
+func welcome(env Env, srv *server.Server, cfg config.Config) {
+	w := env.Stdout
 	fmt.Fprintf(w, "netkeep is ready at https://%s\n\n", srv.Address())
-	fmt.Fprintf(w, "  Look at it:\n    %s %s\n\n", curl, quote(base+api.ManagementRoot+"/version"))
-	admin, fresh := srv.NewAdmin()
-	if fresh {
-		fmt.Fprintf(w, "  The first admin is %s with the password %s\n  It is shown this once and stored nowhere.\n\n  Log in:\n",
-			admin.Username, admin.Password)
-	} else {
-		fmt.Fprintf(w, "  Log in as %s:\n", cfg.Admin.Username)
+	if admin, fresh := srv.NewAdmin(); fresh {
+		fmt.Fprintf(w, "  The first admin is %s with the password %s\n  It is shown this once and stored nowhere.\n\n", admin.Username, admin.Password)
 	}
-	fmt.Fprintf(w, "    %s -H 'content-type: application/json' \\\n      -d %s \\\n      %s\n\n",
-		curl, credentials(cfg.Admin.Username, admin.Password), quote(base+api.ManagementRoot+"/authenticate?method=password"))
-}
-
-// credentials is a login's body as one word of a shell. Where the password is
-// not known the shell takes it from the environment.
-func credentials(username, password string) string {
-	body, after := `{"username":`+strconv.Quote(username)+`,"password":"`, `"}`
-	if password != "" {
-		return quote(body + password + after)
-	}
-	return quote(body) + `"$NETKEEP_ADMIN_PASSWORD"` + quote(after)
+	program := quote(cmp.Or(env.Program, "netkeep"))
+	fmt.Fprintf(w, "  Try in another terminal:\n    %s login --data %s --username %s\n    %s whoami\n    %s list identities\n\n",
+		program, quote(cfg.Data), quote(cfg.Admin.Username), program, program)
+	fmt.Fprintf(w, "  From another machine: %s login https://%s\n  which asks whether this is the fingerprint of the CA:\n    SHA-256 %s\n\n",
+		program, srv.ManagementAddress(), srv.Fingerprint())
 }
 
 // plain are words that a shell takes as they are.

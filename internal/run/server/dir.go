@@ -59,6 +59,18 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// note leaves a line for commands on this machine, in a file of its own.
+func (d *dir) note(name, line string) error {
+	path := d.sub(name)
+	if err := os.WriteFile(path+".new", []byte(line+"\n"), 0o600); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return nil
+}
+
 func (d *dir) sub(name string) string { return filepath.Join(d.path, name) }
 
 func (d *dir) close() error { return d.lock.Close() }

@@ -6,7 +6,9 @@ package server
 import (
 	"context"
 	"crypto"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -134,7 +136,17 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 	if err = s.prepare(ctx, hasher); err != nil {
 		return nil, err
 	}
-	return s, s.serve(hasher)
+	if err = s.serve(hasher); err != nil {
+		return nil, err
+	}
+	// Where to find it, for a login that knows the directory alone.
+	return s, s.dir.note("address", s.ManagementAddress())
+}
+
+// Fingerprint is by what people recognise the network's root CA.
+func (s *Server) Fingerprint() string {
+	sum := sha256.Sum256(s.keys.Root().Raw)
+	return hex.EncodeToString(sum[:])
 }
 
 // openData opens the store and the keys, which must be of one network, and

@@ -1,0 +1,137 @@
+// Package command is what people and scripts do with a controller from a
+// terminal. Its nouns, flags, columns and help follow from the descriptors of
+// kinds. It talks to controllers through remote alone and must never import
+// what a controller is made of.
+package command
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"netkeep/internal/tool/profile"
+	"netkeep/internal/tool/remote"
+	"netkeep/internal/tool/screen"
+)
+
+// Env is what a command takes from the process that runs it.
+type Env struct {
+	Program string // as it was called
+	Args    []string
+	Environ []string // as "name=value"
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Now     func() time.Time
+}
+
+// Getenv returns a variable.
+func (e Env) Getenv(name string) string {
+	for _, pair := range e.Environ {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Screen is where the command talks.
+func (e Env) Screen() *screen.Screen { return screen.New(e.Stdin, e.Stdout, e.Stderr, e.Getenv) }
+
+// The groups under which help lists commands.
+const (
+	GroupAccount = "account"
+	GroupNetwork = "network"
+	GroupFiles   = "files"
+	GroupServer  = "server"
+)
+
+// Add gives a root all commands of this package.
+func Add(root *cobra.Command, env Env) {
+	root.AddGroup(
+		&cobra.Group{ID: GroupAccount, Title: "Log in:"},
+		&cobra.Group{ID: GroupNetwork, Title: "Look at a network and change it:"},
+		&cobra.Group{ID: GroupFiles, Title: "Keep a network in files:"},
+		&cobra.Group{ID: GroupServer, Title: "Run a controller:"},
+	)
+	root.PersistentFlags().String("profile", "", "Profile of the controller to talk to; the one that NETKEEP_PROFILE names, or else the last that was logged in to.")
+	group := func(id string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = id
+			root.AddCommand(c)
+		}
+	}
+	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), profilesCommand(env))
+	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env))
+}
+
+// session is a command that talks to a controller.
+type session struct {
+	*remote.Client
+	*screen.Screen
+	name    string // of the profile
+	profile profile.Profile
+	now     func() time.Time
+}
+
+// connect opens the profile that a command is to use.
+func connect(cmd *cobra.Command, env Env) (*session, error) {
+	dir, err := profile.Dir(env.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	book, err := profile.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	name, err := cmd.Flags().GetString("profile")
+	if err != nil {
+		return nil, err
+	}
+	name, p, err := book.Named(cmp.Or(name, env.Getenv("NETKEEP_PROFILE")))
+	if err != nil {
+		return nil, err
+	}
+	client, err := remote.New(p)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{Client: client, Screen: env.Screen(), name: name, profile: p, now: env.Now}
+	if p.Cert != "" {
+		// Nobody has to type anything for that.
+		client.Renew = func(ctx context.Context) (string, error) { return s.renew(ctx, dir) }
+	}
+	return s, nil
+}
+
+// renew logs in again with the certificate of the profile.
+func (s *session) renew(ctx context.Context, dir string) (string, error) {
+	in, err := authenticate(ctx, s.Client, remote.Request{}, byCert)
+	if err != nil {
+		return "", err
+	}
+	return in.Token, profile.Change(dir, func(b *profile.Book) error {
+		p := b.Profiles[s.name]
+		p.Token, p.Expires = in.Token, in.ExpiresAt
+		b.Profiles[s.name] = p
+		return nil
+	})
+}
+
+// talking is a command's work, given a session.
+type talking func(cmd *cobra.Command, s *session, args []string) error
+
+// with runs a command's work with a session.
+func with(env Env, work talking) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		s, err := connect(cmd, env)
+		if err != nil {
+			return err
+		}
+		return work(cmd, s, args)
+	}
+}

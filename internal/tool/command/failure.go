@@ -1,0 +1,137 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"netkeep/internal/lang/spell"
+	"netkeep/internal/tool/profile"
+	"netkeep/internal/tool/remote"
+	"netkeep/internal/tool/screen"
+)
+
+// usage is a mistake in how a command was called.
+type usage struct{ error }
+
+func (u usage) Unwrap() error { return u.error }
+
+// Usagef is a mistake in how a command was called.
+func Usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
+
+var (
+	// errDeclined says that somebody was asked and said no.
+	errDeclined = errors.New("nothing was done")
+	// errDiffers says that files and network are not the same, to who asked.
+	errDiffers = errors.New("the network is not as the files say")
+)
+
+// The exit codes that scripts may rely on.
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitMissing     = 3
+	exitDenied      = 4
+	exitRefused     = 5
+	exitUnreachable = 6
+	exitDeclined    = 7
+	exitDiffers     = 8
+)
+
+// Exit is the exit code for an error.
+func Exit(err error) int {
+	_, wrong := errors.AsType[usage](err)
+	_, refused := errors.AsType[*remote.Error](err)
+	switch {
+	case err == nil:
+		return 0
+	case wrong:
+		return exitUsage
+	case errors.Is(err, remote.ErrMissing):
+		return exitMissing
+	case errors.Is(err, remote.ErrDenied), errors.Is(err, profile.ErrNone):
+		return exitDenied
+	case refused:
+		return exitRefused
+	case errors.Is(err, remote.ErrUnreachable):
+		return exitUnreachable
+	case errors.Is(err, errDeclined), errors.Is(err, screen.ErrNobody):
+		return exitDeclined
+	case errors.Is(err, errDiffers):
+		return exitDiffers
+	}
+	return exitFailed
+}
+
+// Exactly wants so many arguments, which the usage line names.
+func Exactly(n int) cobra.PositionalArgs { return between(n, n) }
+
+// between wants some arguments; high is -1 for any number.
+func between(low, high int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case high >= 0 && len(args) > high:
+			return Usagef("there is no place for %q in: %s", args[high], cmd.UseLine())
+		case len(args) < low:
+			return Usagef("an argument is missing: %s", cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// Parent makes a command that only has others beneath it: it says what they
+// are, and which one a wrong word may stand for.
+func Parent(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return unknown(cmd, args[0])
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
+
+// unknown says that there is no such command, and what is near.
+func unknown(cmd *cobra.Command, word string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			names = append(append(names, c.Name()), c.Aliases...)
+		}
+	}
+	return Usagef("there is no %q in %q%s", word, cmd.CommandPath(), suggest(word, names, cmd))
+}
+
+// suggest names what is near a wrong word, or else where to look.
+func suggest(word string, names []string, cmd *cobra.Command) string {
+	near := spell.Near(word, names)
+	for _, name := range names {
+		if len(near) < 3 && strings.HasPrefix(name, word) && !slices.Contains(near, name) {
+			near = append(near, name)
+		}
+	}
+	if len(near) > 0 {
+		return "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return "; see: " + cmd.CommandPath() + " --help"
+}
+
+// FlagError says what is near a flag that there is not.
+func FlagError(cmd *cobra.Command, err error) error {
+	missing, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return usage{err}
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	word := "--" + missing.GetSpecifiedName()
+	if len(missing.GetSpecifiedName()) == 1 {
+		word = word[1:]
+	}
+	return Usagef("there is no flag %s%s", word, suggest(word, names, cmd))
+}

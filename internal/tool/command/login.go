@@ -1,0 +1,457 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"netkeep/internal/tool/profile"
+	"netkeep/internal/tool/remote"
+	"netkeep/internal/tool/screen"
+)
+
+// The ways to log in, as the API calls them.
+const (
+	byPassword = "password"
+	byCert     = "cert"
+	byJWT      = "ext-jwt"
+)
+
+// loginFlags is what a login may be given.
+type loginFlags struct {
+	username, passwordFile string
+	cert, key, jwt         string
+	ca, fingerprint, data  string
+	code                   string
+}
+
+func loginCommand(env Env) *cobra.Command {
+	var f loginFlags
+	cmd := &cobra.Command{
+		Use:   "login [ADDRESS]",
+		Short: "Log in to a controller, and remember it.",
+		Long: "Log in to a controller with a password, a client certificate or a JWT, and remember the\n" +
+			"session under a profile. Without an address, the profile in use is logged in to again.\n\n" +
+			"The first time, the fingerprint of the controller's CA is shown: compare it with the one\n" +
+			"that the controller printed when it started. --ca, --fingerprint or --data answer that\n" +
+			"question beforehand.",
+		Example: "  netkeep login https://controller.example.com:1280\n  netkeep login --data data\n  netkeep login controller.example.com --cert alice.crt --key alice.key",
+		Args:    between(0, 1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return login(cmd, env, f, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.username, "username", "u", "", "User name; admin if not given and there is nobody to ask.")
+	flags.StringVar(&f.passwordFile, "password-file", "", "File with the password, - for standard input; asked for if neither it nor NETKEEP_PASSWORD is given.")
+	flags.StringVar(&f.cert, "cert", "", "File with a client certificate to log in with.")
+	flags.StringVar(&f.key, "key", "", "File with its private key.")
+	flags.StringVar(&f.jwt, "jwt", "", "File with a JWT of an external signer to log in with, - for standard input.")
+	flags.StringVar(&f.ca, "ca", "", "File with the CA of the controller's certificate.")
+	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 fingerprint of the controller's CA.")
+	flags.StringVar(&f.data, "data", "", "Data directory of a controller on this machine, which says where it is and whom to trust.")
+	flags.StringVar(&f.code, "code", "", "One-time code, if a second factor is asked for.")
+	return cmd
+}
+
+func login(cmd *cobra.Command, env Env, f loginFlags, args []string) error {
+	dir, err := profile.Dir(env.Getenv)
+	if err != nil {
+		return err
+	}
+	book, err := profile.Open(dir)
+	if err != nil {
+		return err
+	}
+	scr := env.Screen()
+	name, p, err := target(cmd, env, f, book, args)
+	if err != nil {
+		return err
+	}
+	if err := trust(cmd.Context(), scr, f, &p); err != nil {
+		return err
+	}
+	in, err := enter(cmd.Context(), env, scr, f, &p)
+	if err != nil {
+		return err
+	}
+	p.Token, p.Expires, p.Identity = in.Token, in.ExpiresAt, in.Identity.Name
+	err = profile.Change(dir, func(b *profile.Book) error {
+		b.Profiles[name], b.Current = p, name
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	scr.Printf("Logged in to %s as %s (profile %s).\n", p.Address, screen.Plain(p.Identity), name)
+	return nil
+}
+
+// target is the profile that is logged in to, with the address of its
+// controller.
+func target(cmd *cobra.Command, env Env, f loginFlags, book *profile.Book, args []string) (name string, p profile.Profile, err error) {
+	name, err = cmd.Flags().GetString("profile")
+	if err != nil {
+		return "", p, err
+	}
+	if name == "" {
+		name = env.Getenv("NETKEEP_PROFILE")
+	}
+	var address string
+	switch {
+	case len(args) > 0:
+		if address, err = remote.Address(args[0]); err != nil {
+			return "", p, usage{err}
+		}
+	case f.data != "":
+		if address, err = localAddress(f.data); err != nil {
+			return "", p, err
+		}
+	default:
+		name, p, err = book.Named(name)
+		if errors.Is(err, profile.ErrNone) {
+			return "", p, Usagef("say where the controller is: netkeep login https://HOST:1280")
+		}
+		return name, p, err
+	}
+	if name == "" {
+		name = strings.TrimPrefix(address, "https://")
+	}
+	// What is known of a controller holds for it alone.
+	if old := book.Profiles[name]; old.Address == address {
+		p = old
+	}
+	p.Address = address
+	return name, p, nil
+}
+
+// localAddress is where the controller of a data directory is.
+func localAddress(data string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(data, "address"))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("%s is not the data directory of a controller that has run here; start it with: netkeep run --data %s", data, data)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the controller's address: %w", err)
+	}
+	return remote.Address(string(text))
+}
+
+// trust finds out whom the controller's certificate must come from.
+func trust(ctx context.Context, scr *screen.Screen, f loginFlags, p *profile.Profile) error {
+	file := f.ca
+	if file == "" && f.data != "" {
+		file = filepath.Join(f.data, "pki", "root.crt")
+	}
+	if file != "" {
+		text, err := os.ReadFile(file)
+		p.CA = string(text)
+		return err
+	}
+	if p.CA != "" && f.fingerprint == "" {
+		return nil
+	}
+	known, err := remote.Known(ctx, p.Address)
+	if err != nil {
+		return err
+	}
+	if known && f.fingerprint == "" {
+		p.CA = ""
+		return nil
+	}
+	root, err := remote.Authority(ctx, p.Address)
+	if err != nil {
+		return err
+	}
+	is := remote.Fingerprint(root)
+	if f.fingerprint != "" {
+		if !remote.SameFingerprint(f.fingerprint, is) {
+			return fmt.Errorf("the CA of %s has another fingerprint, %s: somebody else may answer there; nothing was sent", p.Address, is)
+		}
+	} else {
+		scr.Notef("%s is vouched for by a CA that this machine does not know:\n\n  %s\n  SHA-256 %s\n\nThe controller prints the same when it starts.", p.Address, screen.Plain(root.Subject.String()), is)
+		yes, err := scr.Confirm("Is it the same?")
+		if errors.Is(err, screen.ErrNobody) {
+			return fmt.Errorf("%w; if its fingerprint is right, run: netkeep login %s --fingerprint %s", err, p.Address, is)
+		}
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return errDeclined
+		}
+	}
+	p.CA = remote.PEM(root)
+	return nil
+}
+
+// loggedIn is what a login gives.
+type loggedIn struct {
+	Token     string    `json:"token"`
+	ExpiresAt time.Time `json:"expiresAt"`
+	Identity  struct {
+		Name string `json:"name"`
+	} `json:"identity"`
+	AuthQueries []struct {
+		TypeID   string `json:"typeId"`
+		Provider string `json:"provider"`
+	} `json:"authQueries"`
+}
+
+// enter shows the controller who one is.
+func enter(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *profile.Profile) (*loggedIn, error) {
+	if (f.cert == "") != (f.key == "") {
+		return nil, Usagef("a client certificate needs both --cert and --key")
+	}
+	renew := f.cert == "" && f.jwt == "" && f.username == "" && f.passwordFile == "" && p.Cert != ""
+	if !renew {
+		p.Cert, p.Key = "", ""
+	}
+	method, req := byPassword, remote.Request{}
+	var err error
+	switch {
+	case renew:
+		method = byCert
+	case f.cert != "":
+		method = byCert
+		if p.Cert, err = filepath.Abs(f.cert); err == nil {
+			p.Key, err = filepath.Abs(f.key)
+		}
+	case f.jwt != "":
+		method = byJWT
+		req.Bearer, err = readSecret(env, f.jwt)
+	default:
+		req.Body, err = password(env, scr, f)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.Token = ""
+	client, err := remote.New(*p)
+	if err != nil {
+		return nil, err
+	}
+	in, err := authenticate(ctx, client, req, method)
+	if err != nil {
+		return nil, wrongPassword(err, method)
+	}
+	client.Use(in.Token)
+	return in, secondFactor(ctx, scr, f, client, in)
+}
+
+// wrongPassword says what to do where a login is refused.
+func wrongPassword(err error, method string) error {
+	if !errors.Is(err, remote.ErrDenied) {
+		return err
+	}
+	switch method {
+	case byCert:
+		return fmt.Errorf("%w (the controller does not accept this certificate)", deniedLogin)
+	case byJWT:
+		return fmt.Errorf("%w (the controller does not accept this token)", deniedLogin)
+	}
+	return fmt.Errorf("%w (wrong user name or password, or too many tries; a lost admin password is made anew by netkeep admin reset)", deniedLogin)
+}
+
+var deniedLogin = fmt.Errorf("the login was refused%w", silent{remote.ErrDenied})
+
+// silent is an error that says nothing itself.
+type silent struct{ error }
+
+func (silent) Error() string   { return "" }
+func (s silent) Unwrap() error { return s.error }
+
+// password is the body of a login with one.
+func password(env Env, scr *screen.Screen, f loginFlags) (map[string]any, error) {
+	username, secret := f.username, env.Getenv("NETKEEP_PASSWORD")
+	var err error
+	if f.passwordFile != "" {
+		if secret, err = readSecret(env, f.passwordFile); err != nil {
+			return nil, err
+		}
+	}
+	if username == "" && scr.Reads && f.passwordFile != "-" {
+		if username, err = scr.Ask("User name [admin]: "); err != nil {
+			return nil, err
+		}
+	}
+	if username == "" {
+		username = "admin"
+	}
+	if secret == "" {
+		secret, err = scr.Secret("Password of " + username + ": ")
+		if errors.Is(err, screen.ErrNobody) {
+			err = fmt.Errorf("%w; give the password with --password-file or in NETKEEP_PASSWORD", err)
+		}
+	}
+	return map[string]any{"username": username, "password": secret}, err
+}
+
+// maxSecret is more than any secret has.
+const maxSecret = 64 << 10
+
+// readSecret reads a secret's file, without the line break at its end.
+func readSecret(env Env, file string) (string, error) {
+	data, err := readFile(env, file, maxSecret)
+	return strings.TrimRight(string(data), "\r\n"), err
+}
+
+// authenticate opens an API session.
+func authenticate(ctx context.Context, c *remote.Client, req remote.Request, method string) (*loggedIn, error) {
+	req.Method, req.Path, req.Query = http.MethodPost, "/authenticate", url.Values{"method": {method}}
+	if req.Body == nil {
+		req.Body = map[string]any{}
+	}
+	in := new(loggedIn)
+	c.Use("")
+	return in, c.Call(ctx, req, in)
+}
+
+// tries is how often a wrong one-time code may be typed.
+const tries = 3
+
+// secondFactor shows a one-time code if the session wants one.
+func secondFactor(ctx context.Context, scr *screen.Screen, f loginFlags, c *remote.Client, in *loggedIn) error {
+	for _, q := range in.AuthQueries {
+		if !strings.EqualFold(q.TypeID, "MFA") {
+			return fmt.Errorf("the session also wants %s, which this command cannot give", q.TypeID)
+		}
+		code := f.code
+		for try := 1; ; try++ {
+			var err error
+			if code == "" {
+				if code, err = scr.Ask("One-time code: "); errors.Is(err, screen.ErrNobody) {
+					err = fmt.Errorf("%w; the session wants a one-time code: give it with --code", err)
+				}
+			}
+			if err == nil {
+				err = c.Post(ctx, "/authenticate/mfa", map[string]any{"code": code}, nil)
+			}
+			if err == nil {
+				break
+			}
+			refused, ok := errors.AsType[*remote.Error](err)
+			if !ok || refused.Status != http.StatusBadRequest || f.code != "" || try == tries {
+				return err
+			}
+			scr.Notef("That is not the code; try again.")
+			code = ""
+		}
+	}
+	return nil
+}
+
+func logoutCommand(env Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "logout",
+		Short: "End the session, and forget its token.",
+		Args:  Exactly(0),
+		RunE: with(env, func(cmd *cobra.Command, s *session, _ []string) error {
+			s.Renew = nil
+			err := s.Call(cmd.Context(), remote.Request{Method: http.MethodDelete, Path: "/current-api-session"}, nil)
+			if err != nil && !errors.Is(err, remote.ErrDenied) {
+				return err
+			}
+			dir, err := profile.Dir(env.Getenv)
+			if err != nil {
+				return err
+			}
+			err = profile.Change(dir, func(b *profile.Book) error {
+				p := b.Profiles[s.name]
+				p.Token, p.Cert, p.Key = "", "", ""
+				b.Profiles[s.name] = p
+				return nil
+			})
+			if err == nil {
+				s.Printf("Logged out of %s.\n", s.profile.Address)
+			}
+			return err
+		}),
+	}
+}
+
+func whoamiCommand(env Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "whoami",
+		Short: "Say who is logged in, and where.",
+		Args:  Exactly(0),
+	}
+	output := outputFlag(cmd, formText)
+	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error {
+		var me struct {
+			ID      string `json:"id"`
+			Name    string `json:"name"`
+			IsAdmin bool   `json:"isAdmin"`
+		}
+		if err := s.Get(cmd.Context(), "/current-identity", nil, &me); err != nil {
+			return err
+		}
+		if *output != formText {
+			return s.value(*output, map[string]any{"id": me.ID, "name": me.Name, "isAdmin": me.IsAdmin, "address": s.profile.Address, "profile": s.name})
+		}
+		role := "not an admin"
+		if me.IsAdmin {
+			role = "an admin"
+		}
+		s.Printf("%s, %s, at %s (profile %s)\n", screen.Plain(me.Name), role, s.profile.Address, s.name)
+		return nil
+	})
+	return cmd
+}
+
+func profilesCommand(env Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "profiles",
+		Short: "List the controllers that were logged in to.",
+		Args:  Exactly(0),
+	}
+	use := cmd.Flags().String("use", "", "Make this profile the one that is used.")
+	remove := cmd.Flags().String("remove", "", "Forget this profile.")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		dir, err := profile.Dir(env.Getenv)
+		if err != nil {
+			return err
+		}
+		if *use != "" || *remove != "" {
+			err := profile.Change(dir, func(b *profile.Book) error { return switchProfile(b, *use, *remove) })
+			if err != nil {
+				return err
+			}
+		}
+		b, err := profile.Open(dir)
+		if err != nil {
+			return err
+		}
+		t := screen.Table{Heads: []string{"profile", "address", "identity", "in use"}}
+		for _, name := range b.Names() {
+			p, used := b.Profiles[name], ""
+			if name == b.Current {
+				used = "yes"
+			}
+			t.Rows = append(t.Rows, []string{name, p.Address, p.Identity, used})
+		}
+		return env.Screen().Write(t)
+	}
+	return cmd
+}
+
+func switchProfile(b *profile.Book, use, remove string) error {
+	for _, name := range []string{use, remove} {
+		if _, ok := b.Profiles[name]; name != "" && !ok {
+			return fmt.Errorf("there is no profile %q; there is: %s", name, strings.Join(b.Names(), ", "))
+		}
+	}
+	if use != "" {
+		b.Current = use
+	}
+	if delete(b.Profiles, remove); b.Current == remove {
+		b.Current = ""
+	}
+	return nil
+}

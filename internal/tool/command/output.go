@@ -1,0 +1,230 @@
+package command
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"netkeep/internal/tool/screen"
+)
+
+// The forms of output.
+const (
+	formTable = "table"
+	formWide  = "wide"
+	formJSON  = "json"
+	formYAML  = "yaml"
+	formName  = "name"
+	formCSV   = "csv"
+	formText  = "text" // sentences for people
+)
+
+// outputFlag gives a command a flag for the form of its output.
+func outputFlag(cmd *cobra.Command, usual string, more ...string) *string {
+	forms := append([]string{usual, formJSON, formYAML}, more...)
+	v := &choice{value: usual, of: forms}
+	cmd.Flags().VarP(v, "output", "o", "Form of the output: "+strings.Join(forms, ", ")+".")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
+	return &v.value
+}
+
+// choice is a flag that is one of a few words.
+type choice struct {
+	value string
+	of    []string
+}
+
+func (c *choice) String() string { return c.value }
+func (c *choice) Type() string   { return "FORM" }
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.of, s) {
+		return fmt.Errorf("must be one of %s", strings.Join(c.of, ", "))
+	}
+	c.value = s
+	return nil
+}
+
+// value writes something as JSON or YAML.
+func (s *session) value(form string, v any) error { return writeValue(s.Out, form, v) }
+
+func writeValue(w io.Writer, form string, v any) error {
+	data, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	return writeRaw(w, form, data)
+}
+
+// writeRaw writes JSON in a form for people.
+func writeRaw(w io.Writer, form string, raw jsontext.Value) error {
+	if form == formYAML {
+		text, err := yaml.JSONToYAML(raw)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(text)
+		return err
+	}
+	raw = slices.Clone(raw)
+	if err := raw.Indent(jsontext.WithIndent("  ")); err != nil {
+		return err
+	}
+	_, err := w.Write(append(raw, '\n'))
+	return err
+}
+
+// column is one of a table's.
+type column struct {
+	head   string
+	path   string // of the member that is shown
+	member string // that an answer must hold for it
+}
+
+// columns are what a table of the kind shows.
+func (n noun) columns(wide bool) []column {
+	names := n.Columns
+	if wide {
+		names = append(slices.Clone(names), "id", "createdAt", "updatedAt", "tags")
+		for _, f := range n.Fields {
+			if !f.Secret && !f.Hidden && f.As == "" && len(f.Members) == 0 {
+				names = append(names, f.Shown())
+			}
+		}
+	}
+	var cols []column
+	for _, name := range names {
+		if slices.ContainsFunc(cols, func(c column) bool { return c.head == heading(name) }) {
+			continue
+		}
+		member, _, _ := strings.Cut(name, ".")
+		col := column{heading(name), name, member}
+		if f := n.field(name); f != nil && f.Roles != "" {
+			col.path, col.member = name+"Display", name+"Display"
+		}
+		cols = append(cols, col)
+	}
+	return cols
+}
+
+// heading is what a column is called: isAdmin is about being an admin.
+func heading(path string) string {
+	parts := strings.Split(path, ".")
+	if len(parts) > 2 {
+		parts = parts[len(parts)-2:]
+	}
+	var words []string
+	for _, part := range parts {
+		words = append(words, strings.Split(dashed(part), "-")...)
+	}
+	if len(words) > 1 && (words[0] == "is" || words[0] == "has") {
+		words = words[1:]
+	}
+	switch text := strings.Join(words, " "); text {
+	case "role attributes":
+		return "roles"
+	default:
+		return text
+	}
+}
+
+// dashed writes a member's name as flags do: "roleAttributes" as
+// "role-attributes".
+func dashed(name string) string {
+	var b strings.Builder
+	runes := []rune(name)
+	for i, r := range runes {
+		if unicode.IsUpper(r) {
+			// A word begins, unless it goes on in capitals.
+			if i > 0 && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+				b.WriteByte('-')
+			}
+			r = unicode.ToLower(r)
+		}
+		if r == '.' {
+			r = '-'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// cell is a value as a table shows it.
+func cell(raw jsontext.Value) string {
+	switch raw.Kind() {
+	case '"':
+		text, _ := unquote(raw)
+		return shortTime(text)
+	case 't':
+		return "yes"
+	case 'f':
+		return "no"
+	case '[':
+		var items []jsontext.Value
+		if json.Unmarshal(raw, &items) != nil {
+			return ""
+		}
+		texts := make([]string, len(items))
+		for i, item := range items {
+			texts[i] = cell(item)
+		}
+		return strings.Join(texts, ",")
+	case '{':
+		rec, err := readRecord(raw)
+		switch {
+		case err != nil || len(rec.members) == 0:
+			return ""
+		case rec.text("name") != "":
+			return rec.text("name")
+		}
+		return string(raw)
+	case 'n', 0:
+		return ""
+	}
+	return string(raw)
+}
+
+// shortTime is a moment without what nobody reads; other texts stay.
+func shortTime(text string) string {
+	if len(text) < len("2006-01-02T15:04:05Z") || text[4] != '-' {
+		return text
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return text
+	}
+	return t.UTC().Format("2006-01-02T15:04:05Z")
+}
+
+// rows turns records into those of a table.
+func rows(cols []column, recs []record) screen.Table {
+	t := screen.Table{}
+	for _, col := range cols {
+		t.Heads = append(t.Heads, col.head)
+	}
+	for _, rec := range recs {
+		row := make([]string, len(cols))
+		for i, col := range cols {
+			row[i] = cell(rec.at(col.path))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// writeCSV writes a table for a spreadsheet.
+func writeCSV(w io.Writer, t screen.Table) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(t.Heads); err != nil {
+		return err
+	}
+	return c.WriteAll(t.Rows)
+}

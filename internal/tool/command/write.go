@@ -1,0 +1,291 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/tool/screen"
+)
+
+// body is what a create or update sends: a file, and flags over it.
+type body struct {
+	env      Env
+	noun     noun
+	settings []*setting
+	lists    []*listChange
+	file     string
+}
+
+func newBody(cmd *cobra.Command, env Env, n noun, shape kind.Shape) *body {
+	b := &body{env: env, noun: n, settings: settings(cmd, env, n, shape)}
+	cmd.Flags().StringVarP(&b.file, "file", "f", "", "YAML or JSON file with fields, - for standard input; flags go before it.")
+	return b
+}
+
+// read puts together what was given.
+func (b *body) read(cmd *cobra.Command) (map[string]any, error) {
+	members := map[string]any{}
+	if b.file != "" {
+		data, err := readFile(b.env, b.file, maxDocument)
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.Unmarshal(data, &members); err != nil {
+			return nil, fmt.Errorf("%s: %s", b.file, firstLine(err))
+		}
+	}
+	for _, s := range b.settings {
+		if !cmd.Flags().Changed(s.flag) {
+			continue
+		}
+		v, err := s.value()
+		if err == nil {
+			err = put(members, s.path, v)
+		}
+		if err != nil {
+			return nil, Usagef("--%s: %w", s.flag, err)
+		}
+	}
+	return members, nil
+}
+
+func createCommand(env Env) *cobra.Command {
+	cmd := Parent(&cobra.Command{
+		Use:     "create KIND NAME",
+		Short:   "Create a record.",
+		Example: "  netkeep create service web --roles office\n  netkeep create service-policy staff-web --type Dial --identity-roles '#staff' --service-roles @web",
+	})
+	for _, n := range nouns(kind.Creates | kind.Patches) {
+		if n.Name != "authenticator" { // which has a secret, and commands of its own
+			cmd.AddCommand(createKind(env, n))
+		}
+	}
+	return cmd
+}
+
+func createKind(env Env, n noun) *cobra.Command {
+	cmd := &cobra.Command{Use: n.Name, Aliases: n.others(), Short: n.Doc, Args: Exactly(0)}
+	if n.hasName() {
+		cmd.Use, cmd.Args = n.Name+" NAME", between(0, 1)
+	}
+	in := newBody(cmd, env, n, kind.Create)
+	dry := dryFlag(cmd)
+	output := outputFlag(cmd, formText, formName)
+	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+		members, err := in.read(cmd)
+		if err != nil {
+			return err
+		}
+		if len(args) > 0 {
+			members["name"] = args[0]
+		}
+		if n.hasName() && members["name"] == nil {
+			return Usagef("give it a name: netkeep create %s NAME", n.Name)
+		}
+		n.Complete(members)
+		return s.write(cmd, []change{{Op: opCreate, Kind: n.Name, Body: members}}, *dry, *output)
+	})
+	return cmd
+}
+
+func updateCommand(env Env) *cobra.Command {
+	cmd := Parent(&cobra.Command{
+		Use:     "update KIND NAME",
+		Short:   "Change fields of a record.",
+		Example: "  netkeep update identity bob --add-role staff\n  netkeep update service web -f web.yaml --dry-run",
+	})
+	for _, n := range nouns(kind.Patches) {
+		if n.Name != "authenticator" {
+			cmd.AddCommand(updateKind(env, n))
+		}
+	}
+	return cmd
+}
+
+// listChange adds texts to a list, or takes some out of it.
+type listChange struct {
+	setting
+	add bool
+}
+
+func updateKind(env Env, n noun) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: n.Name + " NAME", Aliases: n.others(),
+		Short:             "Change fields of one of the " + strings.ReplaceAll(n.Path, "-", " ") + ".",
+		Args:              Exactly(1),
+		ValidArgsFunction: completeNames(env, n),
+	}
+	in := newBody(cmd, env, n, kind.Patch)
+	in.addLists(cmd)
+	dry := dryFlag(cmd)
+	output := outputFlag(cmd, formText, formName)
+	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+		members, err := in.read(cmd)
+		if err != nil {
+			return err
+		}
+		if err := in.changeLists(cmd, s, args[0], members); err != nil {
+			return err
+		}
+		if len(members) == 0 {
+			return Usagef("say what to change; see: %s --help", cmd.CommandPath())
+		}
+		return s.write(cmd, []change{{Op: opPatch, Kind: n.Name, Target: args[0], Body: members}}, *dry, *output)
+	})
+	return cmd
+}
+
+// addLists lets an update add to lists of texts and take from them.
+func (b *body) addLists(cmd *cobra.Command) {
+	for _, s := range b.settings {
+		if s.field.Form != kind.Texts || len(s.path) > 1 {
+			continue
+		}
+		word := strings.TrimSuffix(s.flag, "s")
+		for _, add := range []bool{true, false} {
+			l := &listChange{setting: setting{field: s.field, path: s.path, env: s.env, flag: "remove-" + word}, add: add}
+			doc := "Take these out of --" + s.flag + "."
+			if add {
+				l.flag, doc = "add-"+word, "Add these to --"+s.flag+"."
+			}
+			cmd.Flags().Var(l, l.flag, doc)
+			b.lists = append(b.lists, l)
+		}
+	}
+}
+
+// changeLists adds to the body what lists become.
+func (b *body) changeLists(cmd *cobra.Command, s *session, target string, members map[string]any) error {
+	var rec record
+	for _, l := range b.lists {
+		if !cmd.Flags().Changed(l.flag) {
+			continue
+		}
+		if rec.members == nil {
+			var err error
+			if rec, err = s.find(cmd.Context(), b.noun, target); err != nil {
+				return err
+			}
+		}
+		list, changed := members[l.field.Last()].([]string)
+		if !changed {
+			list = rec.texts(l.field.Shown())
+		}
+		for _, text := range l.list(l.given) {
+			// A role may be given by the name of what is stored by id.
+			same := append([]string{text}, rec.roleIDs(l.field, text)...)
+			list = slices.DeleteFunc(list, func(item string) bool { return slices.Contains(same, item) })
+			if l.add {
+				list = append(list, text)
+			}
+		}
+		members[l.field.Last()] = list
+	}
+	return nil
+}
+
+// roleIDs are the roles that a record's role list shows by a name.
+func (r record) roleIDs(f *kind.Field, name string) (roles []string) {
+	if f.Roles == "" {
+		return nil
+	}
+	for _, item := range r.objects(f.Shown() + "Display") {
+		if item.text("name") == name || item.text("name") == strings.TrimPrefix(name, "@") || "@"+item.text("name") == name {
+			roles = append(roles, item.text("role"))
+		}
+	}
+	return roles
+}
+
+func deleteCommand(env Env) *cobra.Command {
+	cmd := Parent(&cobra.Command{
+		Use:     "delete KIND NAME…",
+		Aliases: []string{"rm"},
+		Short:   "Delete records, all of them or none.",
+		Example: "  netkeep delete identity bob\n  netkeep delete service web wiki --yes",
+	})
+	for _, n := range nouns(kind.Deletes) {
+		cmd.AddCommand(deleteKind(env, n))
+	}
+	return cmd
+}
+
+func deleteKind(env Env, n noun) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: n.Name + " NAME…", Aliases: n.others(),
+		Short:             "Delete some of the " + strings.ReplaceAll(n.Path, "-", " ") + ".",
+		Args:              between(1, -1),
+		ValidArgsFunction: completeNames(env, n),
+	}
+	yes := yesFlag(cmd)
+	dry := dryFlag(cmd)
+	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+		var changes []change
+		for _, name := range args {
+			changes = append(changes, change{Op: opDelete, Kind: n.Name, Target: name})
+		}
+		if !n.Verbs.Has(kind.Patches) || n.Name == "authenticator" {
+			return s.deleteEach(cmd, n, args, *yes)
+		}
+		if s.Reads && !*yes && !*dry {
+			plan, err := s.change(cmd.Context(), changes, true, "")
+			if err != nil {
+				return s.nearby(cmd.Context(), err, changes)
+			}
+			if err := s.tell(plan); err != nil {
+				return err
+			}
+			if err := s.sure("Delete " + count(int64(len(args)), n.spoken(), strings.ReplaceAll(n.Path, "-", " ")) + "?"); err != nil {
+				return err
+			}
+		}
+		return s.write(cmd, changes, *dry, formText)
+	})
+	return cmd
+}
+
+// deleteEach deletes records of kinds that no list of changes can hold.
+func (s *session) deleteEach(cmd *cobra.Command, n noun, names []string, yes bool) error {
+	var recs []record
+	for _, name := range names {
+		rec, err := s.find(cmd.Context(), n, name)
+		if err != nil {
+			return err
+		}
+		recs = append(recs, rec)
+	}
+	if s.Reads && !yes {
+		if err := s.sure("Delete " + n.spoken() + " " + strings.Join(names, ", ") + "?"); err != nil {
+			return err
+		}
+	}
+	for _, rec := range recs {
+		if err := s.do(cmd.Context(), "DELETE", "/"+n.Path+"/"+rec.text("id"), nil, nil); err != nil {
+			return err
+		}
+		s.Printf("%s %s deleted\n", n.spoken(), screen.Plain(rec.label()))
+	}
+	return nil
+}
+
+func yesFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().BoolP("yes", "y", false, "Do not ask.")
+}
+
+func dryFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("dry-run", false, "Show what would change, and change nothing.")
+}
+
+// sure asks before something that cannot be undone.
+func (s *session) sure(question string) error {
+	yes, err := s.Confirm(question)
+	if err == nil && !yes {
+		err = errDeclined
+	}
+	return err
+}

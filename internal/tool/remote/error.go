@@ -1,0 +1,163 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Error is a refusal of the controller.
+type Error struct {
+	Status  int
+	Code    string
+	Message string
+	Field   string
+	Reason  string
+	Request string // its id, to look for in the controller's log
+	Wait    string // how many seconds to wait before another try
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	switch {
+	case e.Field != "":
+		fmt.Fprintf(&b, "%s %s", e.Field, e.Reason)
+	default:
+		b.WriteString(cmp.Or(e.Reason, e.Message, http.StatusText(e.Status)))
+	}
+	switch {
+	case e.Status == http.StatusUnauthorized:
+		b.WriteString("; run: netkeep login")
+	case e.Status == http.StatusServiceUnavailable || e.Status == http.StatusTooManyRequests:
+		if e.Wait != "" {
+			fmt.Fprintf(&b, " (try again in %s s)", e.Wait)
+		}
+	case e.Status >= 500 && e.Request != "":
+		fmt.Fprintf(&b, " (request %s)", e.Request)
+	}
+	return b.String()
+}
+
+// Is lets errors.Is ask for a kind of refusal.
+func (e *Error) Is(target error) bool {
+	switch target {
+	case ErrMissing:
+		return e.Status == http.StatusNotFound
+	case ErrDenied:
+		return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
+	case ErrConflict:
+		return e.Status == http.StatusConflict
+	}
+	return false
+}
+
+// What errors of this package may be.
+var (
+	ErrMissing     = errors.New("there is no such thing")
+	ErrDenied      = errors.New("the controller does not know the session")
+	ErrConflict    = errors.New("it is in conflict with what there is")
+	ErrUnreachable = errors.New("the controller cannot be reached")
+	// ErrOpen is where it is not known whether a request was carried out.
+	ErrOpen = errors.New("whether the change was made is not known")
+)
+
+// refusal reads an error's answer.
+func (c *Client) refusal(resp *http.Response) error {
+	e := &Error{Status: resp.StatusCode, Wait: resp.Header.Get("Retry-After")}
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	var body struct {
+		Error struct {
+			Code      string `json:"code"`
+			Message   string `json:"message"`
+			RequestID string `json:"requestId"`
+			Cause     struct {
+				Field   string `json:"field"`
+				Reason  string `json:"reason"`
+				Message string `json:"message"`
+			} `json:"cause"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(data, &body) != nil {
+		e.Message = fmt.Sprintf("%s answered %s and nothing that a controller would say; is the address right?", c.address, resp.Status)
+		return e
+	}
+	e.Code, e.Message, e.Request = body.Error.Code, body.Error.Message, body.Error.RequestID
+	e.Field, e.Reason = body.Error.Cause.Field, cmp.Or(body.Error.Cause.Reason, body.Error.Cause.Message)
+	return e
+}
+
+// unreachable says why a request got no answer.
+func (c *Client) unreachable(err error, changes bool) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	said := explain(c.address, err)
+	// A dial that failed has sent nothing.
+	if op, ok := errors.AsType[*net.OpError](err); changes && !(ok && op.Op == "dial") && !trustProblem(err) {
+		return fmt.Errorf("%w; %w: look with netkeep get, or do the same again", said, ErrOpen)
+	}
+	return said
+}
+
+// broken says that an answer ended before its end.
+func (c *Client) broken(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: its answer broke off: %w", ErrUnreachable, err)
+}
+
+func trustProblem(err error) bool {
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	return unverified || record
+}
+
+// explain turns what the network says into a sentence with a next step.
+func explain(address string, err error) error {
+	say := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrUnreachable, fmt.Sprintf(format, args...))
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return say("nobody knows the host of %s; is the name right?", address)
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return say("%s does not speak TLS; is the port right?", address)
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return say("the certificate of %s is of a CA that this profile does not trust; if the controller has new keys, run: netkeep login %s", address, address)
+	}
+	if e, ok := errors.AsType[x509.HostnameError](err); ok {
+		return say("the certificate of %s is for another name (%v); use a name that it is made out to", address, e)
+	}
+	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.Expired {
+		return say("the certificate of %s has expired, or this machine's clock is wrong: %v", address, e)
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return say("nothing listens at %s; is the controller running, and is the port right?", address)
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+		return say("%s does not answer in time", address)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return say("%s closed the connection", address)
+	}
+	return say("%s: %v", address, err)
+}
+
+func isTimeout(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout()
+}

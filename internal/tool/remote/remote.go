@@ -1,0 +1,201 @@
+// Package remote talks to a controller: where it is, why it is trusted, which
+// session is used, and what its answers and errors mean. It knows nothing of
+// kinds, and commands know nothing of HTTP.
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"netkeep/internal/tool/profile"
+)
+
+// Root is where the Management API is.
+const Root = "/edge/management/v1"
+
+const (
+	// patience is how long a controller may take to begin to answer. A list of
+	// many changes takes a while.
+	patience = 2 * time.Minute
+	// dialTime is how long a connection may take.
+	dialTime = 10 * time.Second
+	// maxError is how much of an error's answer is read.
+	maxError = 1 << 20
+)
+
+// Client is a controller and a session on it.
+type Client struct {
+	address string
+	token   string
+	http    *http.Client
+
+	// Renew, if set, gets a new session where the old one has ended.
+	Renew func(ctx context.Context) (token string, err error)
+}
+
+// New returns a client of the controller that a profile names.
+func New(p profile.Profile) (*Client, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if p.CA != "" {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM([]byte(p.CA)) {
+			return nil, errors.New("the profile's CA holds no certificate; log in again")
+		}
+	}
+	if p.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(p.Cert, p.Key)
+		if err != nil {
+			return nil, fmt.Errorf("the client certificate: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return WithTLS(p, config), nil
+}
+
+// WithTLS is New with a configuration of one's own.
+func WithTLS(p profile.Profile, config *tls.Config) *Client {
+	return &Client{address: strings.TrimSuffix(p.Address, "/"), token: p.Token, http: &http.Client{
+		Transport: &http.Transport{
+			TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+			TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: patience, WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
+		},
+		// A redirect would take the token elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Use has later calls use another session.
+func (c *Client) Use(token string) { c.token = token }
+
+// Address is where the controller is.
+func (c *Client) Address() string { return c.address }
+
+// Request is one call of an operation.
+type Request struct {
+	Method string
+	Path   string // below Root, or a whole path if it begins with two slashes
+	Query  url.Values
+	// Body is sent as JSON, unless it is a text or bytes; nil is none.
+	Body any
+	// Type is the content type of a text.
+	Type string
+	// Bearer is a JWT to show.
+	Bearer string
+}
+
+// Call makes a request and reads the answer's data into out, which may be nil.
+func (c *Client) Call(ctx context.Context, r Request, out any) error {
+	body, err := c.Open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if out == nil {
+		_, err = io.Copy(io.Discard, body)
+		return c.broken(err)
+	}
+	if text, ok := out.(*[]byte); ok {
+		*text, err = io.ReadAll(body)
+		return c.broken(err)
+	}
+	envelope := struct {
+		Data any            `json:"data"`
+		Meta jsontext.Value `json:"meta"`
+	}{Data: out}
+	return c.broken(json.UnmarshalRead(body, &envelope))
+}
+
+// Get is a Call that only looks.
+func (c *Client) Get(ctx context.Context, path string, query url.Values, out any) error {
+	return c.Call(ctx, Request{Method: http.MethodGet, Path: path, Query: query}, out)
+}
+
+// Post is a Call with a body.
+func (c *Client) Post(ctx context.Context, path string, in, out any) error {
+	return c.Call(ctx, Request{Method: http.MethodPost, Path: path, Body: in}, out)
+}
+
+// Open makes a request and returns the answer's body if it is one of success.
+func (c *Client) Open(ctx context.Context, r Request) (io.ReadCloser, error) {
+	body, err := c.open(ctx, r)
+	if renew := c.Renew; renew != nil && errors.Is(err, ErrDenied) {
+		c.Renew = nil // once is enough
+		token, again := renew(ctx)
+		if again != nil {
+			return nil, errors.Join(err, again)
+		}
+		c.token = token
+		return c.open(ctx, r)
+	}
+	return body, err
+}
+
+func (c *Client) open(ctx context.Context, r Request) (io.ReadCloser, error) {
+	req, err := c.request(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(err, r.Method != http.MethodGet)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	return nil, c.refusal(resp)
+}
+
+func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
+	path, whole := strings.CutPrefix(r.Path, "//")
+	if whole {
+		path = "/" + path
+	} else {
+		path = Root + r.Path
+	}
+	if len(r.Query) > 0 {
+		path += "?" + r.Query.Encode()
+	}
+	var body io.Reader
+	contentType := r.Type
+	switch b := r.Body.(type) {
+	case nil:
+	case string:
+		body = strings.NewReader(b)
+	case []byte:
+		body = bytes.NewReader(b)
+	default:
+		data, err := json.Marshal(b, json.Deterministic(true))
+		if err != nil {
+			return nil, err
+		}
+		body, contentType = bytes.NewReader(data), "application/json"
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, c.address+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no address of a controller: %w", c.address, err)
+	}
+	req.Header.Set("Accept", "application/json")
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	if c.token != "" {
+		req.Header.Set("net-session", c.token)
+	}
+	if r.Bearer != "" {
+		req.Header.Set("Authorization", "Bearer "+r.Bearer)
+	}
+	return req, nil
+}

@@ -1,0 +1,111 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"netkeep/internal/pki"
+	"netkeep/internal/tool/profile"
+)
+
+// maxAuthorities is how many certificates a controller may say to trust.
+const maxAuthorities = 100
+
+// Known reports whether the machine itself trusts a controller.
+func Known(ctx context.Context, address string) (bool, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	conn, err := new(tls.Dialer).DialContext(ctx, "tcp", at.Host)
+	if err == nil {
+		return true, conn.Close()
+	}
+	if _, unverified := errors.AsType[*tls.CertificateVerificationError](err); unverified {
+		return false, nil
+	}
+	return false, explain(address, err)
+}
+
+// Authority returns the certificate that vouches for a controller, by what it
+// says itself. Only a person who knows its fingerprint can say whether that is
+// true.
+func Authority(ctx context.Context, address string) (*x509.Certificate, error) {
+	var shown []*x509.Certificate
+	config := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // nothing is sent but the question whom to trust
+		VerifyConnection: func(state tls.ConnectionState) error {
+			shown = state.PeerCertificates
+			return nil
+		},
+	}
+	c := WithTLS(profile.Profile{Address: address}, config)
+	defer c.http.CloseIdleConnections()
+	var text []byte
+	if err := c.Call(ctx, Request{Method: http.MethodGet, Path: "//edge/client/v1/.well-known/est/cacerts"}, &text); err != nil {
+		return nil, err
+	}
+	said, err := pki.ParsePKCS7Text(text, maxAuthorities)
+	if err != nil {
+		return nil, fmt.Errorf("%s does not say whom to trust (%w); is it a controller? Otherwise give its CA with --ca FILE", address, err)
+	}
+	return vouching(address, shown, said)
+}
+
+// vouching returns the root among those said from which the shown chain comes.
+func vouching(address string, shown, said []*x509.Certificate) (*x509.Certificate, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	for _, cert := range said {
+		if cert.CheckSignatureFrom(cert) == nil {
+			roots.AddCert(cert)
+		} else {
+			between.AddCert(cert)
+		}
+	}
+	for _, cert := range shown[1:] {
+		between.AddCert(cert)
+	}
+	host, _, err := net.SplitHostPort(at.Host)
+	if err != nil {
+		return nil, err
+	}
+	chains, err := shown[0].Verify(x509.VerifyOptions{DNSName: host, Roots: roots, Intermediates: between})
+	if err != nil {
+		return nil, explain(address, err)
+	}
+	return chains[0][len(chains[0])-1], nil
+}
+
+// Fingerprint is by what people recognise a certificate.
+func Fingerprint(cert *x509.Certificate) string {
+	sum := sha256.Sum256(cert.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// SameFingerprint compares fingerprints as people write them.
+func SameFingerprint(a, b string) bool {
+	bare := strings.NewReplacer(":", "", " ", "", "sha256", "", "SHA256", "")
+	return strings.EqualFold(bare.Replace(a), bare.Replace(b))
+}
+
+// PEM is a certificate as a profile keeps it.
+func PEM(cert *x509.Certificate) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
+}
