@@ -5,7 +5,7 @@ import (
 )
 
 // draft is a snapshot being written. Tables are copied when they are first
-// touched. Only the owner of memory makes drafts.
+// touched.
 type draft struct {
 	*Snapshot
 	owned []bool // tables already copied

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"sync"
 
 	"netkeep/internal/data/state/cow"
 	"netkeep/internal/data/store"
@@ -33,6 +34,7 @@ type table struct {
 	def     *kind.Def
 	rows    cow.Tree[*row]
 	indexes []cow.Tree[entry] // in the order of def.Indexes
+	copying *sync.Mutex       // shared with all copies
 
 	// Only for kinds with role attributes:
 	byOrd cow.Tree[*row]
@@ -42,7 +44,7 @@ type table struct {
 }
 
 func newTable(d *kind.Def) *table {
-	t := &table{def: d, rows: cow.NewTree(func(a, b *row) bool { return a.id < b.id })}
+	t := &table{def: d, copying: new(sync.Mutex), rows: cow.NewTree(func(a, b *row) bool { return a.id < b.id })}
 	for range d.Indexes {
 		t.indexes = append(t.indexes, cow.NewTree(func(a, b entry) bool {
 			if a.key != b.key {
@@ -58,9 +60,12 @@ func newTable(d *kind.Def) *table {
 	return t
 }
 
-// copy returns a table that may be written without t noticing. Only the owner
-// of memory may call it.
+// copy returns a table that may be written without t noticing. The owner of
+// memory copies, and whoever tries a write: copying marks the original, which
+// is nothing that readers see but must not be done by two at a time.
 func (t *table) copy() *table {
+	t.copying.Lock()
+	defer t.copying.Unlock()
 	c := *t
 	c.rows = t.rows.Copy()
 	c.indexes = make([]cow.Tree[entry], len(t.indexes))

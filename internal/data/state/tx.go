@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -15,6 +16,7 @@ import (
 type Tx struct {
 	draft
 	changes
+	base     *Snapshot // what it began with
 	set      *kind.Catalog
 	lane     kind.Lane
 	now      time.Time
@@ -34,7 +36,7 @@ var errMore = errors.New("state: more to delete")
 
 func newTx(base *Snapshot, set *kind.Catalog, lane kind.Lane, clock *clock, seal kind.Sealer, freeze bool) *Tx {
 	return &Tx{
-		draft: newDraft(base), changes: newChanges(), set: set, lane: lane, now: clock.next.Truncate(time.Millisecond), clock: clock, seal: seal, freeze: freeze,
+		draft: newDraft(base), changes: newChanges(), base: base, set: set, lane: lane, now: clock.next.Truncate(time.Millisecond), clock: clock, seal: seal, freeze: freeze,
 		deleting: map[string]bool{},
 	}
 }
@@ -70,17 +72,48 @@ func (tx *Tx) Create(d *kind.Def, rec kind.Record) error {
 
 // Edit changes a copy of a record and stores it, after all rules of its kind.
 func (tx *Tx) Edit(d *kind.Def, id string, change func(kind.Record) error) error {
-	old, ok := tx.Lookup(d, id)
-	if !ok {
-		return fault.NotFound(d.Name, id)
-	}
-	next := d.Clone(old)
-	if err := change(next); err != nil {
+	old, next, err := tx.changed(d, id, change)
+	if err != nil {
 		return err
 	}
-	next.Base().ID = id
 	next.Base().UpdatedAt = tx.clock.stamp()
 	return tx.save(d, old, next)
+}
+
+// Amend is Edit, except that a record stays as it is, with its time, if the
+// change leaves nothing of it different.
+func (tx *Tx) Amend(d *kind.Def, id string, change func(kind.Record) error) (different bool, err error) {
+	old, next, err := tx.changed(d, id, change)
+	if err != nil {
+		return false, err
+	}
+	if err := tx.set.Validate(tx, d, old, next); err != nil {
+		return false, err
+	}
+	before, err := d.Encode(old)
+	if err != nil {
+		return false, err
+	}
+	after, err := d.Encode(next)
+	if err != nil || bytes.Equal(before, after) {
+		return false, err
+	}
+	next.Base().UpdatedAt = tx.clock.stamp()
+	return true, tx.write(d, old, next)
+}
+
+// changed returns a record and a copy of it that was changed.
+func (tx *Tx) changed(d *kind.Def, id string, change func(kind.Record) error) (old, next kind.Record, err error) {
+	old, ok := tx.Lookup(d, id)
+	if !ok {
+		return nil, nil, fault.NotFound(d.Name, id)
+	}
+	next = d.Clone(old)
+	if err := change(next); err != nil {
+		return nil, nil, err
+	}
+	next.Base().ID = id
+	return old, next, nil
 }
 
 // save checks a record and stores it. old is nil on create.
@@ -88,6 +121,11 @@ func (tx *Tx) save(d *kind.Def, old, next kind.Record) error {
 	if err := tx.set.Validate(tx, d, old, next); err != nil {
 		return err
 	}
+	return tx.write(d, old, next)
+}
+
+// write stores a record that was checked.
+func (tx *Tx) write(d *kind.Def, old, next kind.Record) error {
 	if err := tx.put(d, next); err != nil {
 		return err
 	}

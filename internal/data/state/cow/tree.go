@@ -4,8 +4,8 @@
 // of ours.
 //
 // A container has one writer. A copy may be written while its original is
-// read, but only the writer may copy: the libraries mark the original when it
-// is copied.
+// read, but two must not copy at a time: the libraries mark the original when
+// it is copied.
 package cow
 
 import (

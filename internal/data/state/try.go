@@ -1,0 +1,46 @@
+package state
+
+import (
+	"context"
+	"slices"
+
+	"netkeep/internal/lang/kind"
+)
+
+// Step is what a write does: everything before and after it, and which records
+// differ.
+type Step struct {
+	Before, After *Snapshot
+	Changed       []Ref
+}
+
+// Try runs fn as Update would, on a snapshot and without storing anything, and
+// returns what it would have done. It runs on the caller's goroutine, so that
+// no write waits for it.
+func (s *State) Try(ctx context.Context, on *Snapshot, fn func(*Tx) error) (Step, error) {
+	tx := newTx(on, s.set, kind.Model, newClock(s.opt.Now(), on.Time), s.opt.Seal, s.opt.Frozen)
+	req := &request{ctx: ctx, fn: fn}
+	if err := req.run(tx); err != nil {
+		return Step{}, err
+	}
+	if !tx.fits(s.store.Limits()) {
+		return Step{}, errTooLarge
+	}
+	return tx.Step(), nil
+}
+
+// Step returns what the write has done so far. It is for the end of a closure:
+// whatever the write does later may show in it or not.
+func (tx *Tx) Step() Step {
+	step := Step{Before: tx.base, After: tx.Snapshot}
+	for c := range tx.effective() {
+		step.Changed = append(step.Changed, Ref{c.def, c.id})
+	}
+	return step
+}
+
+// Same reports whether the write began with the records of these kinds as a
+// snapshot has them, every one of them.
+func (tx *Tx) Same(as *Snapshot, kinds ...*kind.Def) bool {
+	return !slices.ContainsFunc(kinds, func(d *kind.Def) bool { return tx.base.table(d) != as.table(d) })
+}
