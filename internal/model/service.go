@@ -61,9 +61,9 @@ func oneConfigPerType(r kind.Reader, ids []string) error {
 type ServiceConfig struct {
 	kind.Meta
 
-	IdentityID   string `json:"identityId" kind:"server,ref=identity:cascade" doc:"Id of the identity that gets another config."`
-	ServiceID    string `json:"serviceId" kind:"server,ref=service:cascade,as=service" doc:"Id of the service for which it does."`
-	ConfigID     string `json:"configId" kind:"server,ref=config:cascade,as=config" doc:"Id of the config that it gets."`
+	IdentityID   string `json:"identityId" kind:"required=create,fixed,ref=identity:cascade" doc:"Id of the identity that gets another config."`
+	ServiceID    string `json:"serviceId" kind:"required=create,fixed,ref=service:cascade,as=service" doc:"Id of the service for which it does."`
+	ConfigID     string `json:"configId" kind:"required=create,fixed,ref=config:cascade,as=config" doc:"Id of the config that it gets."`
 	ConfigTypeID string `json:"configTypeId" kind:"server" doc:"Id of the type of that config, and of the one that it replaces."`
 }
 
@@ -75,8 +75,20 @@ var ServiceConfigs = kind.Define(kind.Spec[ServiceConfig]{
 	InFiles: true,
 })
 
+// Identify gives the override the type of its config and its id: an identity
+// has at most one for a service and type.
+func (o *ServiceConfig) Identify(r kind.Reader) error {
+	config, ok := Configs.Get(r, o.ConfigID)
+	if !ok {
+		return fault.On(fault.CodeNotFound, "configId", "no config with this id", o.ConfigID)
+	}
+	o.ConfigTypeID = config.ConfigTypeID
+	o.ID = ServiceConfigID(o.IdentityID, o.ServiceID, o.ConfigTypeID)
+	return nil
+}
+
 // ServiceConfigID is the id of the override of an identity for a service and
-// config type: there is at most one.
+// config type.
 func ServiceConfigID(identityID, serviceID, configTypeID string) string {
 	return identityID + "." + serviceID + "." + configTypeID
 }

@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -20,6 +21,7 @@ type Body struct {
 	members map[string]jsontext.Value
 	trail   *trail
 	at      string // where the object is in the request, with a dot behind
+	naming  Naming // what its ids stand for; nil if they are ids
 }
 
 // ReadBody parses a JSON object. Names must not repeat, at any depth.
@@ -156,6 +158,11 @@ func (f *Field) decode(shape Shape, dst reflect.Value, raw jsontext.Value, from 
 	if err := f.parse(fresh, raw, from, path); err != nil {
 		return err
 	}
+	if from.naming != nil {
+		if err := f.rename(fresh, from.naming, path); err != nil {
+			return err
+		}
+	}
 	if shape == Patch && f.emptyObject(fresh) {
 		return nil
 	}
@@ -243,9 +250,12 @@ func (f *Field) parse(dst reflect.Value, raw jsontext.Value, from Body, path str
 
 // parseStructs reads a list, which is always replaced as a whole.
 func (f *Field) parseStructs(dst reflect.Value, raw jsontext.Value, from Body, path string) error {
-	var items []jsontext.Value
-	if json.Unmarshal(raw, &items) != nil {
+	items, err := f.items(raw)
+	if err != nil {
 		return f.mismatch(path)
+	}
+	if reason := f.outside(int64(len(items)), " long"); reason != "" && len(items) > 0 {
+		return f.invalid(path, reason, len(items))
 	}
 	dst.Set(reflect.MakeSlice(f.typ, len(items), len(items)))
 	for i, item := range items {
@@ -260,6 +270,26 @@ func (f *Field) parseStructs(dst reflect.Value, raw jsontext.Value, from Body, p
 		}
 	}
 	return nil
+}
+
+// items takes a list apart, and gives up when it is longer than it may be: what
+// a client sends in a few bytes takes more of them here.
+func (f *Field) items(raw jsontext.Value) (items []jsontext.Value, err error) {
+	from := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	if begin, err := from.ReadToken(); err != nil || begin.Kind() != '[' {
+		return nil, errors.New("no list")
+	}
+	for from.PeekKind() != ']' {
+		item, err := from.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item.Clone())
+		if f.Limited && int64(len(items)) > f.Max {
+			break
+		}
+	}
+	return items, nil
 }
 
 // parseMap reads the members one by one: a null among them is no value.

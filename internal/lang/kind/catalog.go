@@ -37,13 +37,17 @@ func NewCatalog(defs ...*Def) *Catalog {
 
 // link notes to which kinds the fields of d refer.
 func (s *Catalog) link(d *Def) {
+	for _, f := range d.naming {
+		for _, name := range f.Targets() {
+			if s.byName[name] == nil {
+				misdeclared(d.typ, f.Name, "refers to unknown kind %q", name)
+			}
+		}
+	}
 	for _, ix := range d.Indexes {
 		target := ix.field.target()
 		if target == "" {
 			continue
-		}
-		if s.byName[target] == nil {
-			misdeclared(d.typ, ix.Name, "refers to unknown kind %q", target)
 		}
 		s.referrers[target] = append(s.referrers[target], Referrer{d, ix.field})
 	}

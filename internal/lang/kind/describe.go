@@ -66,6 +66,7 @@ func (f *Field) words() string {
 	say(f.Attributes, "attributes")
 	say(f.Roles != "", "roles=%s", f.Roles)
 	say(f.Ref != "", "ref=%s:%s", f.Ref, f.OnDelete)
+	say(len(f.Among) > 0, "among=%s", strings.Join(f.Among, "|"))
 	say(f.Linked, "link")
 	say(f.As != "", "as=%s", f.As)
 	say(f.Out != "", "out=%s", f.Out)

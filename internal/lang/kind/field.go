@@ -65,9 +65,10 @@ type Field struct {
 	Roles      string // role list over that kind
 	Ref        string // id, or ids, of that kind
 	OnDelete   OnDelete
-	Linked     bool   // answers link to the target under its collection
-	As         string // answers carry a link object to the target under this name
-	Out        string // name in answers, if not Name
+	Among      []string // id, or ids, of any of these kinds; what becomes of them is up to the kind's own rules
+	Linked     bool     // answers link to the target under its collection
+	As         string   // answers carry a link object to the target under this name
+	Out        string   // name in answers, if not Name
 	Aliases    []string
 	Limited    bool
 	Min, Max   int64

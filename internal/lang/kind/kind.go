@@ -114,7 +114,8 @@ type Def struct {
 	Attributes *Field // the role attributes, if the kind has any
 	Symbols    *filter.Schema[Record]
 
-	label  *Field // what people call a record; usually its name
+	label  *Field   // what people call a record; usually its name
+	naming []*Field // those that hold ids of other records
 	typ    reflect.Type
 	layout *layout
 	hooks  hooks
@@ -150,6 +151,9 @@ func (d *Def) finish() {
 		}
 		if f.Attributes {
 			d.Attributes = f
+		}
+		if f.Targets() != nil {
+			d.naming = append(d.naming, f)
 		}
 		if ix := newIndex(f); ix != nil {
 			d.Indexes = append(d.Indexes, ix)

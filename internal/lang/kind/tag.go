@@ -96,6 +96,7 @@ var words = map[string]word{
 	"attributes": flag(func(f *Field) { f.Attributes = true }, Texts),
 	"roles":      named(func(f *Field, arg string) { f.Roles = arg }, Texts),
 	"ref":        {one, []Form{Text, Texts, Map}, readRef},
+	"among":      listed(func(f *Field, list []string) { f.Among = list }, Text, Texts),
 	"link":       flag(func(f *Field) { f.Linked = true }, Text),
 	"as":         named(func(f *Field, arg string) { f.As = arg }, Text),
 	"out":        named(func(f *Field, arg string) { f.Out = arg }),
@@ -129,6 +130,8 @@ func (f *Field) coherent() error {
 		return errors.New("as and link need a ref to lead to")
 	case f.Roles != "" && (f.Ref != "" || f.Attributes):
 		return errors.New("roles are neither ids nor attributes")
+	case f.Among != nil && (f.Ref != "" || f.Roles != "" || f.Attributes):
+		return errors.New("among says of which kinds the ids are; ref, roles and attributes say something else")
 	case f.Numbered && len(f.Enum) == 0:
 		return errors.New("numbered needs an enum to count")
 	case slices.ContainsFunc(slices.Collect(maps.Values(f.Synonyms)), func(word string) bool { return !slices.Contains(f.Enum, word) }):

@@ -39,7 +39,7 @@ type reading struct {
 // inside parses an object in the body. path leads to it.
 func (b Body) inside(raw jsontext.Value, path ...string) (Body, error) {
 	o, err := readObject(raw)
-	o.trail, o.at = b.trail, b.at+strings.Join(path, ".")+"."
+	o.trail, o.at, o.naming = b.trail, b.at+strings.Join(path, ".")+".", b.naming
 	return o, err
 }
 

@@ -173,20 +173,16 @@ func assign(tx *state.Tx, identity string, in rest.Batch[assignment]) error {
 		return fault.NotFound("identity", identity)
 	}
 	for _, a := range in.Items {
-		config, ok := model.Configs.Get(tx, a.ConfigID)
-		if !ok {
-			return fault.On(fault.CodeNotFound, "configId", "no config with this id", a.ConfigID)
+		o := &model.ServiceConfig{IdentityID: identity, ServiceID: a.ServiceID, ConfigID: a.ConfigID}
+		if err := o.Identify(tx); err != nil {
+			return err
 		}
-		id := model.ServiceConfigID(identity, a.ServiceID, config.ConfigTypeID)
-		if _, there := model.ServiceConfigs.Get(tx, id); there {
-			if err := model.ServiceConfigs.Delete(tx, id); err != nil {
+		if _, there := model.ServiceConfigs.Get(tx, o.ID); there {
+			if err := model.ServiceConfigs.Delete(tx, o.ID); err != nil {
 				return err
 			}
 		}
-		err := model.ServiceConfigs.Create(tx, &model.ServiceConfig{
-			Meta: kind.Meta{ID: id}, IdentityID: identity, ServiceID: a.ServiceID, ConfigID: a.ConfigID, ConfigTypeID: config.ConfigTypeID,
-		})
-		if err != nil {
+		if err := model.ServiceConfigs.Create(tx, o); err != nil {
 			return err
 		}
 	}
