@@ -46,6 +46,9 @@ func newTx(base *Snapshot, set *kind.Catalog, lane kind.Lane, clock *clock, seal
 // each at its own time.
 func (tx *Tx) Now() time.Time { return tx.now }
 
+// Kinds returns what records there may be.
+func (tx *Tx) Kinds() *kind.Catalog { return tx.set }
+
 // NewID returns a fresh id.
 func (tx *Tx) NewID() string { return NewID() }
 

@@ -35,6 +35,7 @@ const (
 	CodeUnavailable  Code = "UNAVAILABLE"
 	CodeTooLarge     Code = "CHANGE_TOO_LARGE"
 	CodeUnhandled    Code = "UNHANDLED"
+	CodePlan         Code = "PLAN_OUTDATED"
 
 	CodeCSR     Code = "COULD_NOT_PROCESS_CSR"
 	CodePEM     Code = "COULD_NOT_PARSE_PEM_BLOCK"

@@ -7,6 +7,7 @@ var Groups = map[string]string{
 	"authenticate":                 "Getting an API session.",
 	"authenticators":               "Passwords and client certificates of identities.",
 	"cas":                          "Certificate authorities of others, whose certificates may enroll and authenticate.",
+	"changes":                      "Many changes at once, and what would come of them.",
 	"config-types":                 "What configs of a type look like.",
 	"configs":                      "Settings for those who use and host services.",
 	"current-api-session":          "The session that a request uses.",

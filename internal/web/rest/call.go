@@ -29,6 +29,7 @@ type Call struct {
 	api     *API
 	sent    []byte     // the request's body
 	input   *kind.Body // the same, if it was read as JSON
+	parts   []part     // bodies in it that are read by themselves
 	release []func()   // what the request holds
 
 	w       http.ResponseWriter

@@ -33,6 +33,7 @@ var statuses = map[fault.Code]int{
 	fault.CodeTimeout:       http.StatusServiceUnavailable,
 	fault.CodeUnavailable:   http.StatusServiceUnavailable,
 	fault.CodeTooLarge:      http.StatusBadRequest,
+	fault.CodePlan:          http.StatusConflict,
 	fault.CodeCSR:           http.StatusBadRequest,
 	fault.CodePEM:           http.StatusBadRequest,
 	fault.CodePEMType:       http.StatusBadRequest,

@@ -16,9 +16,38 @@ func (c *Call) nameIgnored() {
 	if c.input == nil {
 		return
 	}
-	if list, more := c.input.Ignored(); len(list) > 0 {
+	list, more := c.input.Ignored()
+	for _, p := range c.parts {
+		inside, andMore := p.body.Ignored()
+		for _, i := range inside {
+			if i.Name = p.at + "." + i.Name; i.Near != "" {
+				i.Near = p.at + "." + i.Near
+			}
+			list = append(list, i)
+		}
+		if more = more || andMore || len(list) > kind.MostIgnored; len(list) > kind.MostIgnored {
+			list = list[:kind.MostIgnored]
+			break
+		}
+	}
+	if len(list) > 0 {
 		c.w.Header().Set(ignoredHeader, ignoredList(list, more))
 	}
+}
+
+// part is a body inside of the request's.
+type part struct {
+	at   string
+	body kind.Body
+}
+
+// Part reads a body inside of the request's, which has it at a path.
+func (c *Call) Part(at string, raw []byte) (kind.Body, error) {
+	body, err := kind.ReadBody(raw)
+	if err == nil {
+		c.parts = append(c.parts, part{at, body})
+	}
+	return body, err
 }
 
 // ignoredList writes a list in the form of RFC 9651: names as strings, each

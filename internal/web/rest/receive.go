@@ -35,7 +35,11 @@ func (c *Call) receive() error {
 		Size:   r.ContentLength,
 		Until:  http.NewResponseController(c.w).SetReadDeadline,
 	}
-	data, release, err := c.api.Bodies.Read(c.Party(), from, c.op.MaxBody, pace)
+	bodies := c.api.Bodies
+	if c.op.Bodies != nil {
+		bodies = c.op.Bodies
+	}
+	data, release, err := bodies.Read(c.Party(), from, c.op.MaxBody, pace)
 	if err != nil {
 		return c.unreadable(err)
 	}
@@ -86,7 +90,7 @@ func (c *Call) letGo() {
 	for _, release := range c.release {
 		release()
 	}
-	c.release, c.sent, c.input = nil, nil, nil
+	c.release, c.sent, c.input, c.parts = nil, nil, nil, nil
 }
 
 // atOnce is how much of an answer is sent without waiting for the client.

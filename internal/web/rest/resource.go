@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,18 +30,29 @@ type Resource struct {
 	Narrow func(c *Call) (Selection, error)
 	Params []Parameter
 	Joins  Joins
-	// Prepare does what a create needs beyond the record, such as making
-	// keys. It runs before the write; what it returns runs in it.
-	Prepare func(c *Call, body kind.Body, rec kind.Record) (also func(tx *state.Tx) error, err error)
+	// Prepare does what a create needs beyond the record, which gets this id,
+	// such as making keys. It runs before the write and must leave no trace:
+	// there may never be one. What it returns runs in the write.
+	Prepare func(c *Call, body kind.Body, id string) (Prepared, error)
+	// Announce, if set, is told of every record that was created.
+	Announce func(rec kind.Record)
+	// Identify, if set, gives a new record the id that follows from what it
+	// holds. To create what is there already is to change it.
+	Identify func(r kind.Reader, rec kind.Record) error
 	// Inputs are members of a create's body that are not fields.
 	Inputs kind.Schema
 	// Refuse says why a record cannot be replaced or patched here.
 	Refuse func(rec kind.Record) error
 }
 
-// Mount adds the resource's operations to the API and returns how it shows
-// records.
-func (r Resource) Mount(a *API) *View {
+// Mounted is a resource on an API.
+type Mounted struct {
+	Resource
+	View *View
+}
+
+// Mount adds the resource's operations to the API.
+func (r Resource) Mount(a *API) *Mounted {
 	if r.Noun == "" {
 		r.Noun = kind.Camel(r.Kind.Name)
 	}
@@ -56,7 +66,7 @@ func (r Resource) Mount(a *API) *View {
 	if r.Joins != nil {
 		v.Join(r.Joins)
 	}
-	m := mount{r, a, v}
+	m := &Mounted{r, v}
 	add := func(verb kind.Verbs, method, path, op, name, doc string, status int, handle func(*Call) error, more func(*operation)) {
 		if !r.Verbs.Has(verb) {
 			return
@@ -88,7 +98,7 @@ func (r Resource) Mount(a *API) *View {
 		o.body.json = a.schema(r.Noun+"Patch", "What to change of one of the "+words+".", r.Kind.BodySchema(kind.Patch))
 	})
 	add(kind.Deletes, http.MethodDelete, one, "delete", r.Noun, "Delete one of the "+words+".", 200, m.delete, nil)
-	return v
+	return m
 }
 
 // createSchema is the kind's own with the further inputs.
@@ -106,15 +116,8 @@ func spoken(path string) string { return strings.NewReplacer("-", " ", "/", " ")
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// mount is a resource on an API.
-type mount struct {
-	Resource
-	api  *API
-	view *View
-}
-
-func (m mount) list(c *Call) error {
-	q, page, err := Query(c, m.view.symbolsIn(c.Snap))
+func (m *Mounted) list(c *Call) error {
+	q, page, err := Query(c, m.View.symbolsIn(c.Snap))
 	if err != nil {
 		return err
 	}
@@ -125,22 +128,22 @@ func (m mount) list(c *Call) error {
 		}
 		if among.Records != nil {
 			recs, total := q.Select(filter.Rows[kind.Record]{Seq: among.Records, Ordered: len(q.Sort()) == 0, Count: among.Len}, page)
-			return m.view.page(c, page, recs, total)
+			return m.View.page(c, page, recs, total)
 		}
 	}
 	recs, total := c.Snap.Query(m.Kind, q, page)
-	return m.view.page(c, page, recs, total)
+	return m.View.page(c, page, recs, total)
 }
 
-func (m mount) get(c *Call) error {
+func (m *Mounted) get(c *Call) error {
 	rec, err := m.find(c)
 	if err != nil {
 		return err
 	}
-	return m.view.detail(c, rec)
+	return m.View.detail(c, rec)
 }
 
-func (m mount) find(c *Call) (kind.Record, error) {
+func (m *Mounted) find(c *Call) (kind.Record, error) {
 	id := c.Param("id")
 	rec, ok := c.Snap.Lookup(m.Kind, id)
 	if !ok {
@@ -149,63 +152,43 @@ func (m mount) find(c *Call) (kind.Record, error) {
 	return rec, nil
 }
 
-func (m mount) create(c *Call) error {
+func (m *Mounted) create(c *Call) error {
 	body, err := c.body(false)
 	if err != nil {
 		return err
 	}
-	body.Overlook(m.view.shown...)
-	body.Overlook(slices.Collect(maps.Keys(m.Inputs))...) // which Prepare reads
-	rec := m.Kind.New()
-	if err := m.Kind.Apply(kind.Create, rec, body); err != nil {
+	step, err := m.Step(c, kind.Creates, "", body)
+	if err != nil {
 		return err
 	}
-	also := func(*state.Tx) error { return nil }
-	if m.Prepare != nil {
-		// What is prepared may carry the id, so it is made now.
-		rec.Base().ID = state.NewID()
-		if also, err = m.Prepare(c, body, rec); err != nil {
-			return err
-		}
-	}
-	var id string
-	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
-		fresh := m.Kind.Clone(rec) // the closure may run again
-		if err := tx.Create(m.Kind, fresh); err != nil {
-			return err
-		}
-		id = fresh.Base().ID
-		return also(tx)
+	var rec kind.Record
+	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) (err error) {
+		rec, err = step.create(tx, body)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	return Created{Path: m.Path, ID: id}.send(c)
+	step.Announce(rec)
+	return Created{Path: m.Path, ID: rec.Base().ID}.send(c)
 }
 
-func (m mount) replace(c *Call) error { return m.change(c, kind.Replace) }
-func (m mount) patch(c *Call) error   { return m.change(c, kind.Patch) }
+func (m *Mounted) replace(c *Call) error { return m.change(c, kind.Replaces) }
+func (m *Mounted) patch(c *Call) error   { return m.change(c, kind.Patches) }
 
 // change merges the body into the record as it is when the write runs, so
 // that changes of different fields at the same time all stay.
-func (m mount) change(c *Call, shape kind.Shape) error {
+func (m *Mounted) change(c *Call, verb kind.Verbs) error {
 	body, err := c.body(false)
 	if err != nil {
 		return err
 	}
-	body.Overlook(m.view.shown...)
+	step, err := m.Step(c, verb, c.Param("id"), body)
+	if err != nil {
+		return err
+	}
 	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
-		return tx.Edit(m.Kind, c.Param("id"), func(rec kind.Record) error {
-			if rec.Base().System {
-				return fault.New(fault.CodeUnchangeable, "the system keeps this record; it cannot be changed")
-			}
-			if m.Refuse != nil {
-				if err := m.Refuse(rec); err != nil {
-					return err
-				}
-			}
-			return m.Kind.Apply(shape, rec, body)
-		})
+		return tx.Edit(m.Kind, step.target, func(rec kind.Record) error { return step.merge(rec, body) })
 	})
 	if err != nil {
 		return err
@@ -213,13 +196,13 @@ func (m mount) change(c *Call, shape kind.Shape) error {
 	return Empty{}.send(c)
 }
 
-func (m mount) delete(c *Call) error {
+func (m *Mounted) delete(c *Call) error {
 	rec, err := m.find(c)
 	if err != nil {
 		return err
 	}
-	if rec.Base().System {
-		return fault.New(fault.CodeUndeletable, "the system keeps this record; it cannot be deleted")
+	if err := removable(rec); err != nil {
+		return err
 	}
 	if err := c.State.Delete(c.Context(), c.Author(), m.Kind, rec.Base().ID); err != nil {
 		return err

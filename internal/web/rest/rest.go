@@ -57,10 +57,15 @@ type Op struct {
 	Params []Parameter
 	// MaxBody is the largest body in bytes; that of the API if 0.
 	MaxBody int64
+	// Bodies bounds the memory that the bodies of this operation take, if they
+	// may be larger than those of others; they count among all others if nil.
+	Bodies *limit.Bodies
 	// BodyOptional lets a request leave the body out.
 	BodyOptional bool
 	// Entries describes those of a List.
 	Entries kind.Schema
+	// Answer describes what the answer's type does not say well enough.
+	Answer kind.Schema
 	// Types are the content types of an answer without an envelope.
 	Types []string
 	// Status of success, if not the one that the answer has by nature.
@@ -133,6 +138,9 @@ func Handle[In, Out any](a *API, op Op, fn func(c *Call, in In) (Out, error)) {
 	o.Op, o.body = op, body
 	if op.Entries != nil {
 		o.data = kind.ListOf(op.Entries)
+	}
+	if op.Answer != nil {
+		o.data = op.Answer
 	}
 	o.handle = func(c *Call) error {
 		in, err := read(c)

@@ -18,7 +18,7 @@ func mountServices(a *rest.API, s *api.Service) {
 		Auth: rest.Full, Verbs: kind.Lists, Params: api.RoleParams,
 		Narrow: func(c *rest.Call) (rest.Selection, error) { return visible(s, c) },
 	}
-	view := services.Mount(a)
+	view := services.Mount(a).View
 	rest.Show(a, rest.Op{
 		Method: http.MethodGet, Path: "/services/{id}", Name: "detailService", Tag: "services",
 		Doc: "Get one of the services that the caller may use.", Auth: rest.Full,

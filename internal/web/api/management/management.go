@@ -16,7 +16,7 @@ import (
 // Mount adds the operations.
 func Mount(a *rest.API, s *api.Service) {
 	api.Mount(a, s)
-	views := map[*kind.Def]*rest.View{}
+	mounted := map[*kind.Def]*rest.Mounted{}
 	for _, r := range resources(s) {
 		r.Auth = rest.Admin
 		if r.Kind.Attributes != nil {
@@ -25,12 +25,12 @@ func Mount(a *rest.API, s *api.Service) {
 				r.Narrow = narrowByRoles(r.Kind)
 			}
 		}
-		views[r.Kind] = r.Mount(a)
+		mounted[r.Kind] = r.Mount(a)
 	}
 	mountAliases(a, s)
 	for _, r := range access.Relations {
-		if view := views[r.To]; view != nil {
-			mountRelation(a, r, view)
+		if to := mounted[r.To]; to != nil {
+			mountRelation(a, r, to.View)
 		}
 	}
 	mountIdentities(a, s)
@@ -41,6 +41,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountRoleAttributes(a)
 	mountSummary(a)
 	mountDatabase(a, s)
+	mountChanges(a, s, mounted)
 }
 
 // resources are the kinds that are offered as they are.
@@ -55,7 +56,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.EdgeRouterPolicies.Def, Derived: systemColumn},
 		{Kind: model.EdgeRouters.Def, Derived: edgeRouterColumns(s), Prepare: prepareEdgeRouter(s)},
 		{Kind: model.Enrollments.Def, Verbs: readOnly | kind.Deletes},
-		{Kind: model.ExtJWTSigners.Def, Noun: "externalJwtSigner", Prepare: prepareSigner(s)},
+		{Kind: model.ExtJWTSigners.Def, Noun: "externalJwtSigner", Announce: warnOfSigner(s)},
 		{Kind: model.Identities.Def, Derived: api.IdentityColumns(s), Prepare: prepareIdentity(s), Inputs: identityInputs},
 		{Kind: model.IdentityTypes.Def},
 		{Kind: model.PostureCheckTypes.Def},

@@ -11,42 +11,37 @@ import (
 	"netkeep/internal/web/rest"
 )
 
-// also is what a create writes beside its record.
-type also = func(tx *state.Tx) error
-
-func none(*state.Tx) error { return nil }
+// preparing is what a create needs beyond its body.
+type preparing = func(c *rest.Call, body kind.Body, id string) (rest.Prepared, error)
 
 // prepareCA makes the word by which a CA is verified.
-func prepareCA(_ *rest.Call, _ kind.Body, rec kind.Record) (also, error) {
-	rec.(*model.CA).VerificationToken = state.NewID()
-	return none, nil
+func prepareCA(*rest.Call, kind.Body, string) (rest.Prepared, error) {
+	word := state.NewID()
+	return rest.Prepared{Set: func(rec kind.Record) { rec.(*model.CA).VerificationToken = word }}, nil
 }
 
-// prepareSigner has the log warn of a signer for whose tokens it does not
+// warnOfSigner has the log warn of a signer for whose tokens it does not
 // matter whom they were made for: another application that gets one can show
 // it here.
-func prepareSigner(s *api.Service) func(*rest.Call, kind.Body, kind.Record) (also, error) {
-	return func(_ *rest.Call, _ kind.Body, rec kind.Record) (also, error) {
+func warnOfSigner(s *api.Service) func(kind.Record) {
+	return func(rec kind.Record) {
 		if signer := rec.(*model.ExtJWTSigner); signer.Audience == "" {
 			s.Sessions.Log.Warn("a new external JWT signer has no audience, so tokens that its issuer made for other applications are accepted; give it one",
 				"signer", signer.ID, "issuer", signer.Issuer)
 		}
-		return none, nil
 	}
 }
 
 // prepareEdgeRouter invites the router.
-func prepareEdgeRouter(s *api.Service) func(*rest.Call, kind.Body, kind.Record) (also, error) {
-	return func(_ *rest.Call, _ kind.Body, rec kind.Record) (also, error) {
-		id := rec.Base().ID
+func prepareEdgeRouter(s *api.Service) preparing {
+	return func(_ *rest.Call, _ kind.Body, id string) (rest.Prepared, error) {
 		return invite(s, &model.Enrollment{Method: model.MethodErOTT, EdgeRouterID: id}, id)
 	}
 }
 
 // prepareRouter invites the router.
-func prepareRouter(s *api.Service) func(*rest.Call, kind.Body, kind.Record) (also, error) {
-	return func(_ *rest.Call, _ kind.Body, rec kind.Record) (also, error) {
-		id := rec.Base().ID
+func prepareRouter(s *api.Service) preparing {
+	return func(_ *rest.Call, _ kind.Body, id string) (rest.Prepared, error) {
 		return invite(s, &model.Enrollment{Method: model.MethodTrOTT, TransitRouterID: id}, id)
 	}
 }
@@ -55,7 +50,7 @@ func prepareRouter(s *api.Service) func(*rest.Call, kind.Body, kind.Record) (als
 // the three counts.
 type identityEnrollment struct {
 	OTT   bool   `json:"ott" doc:"Whether to invite it with a token for a certificate that the controller issues."`
-	OTTCA string `json:"ottca" doc:"Id of a CA with a certificate of which it is to enroll; counts if ott is not true."`
+	OTTCA string `json:"ottca" kind:"among=ca" doc:"Id of a CA with a certificate of which it is to enroll; counts if ott is not true."`
 	UPDB  string `json:"updb" kind:"range=4..100,format=visible" doc:"User name under which it is to enroll with a password; counts if neither of the others is given."`
 }
 
@@ -70,13 +65,13 @@ var (
 )
 
 // prepareIdentity invites the identity in the way that the body asks for.
-func prepareIdentity(s *api.Service) func(*rest.Call, kind.Body, kind.Record) (also, error) {
-	return func(_ *rest.Call, body kind.Body, rec kind.Record) (also, error) {
+func prepareIdentity(s *api.Service) preparing {
+	return func(_ *rest.Call, body kind.Body, id string) (rest.Prepared, error) {
 		in, err := identityInput.Read(body)
 		if err != nil || in.Enrollment == nil {
-			return none, err
+			return rest.Prepared{}, err
 		}
-		e := &model.Enrollment{IdentityID: rec.Base().ID}
+		e := &model.Enrollment{IdentityID: id}
 		switch want := in.Enrollment; {
 		case want.OTT:
 			e.Method = model.MethodOTT
@@ -85,22 +80,29 @@ func prepareIdentity(s *api.Service) func(*rest.Call, kind.Body, kind.Record) (a
 		case want.UPDB != "":
 			e.Method, e.Username = model.MethodUPDB, want.UPDB
 		default:
-			return none, nil
+			return rest.Prepared{}, nil
 		}
-		return invite(s, e, rec.Base().ID)
+		return invite(s, e, id)
 	}
 }
 
 // invite signs an enrollment now, to be written with what it is for.
-func invite(s *api.Service, e *model.Enrollment, subject string) (also, error) {
+func invite(s *api.Service, e *model.Enrollment, subject string) (rest.Prepared, error) {
 	e.ExpiresAt = s.Sessions.Now().Add(enroll.Lifetime).UTC().Truncate(time.Millisecond)
 	if err := s.Issuer.Issue(e, subject); err != nil {
-		return nil, err
+		return rest.Prepared{}, err
 	}
-	return func(tx *state.Tx) error {
+	return rest.Prepared{Also: func(tx *state.Tx, body kind.Body) error {
 		fresh := *e
+		if fresh.CAID != "" { // which may be a name that only the write can look up
+			in, err := identityInput.Read(body)
+			if err != nil {
+				return err
+			}
+			fresh.CAID = in.Enrollment.OTTCA
+		}
 		return model.Enrollments.Create(tx, &fresh)
-	}, nil
+	}}, nil
 }
 
 // refuseEdge refuses a change of an edge router's entry among the routers.
