@@ -27,7 +27,6 @@ var wings = []struct {
 	{"model", []string{"lang", "pki"}},
 	{"data", []string{"lang", "disk"}},
 	{"ops", []string{"lang", "pki", "model", "data"}},
-	{"tool", []string{"lang", "disk", "pki", "model", "ops"}},
 	{"auth", []string{"lang", "pki", "model", "data", "ops"}},
 	{"policy", []string{"lang", "model", "data", "auth"}},
 	{"fabric", []string{"lang", "pki", "model", "data", "policy"}},
