@@ -327,7 +327,7 @@ func (n *network) addRouter(name string) *router {
 	jwt := n.call("GET", "edge-routers/"+r.id, nil)["enrollmentJwt"].(string)
 	n.write(name+".jwt", jwt)
 	n.write(name+".yml", fmt.Sprintf(routerConfig, name, n.address, free(n.t), free(n.t)))
-	n.ziti("router", "enroll", name+".yml", "--jwt", name+".jwt")
+	n.netkeep("router", "enroll", name+".jwt", "--config", name+".yml")
 	r.start()
 	return r
 }
@@ -365,8 +365,18 @@ edge:
 func (n *network) addIdentity(name string) string {
 	n.t.Helper()
 	n.ziti("edge", "create", "identity", name, "-a", name, "-o", name+".jwt")
-	n.ziti("edge", "enroll", name+".jwt", "-o", name+".json")
+	n.netkeep("enroll", name+".jwt", "-o", name+".json")
 	return filepath.Join(n.dir, name+".json")
+}
+
+// netkeep runs our own command line.
+func (n *network) netkeep(args ...string) {
+	n.t.Helper()
+	cmd := exec.Command(programs.netkeep, args...)
+	cmd.Dir, cmd.Env = n.dir, append(os.Environ(), "HOME="+n.dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		n.t.Fatalf("netkeep %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
 }
 
 // everyone lets every identity and every service use every router.

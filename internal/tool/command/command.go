@@ -45,6 +45,7 @@ func (e Env) Screen() *screen.Screen { return screen.New(e.Stdin, e.Stdout, e.St
 // The groups under which help lists commands.
 const (
 	GroupAccount = "account"
+	GroupJoin    = "join"
 	GroupNetwork = "network"
 	GroupFiles   = "files"
 	GroupServer  = "server"
@@ -54,6 +55,7 @@ const (
 func Add(root *cobra.Command, env Env) {
 	root.AddGroup(
 		&cobra.Group{ID: GroupAccount, Title: "Log in:"},
+		&cobra.Group{ID: GroupJoin, Title: "Join a network:"},
 		&cobra.Group{ID: GroupNetwork, Title: "Look at a network and change it:"},
 		&cobra.Group{ID: GroupFiles, Title: "Keep a network in files:"},
 		&cobra.Group{ID: GroupServer, Title: "Run a controller:"},
@@ -65,10 +67,9 @@ func Add(root *cobra.Command, env Env) {
 			root.AddCommand(c)
 		}
 	}
-	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), profilesCommand(env), passwordCommand(env), mfaCommand(env))
-	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env),
-		enableCommand(env), disableCommand(env), inviteCommand(env), tokenCommand(env), refreshCommand(env), reenrollCommand(env),
-		verifyCommand(env), traceCommand(env), postureCommand(env), rolesCommand(env), overrideCommand(env), integrityCommand(env), apiCommand(env))
+	group(GroupJoin, enrollCommand(env), routerCommand(env))
+	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), profilesCommand(env))
+	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env))
 }
 
 // session is a command that talks to a controller.

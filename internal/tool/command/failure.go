@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"netkeep/internal/lang/spell"
+	"netkeep/internal/tool/join"
 	"netkeep/internal/tool/profile"
 	"netkeep/internal/tool/remote"
 	"netkeep/internal/tool/screen"
@@ -46,6 +47,8 @@ const (
 func Exit(err error) int {
 	_, wrong := errors.AsType[usage](err)
 	_, refused := errors.AsType[*remote.Error](err)
+	_, refusal := errors.AsType[*join.Refusal](err)
+	_, unreachable := errors.AsType[*join.Unreachable](err)
 	switch {
 	case err == nil:
 		return 0
@@ -55,9 +58,9 @@ func Exit(err error) int {
 		return exitMissing
 	case errors.Is(err, remote.ErrDenied), errors.Is(err, profile.ErrNone):
 		return exitDenied
-	case refused:
+	case refused, refusal:
 		return exitRefused
-	case errors.Is(err, remote.ErrUnreachable):
+	case errors.Is(err, remote.ErrUnreachable), unreachable:
 		return exitUnreachable
 	case errors.Is(err, errDeclined), errors.Is(err, screen.ErrNobody):
 		return exitDeclined

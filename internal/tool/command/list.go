@@ -29,7 +29,6 @@ func listCommand(env Env) *cobra.Command {
 // listing is what a list is asked for.
 type listing struct {
 	filter, sort string
-	of           string // kind and name of what they belong to
 	roles        []string
 	limit        int64
 }
@@ -46,7 +45,6 @@ func listKind(env Env, n noun) *cobra.Command {
 	cmd.Flags().StringVar(&l.filter, "filter", "", "Which records, such as 'name contains \"x\" and isAdmin = true'.")
 	cmd.Flags().StringVar(&l.sort, "sort", "", "Fields to sort by, with commas between them; desc after one turns it around.")
 	cmd.Flags().Int64Var(&l.limit, "limit", 0, "How many at most; all if 0.")
-	cmd.Flags().StringVar(&l.of, "of", "", "Only those that belong to this record, such as service-policy/NAME or identity/NAME.")
 	if n.Attributes != nil {
 		cmd.Flags().StringSliceVar(&l.roles, "roles", nil, "Only those that have all of these role attributes, such as '#web'.")
 	}
@@ -70,29 +68,8 @@ func (l listing) query(n noun) remote.List {
 	return q
 }
 
-// owner is the path of the record that others belong to.
-func (s *session) owner(cmd *cobra.Command, of string) (string, error) {
-	word, name, ok := strings.Cut(of, "/")
-	if !ok {
-		return "", Usagef("--of must look like KIND/NAME, such as identity/bob")
-	}
-	n, err := named(word)
-	if err != nil {
-		return "", err
-	}
-	id, err := s.idOf(cmd.Context(), n, name)
-	return "/" + n.Path + "/" + id, err
-}
-
 func (s *session) list(cmd *cobra.Command, n noun, l listing, form string) error {
 	q := l.query(n)
-	if l.of != "" {
-		owner, err := s.owner(cmd, l.of)
-		if err != nil {
-			return err
-		}
-		q.Path = owner + q.Path
-	}
 	cols := n.columns(form == formWide)
 	switch form {
 	case formTable, formWide, formCSV:

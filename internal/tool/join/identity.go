@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -93,7 +92,7 @@ func (c *Controller) Certificate(ctx context.Context, name, cert, key string) (*
 		return nil, err
 	}
 	if c.opt.Show == nil {
-		return nil, errors.New("the token is for somebody with a certificate of another CA: give it with --cert FILE, and its key with --key FILE")
+		return nil, errNeedsCert
 	}
 	body := map[string]string{}
 	if name != "" && c.inv.Method == model.MethodCA {

@@ -14,6 +14,19 @@ import (
 	"netkeep/internal/model"
 )
 
+// Unreachable says that there was no answer.
+type Unreachable struct{ text string }
+
+func (u *Unreachable) Error() string { return u.text }
+
+// Refusal is how a controller said no, and what to do.
+type Refusal struct {
+	Code fault.Code
+	text string
+}
+
+func (r *Refusal) Error() string { return r.text }
+
 // when writes a time for people.
 func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04 MST") }
 
@@ -28,9 +41,9 @@ func (c *Controller) unreachable(err error) error {
 		err = u.Err
 	}
 	if d := new(net.DNSError); errors.As(err, &d) && d.IsNotFound {
-		return fmt.Errorf("nobody knows an address of %s: check the name that the controller advertises, and this machine's name servers", c.inv.Controller)
+		return &Unreachable{fmt.Sprintf("nobody knows an address of %s: check the name that the controller advertises, and this machine's name servers", c.inv.Controller)}
 	}
-	return fmt.Errorf("%s cannot be reached (%w): check that the controller runs and that nothing keeps this machine from connecting to it", c.inv.Controller, err)
+	return &Unreachable{fmt.Sprintf("%s cannot be reached (%v): check that the controller runs and that nothing keeps this machine from connecting to it", c.inv.Controller, err)}
 }
 
 // tooLate says that the token has expired, or that it only seems so.
@@ -77,28 +90,39 @@ func (c *Controller) refusal(a *answer) error {
 	if err := json.Unmarshal(a.body, &f); err != nil || f.Error.Code == "" {
 		return fmt.Errorf("%s refused with status %d and no reason", c.inv.Controller, a.status)
 	}
+	return &Refusal{f.Error.Code, c.advice(&f)}
+}
+
+// advice says what to do about a failure.
+func (c *Controller) advice(f *failure) string {
 	switch f.Error.Code {
 	case fault.CodeEnrollToken:
-		return fmt.Errorf("the token was used already, or was withdrawn or replaced by a newer one: if that was not you, tell an admin; else %s", c.another())
+		return "the token was used already, or was withdrawn or replaced by a newer one: if that was not you, tell an admin; else " + c.another()
 	case fault.CodeEnrollExpired:
-		return fmt.Errorf("the token expired at %s: %s", when(c.inv.Expires), c.another())
+		return fmt.Sprintf("the token expired at %s: %s", when(c.inv.Expires), c.another())
 	case fault.CodeCertInUse:
-		return errors.New("the certificate has been enrolled already: use the file that was written then, or another certificate")
+		return "the certificate has been enrolled already: use the file that was written then, or another certificate"
 	case fault.CodeChain:
-		return errors.New("the controller does not take the certificate: --cert must hold a client certificate that is in force, from the CA that the token is for, with what leads to that CA")
+		return "the controller does not take the certificate: --cert must hold a client certificate that is in force, from the CA that the token is for, with what leads to that CA"
 	case fault.CodeEnrollCA:
-		return errors.New("the CA that the token is for is not verified, or does not allow enrollment: have an admin see to that")
+		return "the CA that the token is for is not verified, or does not allow enrollment: have an admin see to that"
 	case fault.CodeEnrollNoCA:
-		return errors.New("no CA allows enrollment by certificate: have an admin verify the CA and allow it")
+		return "no CA allows enrollment by certificate: have an admin verify the CA and allow it"
 	case fault.CodeUsername:
-		return errors.New("the user name is taken: have an admin delete the enrollment and add one with another name")
+		return "the user name is taken: have an admin delete the enrollment and add one with another name"
 	}
 	what := f.Error.Message
 	if cause := f.Error.Cause; cause.Reason != "" {
 		what = strings.TrimSpace(cause.Field + " " + cause.Reason)
 	}
-	return fmt.Errorf("the controller refuses: %s (%s)", strings.TrimSuffix(what, "."), f.Error.Code)
+	return fmt.Sprintf("the controller refuses: %s (%s)", strings.TrimSuffix(what, "."), f.Error.Code)
 }
+
+var (
+	errRouter    = errors.New("the token is for a router: use netkeep router enroll")
+	errIdentity  = errors.New("the token is for an identity: use netkeep enroll")
+	errNeedsCert = errors.New("the token is for somebody with a certificate of another CA: give it with --cert FILE, and its key with --key FILE")
+)
 
 // wrongWay says that an invitation is for something else.
 func (c *Controller) wrongWay(methods ...string) error {
@@ -109,9 +133,9 @@ func (c *Controller) wrongWay(methods ...string) error {
 	}
 	switch c.inv.Method {
 	case model.MethodOTT, model.MethodOTTCA, model.MethodCA, model.MethodUPDB:
-		return errors.New("the token is for an identity: use netkeep enroll")
+		return errIdentity
 	case model.MethodErOTT, model.MethodTrOTT:
-		return errors.New("the token is for a router: use netkeep router enroll")
+		return errRouter
 	}
 	return fmt.Errorf("the token asks to enroll by %q, which is not known here: use a newer version", c.inv.Method)
 }

@@ -1,0 +1,94 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"netkeep/internal/tool/join"
+	"netkeep/internal/tool/screen"
+)
+
+// maxToken is more than any enrollment token has.
+const maxToken = 64 << 10
+
+// invitation reads an enrollment token: the text itself, a file or standard
+// input.
+func invitation(env Env, arg string) (*join.Invitation, error) {
+	text := arg
+	if _, err := os.Stat(arg); arg == "-" || err == nil {
+		data, err := readFile(env, arg, maxToken)
+		if err != nil {
+			return nil, err
+		}
+		text = string(data)
+	} else if strings.Count(arg, ".") != 2 {
+		return nil, fmt.Errorf("%s is neither a file nor an enrollment token", screen.Plain(arg))
+	}
+	return join.Read(text)
+}
+
+func enrollCommand(env Env) *cobra.Command {
+	r := join.Request{Now: env.Now}
+	passwordFile := ""
+	cmd := &cobra.Command{
+		Use:   "enroll TOKEN",
+		Short: "Join a network as an identity, and write the file that SDKs and tunnelers need.",
+		Long: "Join a network with an enrollment token: the JWT itself, a file with it, or - for standard\n" +
+			"input. Nothing is sent to a server whose key did not sign the token. The file that is\n" +
+			"written holds a private key: only its owner may read it, and none is written over.",
+		Example: "  netkeep enroll laptop.jwt -o laptop.json\n  netkeep enroll machine.jwt -o machine.json --cert machine.crt --key machine.key",
+		Args:    Exactly(1),
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&r.Output, "output", "o", "", "File to write the identity to; not needed for a password.")
+	flags.BoolVar(&r.Force, "force", false, "Write over a file that is there.")
+	flags.StringVar(&r.Cert, "cert", "", "File with the certificate of another CA that the token is for.")
+	flags.StringVar(&r.Key, "key", "", "File with the key of --cert, or with a key to enroll with; one is made if not given.")
+	flags.StringVar(&r.Algorithm, "key-alg", "ec", "Kind of key that is made: "+strings.Join(join.Algorithms(), " or ")+".")
+	flags.StringVar(&r.CA, "ca", "", "File with certificates that vouch for the controller, if they are of another authority than the network's.")
+	flags.StringVar(&r.Name, "name", "", "Name that the new identity should have, if the token is a CA's.")
+	flags.StringVarP(&r.Username, "username", "u", "", "User name, if the token is for a password and has none.")
+	flags.StringVar(&passwordFile, "password-file", "", "File with the new password, - for standard input; asked for if not given.")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		inv, err := invitation(env, args[0])
+		if err != nil {
+			return err
+		}
+		scr := env.Screen()
+		r.Password = func() (string, error) { return newPassword(env, scr, passwordFile) }
+		file, err := join.Enroll(cmd.Context(), inv, r)
+		if err != nil {
+			return err
+		}
+		if file == "" {
+			scr.Printf("Enrolled. Log in with the password: netkeep login %s\n", inv.Controller)
+			return nil
+		}
+		scr.Printf("Enrolled. The identity is in %s, which only you may read.\n", file)
+		return nil
+	}
+	return cmd
+}
+
+// newPassword reads a password, or asks for it twice.
+func newPassword(env Env, scr *screen.Screen, file string) (string, error) {
+	if file != "" {
+		return readSecret(env, file)
+	}
+	first, err := scr.Secret("New password: ")
+	if errors.Is(err, screen.ErrNobody) {
+		return "", fmt.Errorf("%w; give the password with --password-file", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	again, err := scr.Secret("Once more: ")
+	if err == nil && again != first {
+		err = errors.New("these are two different passwords; try again")
+	}
+	return first, err
+}
