@@ -1,6 +1,7 @@
 package management
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -103,7 +104,7 @@ func (ch *changes) handle(c *rest.Call, in changesIn) (changesOut, error) {
 
 // read reads the changes and prepares each.
 func (ch *changes) read(c *rest.Call, in []changeIn) (*list, error) {
-	l := &list{in: in, steps: make([]*rest.Step, len(in))}
+	l := &list{ctx: c.Context(), in: in, steps: make([]*rest.Step, len(in))}
 	for i, change := range in {
 		if err := c.Context().Err(); err != nil {
 			return nil, err
@@ -166,6 +167,7 @@ func at(i int, err error) error {
 // list is changes that were read and prepared, and what came of them when they
 // were last made, or tried.
 type list struct {
+	ctx   context.Context
 	in    []changeIn
 	steps []*rest.Step
 	done  []done
@@ -181,6 +183,9 @@ type done struct{ before, after kind.Record }
 func (l *list) run(tx *state.Tx) error {
 	l.done = make([]done, len(l.steps))
 	for i, step := range l.steps {
+		if err := l.ctx.Err(); err != nil {
+			return err // others wait for this write
+		}
 		before, after, err := step.Do(tx)
 		if err != nil {
 			return at(i, err)

@@ -1,0 +1,134 @@
+package api_test
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/web/api"
+	"netkeep/test/servertest"
+)
+
+// TestChangesSizes sends more than may be, and less.
+func TestChangesSizes(t *testing.T) {
+	s := servertest.Start(t)
+	c := s.Admin(t)
+	one := `{"op":"delete","kind":"service","target":"x"}`
+	many := func(n int) servertest.Raw {
+		return servertest.Raw(`{"changes":[` + strings.Repeat(one+",", n-1) + one + `]}`)
+	}
+	c.Post("changes", many(10_001)).Fails(400, string(fault.CodeInvalid), "changes")
+	c.Post("changes", many(10_000)).Fails(404, string(fault.CodeNotFound), "changes.0.target")
+	c.Post("changes", servertest.Raw(`{"changes":[`+strings.Repeat("{},", 5<<20)+`{}]}`)).Fails(400, string(fault.CodeInvalid), "changes")
+	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
+	c.Post("changes", servertest.Raw(`{"changes":[{"op":"create","kind":"service","body":`+deep+`}]}`)).Fails(400, string(fault.CodeBody), "")
+	c.Post("changes", servertest.Raw(`{"changes":[{"op":"create","kind":"service","body":{"name":"x","name":"y"}}]}`)).Fails(400, string(fault.CodeBody), "")
+	// More than other operations take.
+	large := M{"text": strings.Repeat("x", 2<<20)}
+	c.Post("changes", list(change("create", "identity", "", M{"name": "large", "type": "User", "isAdmin": false, "appData": large}))).Want(200)
+
+	conn := wire(t, s)
+	fmt.Fprintf(conn, "POST %s/changes HTTP/1.1\r\nHost: x\r\nnet-session: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+		api.ManagementRoot, c.Token, 64<<20+1)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a body that is too large: %v, %v", resp, err)
+	}
+	nobody := wire(t, s)
+	fmt.Fprintf(nobody, "POST %s/changes HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", api.ManagementRoot, 64<<20)
+	resp, err = http.ReadResponse(bufio.NewReader(nobody), nil)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a stranger with a large body is not refused before it comes: %v, %v", resp, err)
+	}
+}
+
+// TestPlanLeavesNoTrace plans everything that would make something: tokens,
+// keys, lines of log.
+func TestPlanLeavesNoTrace(t *testing.T) {
+	s := servertest.Start(t)
+	c := s.Admin(t)
+	signer := M{"name": "issuer", "enabled": true, "issuer": "https://issuer.example", "audience": nil, "jwksEndpoint": "https://issuer.example/keys"}
+	body := list(
+		change("create", "identity", "", M{"name": "bob", "type": "User", "isAdmin": false, "enrollment": M{"ott": true}}),
+		change("create", "edge-router", "", M{"name": "edge"}),
+		change("create", "ext-jwt-signer", "", signer),
+	)
+	rev := s.State().Snapshot().Rev
+	plan := c.Post("changes?plan=true", body).Want(200)
+	if n := c.Get("enrollments").Total(); n != 0 || s.State().Snapshot().Rev != rev || s.Logged("has no audience") {
+		t.Errorf("a plan left %d enrollments, or something else", n)
+	}
+	if strings.Contains(string(plan.Raw), "eyJ") {
+		t.Errorf("a plan shows a token: %s", plan.Raw)
+	}
+	c.Post("changes", body).Want(200)
+	if n := c.Get("enrollments").Total(); n != 2 || !s.Logged("has no audience") {
+		t.Errorf("then there are %d enrollments, or the log does not warn", n)
+	}
+}
+
+// TestChangesInOrder has changes that follow from each other, and from what is
+// gone again.
+func TestChangesInOrder(t *testing.T) {
+	s := servertest.Start(t)
+	c := s.Admin(t)
+	service := func(name string) M { return M{"name": name, "encryptionRequired": true} }
+	a := c.Post("changes", list(
+		change("create", "service", "", service("a")),
+		change("patch", "service", "a", M{"name": "b"}),
+		change("create", "service", "", service("a")),
+		change("delete", "service", "b", nil),
+		change("create", "service", "", service("b")),
+		change("delete", "service", "a", nil),
+	)).Want(200)
+	if got := outcomes(a); got != "created changed created deleted created deleted" {
+		t.Errorf("the outcomes are %s", got)
+	}
+	if left := c.Get("services").List(); len(left) != 1 || left[0]["name"] != "b" || left[0]["id"] != idOf(a, 4) {
+		t.Errorf("there is %v", left)
+	}
+	if got := a.Data()["consequences"].([]any); len(got) > 0 {
+		t.Errorf("what the list asked for is called a consequence: %v", got)
+	}
+	admin := c.Get("current-identity").ID()
+	c.Post("changes", list(change("patch", "identity", admin, M{"isAdmin": false}))).Want(200)
+	c.Get("identities").Want(200) // the first admin stays one
+}
+
+// TestChangesAtOnce has several lists made at the same time as single changes.
+// Each is made as a whole.
+func TestChangesAtOnce(t *testing.T) {
+	s := servertest.Start(t)
+	c := s.Admin(t)
+	id := c.Post("services", M{"name": "web", "encryptionRequired": true}).Want(201).ID()
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for j := range 5 {
+				name := fmt.Sprintf("i-%d-%d", i, j)
+				body := list(
+					change("create", "identity", "", M{"name": name, "type": "User", "isAdmin": false}),
+					change("create", "service-policy", "", M{"name": name, "type": "Dial", "semantic": "AnyOf", "identityRoles": []any{"@" + name}, "serviceRoles": []any{"@web"}}),
+				)
+				plan := c.Post("changes?plan=true", body)
+				if plan.Status != 200 {
+					t.Errorf("%s: %s", name, plan.Raw)
+					continue
+				}
+				body["expect"] = plan.Data()["digest"]
+				if a := c.Post("changes", body); a.Status != 200 && a.Status != http.StatusTooManyRequests {
+					t.Errorf("%s: %s", name, a.Raw)
+				}
+				c.Patch("services/"+id, M{"terminatorStrategy": []string{"random", "sticky"}[j%2]})
+			}
+		})
+	}
+	all.Wait()
+	if people, policies := c.Get("identities").Total()-1, c.Get("service-policies").Total(); people != policies || people == 0 {
+		t.Errorf("there are %d people and %d policies", people, policies)
+	}
+}
