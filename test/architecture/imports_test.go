@@ -59,6 +59,7 @@ var siblings = map[string][]string{
 	"fabric/circuit":       {"fabric/control", "fabric/message", "fabric/permit", "fabric/terminator", "fabric/wire"},
 	"fabric/scripted":      {"fabric/channel", "fabric/message", "fabric/wire"},
 	"policy/session":       {"policy/access", "policy/posture"},
+	"policy/explain":       {"policy/access", "policy/session"},
 	"web/api":              {"web/rest"},
 	"web/api/client":       {"web/api", "web/rest"},
 	"web/api/management":   {"web/api", "web/rest"},

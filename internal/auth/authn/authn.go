@@ -54,13 +54,13 @@ func admit(r kind.Reader, identityID string, now time.Time) (Proof, Flaw) {
 	identity, ok := model.Identities.Get(r, identityID)
 	switch {
 	case !ok:
-		return Proof{}, "is of an identity that is gone"
+		return Proof{}, "the identity is gone"
 	case identity.Disabled(now):
 		return Proof{}, Disabled
 	}
 	policy, ok := model.AuthPolicies.Get(r, identity.AuthPolicyID)
 	if !ok {
-		return Proof{}, "is of an identity whose authentication policy is gone"
+		return Proof{}, "the identity's authentication policy is gone"
 	}
 	return Proof{identity: identity, policy: policy}, ""
 }

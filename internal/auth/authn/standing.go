@@ -19,9 +19,9 @@ type Flaw string
 
 // Flaws that something can be done about.
 const (
-	Disabled Flaw = "is of an identity that is disabled"
-	Unused   Flaw = "was not used for too long"
-	Partial  Flaw = "has yet to show a one-time or recovery code"
+	Disabled Flaw = "the identity is disabled"
+	Unused   Flaw = "the session was not used for too long"
+	Partial  Flaw = "the session has yet to show a one-time or recovery code"
 )
 
 // denied is what somebody is told of a flaw.
@@ -51,45 +51,45 @@ func (p Proof) flaw(r kind.Reader, now time.Time) Flaw {
 	s := p.session
 	switch {
 	case p.ended(now):
-		return "rests on a token or certificate that has come to its end"
+		return "the session rests on a token or certificate that has come to its end"
 	case s.ExternalID != "" && s.ExternalID != p.identity.ExternalID:
-		return "rests on an external id that the identity no longer has"
+		return "the session rests on an external id that the identity no longer has"
 	}
 	if id, byToken := strings.CutPrefix(s.AuthenticatorID, signerPrefix); byToken {
 		return p.tokenFlaw(r, id)
 	}
 	if s.AuthenticatorID == internalAuthenticator {
 		return cmp.Or(p.certFlaw(r),
-			unless(mayName(r, p.identity, s.CAID), "rests on a CA that may not name the identity"))
+			unless(mayName(r, p.identity, s.CAID), "the session rests on a CA that may not name the identity"))
 	}
 	a, there := model.Authenticators.Get(r, s.AuthenticatorID)
 	switch {
 	case !there:
-		return "rests on an authenticator that is gone"
+		return "the session rests on an authenticator that is gone"
 	case a.Method == model.MethodUPDB:
 		return cmp.Or(
-			unless(p.policy.Primary.UPDB.Allowed, "rests on a password, which the authentication policy does not accept"),
-			unless(s.PasswordRev == a.PasswordRev, "rests on a password that was changed"))
+			unless(p.policy.Primary.UPDB.Allowed, "the session rests on a password, which the authentication policy does not accept"),
+			unless(s.PasswordRev == a.PasswordRev, "the session rests on a password that was changed"))
 	case s.CAID == "":
 		return unless(p.policy.Primary.Cert.Allowed, certsRefused)
 	}
 	return p.certFlaw(r)
 }
 
-const certsRefused Flaw = "rests on a certificate, which the authentication policy does not accept"
+const certsRefused Flaw = "the session rests on a certificate, which the authentication policy does not accept"
 
 // certFlaw is about a certificate of somebody else's CA.
 func (p Proof) certFlaw(r kind.Reader) Flaw {
 	return cmp.Or(unless(p.policy.Primary.Cert.Allowed, certsRefused),
-		unless(mayAuthenticate(r, p.session.CAID), "rests on a CA that is gone or does not show who somebody is"))
+		unless(mayAuthenticate(r, p.session.CAID), "the session rests on a CA that is gone or does not show who somebody is"))
 }
 
 func (p Proof) tokenFlaw(r kind.Reader, signerID string) Flaw {
 	signer, there := model.ExtJWTSigners.Get(r, signerID)
 	return cmp.Or(
-		unless(there && signer.Enabled, "rests on an external JWT signer that is gone or disabled"),
-		unless(p.policy.Primary.ExtJWT.Accepts(signerID), "rests on a token of a signer that the authentication policy does not accept"),
-		unless(p.identity.NamedBy(signerID), "rests on a signer that may not name the identity"))
+		unless(there && signer.Enabled, "the session rests on an external JWT signer that is gone or disabled"),
+		unless(p.policy.Primary.ExtJWT.Accepts(signerID), "the session rests on a token of a signer that the authentication policy does not accept"),
+		unless(p.identity.NamedBy(signerID), "the session rests on a signer that may not name the identity"))
 }
 
 func unless(holds bool, flaw Flaw) Flaw {
@@ -140,7 +140,7 @@ func (s *APISessions) last(session *model.APISession) time.Time {
 // on go.
 func (s *APISessions) stands(r kind.Reader, session *model.APISession, now time.Time) (Proof, Flaw) {
 	if isPast(s.last(session), now) {
-		return Proof{}, "has lasted for as long as any session may"
+		return Proof{}, "the session has lasted for as long as any session may"
 	}
 	return stand(r, session, now)
 }

@@ -33,6 +33,7 @@ func Mount(a *rest.API, s *api.Service) {
 			mountRelation(a, r, to.View)
 		}
 	}
+	mountExplain(a, s, mounted[model.Identities.Def].View)
 	mountIdentities(a, s)
 	mountAuthenticators(a, s)
 	mountEnrollments(a, s)

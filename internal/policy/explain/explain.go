@@ -1,0 +1,158 @@
+// Package explain says in words why an identity can or cannot use a service,
+// and what would have to change. It decides nothing: each link asks the code
+// that gives sessions out, lets them go on and chooses hosts, so that what it
+// says is what happens. It must not import rest or api.
+package explain
+
+import (
+	"cmp"
+	"slices"
+
+	"netkeep/internal/auth/authn"
+	"netkeep/internal/data/state"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/policy/session"
+)
+
+// Explanation is the whole chain from an identity to a service.
+type Explanation struct {
+	IdentityID string `json:"identityId" doc:"Id of the identity."`
+	Identity   string `json:"identity" doc:"What people call the identity."`
+	ServiceID  string `json:"serviceId" doc:"Id of the service."`
+	Service    string `json:"service" doc:"What people call the service."`
+	Type       string `json:"type" kind:"required,enum=Dial|Bind" doc:"What is explained: Dial is to use the service, Bind to host it."`
+	Allowed    bool   `json:"allowed" doc:"Whether every link holds, so that the identity can use the service now."`
+	Links      []Link `json:"links" doc:"What it takes, in the order in which it is looked at; all of it, also after a link that does not hold."`
+}
+
+// Link is one of the things that have to hold.
+type Link struct {
+	Link    string  `json:"link" kind:"required,enum=identity|session|service-policy|posture|edge-router-policy|service-edge-router-policy|router|terminator" doc:"Which link of the chain."`
+	Passed  bool    `json:"passed" doc:"Whether it holds."`
+	What    string  `json:"what" doc:"Why it holds or does not, in a sentence."`
+	Because []Cause `json:"because" doc:"Records that make it so; the first hundred."`
+	Remedy  string  `json:"remedy" doc:"The smallest change that would make it hold, as a command where there is one; empty if it holds."`
+}
+
+// Cause is a record that has a part in a link.
+type Cause struct {
+	Kind string `json:"kind" doc:"Kind of the record, such as service-policy."`
+	ID   string `json:"id" doc:"Id of the record."`
+	Name string `json:"name" doc:"What people call the record; empty if it has no name."`
+	Role string `json:"role" doc:"Role by which the policy before it in the list selects the record; empty if it is not about that."`
+}
+
+// The links, in order.
+const (
+	identityLink      = "identity"
+	sessionLink       = "session"
+	servicePolicyLink = "service-policy"
+	postureLink       = "posture"
+	routerPolicyLink  = "edge-router-policy"
+	servicePathLink   = "service-edge-router-policy"
+	routerLink        = "router"
+	terminatorLink    = "terminator"
+)
+
+// Bounds of what one link says.
+const (
+	maxCauses          = 100
+	maxNamesInSentence = 5
+)
+
+// Network is what explanations ask.
+type Network struct {
+	Sessions *authn.APISessions
+	Grants   *session.Grants
+	// Online reports whether a router is connected.
+	Online func(routerID string) bool
+	// Hosts returns the terminators at which a circuit of a client at a router
+	// could end.
+	Hosts func(snap *state.Snapshot, service *model.Service, routerID string) []*model.Terminator
+}
+
+// question is what is to be explained, with what has been found.
+type question struct {
+	Network
+	snap     *state.Snapshot
+	identity *model.Identity
+	service  *model.Service
+	typ      string
+	sessions []apiSession
+	chain    *session.Chain // of the session that gets furthest
+	routes   routes
+}
+
+// Explain walks the chain of an identity and a service. Unknown ids are not
+// found.
+func (n Network) Explain(snap *state.Snapshot, identityID, serviceID, typ string) (Explanation, error) {
+	identity, ok := model.Identities.Get(snap, identityID)
+	if !ok {
+		return Explanation{}, fault.NotFound(model.Identities.Name, identityID)
+	}
+	service, ok := model.Services.Get(snap, serviceID)
+	if !ok {
+		return Explanation{}, fault.NotFound(model.Services.Name, serviceID)
+	}
+	q := &question{Network: n, snap: snap, identity: identity, service: service, typ: typ}
+	q.findSessions()
+	q.findRoutes()
+	e := Explanation{
+		IdentityID: identity.ID, Identity: identity.Name, ServiceID: service.ID, Service: service.Name, Type: typ,
+		Links: []Link{q.identityLink(), q.sessionLink(), q.policyLink(), q.postureLink(), q.routerPolicyLink(), q.servicePathLink(), q.routerLink()},
+	}
+	if typ == model.Dial {
+		e.Links = append(e.Links, q.terminatorLink())
+	}
+	e.Allowed = !slices.ContainsFunc(e.Links, func(l Link) bool { return !l.Passed })
+	for i := range e.Links {
+		l := &e.Links[i]
+		l.Because = l.Because[:min(len(l.Because), maxCauses)]
+		if l.Passed {
+			l.Remedy = ""
+		}
+	}
+	return e, nil
+}
+
+// apiSession is one of the identity's, with what is wrong with it.
+type apiSession struct {
+	*model.APISession
+	flaw authn.Flaw
+}
+
+// findSessions finds the identity's API sessions, the one that gets furthest
+// first: one that is good and whose device passes before one whose device does
+// not, before the others, and the latest before the older. Without any, the
+// chain is that of a device of which nothing is known.
+func (q *question) findSessions() {
+	q.chain = q.Grants.Chain(q.snap, &model.APISession{IdentityID: q.identity.ID}, q.service.ID, q.typ)
+	var best *apiSession
+	rank := -1
+	for api := range model.APISessions.Select(q.snap, "identityId", q.identity.ID) {
+		q.sessions = append(q.sessions, apiSession{api, q.Sessions.Flaw(q.snap, api)})
+	}
+	slices.SortFunc(q.sessions, func(a, b apiSession) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	for i := range q.sessions {
+		s := &q.sessions[i]
+		chain, reached := q.Grants.Chain(q.snap, s.APISession, q.service.ID, q.typ), 0
+		if s.flaw == "" {
+			reached++
+			if chain.Cleared() == nil {
+				reached++
+			}
+		}
+		if reached > rank {
+			best, rank, q.chain = s, reached, chain
+		}
+	}
+	if best != nil {
+		q.sessions[0], *best = *best, q.sessions[0]
+	}
+}
+
+func cause(d *kind.Def, id, name, role string) Cause { return Cause{d.Name, id, name, role} }

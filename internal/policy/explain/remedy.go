@@ -1,0 +1,168 @@
+package explain
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"netkeep/internal/data/state/cow"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
+)
+
+// command is one that people can run.
+func command(words ...string) string {
+	quoted := []string{"netkeep"}
+	for _, word := range words {
+		quoted = append(quoted, quote(word))
+	}
+	return strings.Join(quoted, " ")
+}
+
+// quote writes a word as shells read it.
+func quote(word string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.:/", c)
+	}
+	if word != "" && strings.TrimFunc(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// spoken is the name of a kind in a sentence.
+func spoken(d *kind.Def) string { return strings.ReplaceAll(d.Name, "-", " ") }
+
+// called is how a command calls a record: by its name, unless that looks like
+// a flag or a list, or is the id of another.
+func (q *question) called(d *kind.Def, rec kind.Record) string {
+	name := d.Label(rec)
+	if _, taken := q.snap.Lookup(d, name); taken || strings.HasPrefix(name, "-") || strings.ContainsRune(name, ',') {
+		return rec.Base().ID
+	}
+	return name
+}
+
+func (q *question) identityName() string { return q.called(model.Identities.Def, q.identity) }
+func (q *question) serviceName() string  { return q.called(model.Services.Def, q.service) }
+
+// grant gives the identity the service.
+func (q *question) grant() string {
+	if attribute, ok := q.cheapest(model.Identities.Def, q.identity, access.ServicePolicyIdentities, q.givers()); ok {
+		return command("update", model.Identities.Name, q.identityName(), "--add-role", attribute)
+	}
+	verb := "dials"
+	if q.typ == model.Bind {
+		verb = "hosts"
+	}
+	name := q.unused(model.ServicePolicies.Def, q.identity.Name+"-"+verb+"-"+q.service.Name)
+	return command("create", model.ServicePolicies.Name, name, "--type", q.typ,
+		"--identity-roles", "@"+q.identityName(), "--service-roles", "@"+q.serviceName())
+}
+
+// givers yields the policies that give the service to others.
+func (q *question) givers() iter.Seq[kind.Record] {
+	return func(yield func(kind.Record) bool) {
+		for policy := range access.ServicePolicyServices.Policies(q.snap, q.service) {
+			if policy.(*model.ServicePolicy).Type == q.typ && !yield(policy) {
+				return
+			}
+		}
+	}
+}
+
+// giveCommon gives identity and service an edge router in common, if each has
+// some.
+func (q *question) giveCommon() string {
+	if q.routes.identity.IsEmpty() || q.routes.service.IsEmpty() {
+		return "first give both an edge router, as above"
+	}
+	return q.giveRouter(q.identitySide())
+}
+
+// giveRouter gives a side an edge router: one that the other side has and that
+// is online, if there is one.
+func (q *question) giveRouter(s side) string {
+	router := q.suitable(s)
+	if router == nil {
+		return "there is no edge router yet; create one, and have it enroll"
+	}
+	policies := s.to.Policies(q.snap, router)
+	if attribute, ok := q.cheapest(s.def, s.member, s.from, policies); ok {
+		return command("update", s.def.Name, q.called(s.def, s.member), "--add-role", attribute)
+	}
+	return command("create", s.policy.Name, q.unused(s.policy, s.name+"-uses-"+router.Name),
+		s.flag, "@"+q.called(s.def, s.member), "--edge-router-roles", "@"+q.called(model.EdgeRouters.Def, router))
+}
+
+// suitable returns the edge router that a side is best given, nil if there is
+// none.
+func (q *question) suitable(s side) *model.EdgeRouter {
+	among := s.others
+	if among.IsEmpty() {
+		among = access.Matching(q.snap, model.EdgeRouters.Def, []string{"#all"}, model.AnyOf)
+	}
+	return q.onlineFirst(among)
+}
+
+func (q *question) onlineFirst(among *cow.Bitmap) (first *model.EdgeRouter) {
+	for rec := range q.snap.At(model.EdgeRouters.Def, among) {
+		router := rec.(*model.EdgeRouter)
+		if q.Online(router.ID) {
+			return router
+		}
+		if first == nil {
+			first = router
+		}
+	}
+	return first
+}
+
+// maxTried is how many attributes are weighed against each other.
+const maxTried = 32
+
+// cheapest returns the attribute that, given to a member, makes the list of one
+// of the policies select it: the one that gives it the least besides.
+func (q *question) cheapest(d *kind.Def, member kind.Record, l *access.List, policies iter.Seq[kind.Record]) (best string, found bool) {
+	tried, least := map[string]bool{}, 0
+	for policy := range policies {
+		for _, attribute := range l.Wants(policy, member) {
+			if tried[attribute] {
+				continue
+			}
+			tried[attribute] = true
+			more := access.Widening(q.snap, d, member, attribute)
+			if !found || more < least || more == least && attribute < best {
+				best, least, found = attribute, more, true
+			}
+		}
+		if len(tried) >= maxTried {
+			break
+		}
+	}
+	return best, found
+}
+
+// unused returns a name that no record of the kind has yet.
+func (q *question) unused(d *kind.Def, name string) string {
+	const longest = 240
+	name = strings.TrimLeft(name, "-") // or it would be a flag
+	if runes := []rune(name); len(runes) > longest {
+		name = string(runes[:longest])
+	}
+	try := name
+	for n := 2; ; n++ {
+		if !q.taken(d, try) {
+			return try
+		}
+		try = fmt.Sprint(name, "-", n)
+	}
+}
+
+func (q *question) taken(d *kind.Def, name string) bool {
+	for range q.snap.Select(d, "name", name) {
+		return true
+	}
+	return false
+}

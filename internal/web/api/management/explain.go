@@ -1,0 +1,94 @@
+package management
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/state/cow"
+	"netkeep/internal/fabric/terminator"
+	"netkeep/internal/lang/fault"
+	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
+	"netkeep/internal/policy/explain"
+	"netkeep/internal/web/api"
+	"netkeep/internal/web/rest"
+)
+
+// typeParam is what somebody would do to a service.
+var typeParam = rest.ChoiceParam("type", "Whether to look at using the service (Dial) or at hosting it (Bind); Dial if not given.",
+	strings.EqualFold, model.Dial, model.Bind)
+
+func typeOf(c *rest.Call) string { return cmp.Or(typeParam.Of(c), model.Dial) }
+
+// mountExplain offers who can use what, and why or why not.
+func mountExplain(a *rest.API, s *api.Service, identities *rest.View) {
+	rest.Handle(a, rest.Op{
+		Method: http.MethodGet, Path: "/identities/{id}/explain/{serviceId}", Name: "explainIdentityService", Tag: "identities",
+		Doc: "Explain link by link why an identity can or cannot use a service, and what would let it.", Auth: rest.Admin,
+		Params: []rest.Parameter{typeParam},
+	}, func(c *rest.Call, _ rest.None) (explain.Explanation, error) {
+		return explainer(s).Explain(c.Snap, c.Param("id"), c.Param("serviceId"), typeOf(c))
+	})
+	rest.ShowList(a, rest.Op{
+		Method: http.MethodGet, Path: "/services/{id}/who-can", Name: "listWhoCanUseService", Tag: "services",
+		Doc:    "List the identities that service policies let use or host a service. Admins may without a policy and are not listed for that.",
+		Auth:   rest.Admin,
+		Params: []rest.Parameter{typeParam},
+	}, identities, func(c *rest.Call) (rest.Records, error) {
+		id := c.Param("id")
+		if _, ok := model.Services.Get(c.Snap, id); !ok {
+			return nil, fault.NotFound(model.Services.Name, id)
+		}
+		return c.Snap.Within(model.Identities.Def, access.WhoCan(c.Snap, id, typeOf(c))), nil
+	})
+	rest.ShowList(a, rest.Op{
+		Method: http.MethodGet, Path: "/identities/{id}/what-can", Name: "listWhatIdentityCanUse", Tag: "identities",
+		Doc: "List the services that an identity may use or host, which for an admin is all of them.", Auth: rest.Admin,
+	}, a.View("permittedService", model.Services.Def, permissionColumns()...), func(c *rest.Call) (rest.Records, error) {
+		id := c.Param("id")
+		if _, ok := model.Identities.Get(c.Snap, id); !ok {
+			return nil, fault.NotFound(model.Identities.Name, id)
+		}
+		g := access.ServicesWithAdmin(c.Snap, id)
+		granted.Keep(c, g)
+		return c.Snap.Within(model.Services.Def, g.Visible()), nil
+	})
+}
+
+// granted is what the identity of a request may.
+var granted rest.Memo[access.Grants]
+
+// permissionColumns say which of the two an identity may.
+func permissionColumns() []rest.Derived {
+	column := func(name, doc string, set func(g access.Grants) *cow.Bitmap) rest.Derived {
+		return api.Flag(name, doc, func(c *rest.Call, service *model.Service) bool {
+			g, _ := granted.Of(c)
+			ord, _ := c.Snap.Ordinal(model.Services.Def, service.ID)
+			return set(g).Contains(ord)
+		})
+	}
+	return []rest.Derived{
+		column("dial", "Whether the identity may use the service.", func(g access.Grants) *cow.Bitmap { return g.Dial }),
+		column("bind", "Whether the identity may host the service.", func(g access.Grants) *cow.Bitmap { return g.Bind }),
+	}
+}
+
+// explainer asks the parts of this controller.
+func explainer(s *api.Service) explain.Network {
+	return explain.Network{
+		Sessions: s.Sessions, Grants: s.Grants,
+		Online: func(routerID string) bool {
+			_, online := s.Routers.Connected(routerID)
+			return online
+		},
+		Hosts: func(snap *state.Snapshot, service *model.Service, routerID string) []*model.Terminator {
+			var found []*model.Terminator
+			for _, offered := range terminator.Offered(snap, s.Grants, service, routerID, "") {
+				found = append(found, offered.Terminator)
+			}
+			return found
+		},
+	}
+}
