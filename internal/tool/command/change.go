@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,11 +155,42 @@ func (s *session) nearby(ctx context.Context, err error, changes []change) error
 	}
 	e := *refused
 	e.Field = m[2]
-	label := c.Target
-	if name, ok := c.Body["name"].(string); ok && label == "" {
-		label = name
+	if missing := s.missingTarget(ctx, n, m[2], refused.Value); missing != nil {
+		return fmt.Errorf("%s %s: %s: %w", strings.ReplaceAll(c.Kind, "-", " "), c.label(), m[2], missing)
 	}
-	return fmt.Errorf("%s %s: %w", strings.ReplaceAll(c.Kind, "-", " "), label, &e)
+	return fmt.Errorf("%s %s: %w", strings.ReplaceAll(c.Kind, "-", " "), c.label(), &e)
+}
+
+// label is what people call the record that a change is about.
+func (c change) label() string {
+	if name, ok := c.Body["name"].(string); ok && c.Target == "" {
+		return name
+	}
+	return c.Target
+}
+
+// missingTarget says which of the records is not there that a field refers to;
+// nil if that is not what is wrong.
+func (s *session) missingTarget(ctx context.Context, n noun, path string, value jsontext.Value) error {
+	if n.Def == nil {
+		return nil
+	}
+	name, _, _ := strings.Cut(path, ".")
+	f := n.field(name)
+	if f == nil || f.Ref == "" && f.Roles == "" {
+		return nil
+	}
+	target, err := named(cmp.Or(f.Ref, f.Roles))
+	if err != nil {
+		return nil
+	}
+	text, _ := unquote(value)
+	for word := range strings.FieldsSeq(strings.Trim(text, "[]")) {
+		if _, err := s.find(ctx, target, strings.TrimPrefix(word, "@")); errors.Is(err, remote.ErrMissing) {
+			return err
+		}
+	}
+	return nil
 }
 
 // tell says in a terminal's words what a list of changes does.

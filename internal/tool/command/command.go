@@ -68,8 +68,12 @@ func Add(root *cobra.Command, env Env) {
 		}
 	}
 	group(GroupJoin, enrollCommand(env), routerCommand(env))
-	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), profilesCommand(env))
-	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env))
+	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), profilesCommand(env), passwordCommand(env), mfaCommand(env))
+	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env),
+		explainCommand(env), whoCanCommand(env), whatCanCommand(env),
+		enableCommand(env), disableCommand(env), inviteCommand(env), tokenCommand(env), refreshCommand(env), reenrollCommand(env),
+		verifyCommand(env), traceCommand(env), postureCommand(env), rolesCommand(env), overrideCommand(env), integrityCommand(env), apiCommand(env), demoCommand(env))
+	root.AddCommand(manualCommand(env))
 }
 
 // session is a command that talks to a controller.

@@ -29,6 +29,7 @@ func listCommand(env Env) *cobra.Command {
 // listing is what a list is asked for.
 type listing struct {
 	filter, sort string
+	of           string // kind and name of what they belong to
 	roles        []string
 	limit        int64
 }
@@ -42,14 +43,20 @@ func listKind(env Env, n noun) *cobra.Command {
 	}
 	var l listing
 	output := outputFlag(cmd, formTable, formWide, formName, formCSV)
+	l.flags(cmd, n)
+	cmd.Flags().StringVar(&l.of, "of", "", "Only those that belong to this record, such as service-policy/NAME or identity/NAME.")
+	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.list(cmd, n, l, *output) })
+	return cmd
+}
+
+// flags lets a command be asked for a part of a list.
+func (l *listing) flags(cmd *cobra.Command, n noun) {
 	cmd.Flags().StringVar(&l.filter, "filter", "", "Which records, such as 'name contains \"x\" and isAdmin = true'.")
 	cmd.Flags().StringVar(&l.sort, "sort", "", "Fields to sort by, with commas between them; desc after one turns it around.")
 	cmd.Flags().Int64Var(&l.limit, "limit", 0, "How many at most; all if 0.")
 	if n.Attributes != nil {
 		cmd.Flags().StringSliceVar(&l.roles, "roles", nil, "Only those that have all of these role attributes, such as '#web'.")
 	}
-	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.list(cmd, n, l, *output) })
-	return cmd
 }
 
 // query is the list as the API wants it.
@@ -68,40 +75,50 @@ func (l listing) query(n noun) remote.List {
 	return q
 }
 
+// owner is the path of the record that others belong to.
+func (s *session) owner(cmd *cobra.Command, of string) (string, error) {
+	word, name, ok := strings.Cut(of, "/")
+	if !ok {
+		return "", Usagef("--of must look like KIND/NAME, such as identity/bob")
+	}
+	n, err := named(word)
+	if err != nil {
+		return "", err
+	}
+	id, err := s.idOf(cmd.Context(), n, name)
+	return "/" + n.Path + "/" + id, err
+}
+
 func (s *session) list(cmd *cobra.Command, n noun, l listing, form string) error {
 	q := l.query(n)
-	cols := n.columns(form == formWide)
+	if l.of != "" {
+		owner, err := s.owner(cmd, l.of)
+		if err != nil {
+			return err
+		}
+		q.Path = owner + q.Path
+	}
+	return s.listed(cmd, n, q, n.columns(form == formWide), form)
+}
+
+// narrow asks for no more than is shown.
+func (s *session) narrow(n noun, q *remote.List, cols []column, form string) {
+	var fields []string
 	switch form {
 	case formTable, formWide, formCSV:
-		fields := make([]string, len(cols))
-		for i, col := range cols {
-			fields[i] = col.member
+		for _, col := range cols {
+			fields = append(fields, col.member)
 		}
-		slices.Sort(fields)
-		q.Query.Set("fields", strings.Join(slices.Compact(fields), ","))
 	case formName:
-		q.Query.Set("fields", "id,name")
-		if !n.hasName() {
-			q.Query.Set("fields", "id")
+		fields = []string{"id"}
+		if n.hasName() {
+			fields = []string{"id", "name"}
 		}
+	default:
+		return
 	}
-	progress := s.Progress("Reading "+strings.ReplaceAll(n.Path, "-", " "), 0, s.now)
-	q.Progress = progress.Set
-	defer progress.End()
-	if form == formJSON || form == formYAML {
-		return s.listWhole(cmd, q, form, progress)
-	}
-	var recs []record
-	total, err := s.Each(cmd.Context(), q, func(raw jsontext.Value) error {
-		rec, err := readRecord(raw)
-		recs = append(recs, rec)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	progress.End()
-	return s.show(n, cols, recs, total, form)
+	slices.Sort(fields)
+	q.Query.Set("fields", strings.Join(slices.Compact(fields), ","))
 }
 
 // show writes records that were listed.

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Error is a refusal of the controller.
@@ -24,8 +25,9 @@ type Error struct {
 	Message string
 	Field   string
 	Reason  string
-	Request string // its id, to look for in the controller's log
-	Wait    string // how many seconds to wait before another try
+	Value   jsontext.Value // that is wrong
+	Request string         // its id, to look for in the controller's log
+	Wait    string         // how many seconds to wait before another try
 }
 
 func (e *Error) Error() string {
@@ -82,9 +84,10 @@ func (c *Client) refusal(resp *http.Response) error {
 			Message   string `json:"message"`
 			RequestID string `json:"requestId"`
 			Cause     struct {
-				Field   string `json:"field"`
-				Reason  string `json:"reason"`
-				Message string `json:"message"`
+				Field   string         `json:"field"`
+				Reason  string         `json:"reason"`
+				Value   jsontext.Value `json:"value"`
+				Message string         `json:"message"`
 			} `json:"cause"`
 		} `json:"error"`
 	}
@@ -93,6 +96,7 @@ func (c *Client) refusal(resp *http.Response) error {
 		return e
 	}
 	e.Code, e.Message, e.Request = body.Error.Code, body.Error.Message, body.Error.RequestID
+	e.Value = body.Error.Cause.Value
 	e.Field, e.Reason = body.Error.Cause.Field, cmp.Or(body.Error.Cause.Reason, body.Error.Cause.Message)
 	return e
 }

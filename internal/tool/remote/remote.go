@@ -93,6 +93,8 @@ type Request struct {
 	Type string
 	// Bearer is a JWT to show.
 	Bearer string
+	// Header is what else to send.
+	Header map[string]string
 }
 
 // Call makes a request and reads the answer's data into out, which may be nil.
@@ -193,6 +195,9 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	}
 	if c.token != "" {
 		req.Header.Set("net-session", c.token)
+	}
+	for name, value := range r.Header {
+		req.Header.Set(name, value)
 	}
 	if r.Bearer != "" {
 		req.Header.Set("Authorization", "Bearer "+r.Bearer)

@@ -1,0 +1,189 @@
+package command
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"netkeep/internal/tool/remote"
+	"netkeep/internal/tool/screen"
+)
+
+// explanation is why somebody can or cannot use a service.
+type explanation struct {
+	Identity string `json:"identity"`
+	Service  string `json:"service"`
+	Type     string `json:"type"`
+	Allowed  bool   `json:"allowed"`
+	Links    []struct {
+		Link    string `json:"link"`
+		Passed  bool   `json:"passed"`
+		What    string `json:"what"`
+		Remedy  string `json:"remedy"`
+		Because []struct {
+			Kind string `json:"kind"`
+			Name string `json:"name"`
+			Role string `json:"role"`
+		} `json:"because"`
+	} `json:"links"`
+}
+
+func explainCommand(env Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "explain IDENTITY SERVICE",
+		Short:   "Say why an identity can or cannot use a service, link by link, and what would let it.",
+		Example: "  netkeep explain bob wiki\n  netkeep explain server wiki --bind",
+		Args:    Exactly(2),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return completeNames(env, identities)(cmd, args, begun)
+			}
+			return completeNames(env, services)(cmd, args, begun)
+		},
+	}
+	bind := cmd.Flags().Bool("bind", false, "Whether it can host the service.")
+	cmd.Flags().Bool("dial", true, "Whether it can use the service.")
+	output := outputFlag(cmd, formText)
+	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+		identity, err := s.idOf(cmd.Context(), identities, args[0])
+		if err != nil {
+			return err
+		}
+		service, err := s.idOf(cmd.Context(), services, args[1])
+		if err != nil {
+			return err
+		}
+		var raw jsontext.Value
+		if err := s.Get(cmd.Context(), "/identities/"+identity+"/explain/"+service, url.Values{"type": {typeName(*bind)}}, &raw); err != nil {
+			return err
+		}
+		if *output != formText {
+			return writeRaw(s.Out, *output, raw)
+		}
+		var e explanation
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return err
+		}
+		s.explain(e)
+		return nil
+	})
+	return cmd
+}
+
+func typeName(bind bool) string {
+	if bind {
+		return "Bind"
+	}
+	return "Dial"
+}
+
+func (s *session) explain(e explanation) {
+	doing := "use"
+	if e.Type == "Bind" {
+		doing = "host"
+	}
+	can := s.Bad("cannot")
+	if e.Allowed {
+		can = s.Good("can")
+	}
+	s.Printf("%s %s %s %s.\n\n", screen.Plain(e.Identity), can, doing, screen.Plain(e.Service))
+	width := 0
+	for _, l := range e.Links {
+		width = max(width, len(l.Link))
+	}
+	for _, l := range e.Links {
+		mark := s.Bad("FAIL")
+		if l.Passed {
+			mark = s.Good("pass")
+		}
+		s.Printf("%s  %-*s  %s\n", mark, width, l.Link, screen.Plain(l.What))
+		indent := strings.Repeat(" ", width+8)
+		for _, b := range l.Because {
+			by := ""
+			if b.Role != "" {
+				by = " by " + b.Role
+			}
+			s.Printf("%s%s\n", indent, s.Faint(strings.ReplaceAll(b.Kind, "-", " ")+" "+screen.Plain(b.Name+by)))
+		}
+		if l.Remedy != "" {
+			s.Printf("%s-> %s\n", indent, screen.Plain(l.Remedy))
+		}
+	}
+}
+
+func whoCanCommand(env Env) *cobra.Command {
+	cmd := Parent(&cobra.Command{
+		Use:     "who-can dial|bind SERVICE",
+		Short:   "List the identities that policies let use or host a service.",
+		Example: "  netkeep who-can dial wiki",
+	})
+	for _, bind := range []bool{false, true} {
+		use, short := "dial SERVICE", "List the identities that may use a service."
+		if bind {
+			use, short = "bind SERVICE", "List the identities that may host a service."
+		}
+		c := &cobra.Command{Use: use, Short: short, Args: Exactly(1), ValidArgsFunction: completeNames(env, services)}
+		output := outputFlag(c, formTable, formWide, formName, formCSV)
+		var l listing
+		l.flags(c, identities)
+		c.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+			id, err := s.idOf(cmd.Context(), services, args[0])
+			if err != nil {
+				return err
+			}
+			q := l.query(identities)
+			q.Path = "/services/" + id + "/who-can"
+			q.Query.Set("type", typeName(bind))
+			return s.listed(cmd, identities, q, identities.columns(*output == formWide), *output)
+		})
+		cmd.AddCommand(c)
+	}
+	return cmd
+}
+
+func whatCanCommand(env Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "what-can IDENTITY", Short: "List the services that an identity may use or host.",
+		Args: Exactly(1), ValidArgsFunction: completeNames(env, identities),
+	}
+	output := outputFlag(cmd, formTable, formName, formCSV)
+	var l listing
+	l.flags(cmd, services)
+	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+		id, err := s.idOf(cmd.Context(), identities, args[0])
+		if err != nil {
+			return err
+		}
+		q := l.query(services)
+		q.Path = "/identities/" + id + "/what-can"
+		return s.listed(cmd, services, q, []column{
+			{"service", "name", "name"}, {"dial", "dial", "dial"}, {"bind", "bind", "bind"}, {"roles", "roleAttributes", "roleAttributes"},
+		}, *output)
+	})
+	return cmd
+}
+
+// listed shows a list that is asked for in a way of its own.
+func (s *session) listed(cmd *cobra.Command, n noun, q remote.List, cols []column, form string) error {
+	s.narrow(n, &q, cols, form)
+	progress := s.Progress("Reading "+strings.ReplaceAll(n.Path, "-", " "), 0, s.now)
+	q.Progress = progress.Set
+	defer progress.End()
+	if form == formJSON || form == formYAML {
+		return s.listWhole(cmd, q, form, progress)
+	}
+	var recs []record
+	total, err := s.Each(cmd.Context(), q, func(raw jsontext.Value) error {
+		rec, err := readRecord(raw)
+		recs = append(recs, rec)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	progress.End()
+	return s.show(n, cols, recs, total, form)
+}
