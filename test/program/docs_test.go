@@ -14,7 +14,8 @@ import (
 func TestDocs(t *testing.T) {
 	for page, answers := range map[string][]string{
 		"getting-started": {
-			`"isDialAllowed":true`, `"isBindAllowed":false`, "none of the edge routers in common is online",
+			`"link":"service-policy","passed":true,"what":"alice may dial wiki by policy`, `"link":"session","passed":false,"what":"alice has no API session"`,
+			`"link":"router","passed":false,"what":"none of the edge routers that both may use is online"`,
 			`"name":"wiki"`, `"permissions":["Dial"]`, `"type":"Dial"`, `"name":"phone"`,
 		},
 		"changes": {
