@@ -67,7 +67,8 @@ type Mark struct {
 	Time time.Time
 }
 
-// Limits is what one Commit or Put may hold. Bytes counts keys and values.
+// Limits is a bound of what one Commit or Put holds. Bytes counts keys and
+// values.
 type Limits struct {
 	Ops   int
 	Bytes int
@@ -158,6 +159,11 @@ type Store interface {
 
 	// Limits is what one batch may hold.
 	Limits() Limits
+
+	// Quick is what a batch may hold to be written in one go, and each of its
+	// records in any case. A larger one is as whole as any other and takes
+	// longer, and all other writes wait for it.
+	Quick() Limits
 
 	// Close waits for writes under way, within reason, and ends all else
 	// with ErrClosed.

@@ -13,7 +13,7 @@ import (
 	"netkeep/internal/data/store"
 )
 
-// Compact forgets history up to rev. In a member of our own it also gives the
+// Compact forgets history up to rev, and what failed writes left behind. In a member of our own it also gives the
 // freed space back to the disk when that pays, which halts reads and writes
 // for the time it takes to copy what is left.
 func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
@@ -24,6 +24,9 @@ func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
 	defer done()
 	if rev <= 0 {
 		return nil
+	}
+	if err := s.sweep(ctx); err != nil {
+		return err
 	}
 	_, err = s.client.Compact(ctx, int64(rev), clientv3.WithCompactPhysical())
 	switch {

@@ -35,7 +35,7 @@ func Dial(ctx context.Context, o Options) (*Store, error) {
 	if len(o.Endpoints) == 0 {
 		return nil, errors.New("no etcd endpoints given")
 	}
-	limits := store.Limits{
+	quick := store.Limits{
 		Ops:   cmp.Or(o.Limits.Ops, clusterLimits.Ops),
 		Bytes: cmp.Or(o.Limits.Bytes, clusterLimits.Bytes),
 	}
@@ -49,13 +49,13 @@ func Dial(ctx context.Context, o Options) (*Store, error) {
 		DialTimeout:          signInTimeout,
 		DialKeepAliveTime:    pingEvery,
 		DialKeepAliveTimeout: pingTimeout,
-		MaxCallSendMsgSize:   limits.Bytes + sendMargin,
+		MaxCallSendMsgSize:   quick.Bytes + sendMargin,
 		Logger:               log.logger(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sign in: %w", log.because(err))
 	}
-	s := newStore(alive, client, o.Prefix, limits, func() error {
+	s := newStore(alive, client, o.Prefix, quick, func() error {
 		log.closing.Store(true)
 		return client.Close()
 	})

@@ -8,6 +8,14 @@
 // the batch has; head names the commit before, and etcd counts the writes of
 // put. So Follow can tell a whole batch from a part, and notices when one is
 // missing.
+//
+// A batch that no transaction can hold is staged: its ops are written in parts,
+// s/<id>/<n>, and the transaction that closes it names them. It has happened
+// then. The key hold keeps all other writes away until the parts are carried out
+// to the records, by whoever gets to it, each in a transaction that hold closes.
+// Who reads meanwhile takes what is left of the parts along. Records that were
+// carried out have a later revision in etcd than their batch; large/<revision>
+// was written when it was done, so that one can be told from the other.
 package etcdstore
 
 import (
@@ -66,7 +74,12 @@ type Store struct {
 	client *clientv3.Client
 	member *member // nil for a cluster by address
 	keys   keyspace
-	limits store.Limits
+	quick  store.Limits // of a transaction
+	spans  *spans
+
+	// patience is how long a staged batch may stand still before somebody else
+	// sees to it.
+	patience time.Duration
 
 	reading    context.Context // ends with Close, or when the member fails
 	writing    context.Context // ends a grace later
@@ -82,15 +95,21 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 // newStore makes a handle that lives at most as long as alive.
-func newStore(alive context.Context, client *clientv3.Client, prefix string, limits store.Limits, release func() error) *Store {
-	s := &Store{client: client, keys: newKeyspace(prefix), limits: limits, release: release}
+func newStore(alive context.Context, client *clientv3.Client, prefix string, quick store.Limits, release func() error) *Store {
+	keys := newKeyspace(prefix)
+	s := &Store{client: client, keys: keys, quick: quick, spans: &spans{keys: keys}, patience: stillFor, release: release}
 	s.reading, s.stopReads = context.WithCancelCause(alive)
 	s.writing, s.stopWrites = context.WithCancelCause(alive)
 	return s
 }
 
-// Limits is what one Commit or Put may hold.
-func (s *Store) Limits() store.Limits { return s.limits }
+// Limits is what one Commit or Put may hold, in several transactions if it must.
+func (s *Store) Limits() store.Limits {
+	return store.Limits{Ops: max(largeLimits.Ops, s.quick.Ops), Bytes: max(largeLimits.Bytes, s.quick.Bytes)}
+}
+
+// Quick is what one transaction may hold.
+func (s *Store) Quick() store.Limits { return s.quick }
 
 // Size is how many bytes the file of a member of our own has; not ok for a
 // cluster, which others look after.
@@ -164,6 +183,8 @@ func explain(ctx context.Context, doing string, err error) error {
 		return store.ErrCompacted
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps):
 		return fmt.Errorf("%w of the server: %w", store.ErrTooLarge, err)
+	case oversized(err):
+		return fmt.Errorf("%w of a message: %w", store.ErrTooLarge, err)
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fmt.Errorf("etcd: %s: the store is full, compact its history: %w", doing, err)
 	case errors.Is(cause, store.ErrClosed), errors.Is(cause, store.ErrFailed):
@@ -184,10 +205,14 @@ func oversized(err error) bool {
 
 // keyspace names the keys of one network.
 type keyspace struct {
+	prefix  string
 	head    string // closes a Commit
+	hold    string // closes what is carried out of a staged batch
+	large   string // what the keys begin with that say when staged batches were done
 	put     string // closes a Put
 	records string // what every record's key begins with
-	end     string // the first key after all records, and after head and put
+	end     string // the first key after all records, and after the keys above
+	staging string // what the key of every part begins with
 }
 
 func newKeyspace(prefix string) keyspace {
@@ -195,11 +220,24 @@ func newKeyspace(prefix string) keyspace {
 		prefix += "/"
 	}
 	return keyspace{
+		prefix:  prefix,
 		head:    prefix + "head",
+		hold:    prefix + "hold",
+		large:   prefix + "large/",
 		put:     prefix + "put",
 		records: prefix + "r/",
 		end:     prefix + "r0", // '0' follows '/'
+		staging: prefix + "s/",
 	}
 }
 
 func (k keyspace) record(key string) string { return k.records + key }
+
+// parts is what the keys of a staged batch's parts begin with.
+func (k keyspace) parts(id string) string { return k.staging + id + "/" }
+
+// part is where a part is. Keys are in the order of parts.
+func (k keyspace) part(id string, n int) string { return fmt.Sprintf("%s%06d", k.parts(id), n) }
+
+// done is where it is said when a staged batch was carried out.
+func (k keyspace) done(rev int64) string { return fmt.Sprintf("%s%016x", k.large, rev) }

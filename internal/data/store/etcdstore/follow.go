@@ -47,7 +47,7 @@ func (s *Store) Follow(ctx context.Context, rev store.Rev, fn func(store.Batch) 
 // that the client repeats when a connection is lost; it repeats no transaction.
 func (s *Store) feedFrom(ctx context.Context, rev store.Rev) (*feed, error) {
 	at := clientv3.WithRev(int64(max(rev, 1))) // 0 would be now; nothing is written before 2
-	f := &feed{keys: s.keys, last: int64(rev)}
+	f := &feed{keys: s.keys, last: int64(rev), staged: func(rev int64, st staged) ([]store.Op, error) { return s.stagedOps(ctx, rev, st) }}
 	for _, read := range []struct {
 		key  string
 		note func(*mvccpb.KeyValue)
@@ -67,6 +67,21 @@ func (s *Store) feedFrom(ctx context.Context, rev store.Rev) (*feed, error) {
 		}
 	}
 	return f, nil
+}
+
+// stagedOps reads the ops of a batch that was closed at rev, as they were then.
+func (s *Store) stagedOps(ctx context.Context, rev int64, st staged) (ops []store.Op, err error) {
+	parts, err := s.parts(ctx, st.ID, clientv3.WithRev(rev))
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) != st.Parts {
+		return nil, fmt.Errorf("%w: revision %d has %d parts of %d", store.ErrGap, rev, len(parts), st.Parts)
+	}
+	for _, p := range parts {
+		ops = append(ops, p.ops...)
+	}
+	return ops, nil
 }
 
 // watch feeds f until the watch ends. etcd's client resumes after lost
@@ -114,6 +129,8 @@ type feed struct {
 	puts int64 // how often put was written
 	rev  int64 // revision of ops
 	ops  []store.Op
+
+	staged func(rev int64, st staged) ([]store.Op, error) // reads what is elsewhere
 }
 
 // drop forgets a batch that is not whole yet.
@@ -134,6 +151,8 @@ func (f *feed) take(ev *clientv3.Event) (*store.Batch, error) {
 		return f.commit(ev)
 	case key == f.keys.put:
 		return f.put(ev)
+	case key == f.keys.hold: // what it closes belongs to a batch of before
+		f.drop()
 	case len(key) > len(f.keys.records) && key[:len(f.keys.records)] == f.keys.records:
 		op := store.Op{Key: key[len(f.keys.records):]}
 		if ev.Type == clientv3.EventTypePut {
@@ -180,11 +199,16 @@ func (f *feed) put(ev *clientv3.Event) (*store.Batch, error) {
 	return batch, nil
 }
 
-func (f *feed) close(head store.Head) (*store.Batch, error) {
+func (f *feed) close(head closing) (_ *store.Batch, err error) {
+	if head.Staged != nil && len(f.ops) == 0 {
+		if f.ops, err = f.staged(f.rev, *head.Staged); err != nil {
+			return nil, err
+		}
+	}
 	if len(f.ops) != head.Ops {
 		return nil, fmt.Errorf("%w: revision %d has %d ops of %d", store.ErrGap, f.rev, len(f.ops), head.Ops)
 	}
-	batch := &store.Batch{Rev: store.Rev(f.rev), Head: head, Ops: f.ops}
+	batch := &store.Batch{Rev: store.Rev(f.rev), Head: head.Head, Ops: f.ops}
 	f.last = f.rev
 	f.drop()
 	return batch, nil

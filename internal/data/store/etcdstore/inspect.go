@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -70,7 +71,8 @@ func inspect(ctx context.Context, tx *bolt.Tx, keys keyspace, key string) (mark 
 			return errors.New("a record has no revision")
 		}
 		rev = int64(binary.BigEndian.Uint64(at))
-		if name := string(kv.Key); name == keys.head || name == keys.record(key) {
+		switch name := string(kv.Key); {
+		case name == keys.head, name == keys.hold, name == keys.record(key), strings.HasPrefix(name, keys.staging):
 			if last[name] = kv; mvcc.IsTombstone(at) {
 				delete(last, name)
 			}
@@ -84,9 +86,39 @@ func inspect(ctx context.Context, tx *bolt.Tx, keys keyspace, key string) (mark 
 	case !ok:
 		return mark, nil, errors.New("it holds no network")
 	}
-	if kv, ok := last[keys.record(key)]; ok {
-		value = valueOf(kv)
+	if value, err = recordIn(last, keys, key); err != nil {
+		return mark, nil, err
 	}
 	mark, err = markOf(rev, []*mvccpb.KeyValue{head})
 	return mark, value, err
+}
+
+// recordIn finds the value of a record among keys, nil if it has none: in what
+// is left of a staged batch, or else in its place.
+func recordIn(last map[string]*mvccpb.KeyValue, keys keyspace, key string) (value []byte, err error) {
+	if kv, ok := last[keys.record(key)]; ok {
+		value = valueOf(kv)
+	}
+	holder, ok := last[keys.hold]
+	if !ok {
+		return value, nil
+	}
+	h, err := holdOf([]*mvccpb.KeyValue{holder})
+	if err != nil || h.Closes == "" {
+		return value, err
+	}
+	for name, kv := range last {
+		if !strings.HasPrefix(name, keys.parts(h.ID)) {
+			continue
+		}
+		ops, err := decodePart(kv.Value)
+		if err != nil {
+			return nil, err
+		}
+		l := leftOf(0, []part{{ops: ops}})
+		if op, has := l.find(key); has {
+			value = op.Value
+		}
+	}
+	return value, nil
 }

@@ -40,37 +40,43 @@ func (s *Store) Load(ctx context.Context, fn func(store.Record) error) (store.Ma
 	if err != nil {
 		return store.Mark{}, err
 	}
-	first, err := s.client.Get(ctx, s.keys.records,
-		clientv3.WithRange(s.keys.end), clientv3.WithLimit(pageFirst), clientv3.WithRev(int64(mark.Rev)))
+	left, err := s.leftAt(ctx, mark.Rev)
 	if err != nil {
+		return store.Mark{}, err
+	}
+	if err := s.refresh(ctx, true); err != nil {
 		return store.Mark{}, explain(ctx, "load", err)
 	}
-	if err := s.pages(ctx, mark.Rev, first, fn); err != nil {
+	err = s.pages(ctx, mark.Rev, func(kv *mvccpb.KeyValue) error {
+		return left.add(s.recordOf(kv), fn)
+	})
+	if err == nil {
+		err = left.before("", fn)
+	}
+	if err != nil {
 		return store.Mark{}, err
 	}
 	return mark, nil
 }
 
-// pages hands a page and all that follow to fn.
-func (s *Store) pages(ctx context.Context, rev store.Rev, page *clientv3.GetResponse, fn func(store.Record) error) error {
+// pages hands all records to fn as they were at a revision.
+func (s *Store) pages(ctx context.Context, rev store.Rev, fn func(*mvccpb.KeyValue) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer cancel()
 	limit := int64(pageFirst)
-	for {
+	page, err := s.page(ctx, s.keys.records, limit, rev)
+	for err == nil {
 		var next *clientv3.GetResponse
 		var failed error
 		if page.More {
 			limit = nextLimit(limit, page.Kvs)
 			from := string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
-			reading.Go(func() {
-				next, failed = s.client.Get(ctx, from,
-					clientv3.WithRange(s.keys.end), clientv3.WithLimit(limit), clientv3.WithRev(int64(rev)))
-			})
+			reading.Go(func() { next, failed = s.page(ctx, from, limit, rev) })
 		}
 		for _, kv := range page.Kvs {
-			if err := fn(s.recordOf(kv)); err != nil {
+			if err := fn(kv); err != nil {
 				return err
 			}
 		}
@@ -78,11 +84,16 @@ func (s *Store) pages(ctx context.Context, rev store.Rev, page *clientv3.GetResp
 			return nil
 		}
 		reading.Wait()
-		if failed != nil {
-			return explain(ctx, "load", failed)
-		}
-		page = next
+		page, err = next, failed
 	}
+	return err
+}
+
+// page reads records from a key on.
+func (s *Store) page(ctx context.Context, from string, limit int64, rev store.Rev) (*clientv3.GetResponse, error) {
+	resp, err := s.client.Get(ctx, from,
+		clientv3.WithRange(s.keys.end), clientv3.WithLimit(limit), clientv3.WithRev(int64(rev)))
+	return resp, explained(ctx, "load", err)
 }
 
 func markOf(rev int64, head []*mvccpb.KeyValue) (store.Mark, error) {
@@ -100,8 +111,8 @@ func markOf(rev int64, head []*mvccpb.KeyValue) (store.Mark, error) {
 
 // headOf reads what closes a batch. That of a Put was once the number of its
 // ops and nothing else, and that of a Commit named its author in one word.
-func headOf(kv *mvccpb.KeyValue) (store.Head, error) {
-	var h store.Head
+func headOf(kv *mvccpb.KeyValue) (closing, error) {
+	var h closing
 	if n, err := strconv.Atoi(string(kv.Value)); err == nil {
 		h.Ops = n
 		return h, nil
@@ -116,7 +127,7 @@ func (s *Store) recordOf(kv *mvccpb.KeyValue) store.Record {
 	return store.Record{
 		Key:   string(kv.Key[len(s.keys.records):]),
 		Value: valueOf(kv),
-		Rev:   store.Rev(kv.ModRevision),
+		Rev:   s.spans.of(kv.ModRevision),
 	}
 }
 
@@ -170,8 +181,21 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, bool, error)
 	if err != nil {
 		return store.Record{}, false, explain(ctx, "get", err)
 	}
+	left, err := s.leftAt(ctx, store.Rev(resp.Header.Revision))
+	if err != nil {
+		return store.Record{}, false, err
+	}
+	if op, has := left.find(key); has {
+		if op.Value == nil {
+			return store.Record{}, false, nil
+		}
+		return store.Record{Key: key, Value: op.Value, Rev: left.rev}, true, nil
+	}
 	if len(resp.Kvs) == 0 {
 		return store.Record{}, false, nil
 	}
-	return s.recordOf(resp.Kvs[0]), true, nil
+	if err := s.refresh(ctx, false); err != nil {
+		return store.Record{}, false, explain(ctx, "get", err)
+	}
+	return left.dated(s.recordOf(resp.Kvs[0])), true, nil
 }

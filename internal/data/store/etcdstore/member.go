@@ -17,7 +17,7 @@ import (
 	"netkeep/internal/data/store"
 )
 
-// memberLimits is what a batch may hold in a member of our own.
+// memberLimits is what a transaction may hold in a member of our own.
 var memberLimits = store.Limits{Ops: 8192, Bytes: 16 << 20}
 
 const (

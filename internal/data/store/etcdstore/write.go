@@ -6,30 +6,75 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"netkeep/internal/data/store"
 )
 
-// Put writes ops in one transaction, each guarded by its own revision.
+// Put writes ops as one batch, each guarded by its own revision.
 func (s *Store) Put(ctx context.Context, head store.Head, ops []store.Op) (store.Written, error) {
 	head.Prev = 0
-	return s.transact(ctx, "put", nil, ops, s.keys.put, head)
+	return s.add(ctx, batch{doing: "put", closes: s.keys.put, head: head, ops: ops})
 }
 
-// Commit writes ops and the new head in one transaction, guarded by the
-// revision of the head too.
+// Commit writes ops and the new head as one batch, guarded by the revision of
+// the head too.
 func (s *Store) Commit(ctx context.Context, prev store.Rev, head store.Head, ops []store.Op) (store.Written, error) {
 	head.Prev = prev
-	return s.transact(ctx, "commit", []clientv3.Cmp{at(s.keys.head, prev)}, ops, s.keys.head, head)
+	return s.add(ctx, batch{
+		doing: "commit", guards: []clientv3.Cmp{at(s.keys.head, prev)}, closes: s.keys.head, head: head, ops: ops,
+	})
 }
 
-// guard adds the guards of ops.
-func (s *Store) guard(guards []clientv3.Cmp, ops []store.Op) []clientv3.Cmp {
+// batch is what is to be written.
+type batch struct {
+	doing  string
+	guards []clientv3.Cmp // besides those of ops
+	closes string         // the key that closes it
+	head   store.Head
+	ops    []store.Op
+}
+
+// add writes a batch in one transaction, if that can hold it.
+func (s *Store) add(ctx context.Context, b batch) (store.Written, error) {
+	if err := s.check(b.ops); err != nil {
+		return store.Written{}, err
+	}
+	b.head.Ops = len(b.ops)
+	ctx, done, err := s.write(ctx)
+	if err != nil {
+		return store.Written{}, err
+	}
+	defer done()
+	if s.quick.Check(b.ops) == nil {
+		at, few, err := s.transact(ctx, b)
+		if few {
+			return at, err
+		}
+	}
+	return s.stage(ctx, b)
+}
+
+// check returns why ops cannot be one batch, if so.
+func (s *Store) check(ops []store.Op) error {
+	if err := s.Limits().Check(ops); err != nil {
+		return err
+	}
+	for _, op := range ops {
+		if size := len(op.Key) + len(op.Value); size > s.quick.Bytes {
+			return fmt.Errorf("%w: a record of %d bytes, at most %d", store.ErrTooLarge, size, s.quick.Bytes)
+		}
+	}
+	return nil
+}
+
+// guard is the guards of ops.
+func (s *Store) guard(ops []store.Op) (guards []clientv3.Cmp) {
 	for _, op := range ops {
 		key := s.keys.record(op.Key)
 		if op.Prev != store.Any {
-			guards = append(guards, at(key, op.Prev))
+			guards = append(guards, s.spans.at(key, op.Prev)...)
 		}
 		if op.Value == nil && op.Prev <= 0 {
 			guards = append(guards, exists(key))
@@ -49,31 +94,70 @@ func exists(key string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), ">", 0)
 }
 
+func absent(key string) clientv3.Cmp { return at(key, 0) }
+
 // extraOps is what a transaction does beside the ops of its batch: two reads
-// and the key that closes it.
+// and the key that closes it. It has as many guards beside those of ops.
 const extraOps = 3
 
-// transact writes ops and then head, under the key that closes the batch:
-// watches report the changes of a transaction in its order.
-func (s *Store) transact(ctx context.Context, doing string, guards []clientv3.Cmp, ops []store.Op, last string, head store.Head) (store.Written, error) {
-	if err := s.limits.Check(ops); err != nil {
-		return store.Written{}, err
-	}
-	head.Ops = len(ops)
-	// No name that comes along may keep a change from being written.
-	value, err := json.Marshal(head, jsontext.AllowInvalidUTF8(true))
+// transact writes a batch in one transaction, unless there are too many guards
+// for one: few is false then and nothing has happened.
+func (s *Store) transact(ctx context.Context, b batch) (at store.Written, few bool, err error) {
+	value, err := closing{Head: b.head}.text()
 	if err != nil {
-		return store.Written{}, fmt.Errorf("%w: head: %w", store.ErrInvalid, err)
+		return at, true, err
 	}
-	ctx, done, err := s.write(ctx)
-	if err != nil {
-		return store.Written{}, err
+	for {
+		guards := append(s.guard(b.ops), b.guards...)
+		if len(guards) > s.quick.Ops+1 {
+			return at, false, nil
+		}
+		then := append(s.before(), s.changes(b.ops)...)
+		then = append(then, clientv3.OpPut(b.closes, value))
+		resp, err := s.client.Txn(ctx).If(append(guards, absent(s.keys.hold))...).Then(then...).
+			Else(clientv3.OpGet(s.keys.hold), s.spans.read()).Commit()
+		switch {
+		case err != nil:
+			return at, true, explain(ctx, b.doing, err)
+		case resp.Succeeded:
+			return written(resp), true, nil
+		}
+		held, learned := resp.Responses[0].GetResponseRange().Count > 0, s.spans.learn(resp.Responses[1])
+		if !held && !learned {
+			return at, true, store.ErrConflict
+		}
+		if err := s.settle(ctx); err != nil {
+			return at, true, err
+		}
 	}
-	defer done()
+}
+
+// before reads when the keys that close batches were written.
+func (s *Store) before() []clientv3.Op {
+	return []clientv3.Op{clientv3.OpGet(s.keys.head, clientv3.WithKeysOnly()), clientv3.OpGet(s.keys.put, clientv3.WithKeysOnly())}
+}
+
+// written is what a transaction that began with before says of its batch.
+func written(resp *clientv3.TxnResponse) store.Written {
+	at := store.Written{Rev: store.Rev(resp.Header.Revision)}
+	for _, r := range resp.Responses[:2] {
+		at.After = max(at.After, store.Rev(lastWrite(r)))
+	}
+	return at
+}
+
+// lastWrite is when the last of the keys was written that a read has found.
+func lastWrite(r *etcdserverpb.ResponseOp) (rev int64) {
+	for _, kv := range r.GetResponseRange().Kvs {
+		rev = max(rev, kv.ModRevision)
+	}
+	return rev
+}
+
+// changes is ops as etcd has them: watches report the changes of a transaction
+// in its order.
+func (s *Store) changes(ops []store.Op) []clientv3.Op {
 	then := make([]clientv3.Op, 0, len(ops)+extraOps)
-	for _, key := range []string{s.keys.head, s.keys.put} { // as they were before
-		then = append(then, clientv3.OpGet(key, clientv3.WithKeysOnly()))
-	}
 	for _, op := range ops {
 		if op.Value == nil {
 			then = append(then, clientv3.OpDelete(s.keys.record(op.Key)))
@@ -81,21 +165,21 @@ func (s *Store) transact(ctx context.Context, doing string, guards []clientv3.Cm
 			then = append(then, clientv3.OpPut(s.keys.record(op.Key), string(op.Value)))
 		}
 	}
-	then = append(then, clientv3.OpPut(last, string(value)))
-	resp, err := s.client.Txn(ctx).If(s.guard(guards, ops)...).Then(then...).Commit()
-	switch {
-	case oversized(err):
-		return store.Written{}, fmt.Errorf("%w of a message: %w", store.ErrTooLarge, err)
-	case err != nil:
-		return store.Written{}, explain(ctx, doing, err)
-	case !resp.Succeeded:
-		return store.Written{}, store.ErrConflict
+	return then
+}
+
+// closing is what the key holds that closes a batch.
+type closing struct {
+	store.Head
+	// Staged is where the ops are, if not in the same transaction.
+	Staged *staged `json:"staged,omitempty"`
+}
+
+func (c closing) text() (string, error) {
+	// No name that comes along may keep a change from being written.
+	value, err := json.Marshal(c, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return "", fmt.Errorf("%w: head: %w", store.ErrInvalid, err)
 	}
-	at := store.Written{Rev: store.Rev(resp.Header.Revision)}
-	for _, r := range resp.Responses[:2] {
-		for _, kv := range r.GetResponseRange().Kvs {
-			at.After = max(at.After, store.Rev(kv.ModRevision))
-		}
-	}
-	return at, nil
+	return string(value), nil
 }

@@ -1,0 +1,187 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"netkeep/internal/data/store"
+)
+
+// largeLimits is what a batch may hold that is written in several transactions.
+var largeLimits = store.Limits{Ops: 40000, Bytes: 64 << 20}
+
+const (
+	// stageTries is how often a batch is staged anew that others have put aside.
+	stageTries = 3
+	// abreast is how many requests for one batch are under way at a time.
+	abreast = 8
+	// tidyTime is how long it may take to put aside what has failed.
+	tidyTime = time.Second
+)
+
+// errAside says that somebody has put a staged batch aside before it was
+// decided.
+var errAside = errors.New("etcd: the staged batch was put aside")
+
+// stage writes a batch in several transactions. Nothing has happened before the
+// one that decides.
+func (s *Store) stage(ctx context.Context, b batch) (at store.Written, err error) {
+	// What cannot be written shows before it is sent.
+	if err := s.settle(ctx); err != nil {
+		return at, err
+	}
+	if err := s.verify(ctx, b); err != nil {
+		return at, err
+	}
+	if err := s.sweep(ctx); err != nil {
+		return at, err
+	}
+	parts := cut(b.ops, s.quick)
+	for range stageTries {
+		if at, err = s.attempt(ctx, b, parts); !errors.Is(err, errAside) {
+			return at, err
+		}
+	}
+	return at, store.ErrConflict
+}
+
+// attempt stages the parts, takes hold of the store, decides, and carries the
+// parts out.
+func (s *Store) attempt(ctx context.Context, b batch, parts []part) (at store.Written, err error) {
+	h := &hold{staged: staged{ID: rand.Text(), Parts: len(parts)}}
+	err = each(ctx, parts, func(ctx context.Context, p part) error {
+		_, err := s.client.Put(ctx, s.keys.part(h.ID, p.n), string(encodePart(p.ops)))
+		return explained(ctx, "stage", err)
+	})
+	if err == nil {
+		err = s.take(ctx, b, h)
+	}
+	if err == nil {
+		if err = s.verify(ctx, b); err == nil {
+			at, err = s.decide(ctx, b, h)
+		}
+	}
+	if err != nil {
+		tidying, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+		defer cancel()
+		_ = s.putAside(tidying, h) // or somebody else does, later
+		return store.Written{}, err
+	}
+	// It has happened, whether or not we get to the end of it: whoever writes
+	// next does otherwise.
+	_ = s.carryOut(ctx, h, int64(at.Rev), parts)
+	return at, nil
+}
+
+// verify looks whether the guards of a batch hold.
+func (s *Store) verify(ctx context.Context, b batch) error {
+	if err := s.refresh(ctx, false); err != nil {
+		return explain(ctx, b.doing, err)
+	}
+	resp, err := s.client.Txn(ctx).If(b.guards...).Commit()
+	if err != nil {
+		return explain(ctx, b.doing, err)
+	}
+	if !resp.Succeeded {
+		return store.ErrConflict
+	}
+	var guarded []store.Op
+	for _, op := range b.ops {
+		if op.Prev != store.Any || op.Value == nil {
+			guarded = append(guarded, op)
+		}
+	}
+	return each(ctx, cut(guarded, store.Limits{Ops: max(1, s.quick.Ops/2), Bytes: s.quick.Bytes}), func(ctx context.Context, p part) error {
+		resp, err := s.client.Txn(ctx).If(s.guard(p.ops)...).Commit()
+		if err == nil && !resp.Succeeded {
+			return store.ErrConflict
+		}
+		return explained(ctx, b.doing, err)
+	})
+}
+
+// take gets hold of the store. From then on nobody else writes.
+func (s *Store) take(ctx context.Context, b batch, h *hold) error {
+	for {
+		resp, err := s.client.Txn(ctx).If(append(b.guards[:len(b.guards):len(b.guards)], absent(s.keys.hold))...).
+			Then(clientv3.OpPut(s.keys.hold, h.text())).Else(clientv3.OpGet(s.keys.hold)).Commit()
+		switch {
+		case err != nil:
+			return explain(ctx, b.doing, err)
+		case resp.Succeeded:
+			h.made, h.moved = resp.Header.Revision, resp.Header.Revision
+			return s.complete(ctx, h)
+		case resp.Responses[0].GetResponseRange().Count == 0:
+			return store.ErrConflict
+		}
+		if err := s.settle(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// complete looks whether all parts are there. Before there was a hold they could
+// be taken for what somebody has left behind.
+func (s *Store) complete(ctx context.Context, h *hold) error {
+	resp, err := s.client.Get(ctx, s.keys.parts(h.ID), clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err == nil && resp.Count != int64(h.Parts) {
+		return errAside
+	}
+	return explained(ctx, "stage", err)
+}
+
+// decide closes the batch: it has happened.
+func (s *Store) decide(ctx context.Context, b batch, h *hold) (store.Written, error) {
+	value, err := closing{b.head, &h.staged}.text()
+	if err != nil {
+		return store.Written{}, err
+	}
+	decided := *h
+	decided.Closes = b.closes[len(s.keys.prefix):]
+	resp, err := s.client.Txn(ctx).If(at(s.keys.hold, store.Rev(h.moved))).
+		Then(append(s.before(), clientv3.OpPut(s.keys.hold, decided.text()), clientv3.OpPut(b.closes, value))...).Commit()
+	if err != nil {
+		return store.Written{}, explain(ctx, b.doing, err)
+	}
+	if !resp.Succeeded {
+		return store.Written{}, errAside
+	}
+	*h = decided
+	h.moved = resp.Header.Revision
+	return written(resp), nil
+}
+
+// explained is explain for what may not be an error.
+func explained(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return explain(ctx, doing, err)
+}
+
+// each calls do for every part, several at a time, until one fails.
+func each(ctx context.Context, parts []part, do func(context.Context, part) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	places := make(chan struct{}, abreast)
+	for _, p := range parts {
+		places <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-places }()
+			if err := do(ctx, p); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
