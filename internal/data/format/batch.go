@@ -21,7 +21,7 @@ type batch struct {
 }
 
 func (b *batch) add(ctx context.Context, op store.Op) error {
-	limits, size := b.Store.Limits(), len(op.Key)+len(op.Value)
+	limits, size := b.Store.Quick(), len(op.Key)+len(op.Value)
 	if len(b.ops)+1 >= limits.Ops || b.bytes+size+margin > limits.Bytes {
 		if err := b.flush(ctx); err != nil {
 			return err

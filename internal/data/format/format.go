@@ -36,6 +36,8 @@ func Steps(seal Seal) []Step {
 		{Release: "v0.1.0"},
 		// What lets somebody in is sealed; older versions cannot open it.
 		{Release: "v0.1.0", Rewrite: sealStep(seal)},
+		// A large batch is staged; older versions would see a part of it.
+		{Release: "v0.1.0"},
 	}
 }
 

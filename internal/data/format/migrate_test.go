@@ -401,7 +401,7 @@ func TestEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	records := st.Limits().Ops + 1000
+	records := st.Quick().Ops + 1000
 	for from := 0; from < records; from += 1000 {
 		var ops []store.Op
 		for i := from; i < min(records, from+1000); i++ {

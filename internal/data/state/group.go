@@ -30,20 +30,20 @@ type answer struct {
 var errTooLarge = fault.New(fault.CodeTooLarge, "the change is larger than one commit can hold; make it in several steps")
 
 // prepare runs closures one after the other, up to most of them and until the
-// commit is full, or one changes what another has changed: each record of a
-// commit has one author. One that fails leaves no trace. rest is what did not
-// fit.
+// commit would no longer be quick, or one changes what another has changed: each
+// record of a commit has one author. One that fails leaves no trace, and one that
+// is large has a commit of its own. rest is what did not fit.
 func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, rest []*request) {
 	base := s.Snapshot()
 	g = &group{changes: newChanges(), base: base, draft: base, clock: newClock(s.opt.Now(), base.Time, s.stamped)}
 	defer func() { s.stamped = g.clock.time() }()
-	limits := s.store.Limits()
+	limits, quick := s.store.Limits(), s.store.Quick()
 	for i, req := range reqs {
 		if len(g.answers) == most {
 			return g, reqs[i:]
 		}
 		tx := newTx(g.draft, s.set, lane, g.clock, s.opt.Seal, s.opt.Frozen)
-		err := req.run(tx)
+		err := req.serve(tx)
 		if err == nil && !tx.fits(limits) {
 			err = errTooLarge
 		}
@@ -54,7 +54,7 @@ func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, re
 			// It may have failed because of what is not stored yet, so it
 			// shares the group's fate.
 			g.answers = append(g.answers, answer{req, err})
-		case g.overlaps(tx.changes), !g.fits(store.Limits{Ops: limits.Ops - tx.count, Bytes: limits.Bytes - tx.bytes}):
+		case g.count > 0 && (g.overlaps(tx.changes) || !g.fits(store.Limits{Ops: quick.Ops - tx.count, Bytes: quick.Bytes - tx.bytes})):
 			return g, reqs[i:]
 		default:
 			g.add(tx, req)
@@ -83,6 +83,13 @@ func (g *group) requests() []*request {
 	return reqs
 }
 
+// lengthen has all who wait for the group wait for longer.
+func (g *group) lengthen(by time.Duration) {
+	for _, a := range g.answers {
+		a.req.lengthen(by)
+	}
+}
+
 // answer ends the group. If it was not stored nobody's own result counts.
 func (g *group) answer(err error) {
 	for _, a := range g.answers {
@@ -99,7 +106,12 @@ func (s *State) commit(ctx context.Context, lane kind.Lane, g *group) error {
 		return nil
 	}
 	// Once begun it is not given up: its answer says what memory must be.
-	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opt.Patience)
+	patience := s.opt.Patience
+	if !g.fits(s.store.Quick()) {
+		patience += largePatience
+		g.lengthen(largePatience)
+	}
+	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	at, err := s.put(storing, lane, g)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
@@ -19,6 +20,9 @@ type request struct {
 	done chan error // buffered, so that the owner never waits
 
 	running sync.Mutex // held while fn runs
+
+	patience *time.Timer // ends ctx
+	ends     time.Time   // when it does
 }
 
 var errStopping = fault.New(fault.CodeUnavailable, "the controller is stopping")
@@ -36,9 +40,11 @@ func (s *State) submit(lane kind.Lane, req *request) error {
 		return errNoAuthor
 	}
 	asked := req.ctx
-	ctx, cancel := context.WithTimeout(asked, s.opt.Patience)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(asked)
+	defer cancel(nil)
 	req.ctx, req.done = ctx, make(chan error, 1)
+	req.ends, req.patience = time.Now().Add(s.opt.Patience), time.AfterFunc(s.opt.Patience, func() { cancel(errSlow) })
+	defer req.patience.Stop()
 	select {
 	case s.queues[lane] <- req:
 	default:
@@ -67,12 +73,22 @@ func (s *State) submit(lane kind.Lane, req *request) error {
 	}
 }
 
+// serve runs a write that was submitted. What fn takes is no fault of the store.
+func (req *request) serve(tx *Tx) error {
+	start := time.Now()
+	if !req.patience.Stop() { // its caller is about to leave, or has left
+		return errSlow
+	}
+	defer func() { req.lengthen(time.Since(start)) }()
+	return req.run(tx)
+}
+
 // run calls fn, unless its caller has left. A panic in it must not take the
 // owner down.
 func (req *request) run(tx *Tx) (err error) {
 	req.running.Lock()
 	defer req.running.Unlock()
-	if err := req.ctx.Err(); err != nil {
+	if err := context.Cause(req.ctx); err != nil {
 		return err
 	}
 	defer func() {
@@ -82,4 +98,10 @@ func (req *request) run(tx *Tx) (err error) {
 		}
 	}()
 	return req.fn(tx)
+}
+
+// lengthen has the caller wait for longer, if it still waits.
+func (req *request) lengthen(by time.Duration) {
+	req.ends = req.ends.Add(by)
+	req.patience.Reset(time.Until(req.ends))
 }

@@ -39,7 +39,8 @@ type Options struct {
 	// Seal puts what kinds call sealed under seals in the store; nil leaves it
 	// readable, which is for tests.
 	Seal kind.Sealer
-	// Patience is how long a write may take in all, defaultPatience if 0.
+	// Patience is how long a write may wait for its turn and for the store in
+	// all, defaultPatience if 0. A large one gets largePatience more.
 	Patience time.Duration
 	// MaxBehind is about how many bytes of changes may wait for a subscriber,
 	// defaultBehind if 0. One that is further behind starts again.
@@ -103,6 +104,8 @@ const (
 	defaultBehind = 16 << 20
 	// defaultPatience is longer than any disk should take.
 	defaultPatience = 10 * time.Second
+	// largePatience is longer than the largest commit should take.
+	largePatience = time.Minute
 	// maxQueue bounds how many writes may wait in each lane.
 	maxQueue = 4096
 	// feedAhead is how many batches the feed may be ahead of the owner, so
@@ -192,7 +195,7 @@ func (s *State) Delete(ctx context.Context, by Author, d *kind.Def, id string) e
 	if !fault.Is(err, fault.CodeTooLarge) {
 		return err
 	}
-	for budget := max(1, s.store.Limits().Ops/2); ; {
+	for budget := max(1, s.store.Quick().Ops/2); ; {
 		more, err := s.deleteSome(ctx, by, d, id, budget)
 		switch {
 		case fault.Is(err, fault.CodeTooLarge) && budget > 1:

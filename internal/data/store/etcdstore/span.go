@@ -29,28 +29,40 @@ type spans struct {
 	list []span
 }
 
-// of is when a record was written that has a revision in etcd.
-func (sp *spans) of(rev int64) store.Rev {
+// around returns the span that a revision is the first of, or within.
+func (sp *spans) around(rev int64) (span, bool) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(sp.list, rev, func(s span, rev int64) int { return int(s.rev - rev) })
-	if i > 0 && rev <= sp.list[i-1].done {
-		rev = sp.list[i-1].rev
+	i, first := slices.BinarySearchFunc(sp.list, rev, func(s span, rev int64) int { return int(s.rev - rev) })
+	switch {
+	case first:
+		return sp.list[i], true
+	case i > 0 && rev <= sp.list[i-1].done:
+		return sp.list[i-1], true
+	}
+	return span{}, false
+}
+
+// of is when a record was written that has a revision in etcd.
+func (sp *spans) of(rev int64) store.Rev {
+	if s, ok := sp.around(rev); ok {
+		return store.Rev(s.rev)
 	}
 	return store.Rev(rev)
 }
 
-// at guards the revision of a record.
+// at guards the revision of a record. No record has one that is within a span.
 func (sp *spans) at(key string, rev store.Rev) []clientv3.Cmp {
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	i, found := slices.BinarySearchFunc(sp.list, int64(rev), func(s span, rev int64) int { return int(s.rev - rev) })
-	if !found {
+	s, ok := sp.around(int64(rev))
+	switch {
+	case !ok:
 		return []clientv3.Cmp{at(key, rev)}
+	case int64(rev) > s.rev:
+		return []clientv3.Cmp{at(key, -1)}
 	}
 	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.ModRevision(key), ">", sp.list[i].rev),
-		clientv3.Compare(clientv3.ModRevision(key), "<", sp.list[i].done),
+		clientv3.Compare(clientv3.ModRevision(key), ">", s.rev),
+		clientv3.Compare(clientv3.ModRevision(key), "<", s.done),
 	}
 }
 

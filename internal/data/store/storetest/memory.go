@@ -19,6 +19,7 @@ import (
 // Its revisions have holes, like those of a store that is shared with others.
 type Memory struct {
 	log    *history
+	quick  store.Limits
 	once   sync.Once
 	closed chan struct{}
 }
@@ -59,7 +60,9 @@ type history struct {
 	written   chan struct{} // closed by the next write
 }
 
-func (h *history) open() *Memory { return &Memory{log: h, closed: make(chan struct{})} }
+func (h *history) open() *Memory {
+	return &Memory{log: h, quick: h.limits, closed: make(chan struct{})}
+}
 
 // usable returns why a call cannot be served, if so.
 func (m *Memory) usable(ctx context.Context) error {
@@ -277,8 +280,17 @@ func RestoreMemory(from io.Reader) (*Memory, error) {
 // Limits implements store.Store.
 func (m *Memory) Limits() store.Limits { return m.log.limits }
 
-// Quick implements store.Store: no batch takes longer than another.
-func (m *Memory) Quick() store.Limits { return m.log.limits }
+// Quick implements store.Store. It is what WithQuick said; no batch takes longer
+// than another.
+func (m *Memory) Quick() store.Limits { return m.quick }
+
+// WithQuick returns one more handle on the same data, which says of itself that
+// larger batches than this take longer.
+func (m *Memory) WithQuick(quick store.Limits) *Memory {
+	another := m.Another()
+	another.quick = quick
+	return another
+}
 
 // Close implements store.Store. Other handles stay open.
 func (m *Memory) Close() error {

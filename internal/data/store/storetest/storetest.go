@@ -67,6 +67,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		// From here on data that share a store get heavy.
 		{"Limits", limits},
 		{"FollowLarge", followLarge},
+		{"Large", large},
 		// These take history from data that share a store.
 		{"Compact", compact},
 		{"CompactAtDelete", compactAtDelete},

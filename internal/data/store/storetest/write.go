@@ -344,6 +344,40 @@ func limits(t *testing.T, o Opener) {
 	j.check(s)
 }
 
+// large writes more than is written in one go, as whole as anything else.
+func large(t *testing.T, o Opener) {
+	s, reader := open(t, o), open(t, o)
+	l, quick := s.Limits(), s.Quick()
+	j := newJournal(t, s)
+	j.commit(set("k/00000000", "old"), set("z/last", "old"))
+	n := min(l.Ops, quick.Ops+quick.Ops/8+10)
+	ops := fullBatch(n, min(l.Bytes, 64*n))
+	first := j.commit(ops...)
+
+	// What a large batch wrote can be built on, by anybody.
+	j.s = reader
+	j.put(expecting(first, set(ops[0].Key, "put")), expecting(first, del(ops[1].Key)))
+	second := j.put(fullBatch(n, min(l.Bytes, 64*n))...)
+	for _, prev := range []store.Rev{0, first, first + 1, second - 1, second + 1} {
+		_, err := s.Put(j.ctx, store.Head{}, []store.Op{expecting(prev, set(ops[2].Key, "lost"))})
+		_, large := s.Commit(j.ctx, j.head, store.Head{}, append(ops[:2:2], expecting(prev, del(ops[2].Key))))
+		if !errors.Is(err, store.ErrConflict) || !errors.Is(large, store.ErrConflict) {
+			t.Errorf("expecting revision %d, not %d: Put: %v, Commit: %v", prev, second, err, large)
+		}
+	}
+	j.s = s
+	for i := range ops {
+		ops[i] = expecting(second, del(ops[i].Key))
+	}
+	stale := slices.Clone(ops)
+	stale[len(stale)-1] = del("never/there")
+	if _, err := s.Commit(j.ctx, j.head, store.Head{}, stale); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a large Commit deletes what is not there: %v", err)
+	}
+	j.commit(ops...)
+	j.check(reader)
+}
+
 func oddKeys(t *testing.T, o Opener) {
 	s := open(t, o)
 	j := newJournal(t, s)
