@@ -24,7 +24,7 @@ var Services = kind.Define(kind.Spec[Service]{
 	Path:    "services",
 	Doc:     "Create a service: something that identities dial or host through the network.",
 	Verbs:   kind.CRUD,
-	Columns: []string{"name", "roleAttributes", "terminatorStrategy", "encryptionRequired", "configs"},
+	Columns: []string{"name", "roleAttributes", "terminatorStrategy", "encryptionRequired"},
 	InFiles: true,
 	Links:   []string{"configs", "service-edge-router-policies", "service-policies", "terminators"},
 })

@@ -177,7 +177,7 @@ func (s *session) missingTarget(ctx context.Context, n noun, path string, value 
 	}
 	name, _, _ := strings.Cut(path, ".")
 	f := n.field(name)
-	if f == nil || f.Ref == "" && f.Roles == "" {
+	if f == nil || len(f.Enum) > 0 || f.Ref == "" && f.Roles == "" {
 		return nil
 	}
 	target, err := named(cmp.Or(f.Ref, f.Roles))

@@ -20,6 +20,7 @@ type setting struct {
 	path  []string // of members
 	flag  string
 	given []string
+	value any // what was given, as a body has it
 	env   Env
 }
 
@@ -100,9 +101,9 @@ func (s *setting) words() []string {
 }
 
 // Set, String and Type make it a flag.
-func (s *setting) Set(text string) error {
+func (s *setting) Set(text string) (err error) {
 	s.given = append(s.given, text)
-	_, err := s.value()
+	s.value, err = s.read()
 	return err
 }
 
@@ -132,8 +133,8 @@ func (s *setting) Type() string {
 // file reports whether the field is a text that people have in a file.
 func (s *setting) file() bool { return strings.HasSuffix(s.field.Name, "Pem") }
 
-// value is what was given, as a body has it.
-func (s *setting) value() (any, error) {
+// read understands what was given.
+func (s *setting) read() (any, error) {
 	last := s.given[len(s.given)-1]
 	switch s.field.Form {
 	case kind.Bool:

@@ -43,11 +43,7 @@ func (b *body) read(cmd *cobra.Command) (map[string]any, error) {
 		if !cmd.Flags().Changed(s.flag) {
 			continue
 		}
-		v, err := s.value()
-		if err == nil {
-			err = put(members, s.path, v)
-		}
-		if err != nil {
+		if err := put(members, s.path, s.value); err != nil {
 			return nil, Usagef("--%s: %w", s.flag, err)
 		}
 	}
