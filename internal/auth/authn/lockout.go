@@ -136,6 +136,23 @@ func (l *lockouts) makeRoom() {
 	}
 }
 
+// Locked reports whether the password of an identity is shut out from anywhere.
+func (p *Passwords) Locked(identityID string) bool { return p.lockouts.any(identityID, p.now()) }
+
+func (l *lockouts) any(identityID string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at := range l.by {
+		if at.identity != identityID {
+			continue
+		}
+		if l.expire(at, now); l.locked(at) {
+			return true
+		}
+	}
+	return false
+}
+
 // Forgive forgets the wrong passwords of an identity.
 func (p *Passwords) Forgive(identityID string) { p.lockouts.forgive(identityID) }
 

@@ -40,7 +40,7 @@ type Link struct {
 type Cause struct {
 	Kind string `json:"kind" doc:"Kind of the record, such as service-policy."`
 	ID   string `json:"id" doc:"Id of the record."`
-	Name string `json:"name" doc:"What people call the record; empty if it has no name."`
+	Name string `json:"name" doc:"What people call the record, or what tells it from others."`
 	Role string `json:"role" doc:"Role by which the policy before it in the list selects the record; empty if it is not about that."`
 }
 
@@ -66,6 +66,9 @@ const (
 type Network struct {
 	Sessions *authn.APISessions
 	Grants   *session.Grants
+	// Locked reports whether the password of an identity is shut out because it
+	// was wrong too often.
+	Locked func(identityID string) bool
 	// Online reports whether a router is connected.
 	Online func(routerID string) bool
 	// Hosts returns the terminators at which a circuit of a client at a router

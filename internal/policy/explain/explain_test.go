@@ -66,7 +66,7 @@ func (w *world) write(fn func(tx *state.Tx) error) {
 // network is what explanations ask here.
 func (w *world) network() explain.Network {
 	return explain.Network{
-		Sessions: w.holders, Grants: w.grants, Online: func(id string) bool { return !w.offline[id] },
+		Sessions: w.holders, Grants: w.grants, Locked: func(string) bool { return false }, Online: func(id string) bool { return !w.offline[id] },
 		Hosts: func(_ *state.Snapshot, _ *model.Service, routerID string) []*model.Terminator {
 			if w.hosted[routerID] {
 				return []*model.Terminator{{Address: "somewhere"}}

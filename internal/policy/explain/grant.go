@@ -9,6 +9,9 @@ import (
 	"netkeep/internal/policy/access"
 )
 
+// moment is how times are written.
+const moment = "2006-01-02 15:04:05 MST"
+
 // verb is what the identity would do to the service.
 func (q *question) verb() string {
 	if q.typ == model.Bind {
@@ -26,7 +29,7 @@ func (q *question) identityLink() Link {
 	case flaw == authn.Disabled:
 		l.What = q.identity.Name + " is disabled"
 		if until := q.identity.DisabledUntil; until != nil {
-			l.What += " until " + until.Format("2006-01-02 15:04:05 MST")
+			l.What += " until " + until.Format(moment)
 		}
 		l.Remedy = command("enable", model.Identities.Name, q.identityName())
 	default:
@@ -47,22 +50,37 @@ func (q *question) sessionLink() Link {
 	l, who := Link{Link: sessionLink, Because: []Cause{}}, q.identity.Name
 	if len(q.sessions) == 0 {
 		l.What, l.Remedy = who+" has no API session", q.howToBegin()
-		return l
+		return q.orLocked(l)
 	}
 	first := q.sessions[0]
-	l.Because = append(l.Because, cause(model.APISessions.Def, first.ID, "", ""))
-	if first.flaw != "" {
-		l.What = fmt.Sprintf("%s has no API session that is good, of %d; of the latest: %s", who, len(q.sessions), first.flaw)
-		l.Remedy = "have " + who + " authenticate again"
-		if first.flaw == authn.Partial {
-			l.Remedy = "have " + who + " show a one-time or recovery code"
-		}
-		return l
+	opened := "of " + first.CreatedAt.Format(moment)
+	if first.IPAddress != "" {
+		opened += " from " + first.IPAddress
 	}
-	l.Passed, l.What = true, who+" has an API session that is good"
+	l.Because = append(l.Because, cause(model.APISessions.Def, first.ID, opened, ""))
+	switch first.flaw {
+	case "":
+		l.Passed, l.What = true, who+" has an API session that is good"
+	case authn.Partial:
+		l.What, l.Remedy = fmt.Sprintf("%s has no API session that is good: %s", who, first.flaw), "have "+who+" show a one-time or recovery code"
+		return l
+	default:
+		l.What, l.Remedy = fmt.Sprintf("%s has no API session that is good: %s", who, first.flaw), "have "+who+" authenticate again"
+		return q.orLocked(l)
+	}
 	if policy, ok := model.AuthPolicies.Get(q.snap, q.identity.AuthPolicyID); ok && policy.Secondary.RequireExtJWTSigner != "" {
 		l.What += ", of which each request has to carry a token of another issuer as well"
 		l.Because = append(l.Because, cause(model.AuthPolicies.Def, policy.ID, policy.Name, ""))
+	}
+	return l
+}
+
+// orLocked is the link of somebody who has to authenticate, and may not be able
+// to.
+func (q *question) orLocked(l Link) Link {
+	if q.Locked(q.identity.ID) {
+		l.What += ", and its password is shut out where it was wrong too often"
+		l.Remedy = "have its password work again by " + command("enable", model.Identities.Name, q.identityName()) + ", and have it authenticate"
 	}
 	return l
 }

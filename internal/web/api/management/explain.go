@@ -78,7 +78,7 @@ func permissionColumns() []rest.Derived {
 // explainer asks the parts of this controller.
 func explainer(s *api.Service) explain.Network {
 	return explain.Network{
-		Sessions: s.Sessions, Grants: s.Grants,
+		Sessions: s.Sessions, Grants: s.Grants, Locked: s.Passwords.Locked,
 		Online: func(routerID string) bool {
 			_, online := s.Routers.Connected(routerID)
 			return online
