@@ -108,7 +108,7 @@ func connect(cmd *cobra.Command, env Env) (*session, error) {
 		return nil, err
 	}
 	s := &session{Client: client, Screen: env.Screen(), name: name, profile: p, now: env.Now}
-	if p.Cert != "" {
+	if p.HasCertificate() {
 		// Nobody has to type anything for that.
 		client.Renew = func(ctx context.Context) (string, error) { return s.renew(ctx, dir) }
 	}

@@ -30,6 +30,7 @@ type loginFlags struct {
 	username, passwordFile string
 	cert, key, jwt         string
 	ca, fingerprint, data  string
+	identity               string
 	code                   string
 }
 
@@ -43,7 +44,7 @@ func loginCommand(env Env) *cobra.Command {
 			"The first time, the fingerprint of the controller's CA is shown: compare it with the one\n" +
 			"that the controller printed when it started. --ca, --fingerprint or --data answer that\n" +
 			"question beforehand.",
-		Example: "  netkeep login https://controller.example.com:1280\n  netkeep login --data data\n  netkeep login controller.example.com --cert alice.crt --key alice.key",
+		Example: "  netkeep login https://controller.example.com:1280\n  netkeep login --data data\n  netkeep login --identity alice.json",
 		Args:    between(0, 1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return login(cmd, env, f, args) },
 	}
@@ -52,6 +53,7 @@ func loginCommand(env Env) *cobra.Command {
 	flags.StringVar(&f.passwordFile, "password-file", "", "File with the password, - for standard input; asked for if neither it nor NETKEEP_PASSWORD is given.")
 	flags.StringVar(&f.cert, "cert", "", "File with a client certificate to log in with.")
 	flags.StringVar(&f.key, "key", "", "File with its private key.")
+	flags.StringVar(&f.identity, "identity", "", "File of an identity that has enrolled, which says where the controller is, whom to trust and who one is.")
 	flags.StringVar(&f.jwt, "jwt", "", "File with a JWT of an external signer to log in with, - for standard input.")
 	flags.StringVar(&f.ca, "ca", "", "File with the CA of the controller's certificate.")
 	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 fingerprint of the controller's CA.")
@@ -109,6 +111,14 @@ func target(cmd *cobra.Command, env Env, f loginFlags, book *profile.Book, args 
 		if address, err = remote.Address(args[0]); err != nil {
 			return "", p, usage{err}
 		}
+	case f.identity != "" && f.data == "":
+		id, err := remote.ReadIdentity(f.identity)
+		if err != nil {
+			return "", p, err
+		}
+		if address, err = remote.Address(id.Address); err != nil {
+			return "", p, err
+		}
 	case f.data != "":
 		if address, err = localAddress(f.data); err != nil {
 			return "", p, err
@@ -153,6 +163,13 @@ func trust(ctx context.Context, scr *screen.Screen, f loginFlags, p *profile.Pro
 		text, err := os.ReadFile(file)
 		p.CA = string(text)
 		return err
+	}
+	if f.identity != "" {
+		id, err := remote.ReadIdentity(f.identity)
+		if err != nil || id.ID.CA != "" {
+			p.CA = id.ID.CA
+			return err
+		}
 	}
 	if p.CA != "" && f.fingerprint == "" {
 		return nil
@@ -209,9 +226,9 @@ func enter(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *pr
 	if (f.cert == "") != (f.key == "") {
 		return nil, Usagef("a client certificate needs both --cert and --key")
 	}
-	renew := f.cert == "" && f.jwt == "" && f.username == "" && f.passwordFile == "" && p.Cert != ""
+	renew := f.cert == "" && f.identity == "" && f.jwt == "" && f.username == "" && f.passwordFile == "" && p.HasCertificate()
 	if !renew {
-		p.Cert, p.Key = "", ""
+		p.Cert, p.Key, p.File = "", "", ""
 	}
 	method, req := byPassword, remote.Request{}
 	var err error
@@ -223,6 +240,9 @@ func enter(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *pr
 		if p.Cert, err = filepath.Abs(f.cert); err == nil {
 			p.Key, err = filepath.Abs(f.key)
 		}
+	case f.identity != "":
+		method = byCert
+		p.File, err = filepath.Abs(f.identity)
 	case f.jwt != "":
 		method = byJWT
 		req.Bearer, err = readSecret(env, f.jwt)
@@ -364,7 +384,7 @@ func logoutCommand(env Env) *cobra.Command {
 			}
 			err = profile.Change(dir, func(b *profile.Book) error {
 				p := b.Profiles[s.name]
-				p.Token, p.Cert, p.Key = "", "", ""
+				p.Token, p.Cert, p.Key, p.File = "", "", "", ""
 				b.Profiles[s.name] = p
 				return nil
 			})

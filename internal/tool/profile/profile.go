@@ -35,10 +35,14 @@ type Profile struct {
 	// Identity is the name of who logged in.
 	Identity string `json:"identity,omitempty"`
 	// Cert and Key are the files that it logged in with, if it did so with a
-	// certificate.
+	// certificate; File is one identity file with both.
 	Cert string `json:"cert,omitempty"`
 	Key  string `json:"key,omitempty"`
+	File string `json:"file,omitempty"`
 }
+
+// HasCertificate reports whether one logs in with a certificate.
+func (p Profile) HasCertificate() bool { return p.Cert != "" || p.File != "" }
 
 // Book is all profiles of a user.
 type Book struct {

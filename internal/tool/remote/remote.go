@@ -54,10 +54,10 @@ func New(p profile.Profile) (*Client, error) {
 			return nil, errors.New("the profile's CA holds no certificate; log in again")
 		}
 	}
-	if p.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(p.Cert, p.Key)
+	if p.HasCertificate() {
+		pair, err := certificate(p)
 		if err != nil {
-			return nil, fmt.Errorf("the client certificate: %w", err)
+			return nil, err
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}

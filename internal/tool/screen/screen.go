@@ -127,11 +127,18 @@ func (s *Screen) Secret(question string) (string, error) {
 	if !s.Reads || !ok {
 		return "", ErrNobody
 	}
-	fmt.Fprint(s.Err, question)
-	line, err := term.ReadPassword(int(f.Fd()))
-	fmt.Fprintln(s.Err)
+	// Nothing is shown from before the question on: people paste.
+	was, err := term.MakeRaw(int(f.Fd()))
 	if err != nil {
 		return "", fmt.Errorf("no answer: %w", err)
 	}
-	return string(line), nil
+	defer func() { _ = term.Restore(int(f.Fd()), was) }()
+	line, err := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{f, s.Err}, "").ReadPassword(question)
+	if err != nil {
+		return "", fmt.Errorf("no answer: %w", err)
+	}
+	return line, nil
 }
