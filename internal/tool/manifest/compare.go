@@ -1,0 +1,368 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// Change is one of a list for the Management API, which makes all or none.
+type Change struct {
+	Op     string                    `json:"op"`
+	Kind   string                    `json:"kind"`
+	Target string                    `json:"target,omitempty"`
+	Body   map[string]jsontext.Value `json:"body,omitempty"`
+}
+
+// What a change does.
+const (
+	Create = "create"
+	Update = "update"
+	Patch  = "patch"
+	Delete = "delete"
+)
+
+// Plan is what makes a network what files want.
+type Plan struct {
+	Changes []Change
+	// Replaced says which records have to be deleted and made again under the
+	// same name, since what differs cannot be changed. Whatever rests on them is
+	// lost: see the consequences.
+	Replaced []string
+}
+
+// Options says how far files reach.
+type Options struct {
+	// Prune deletes what is not in the files.
+	Prune bool
+	// Label limits everything to the records that have it, and gives it to
+	// those that are made.
+	Label *Label
+	// Adopt takes over records that have the name of one in the files and not
+	// the label.
+	Adopt bool
+}
+
+// Compare finds the changes. Its errors are mistakes in the files.
+func Compare(files *Files, now *Network, opt Options) (*Plan, error) {
+	c := &comparison{files: files, now: now, opt: opt, replaced: map[*kind.Def]map[string]bool{}}
+	for _, d := range kinds {
+		c.replaced[d] = map[string]bool{}
+		for _, key := range slices.Sorted(maps.Keys(files.records[d])) {
+			c.prepare(files.records[d][key])
+		}
+	}
+	if err := files.mistakes.asError(); err != nil {
+		return nil, err
+	}
+	for _, d := range kinds {
+		for _, key := range slices.Sorted(maps.Keys(files.records[d])) {
+			c.compare(files.records[d][key])
+		}
+	}
+	if err := files.mistakes.asError(); err != nil {
+		return nil, err
+	}
+	c.delete()
+	c.plan.Changes = slices.Concat(c.first, c.plan.Changes, c.last)
+	return &c.plan, nil
+}
+
+// comparison is the work of one Compare.
+type comparison struct {
+	files *Files
+	now   *Network
+	opt   Options
+	plan  Plan
+
+	// first are deletes, so that what is made may have what must be unique and
+	// others had. last are those of records that others refer to until they
+	// are changed.
+	first, last []Change
+	replaced    map[*kind.Def]map[string]bool
+}
+
+// prepare gives a wish its label, and its references the names that the
+// controller's have.
+func (c *comparison) prepare(w *wish) {
+	changed := false
+	if l := c.opt.Label; l != nil && named(w.def) {
+		changed = c.label(w, l)
+	}
+	references(w.def.Fields, w.said, func(f *kind.Field, text string, at spot) string {
+		c.checkReference(w, f, text, at)
+		name := c.now.call(f, text)
+		changed = changed || name != text
+		return name
+	})
+	if !changed {
+		return
+	}
+	settled, err := settle(w.def, w.said)
+	if err != nil {
+		c.files.refused(w.file, w.def, w.said, err)
+		return
+	}
+	w.body = settled
+	if !named(w.def) {
+		delete(c.files.records[w.def], w.key)
+		w.key = keyOfReferences(w.def, w.said)
+		c.files.records[w.def][w.key] = w
+	}
+}
+
+// label adds the tag that says to which files a record belongs.
+func (c *comparison) label(w *wish, l *Label) (changed bool) {
+	tags := w.said.member("tags")
+	if tags == nil {
+		tags = &value{spot: w.said.spot}
+		w.said.members = append(w.said.members, member{w.said.spot, "tags", tags})
+	}
+	if own := tags.member(l.Name); own != nil {
+		if tags.said(l.Name) != l.Value {
+			c.files.wrong(w.file, own.spot, "the tag %s is the label of these files, which is %s; leave it out", l.Name, l)
+		}
+		return false
+	}
+	tags.members = append(tags.members, member{tags.spot, l.Name, &value{spot: tags.spot, scalar: quote(nil, l.Value)}})
+	return true
+}
+
+// checkReference refuses a reference to what is not there, or will not be.
+func (c *comparison) checkReference(w *wish, f *kind.Field, text string, at spot) {
+	inFiles := false
+	var known, nouns []string
+	for _, name := range f.Targets() {
+		d := model.All.Named(name)
+		if !d.InFiles {
+			return // the controller has a fixed list of those
+		}
+		nouns = append(nouns, noun(d))
+		if c.files.records[d][text] != nil {
+			return
+		}
+		known = append(known, slices.Collect(maps.Keys(c.files.records[d]))...)
+		known = append(known, slices.Collect(maps.Keys(c.now.shelves[d].byName))...)
+		inFiles = inFiles || c.brought(name, text)
+	}
+	there := c.now.find(f, text)
+	switch {
+	case inFiles:
+	case there == nil && text != f.Default:
+		slices.Sort(known)
+		c.files.wrong(w.file, at, "%s %q: %s: no %s is called %q, in the files or on the controller%s",
+			noun(w.def), w.key, f.Name, orList(nouns), text, meant(text, slices.Compact(known)))
+	case there != nil && (c.goes(there) || c.vanishes(there)):
+		c.files.wrong(w.file, at, "%s %q: %s: the %s %q would be deleted, since the files do not have it; add it to them",
+			noun(w.def), w.key, f.Name, noun(there.def), text)
+	}
+}
+
+// brought reports whether a record in the files brings one of the kind along
+// that has this name.
+func (c *comparison) brought(kindName, name string) bool {
+	router := c.files.records[model.All.Named(makes)][name]
+	return kindName == model.Identities.Def.Name && router != nil && tunnels(router)
+}
+
+func orList(words []string) string {
+	text := ""
+	for i, w := range words {
+		switch {
+		case i == 0:
+		case i == len(words)-1:
+			text += " or "
+		default:
+			text += ", "
+		}
+		text += w
+	}
+	return text
+}
+
+// goes reports whether a record is to be deleted since no file has it.
+func (c *comparison) goes(r *current) bool {
+	return c.opt.Prune && !r.made && c.now.has(r, c.opt.Label) && c.files.records[r.def][r.key] == nil
+}
+
+// vanishes reports whether a record goes with the one that it was made for.
+func (c *comparison) vanishes(r *current) bool {
+	if r.maker == nil {
+		return false
+	}
+	stays := c.files.records[r.maker.def][r.maker.key]
+	return c.goes(r.maker) || r.def == model.Identities.Def && stays != nil && !tunnels(stays)
+}
+
+func tunnels(router *wish) bool { return string(router.body["isTunnelerEnabled"]) == "true" }
+
+// compare adds the changes that one record needs.
+func (c *comparison) compare(w *wish) {
+	is := c.now.shelves[w.def].byKey[w.key]
+	if is == nil || c.vanishes(is) {
+		c.create(w)
+		return
+	}
+	if named(w.def) && !c.now.has(is, c.opt.Label) && !c.opt.Adopt {
+		c.files.wrong(w.file, w.place(), "there is %s %q that does not have the label %s: choose another name, or give --adopt to take it over", article(noun(w.def)), w.key, c.opt.Label)
+		return
+	}
+	if !named(w.def) {
+		if c.lost(w) {
+			c.create(w)
+		}
+		return
+	}
+	var differ []*kind.Field
+	for _, f := range w.def.Fields {
+		if !settable(f) || equal(w.body[f.Last()], is.body[f.Last()]) && !c.cleared(f, w) {
+			continue
+		}
+		if f.Fixed || w.def.Decides(f) {
+			c.replace(w, f)
+			return
+		}
+		differ = append(differ, f)
+	}
+	if len(differ) > 0 {
+		c.plan.Changes = append(c.plan.Changes, w.change(is.id, differ))
+	}
+}
+
+func (c *comparison) create(w *wish) {
+	c.plan.Changes = append(c.plan.Changes, Change{Op: Create, Kind: w.def.Name, Body: w.all(kind.Create)})
+}
+
+// replace makes a record anew, after it was deleted.
+func (c *comparison) replace(w *wish, f *kind.Field) {
+	c.replaced[w.def][w.key] = true
+	c.plan.Replaced = append(c.plan.Replaced, fmt.Sprintf("%s %q is deleted and made again, since its %s cannot be changed", noun(w.def), w.key, f.Name))
+	c.create(w)
+}
+
+// cleared reports whether a field refers to a record that is made anew: its
+// references went with the one before.
+func (c *comparison) cleared(f *kind.Field, w *wish) (is bool) {
+	references([]*kind.Field{f}, w.said, func(f *kind.Field, text string, _ spot) string {
+		for _, name := range f.Targets() {
+			is = is || c.replaced[model.All.Named(name)][text]
+		}
+		return text
+	})
+	return is
+}
+
+// lost reports whether a record goes with one that it refers to.
+func (c *comparison) lost(w *wish) bool {
+	return slices.ContainsFunc(w.def.Fields, func(f *kind.Field) bool { return f.OnDelete == kind.Cascade && c.cleared(f, w) })
+}
+
+// all is the whole body.
+func (w *wish) all(shape kind.Shape) map[string]jsontext.Value {
+	all := map[string]jsontext.Value{}
+	for _, f := range w.def.Fields {
+		raw, said := w.body[f.Last()]
+		switch {
+		case !f.Taken(shape):
+		case said:
+			all[f.Last()] = raw
+		case shape == kind.Replace && f.Keep && f.When == "":
+			all[f.Last()] = nothing(f) // or what there was would stay
+		}
+	}
+	return all
+}
+
+// nothing is what empties a field.
+func nothing(f *kind.Field) jsontext.Value {
+	switch f.Form {
+	case kind.Texts, kind.Structs:
+		return jsontext.Value("[]")
+	case kind.Map, kind.Marks, kind.JSON:
+		return jsontext.Value("{}")
+	case kind.Bool:
+		return jsontext.Value("false")
+	case kind.Int:
+		return jsontext.Value("0")
+	}
+	return jsontext.Value(`""`)
+}
+
+// change is a patch of what differs. A patch cannot empty an object, or take
+// one away, which a whole body can.
+func (w *wish) change(id string, differ []*kind.Field) Change {
+	patch := map[string]jsontext.Value{}
+	for _, f := range differ {
+		raw := w.body[f.Last()]
+		if len(raw) == 0 || emptied(f, raw) {
+			return Change{Op: Update, Kind: w.def.Name, Target: id, Body: w.all(kind.Replace)}
+		}
+		patch[f.Last()] = raw
+	}
+	for _, f := range w.def.Fields {
+		if f.Required&kind.Patch != 0 {
+			patch[f.Last()] = w.body[f.Last()]
+		}
+	}
+	return Change{Op: Patch, Kind: w.def.Name, Target: id, Body: patch}
+}
+
+// emptied reports whether a value, or one in it, says that there is nothing.
+func emptied(f *kind.Field, raw jsontext.Value) bool {
+	if raw.Kind() == 'n' {
+		return true
+	}
+	switch f.Form {
+	case kind.Marks, kind.Map, kind.JSON:
+		return string(raw) == "{}"
+	case kind.Struct:
+		v, err := fromJSON(raw)
+		return err != nil || slices.ContainsFunc(f.Members, func(m *kind.Field) bool {
+			inner := v.member(m.Last())
+			return inner == nil || emptied(m, inner.appendJSON(nil))
+		})
+	}
+	return false
+}
+
+// delete deletes what is made anew and what the files do not have, those first
+// that refer to others.
+func (c *comparison) delete() {
+	held := c.held()
+	for _, d := range slices.Backward(kinds) {
+		for _, r := range c.now.sorted(d) {
+			switch gone := (Change{Op: Delete, Kind: d.Name, Target: r.id}); {
+			case !c.goes(r) && !c.replaced[d][r.key]:
+			case held[r] && !c.replaced[d][r.key]:
+				c.last = append(c.last, gone)
+			default:
+				c.first = append(c.first, gone)
+			}
+		}
+	}
+}
+
+// held are the records that cannot be deleted as long as others refer to them
+// that stay, or that are themselves held.
+func (c *comparison) held() map[*current]bool {
+	held := map[*current]bool{}
+	for _, d := range slices.Backward(kinds) { // those that refer to others first
+		for _, r := range c.now.shelves[d].byID {
+			if c.goes(r) && !held[r] {
+				continue
+			}
+			references(d.Fields, r.said(), func(f *kind.Field, text string, _ spot) string {
+				if target := c.now.find(f, text); target != nil && f.Ref != "" && f.OnDelete == kind.Restrict {
+					held[target] = true
+				}
+				return text
+			})
+		}
+	}
+	return held
+}
