@@ -61,7 +61,7 @@ func oneConfigPerType(r kind.Reader, ids []string) error {
 type ServiceConfig struct {
 	kind.Meta
 
-	IdentityID   string `json:"identityId" kind:"required=create,fixed,ref=identity:cascade" doc:"Id of the identity that gets another config."`
+	IdentityID   string `json:"identityId" kind:"required=create,fixed,ref=identity:cascade,as=identity" doc:"Id of the identity that gets another config."`
 	ServiceID    string `json:"serviceId" kind:"required=create,fixed,ref=service:cascade,as=service" doc:"Id of the service for which it does."`
 	ConfigID     string `json:"configId" kind:"required=create,fixed,ref=config:cascade,as=config" doc:"Id of the config that it gets."`
 	ConfigTypeID string `json:"configTypeId" kind:"server" doc:"Id of the type of that config, and of the one that it replaces."`
@@ -72,6 +72,8 @@ var ServiceConfigs = kind.Define(kind.Spec[ServiceConfig]{
 	Name:    "service-config",
 	Path:    "service-configs",
 	Doc:     "Configs that single identities get for a service instead of its own.",
+	Verbs:   kind.Lists | kind.Gets,
+	Columns: []string{"identity", "service", "config"},
 	InFiles: true,
 })
 

@@ -26,6 +26,7 @@ var Groups = map[string]string{
 	"posture-checks":               "Conditions on the devices that identities use.",
 	"role-attributes":              "Words by which policies find records.",
 	"routers":                      "All routers, edge routers among them.",
+	"service-configs":              "Configs that single identities get for a service instead of its own.",
 	"service-edge-router-policies": "Which services may be used through which edge routers.",
 	"service-policies":             "Which identities may dial or host which services.",
 	"services":                     "What identities dial and host through the network.",

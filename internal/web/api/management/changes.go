@@ -57,7 +57,7 @@ type changes struct {
 func mountChanges(a *rest.API, s *api.Service, mounted map[*kind.Def]*rest.Mounted) {
 	ch := &changes{kinds: map[string]*rest.Mounted{}, turn: make(chan struct{}, 1)}
 	for _, d := range model.All.Defs {
-		if m := mounted[d]; d.InFiles && m != nil {
+		if m := mounted[d]; m != nil && m.Verbs.Has(kind.CRUD) {
 			ch.add(m)
 		}
 	}

@@ -129,6 +129,7 @@ type assigned struct {
 var assignedOutput = kind.NewOutput[assigned]()
 
 func mountServiceConfigs(a *rest.API) {
+	rest.Resource{Kind: model.ServiceConfigs.Def, Auth: rest.Admin, Verbs: kind.Lists | kind.Gets}.Mount(a)
 	const path = "/identities/{id}/service-configs"
 	op := func(method, name, doc string) rest.Op {
 		return rest.Op{Method: method, Path: path, Name: name, Tag: "identities", Doc: doc, Auth: rest.Admin}
