@@ -2,7 +2,6 @@ package access
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/state/cow"
@@ -10,157 +9,63 @@ import (
 	"netkeep/internal/model"
 )
 
-// comparison is two moments of a network. Services have the ordinals of the
-// first in both, and those that are new ordinals beyond.
+// comparison is two moments of a network. Identities and services have the same
+// numbers in both.
 type comparison struct {
-	was, is moment
-	people  []*person
-	// moved is the services that have another ordinal in the second moment than
-	// here, by that one; to and from lead there and back.
-	moved    *cow.Bitmap
-	to, from map[uint32]uint32
-	gifts    []*gift
+	was, is              *state.Snapshot
+	identities, services numbering
+	who                  *cow.Bitmap // identities that the change may concern
+	gifts                []*gift
+	movers               *cow.Bitmap // identities for whom something comes or goes
+	people               []*person   // the same by number, with gaps
 }
 
-// moment is one of the two snapshots.
-type moment struct {
-	snap   *state.Snapshot
-	people map[uint32]*person // whom the change may concern, by ordinal
-	who    *cow.Bitmap        // their ordinals
+// gift is services that a policy gives, and for whom they come, go and stay.
+// What a policy gives in both moments is another gift than what it gives in one.
+type gift struct {
+	number             uint32 // from 1
+	typ                string
+	services           *cow.Bitmap
+	came, went, stayed *cow.Bitmap // identities; nil for nobody
+	weight             weight
 }
 
-// person is an identity whom the change may concern.
+// person is what comes, goes and stays for an identity, as far as it has to do
+// with services that come or go for anybody.
 type person struct {
-	was, is         kind.Record // nil if it is not there
-	wasGiven, given []*gift     // by number
-	// What of that came, went and stayed. Of what stayed, only what gives
-	// something that is at stake.
 	came, went, stayed []*gift
 }
 
-// gift is what a policy gives. If it is the same in both moments there is one
-// gift, and else two.
-type gift struct {
-	number   uint32 // from 1
-	typ      string
-	services *cow.Bitmap
-	moves    bool // for somebody it comes or goes
-	weight   weight
-}
-
-// renumber finds the services that the second moment has other ordinals for.
-func (c *comparison) renumber(changed []state.Ref) {
-	c.moved, c.to, c.from = new(cow.Bitmap), map[uint32]uint32{}, map[uint32]uint32{}
-	beyond := uint32(0)
-	if all := c.was.snap.Tagged(model.Services.Def, ""); all != nil {
-		beyond = all.Maximum() + 1
+func newComparison(before, after *state.Snapshot, changed []state.Ref) *comparison {
+	c := &comparison{
+		was: before, is: after,
+		identities: newNumbering(before, after, model.Identities.Def, changed),
+		services:   newNumbering(before, after, model.Services.Def, changed),
 	}
-	for _, ref := range changed {
-		if ref.Def != model.Services.Def {
-			continue
-		}
-		is, has := c.is.snap.Ordinal(ref.Def, ref.ID)
-		was, had := c.was.snap.Ordinal(ref.Def, ref.ID)
-		if !had {
-			was = beyond
-			beyond++
-		}
-		if has && was != is {
-			c.moved.Add(is)
-			c.to[is], c.from[was] = was, is
-		}
-	}
-}
-
-// common returns a set of services of the second moment in common ordinals.
-func (c *comparison) common(set *cow.Bitmap) *cow.Bitmap {
-	if !set.Intersects(c.moved) {
-		return set
-	}
-	moved := set.Clone()
-	moved.And(c.moved)
-	set = set.Clone()
-	set.AndNot(c.moved)
-	for it := moved.Iterator(); it.HasNext(); {
-		set.Add(c.to[it.Next()])
-	}
-	return set
-}
-
-// own is common the other way round.
-func (c *comparison) own(set *cow.Bitmap) *cow.Bitmap {
-	own := new(cow.Bitmap)
-	for it := set.Iterator(); it.HasNext(); {
-		ord := it.Next()
-		if is, moved := c.from[ord]; moved {
-			ord = is
-		}
-		own.Add(ord)
-	}
-	return own
-}
-
-// gather finds whom the change may concern: those who are affected and those
-// who are no more.
-func (c *comparison) gather(affected *cow.Bitmap, changed []state.Ref) {
-	n := int(affected.GetCardinality())
-	c.is.people, c.is.who = make(map[uint32]*person, n), new(cow.Bitmap)
-	c.was.people, c.was.who = make(map[uint32]*person, n), new(cow.Bitmap)
-	for rec := range c.is.snap.At(model.Identities.Def, affected) {
-		old, _ := c.was.snap.Lookup(model.Identities.Def, rec.Base().ID)
-		c.add(&person{was: old, is: rec})
-	}
+	who := union{}
+	who.add(c.identities.common(Affected(before, after, changed)))
 	for _, ref := range changed {
 		if ref.Def != model.Identities.Def {
 			continue
 		}
-		old, had := c.was.snap.Lookup(ref.Def, ref.ID)
-		if _, has := c.is.snap.Lookup(ref.Def, ref.ID); had && !has {
-			c.add(&person{was: old})
+		if ord, had := before.Ordinal(ref.Def, ref.ID); had {
+			who.addOne(ord)
 		}
 	}
+	c.who = who.set()
+	return c
 }
 
-func (c *comparison) add(p *person) {
-	c.people = append(c.people, p)
-	c.was.add(p.was, p)
-	c.is.add(p.is, p)
-}
-
-func (m *moment) add(rec kind.Record, p *person) {
-	if rec == nil {
-		return
-	}
-	ord, _ := m.snap.Ordinal(model.Identities.Def, rec.Base().ID)
-	m.people[ord] = p
-	m.who.Add(ord)
-}
-
-// handOut gives everybody their gifts.
-func (c *comparison) handOut() {
-	for id := range c.policies() {
-		was, is := c.giftsOf(id)
-		if was != nil {
-			policy, _ := model.ServicePolicies.Get(c.was.snap, id)
-			for p := range c.was.selected(policy) {
-				p.wasGiven = append(p.wasGiven, was)
-			}
-		}
-		if is != nil {
-			policy, _ := model.ServicePolicies.Get(c.is.snap, id)
-			for p := range c.is.selected(policy) {
-				p.given = append(p.given, is)
-			}
-		}
-	}
-}
-
-// policies returns the policies, by id, that may select one of the people:
-// all there are, or those that are filed under a role of theirs.
+// policies returns the policies, by id, that may select one of those whom the
+// change may concern: all there are, or those that are filed under a role of
+// theirs.
 func (c *comparison) policies() map[string]bool {
 	found := map[string]bool{}
-	for _, m := range []*moment{&c.was, &c.is} {
-		if len(m.people) > m.snap.Len(model.ServicePolicies.Def) {
+	for _, m := range []struct {
+		snap *state.Snapshot
+		who  *cow.Bitmap
+	}{{c.was, c.who}, {c.is, c.identities.own(c.who)}} {
+		if int(m.who.GetCardinality()) > m.snap.Len(model.ServicePolicies.Def) {
 			for p := range model.ServicePolicies.All(m.snap) {
 				found[p.ID] = true
 			}
@@ -182,84 +87,97 @@ func (c *comparison) policies() map[string]bool {
 	return found
 }
 
-// giftsOf returns what a policy gives in either moment, nil where there is no
-// such policy or it gives nothing.
-func (c *comparison) giftsOf(policyID string) (was, is *gift) {
-	if p, had := model.ServicePolicies.Get(c.was.snap, policyID); had {
-		was = c.gift(p, ServicePolicyServices.Members(c.was.snap, p))
-	}
-	p, has := model.ServicePolicies.Get(c.is.snap, policyID)
-	if !has {
-		return was, nil
-	}
-	services := c.common(ServicePolicyServices.Members(c.is.snap, p))
-	if was != nil && was.typ == p.Type && was.services.Equals(services) {
-		return was, was
-	}
-	return was, c.gift(p, services)
-}
-
-func (c *comparison) gift(p *model.ServicePolicy, services *cow.Bitmap) *gift {
-	if services.IsEmpty() {
-		return nil
-	}
-	g := &gift{number: uint32(len(c.gifts) + 1), typ: p.Type, services: services}
-	c.gifts = append(c.gifts, g)
-	return g
-}
-
-// selected yields those of the people whom a policy selects.
-func (m *moment) selected(policy kind.Record) func(yield func(*person) bool) {
-	return func(yield func(*person) bool) {
-		set := ServicePolicyIdentities.Members(m.snap, policy).Clone()
-		set.And(m.who)
-		for it := set.Iterator(); it.HasNext(); {
-			if !yield(m.people[it.Next()]) {
-				return
+// compare finds what policies give, and to whom, in either moment.
+func (c *comparison) compare() {
+	for id := range c.policies() {
+		var before, after offer
+		if p, had := model.ServicePolicies.Get(c.was, id); had {
+			before = offer{p.Type, ServicePolicyIdentities.Members(c.was, p), ServicePolicyServices.Members(c.was, p)}
+		}
+		if p, has := model.ServicePolicies.Get(c.is, id); has {
+			after = offer{
+				p.Type, c.identities.common(ServicePolicyIdentities.Members(c.is, p)),
+				c.services.common(ServicePolicyServices.Members(c.is, p)),
 			}
 		}
+		c.compareOffers(before, after)
 	}
 }
 
-// sortOut finds what came, went and stayed, and leaves those alone for whom
-// everything did stay. It returns a scale for the others.
-func (c *comparison) sortOut() *scale {
-	c.people = slices.DeleteFunc(c.people, func(p *person) bool { return !p.sortOut() })
-	var atStake union
+// offer is a policy at one moment. One that is not there offers nothing.
+type offer struct {
+	typ              string
+	people, services *cow.Bitmap
+}
+
+func (c *comparison) compareOffers(before, after offer) {
+	was, is := among(before.people, c.who), among(after.people, c.who)
+	if before.typ != after.typ {
+		c.add(&gift{typ: before.typ, services: before.services, went: was})
+		c.add(&gift{typ: after.typ, services: after.services, came: is})
+		return
+	}
+	both := among(before.services, after.services)
+	c.add(&gift{typ: after.typ, services: both, came: without(is, was), went: without(was, is), stayed: among(is, was)})
+	c.add(&gift{typ: after.typ, services: without(before.services, both), went: was})
+	c.add(&gift{typ: after.typ, services: without(after.services, both), came: is})
+}
+
+func (c *comparison) add(g *gift) {
+	if g.services == nil || g.services.IsEmpty() {
+		return
+	}
+	c.gifts = append(c.gifts, g)
+	g.number = uint32(len(c.gifts))
+}
+
+// moves reports whether the gift comes or goes for anybody.
+func (g *gift) moves() bool {
+	return g.came != nil && !g.came.IsEmpty() || g.went != nil && !g.went.IsEmpty()
+}
+
+// handOut gives those for whom something comes or goes what there is to be
+// weighed, and returns the scale for it.
+func (c *comparison) handOut() *scale {
+	var movers, atStake union
 	for _, g := range c.gifts {
-		if g.moves {
+		if g.moves() {
+			movers.add(g.came)
+			movers.add(g.went)
 			atStake.add(g.services)
 		}
 	}
+	c.movers = movers.set()
+	if c.movers.IsEmpty() {
+		return nil
+	}
+	c.people = make([]*person, c.movers.Maximum()+1)
+	for it := c.movers.Iterator(); it.HasNext(); {
+		c.people[it.Next()] = new(person)
+	}
 	s := newScale(atStake.set())
 	for _, g := range c.gifts {
-		g.weight = s.weigh(g.services)
-	}
-	for _, p := range c.people {
-		p.stayed = slices.DeleteFunc(p.stayed, func(g *gift) bool { return g.weight.none() })
+		if g.weight = s.weigh(g.services); g.weight.none() {
+			continue
+		}
+		c.each(g.came, func(p *person) { p.came = append(p.came, g) })
+		c.each(g.went, func(p *person) { p.went = append(p.went, g) })
+		c.each(g.stayed, func(p *person) { p.stayed = append(p.stayed, g) })
 	}
 	return s
 }
 
-// sortOut reports whether something came or went.
-func (p *person) sortOut() bool {
-	was, is := p.wasGiven, p.given
-	for len(was) > 0 || len(is) > 0 {
-		switch {
-		case len(is) == 0 || len(was) > 0 && was[0].number < is[0].number:
-			was[0].moves = true
-			p.went, was = append(p.went, was[0]), was[1:]
-		case len(was) == 0 || is[0].number < was[0].number:
-			is[0].moves = true
-			p.came, is = append(p.came, is[0]), is[1:]
-		default:
-			p.stayed, was, is = append(p.stayed, is[0]), was[1:], is[1:]
-		}
+// each calls do for those of a set for whom something comes or goes.
+func (c *comparison) each(set *cow.Bitmap, do func(*person)) {
+	if set == nil {
+		return
 	}
-	return len(p.came)+len(p.went) > 0
+	for it := among(set, c.movers).Iterator(); it.HasNext(); {
+		do(c.people[it.Next()])
+	}
 }
 
-// key is the same for all for whom the same came, went and stayed.
+// key is the same for all for whom the same comes, goes and stays.
 func (p *person) key(dst []byte) []byte {
 	for _, list := range [][]*gift{p.came, p.went, p.stayed} {
 		for _, g := range list {
@@ -268,4 +186,80 @@ func (p *person) key(dst []byte) []byte {
 		dst = binary.NativeEndian.AppendUint32(dst, 0) // is no gift's number
 	}
 	return dst
+}
+
+// among returns what two sets have in common; either may be nil.
+func among(a, b *cow.Bitmap) *cow.Bitmap {
+	switch {
+	case a == nil || b == nil:
+		return new(cow.Bitmap)
+	case a == b:
+		return a
+	}
+	common := a.Clone()
+	common.And(b)
+	return common
+}
+
+// numbering gives the records of a kind the same numbers in two snapshots:
+// their ordinals in the first, and those that are new numbers beyond.
+type numbering struct {
+	of *kind.Def
+	// moved is the ordinals in the second snapshot that are other numbers; to
+	// and from lead from these to those and back.
+	moved    *cow.Bitmap
+	to, from map[uint32]uint32
+}
+
+func newNumbering(before, after *state.Snapshot, of *kind.Def, changed []state.Ref) numbering {
+	n := numbering{of, new(cow.Bitmap), map[uint32]uint32{}, map[uint32]uint32{}}
+	beyond := uint32(0)
+	if all := before.Tagged(of, ""); all != nil {
+		beyond = all.Maximum() + 1
+	}
+	for _, ref := range changed {
+		if ref.Def != of {
+			continue
+		}
+		is, has := after.Ordinal(of, ref.ID)
+		was, had := before.Ordinal(of, ref.ID)
+		if !had {
+			was = beyond
+			beyond++
+		}
+		if has && was != is {
+			n.moved.Add(is)
+			n.to[is], n.from[was] = was, is
+		}
+	}
+	return n
+}
+
+// common returns the numbers of records with ordinals in the second snapshot.
+func (n *numbering) common(set *cow.Bitmap) *cow.Bitmap {
+	if !set.Intersects(n.moved) {
+		return set
+	}
+	numbers := without(set, n.moved)
+	for it := among(set, n.moved).Iterator(); it.HasNext(); {
+		numbers.Add(n.to[it.Next()])
+	}
+	return numbers
+}
+
+// own returns the ordinals in the second snapshot of records with numbers. A
+// number that is nobody's there may come out as anybody's.
+func (n *numbering) own(set *cow.Bitmap) *cow.Bitmap {
+	if len(n.from) == 0 {
+		return set
+	}
+	own := new(cow.Bitmap)
+	for it := set.Iterator(); it.HasNext(); {
+		ord := it.Next()
+		if is, moved := n.from[ord]; moved {
+			ord = is
+		}
+		own.Add(ord)
+	}
+	return own
 }

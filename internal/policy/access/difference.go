@@ -2,10 +2,12 @@ package access
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
 	"netkeep/internal/data/state"
+	"netkeep/internal/data/state/cow"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 )
@@ -41,11 +43,9 @@ func Difference(before, after *state.Snapshot, changed []state.Ref, max int) Del
 	if len(changed) == 0 {
 		return Delta{}
 	}
-	c := comparison{was: moment{snap: before}, is: moment{snap: after}}
-	c.renumber(changed)
-	c.gather(Affected(before, after, changed), changed)
-	c.handOut()
-	return c.report(c.sortOut(), max)
+	c := newComparison(before, after, changed)
+	c.compare()
+	return c.report(c.handOut(), max)
 }
 
 // moving returns those of the changed records that can move a service to or
@@ -89,9 +89,11 @@ type balance struct{ gained, lost int }
 func (c *comparison) report(scale *scale, max int) Delta {
 	var d Delta
 	var key []byte
-	var parts []part
+	gainers, losers := new(cow.Bitmap), new(cow.Bitmap)
 	known := map[string]balance{}
-	for _, p := range c.people {
+	for it := c.movers.Iterator(); it.HasNext(); {
+		number := it.Next()
+		p := c.people[number]
 		key = p.key(key[:0])
 		b, ok := known[string(key)]
 		if !ok {
@@ -101,17 +103,18 @@ func (c *comparison) report(scale *scale, max int) Delta {
 		d.Gained += b.gained
 		d.Lost += b.lost
 		if b.gained > 0 {
-			parts = append(parts, part{nameOf(p.is), p, true})
+			gainers.Add(number)
 		}
 		if b.lost > 0 {
-			parts = append(parts, part{nameOf(p.was), p, false})
+			losers.Add(number)
 		}
 	}
-	slices.SortFunc(parts, func(a, b part) int { return strings.Compare(a.name, b.name) })
+	parts := append(c.parts(gainers, true), c.parts(losers, false)...)
+	slices.SortFunc(parts, func(a, b part) int { return strings.Compare(a.identity.Name, b.identity.Name) })
 	for i, e := range parts {
 		// Two may have had the same name, one after the other: all of a name are
 		// listed before any is cut off.
-		if len(d.Pairs) >= max && (i == 0 || e.name != parts[i-1].name) {
+		if len(d.Pairs) >= max && (i == 0 || e.identity.Name != parts[i-1].identity.Name) {
 			break
 		}
 		d.Pairs = c.appendPairs(d.Pairs, scale, e)
@@ -124,12 +127,40 @@ func (c *comparison) report(scale *scale, max int) Delta {
 
 // part is what somebody gains, or what somebody loses.
 type part struct {
-	name   string // of the identity
-	person *person
-	gained bool
+	identity *model.Identity // as it is while it may
+	person   *person
+	gained   bool
 }
 
-func nameOf(identity kind.Record) string { return identity.(*model.Identity).Name }
+// parts are those of identities by number.
+func (c *comparison) parts(numbers *cow.Bitmap, gained bool) []part {
+	parts := make([]part, 0, numbers.GetCardinality())
+	for number, rec := range c.records(c.identities, numbers, gained) {
+		parts = append(parts, part{rec.(*model.Identity), c.people[number], gained})
+	}
+	return parts
+}
+
+// records yields the records with some numbers as they are in the second
+// snapshot, or in the first.
+func (c *comparison) records(n numbering, numbers *cow.Bitmap, second bool) iter.Seq2[uint32, kind.Record] {
+	snap, ordinals := c.was, numbers
+	if second {
+		snap, ordinals = c.is, n.own(numbers)
+	}
+	return func(yield func(uint32, kind.Record) bool) {
+		it := ordinals.Iterator()
+		for rec := range snap.At(n.of, ordinals) { // in the same order
+			number := it.Next()
+			if to, moved := n.to[number]; moved && second {
+				number = to
+			}
+			if !yield(number, rec) {
+				return
+			}
+		}
+	}
+}
 
 func (p Pair) compare(q Pair) int {
 	byNames := cmp.Or(strings.Compare(p.Identity, q.Identity), strings.Compare(p.Service, q.Service), strings.Compare(p.Type, q.Type))
@@ -143,18 +174,14 @@ func (p Pair) compare(q Pair) int {
 }
 
 func (c *comparison) appendPairs(pairs []Pair, scale *scale, e part) []Pair {
-	identity, snap := e.person.was, c.was.snap
-	if e.gained {
-		identity, snap = e.person.is, c.is.snap
-	}
 	for _, typ := range types {
-		gained, set := scale.sets(e.person, typ)
+		gained, services := scale.sets(e.person, typ)
 		if e.gained {
-			set = c.own(gained)
+			services = gained
 		}
-		for rec := range snap.At(model.Services.Def, set) {
+		for _, rec := range c.records(c.services, services, e.gained) {
 			service := rec.(*model.Service)
-			pairs = append(pairs, Pair{identity.Base().ID, e.name, service.ID, service.Name, typ, e.gained})
+			pairs = append(pairs, Pair{e.identity.ID, e.identity.Name, service.ID, service.Name, typ, e.gained})
 		}
 	}
 	return pairs

@@ -99,41 +99,69 @@ func (w *world) rename(t *rapid.T) {
 }
 
 // BenchmarkDifference gives a tenth of all identities a tenth of all services,
-// and everyone everything.
+// everyone everything, and nobody nothing; it gives a tenth of all identities
+// other attributes, and everyone more services.
 func BenchmarkDifference(b *testing.B) {
 	for _, c := range []struct {
-		name  string
-		roles func(n int) []string
+		name   string
+		change func(tx *state.Tx) error
 	}{
-		{"tenth", func(n int) []string {
-			var roles []string
-			for i := range n / 10 {
-				roles = append(roles, fmt.Sprint("#a", i))
-			}
-			return roles
-		}},
-		{"everything", func(int) []string { return []string{"#all"} }},
-		{"nobody", func(int) []string { return []string{"#nobody"} }},
+		{"tenth", policyFor(attributesTo(10), attributesTo(5))},
+		{"everything", policyFor([]string{"#all"}, []string{"#all"})},
+		{"nobody", policyFor([]string{"#nobody"}, []string{"#nobody"})},
+		{"identities", many(manyIdentities/10, func(tx *state.Tx, i int) error {
+			return put(tx, model.Identities, fmt.Sprintf("i%06d", i), func(who *model.Identity) {
+				who.RoleAttributes = []string{"a1", "a2", fmt.Sprint("a", i%300)}
+			})
+		})},
+		{"services", many(manyServices/10, func(tx *state.Tx, i int) error {
+			return put(tx, model.Services, fmt.Sprintf("n%06d", i), func(s *model.Service) {
+				s.Name, s.RoleAttributes = s.ID, []string{fmt.Sprint("a", i%100)}
+			})
+		})},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			st := network(b, manyIdentities)
-			b.Cleanup(func() { undo(b, st) })
+			undo(b, st)
 			before := st.Snapshot()
-			update(b, st, func(tx *state.Tx) error {
-				return put(tx, model.ServicePolicies, "extra", func(p *model.ServicePolicy) {
-					p.Name, p.Type, p.Semantic = "extra", model.Dial, model.AnyOf
-					p.IdentityRoles, p.ServiceRoles = c.roles(100), c.roles(50)
-				})
-			})
+			update(b, st, c.change)
 			after := st.Snapshot()
-			changed := []state.Ref{{Def: model.ServicePolicies.Def, ID: "extra"}}
+			changed := diff(before, after)
 			var d access.Delta
 			b.ReportAllocs()
 			for b.Loop() {
 				d = access.Difference(before, after, changed, 1000)
 			}
 			b.ReportMetric(float64(d.Gained), "gained")
+			b.ReportMetric(float64(d.Lost), "lost")
 			b.ReportMetric(float64(access.Affected(before, after, changed).GetCardinality()), "identities")
 		})
+	}
+}
+
+func attributesTo(n int) (roles []string) {
+	for i := range n {
+		roles = append(roles, fmt.Sprint("#a", i))
+	}
+	return roles
+}
+
+func policyFor(identities, services []string) func(tx *state.Tx) error {
+	return func(tx *state.Tx) error {
+		return put(tx, model.ServicePolicies, "extra", func(p *model.ServicePolicy) {
+			p.Name, p.Type, p.Semantic = "extra", model.Dial, model.AnyOf
+			p.IdentityRoles, p.ServiceRoles = identities, services
+		})
+	}
+}
+
+func many(n int, change func(tx *state.Tx, i int) error) func(tx *state.Tx) error {
+	return func(tx *state.Tx) error {
+		for i := range n {
+			if err := change(tx, i); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
