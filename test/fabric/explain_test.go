@@ -54,7 +54,7 @@ func TestExplanationIsWhatHappens(t *testing.T) {
 	}
 	c.Close()
 	servertest.Eventually(t, soon, "the router is not connected", func() bool {
-		return admin.Get(management+"edge-routers/"+r.id).Want(200).Data()["isOnline"] == false
+		return admin.Get(management + "edge-routers/" + r.id).Want(200).Data()["isOnline"] == false
 	})
 	broken("service-policy", "router", "terminator")
 }
