@@ -46,6 +46,36 @@ func TestChangesSizes(t *testing.T) {
 	}
 }
 
+// TestManyChanges makes as many changes as a list may hold: none of them if the
+// last is wrong, and all of them otherwise.
+func TestManyChanges(t *testing.T) {
+	s := servertest.Start(t)
+	c := s.Admin(t)
+	const most = 10_000
+	changes := make([]M, most)
+	for i := range most - 1 {
+		changes[i] = change("create", "identity", "", M{"name": fmt.Sprint("i", i), "type": "User", "isAdmin": false, "roleAttributes": []any{"staff"}, "enrollment": M{"ott": true}})
+	}
+	policy := M{"name": "all", "type": "Dial", "semantic": "AnyOf", "identityRoles": []any{"#staff"}, "serviceRoles": []any{"@web"}}
+	changes[most-1] = change("create", "service-policy", "", policy)
+	c.Post("changes", list(changes...)).Fails(400, string(fault.CodeInvalid), fmt.Sprintf("changes.%d.body.serviceRoles", most-1))
+	if n := c.Get("identities").Total() + c.Get("enrollments").Total(); n != 1 {
+		t.Errorf("there are %d records of a list that was refused", n-1)
+	}
+	c.Post("services", M{"name": "web", "encryptionRequired": true}).Want(201)
+	a := c.Post("changes", list(changes...)).Want(200)
+	if got := a.At("data.counts.created"); got != float64(most) {
+		t.Errorf("%v were created", got)
+	}
+	if n, invited := c.Get("identities").Total(), c.Get("enrollments").Total(); n != most || invited != most-1 { // the admin is one
+		t.Errorf("there are %d identities and %d enrollments", n, invited)
+	}
+	if a.At("data.access.gained") != float64(most-1) || a.At("data.access.more") != true || len(a.At("data.access.pairs").([]any)) != 1000 ||
+		a.Data()["moreConsequences"] != true || len(a.Data()["consequences"].([]any)) != 1000 {
+		t.Errorf("the answer says %v of access, and more consequences: %v", a.At("data.access.gained"), a.Data()["moreConsequences"])
+	}
+}
+
 // TestPlanLeavesNoTrace plans everything that would make something: tokens,
 // keys, lines of log.
 func TestPlanLeavesNoTrace(t *testing.T) {

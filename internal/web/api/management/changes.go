@@ -102,12 +102,15 @@ func (ch *changes) handle(c *rest.Call, in changesIn) (changesOut, error) {
 	return l.out, err
 }
 
+// errSlow refuses a list that takes too long. No part of it was made.
+var errSlow = fault.New(fault.CodeTimeout, "the changes take longer than one request may, and none was made; send them in several lists")
+
 // read reads the changes and prepares each.
 func (ch *changes) read(c *rest.Call, in []changeIn) (*list, error) {
 	l := &list{ctx: c.Context(), in: in, steps: make([]*rest.Step, len(in))}
 	for i, change := range in {
-		if err := c.Context().Err(); err != nil {
-			return nil, err
+		if c.Context().Err() != nil {
+			return nil, errSlow
 		}
 		step, err := ch.step(c, i, change)
 		if err != nil {
@@ -183,8 +186,8 @@ type done struct{ before, after kind.Record }
 func (l *list) run(tx *state.Tx) error {
 	l.done = make([]done, len(l.steps))
 	for i, step := range l.steps {
-		if err := l.ctx.Err(); err != nil {
-			return err // others wait for this write
+		if l.ctx.Err() != nil {
+			return errSlow // others wait for this write
 		}
 		before, after, err := step.Do(tx)
 		if err != nil {
