@@ -167,6 +167,12 @@ posture-checks:
 	if diff := cmp.Diff(want, c.text(t)); diff != "" {
 		t.Errorf("the network differs (-want +got):\n%s", diff)
 	}
+	// Files that speak of nothing else leave nothing else undone.
+	want = strings.Replace(want, "    encryptionRequired: false\n", "", 1)
+	c.apply(t, "services:\n  - name: wiki\n    roleAttributes: [office]\n    configs: [wiki host, wiki intercept]\n", manifest.Options{})
+	if diff := cmp.Diff(want, c.text(t)); diff != "" {
+		t.Errorf("the network differs (-want +got):\n%s", diff)
+	}
 	want = strings.Replace(want, "typeId: MFA\n    timeoutSeconds: -1\n", "typeId: DOMAIN\n    domains: [corp]\n", 1)
 	if p := c.apply(t, want, manifest.Options{}); len(p.Replaced) != 1 || !strings.Contains(p.Replaced[0], "typeId") {
 		t.Errorf("said %q", p.Replaced)
@@ -286,5 +292,21 @@ func TestOpenZiti(t *testing.T) {
 		if !strings.Contains(exports[0], want) {
 			t.Errorf("there is no\n%sin\n%s", want, exports[0])
 		}
+	}
+}
+
+// TestPage applies the file that the page about files shows, which is how it
+// would be exported too.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "files.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	c := newController(t, servertest.Start(t))
+	c.apply(t, text, manifest.Options{})
+	if diff := cmp.Diff(text, c.text(t)); diff != "" {
+		t.Errorf("the page differs from an export (-page +export):\n%s", diff)
 	}
 }

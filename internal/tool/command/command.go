@@ -69,6 +69,7 @@ func Add(root *cobra.Command, env Env) {
 	}
 	group(GroupJoin, enrollCommand(env), routerCommand(env))
 	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), profilesCommand(env), passwordCommand(env), mfaCommand(env))
+	group(GroupFiles, exportCommand(env), planCommand(env), applyCommand(env))
 	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env),
 		explainCommand(env), whoCanCommand(env), whatCanCommand(env),
 		enableCommand(env), disableCommand(env), inviteCommand(env), tokenCommand(env), refreshCommand(env), reenrollCommand(env),

@@ -68,6 +68,7 @@ func Compare(files *Files, now *Network, opt Options) (*Plan, error) {
 	if err := files.mistakes.asError(); err != nil {
 		return nil, err
 	}
+	c.restore()
 	c.delete()
 	c.plan.Changes = slices.Concat(c.first, c.plan.Changes, c.last)
 	return &c.plan, nil
@@ -213,14 +214,14 @@ func (c *comparison) compare(w *wish) {
 		return
 	}
 	if !named(w.def) {
-		if c.lost(w) {
+		if c.lost(w.def, w.said) {
 			c.create(w)
 		}
 		return
 	}
 	var differ []*kind.Field
 	for _, f := range w.def.Fields {
-		if !settable(f) || equal(w.body[f.Last()], is.body[f.Last()]) && !c.cleared(f, w) {
+		if !settable(f) || equal(w.body[f.Last()], is.body[f.Last()]) && !c.cleared(f, w.said) {
 			continue
 		}
 		if f.Fixed || w.def.Decides(f) {
@@ -247,8 +248,8 @@ func (c *comparison) replace(w *wish, f *kind.Field) {
 
 // cleared reports whether a field refers to a record that is made anew: its
 // references went with the one before.
-func (c *comparison) cleared(f *kind.Field, w *wish) (is bool) {
-	references([]*kind.Field{f}, w.said, func(f *kind.Field, text string, _ spot) string {
+func (c *comparison) cleared(f *kind.Field, said *value) (is bool) {
+	references([]*kind.Field{f}, said, func(f *kind.Field, text string, _ spot) string {
 		for _, name := range f.Targets() {
 			is = is || c.replaced[model.All.Named(name)][text]
 		}
@@ -258,8 +259,35 @@ func (c *comparison) cleared(f *kind.Field, w *wish) (is bool) {
 }
 
 // lost reports whether a record goes with one that it refers to.
-func (c *comparison) lost(w *wish) bool {
-	return slices.ContainsFunc(w.def.Fields, func(f *kind.Field) bool { return f.OnDelete == kind.Cascade && c.cleared(f, w) })
+func (c *comparison) lost(d *kind.Def, said *value) bool {
+	return slices.ContainsFunc(d.Fields, func(f *kind.Field) bool { return f.OnDelete == kind.Cascade && c.cleared(f, said) })
+}
+
+// restore has records that the files do not speak of refer to what is made
+// anew, as they did to what was there before.
+func (c *comparison) restore() {
+	if len(c.plan.Replaced) == 0 {
+		return
+	}
+	for _, d := range kinds {
+		for _, r := range c.now.sorted(d) {
+			if c.files.records[d][r.key] != nil || c.goes(r) || c.vanishes(r) || r.sent.is("isSystem") {
+				continue
+			}
+			said, body := r.body.object(), map[string]jsontext.Value{}
+			for _, f := range d.Fields {
+				if c.cleared(f, said) {
+					body[f.Last()] = r.body[f.Last()]
+				}
+			}
+			switch {
+			case c.lost(d, said):
+				c.plan.Changes = append(c.plan.Changes, Change{Op: Create, Kind: d.Name, Body: r.body})
+			case len(body) > 0:
+				c.plan.Changes = append(c.plan.Changes, Change{Op: Patch, Kind: d.Name, Target: r.id, Body: body})
+			}
+		}
+	}
 }
 
 // all is the whole body.

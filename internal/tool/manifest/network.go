@@ -42,6 +42,17 @@ type current struct {
 // body is what bodies can set of a record, with names in the place of ids.
 type body map[string]jsontext.Value
 
+// object is the body as one value.
+func (b body) object() *value {
+	v := &value{}
+	for name, raw := range b {
+		if m, err := fromJSON(raw); err == nil { // it was one before
+			v.members = append(v.members, member{name: name, value: m})
+		}
+	}
+	return v
+}
+
 // Load reads what a controller has.
 func Load(ctx context.Context, from Source) (*Network, error) {
 	n := &Network{shelves: map[*kind.Def]*shelf{}}
