@@ -1,7 +1,6 @@
 package program_test
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,10 +9,23 @@ import (
 	"testing"
 )
 
-// TestDocs pastes pages into a shell, as a reader would.
+// TestDocs pastes pages into a shell, as a reader would who has logged in.
 func TestDocs(t *testing.T) {
+	bin := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "curl"), "netkeep/test/paste").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, target := range map[string]string{"openssl": "curl", "netkeep": binary} {
+		if err := os.Symlink(target, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for page, answers := range map[string][]string{
 		"getting-started": {
+			"alice cannot use wiki", "alice may dial wiki by policy", "FAIL  session", "FAIL  router", "loses  phone     wiki", "Enrolled",
+			"~ service wiki", "Nothing would change",
+		},
+		"by-hand": {
 			`"link":"service-policy","passed":true,"what":"alice may dial wiki by policy`, `"link":"session","passed":false,"what":"alice has no API session"`,
 			`"link":"router","passed":false,"what":"none of the edge routers that both may use is online"`,
 			`"name":"wiki"`, `"permissions":["Dial"]`, `"type":"Dial"`, `"name":"phone"`,
@@ -23,12 +35,15 @@ func TestDocs(t *testing.T) {
 			`"identity":"alice","serviceId":"","service":"wiki","type":"Dial","change":"gained"`, `{"applied":true,`,
 		},
 	} {
-		t.Run(page, func(t *testing.T) { paste(t, page, answers) })
+		t.Run(page, func(t *testing.T) { paste(t, bin, page, answers) })
 	}
 }
 
-// paste follows a page, and looks for what the controller is to answer.
-func paste(t *testing.T, name string, wanted []string) {
+// refusal is how the stand-in for curl says that something was refused.
+var refusal = regexp.MustCompile(`(?m)^[A-Z]+ https://\S+: 4.*$`)
+
+// paste follows a page, and looks for what is to be said.
+func paste(t *testing.T, bin, name string, wanted []string) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name+".md"))
 	if err != nil {
 		t.Fatal(err)
@@ -37,35 +52,23 @@ func paste(t *testing.T, name string, wanted []string) {
 	if len(blocks) < 3 {
 		t.Fatalf("the page has %d blocks to paste", len(blocks))
 	}
-	data := t.TempDir()
-	p := controller(t, data)
-	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "curl"), "netkeep/test/paste").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if err := os.Symlink("curl", filepath.Join(bin, "openssl")); err != nil {
-		t.Fatal(err)
-	}
-	var script bytes.Buffer
-	script.WriteString("set -eu\nTOKEN=\n")
+	dir := t.TempDir()
+	p := controller(t, filepath.Join(dir, "data"))
+	script := "set -eu\nTOKEN=\nnetkeep login --data data --username admin\n"
 	for _, b := range blocks {
-		script.Write(b[1])
-		script.WriteString("echo\n")
+		script += string(b[1]) + "echo\n"
 	}
 	shell := exec.CommandContext(t.Context(), "bash")
-	shell.Stdin, shell.Dir = &script, t.TempDir()
-	shell.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"),
-		"CONTROLLER="+p.ready(), "CA="+filepath.Join(data, "pki", "root.crt"), "PASSWORD="+password)
-	var refused bytes.Buffer
-	shell.Stderr = &refused
-	out, err := shell.Output()
-	if err != nil || refused.Len() > 0 {
-		t.Fatalf("the page does not work: %v\n%s\n%s", err, &refused, out)
+	shell.Stdin, shell.Dir = strings.NewReader(script), dir
+	shell.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=", "PATH="+bin+":"+os.Getenv("PATH"), "NETKEEP_PASSWORD="+password,
+		"CONTROLLER="+p.ready(), "CA="+filepath.Join("data", "pki", "root.crt"), "PASSWORD="+password)
+	out, err := shell.CombinedOutput()
+	if err != nil || refusal.Match(out) {
+		t.Fatalf("the page does not work: %v\n%s", err, out)
 	}
-	answers := string(out)
 	for _, want := range wanted {
-		if !strings.Contains(answers, want) {
-			t.Errorf("following the page nothing says %s:\n%s", want, answers)
+		if !strings.Contains(string(out), want) {
+			t.Errorf("following the page nothing says %s:\n%s", want, out)
 		}
 	}
 	p.stop()

@@ -73,7 +73,8 @@ func Add(root *cobra.Command, env Env) {
 	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env),
 		explainCommand(env), whoCanCommand(env), whatCanCommand(env),
 		enableCommand(env), disableCommand(env), inviteCommand(env), tokenCommand(env), refreshCommand(env), reenrollCommand(env),
-		verifyCommand(env), traceCommand(env), postureCommand(env), rolesCommand(env), overrideCommand(env), integrityCommand(env), apiCommand(env), demoCommand(env))
+		verifyCommand(env), traceCommand(env), postureCommand(env), rolesCommand(env), overrideCommand(env), integrityCommand(env), apiCommand(env), demoCommand(env),
+		statusCommand(env), topCommand(env), snapshotCommand(env))
 	root.AddCommand(manualCommand(env))
 }
 

@@ -1,0 +1,71 @@
+package command
+
+import (
+	"net/url"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"netkeep/internal/tool/remote"
+	"netkeep/internal/tool/screen"
+)
+
+const snapshots = "/database/snapshots"
+
+func snapshotCommand(env Env) *cobra.Command {
+	cmd := Parent(&cobra.Command{Use: "snapshot", Short: "Copy everything that a controller stores, and look after the copies."})
+	list := &cobra.Command{Use: "list", Short: "List the copies on the controller's disk.", Args: Exactly(0)}
+	output := outputFlag(list, formTable, formName)
+	list.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.snapshots(cmd, *output) })
+	cmd.AddCommand(list,
+		&cobra.Command{Use: "save", Short: "Copy everything now, to the controller's disk.", Args: Exactly(0),
+			RunE: with(env, func(cmd *cobra.Command, s *session, _ []string) error {
+				var out struct {
+					File string `json:"file"`
+				}
+				if err := s.Post(cmd.Context(), "/database/snapshot", nil, &out); err != nil {
+					return err
+				}
+				s.Printf("%s\n", screen.Plain(out.File))
+				s.Notef("It is in the directory snapshots of the controller's data. It holds no keys: keep a copy of the directory pki too.")
+				return nil
+			})},
+		&cobra.Command{Use: "verify NAME", Short: "Read a copy from begin to end, and say whether it is whole.", Args: Exactly(1),
+			RunE: with(env, func(cmd *cobra.Command, s *session, args []string) error {
+				if err := s.Post(cmd.Context(), snapshots+"/"+url.PathEscape(args[0])+"/verify", nil, nil); err != nil {
+					return err
+				}
+				s.Printf("%s is whole\n", screen.Plain(args[0]))
+				return nil
+			})})
+	return cmd
+}
+
+func (s *session) snapshots(cmd *cobra.Command, form string) error {
+	if form == formJSON || form == formYAML {
+		var raw jsontext.Value
+		if err := s.Get(cmd.Context(), snapshots, nil, &raw); err != nil {
+			return err
+		}
+		return writeRaw(s.Out, form, raw)
+	}
+	var recs []record
+	_, err := s.Each(cmd.Context(), remote.List{Path: snapshots}, func(raw jsontext.Value) error {
+		rec, err := readRecord(raw)
+		recs = append(recs, rec)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case form == formName:
+		for _, rec := range recs {
+			s.Printf("%s\n", screen.Plain(rec.text("name")))
+		}
+		return nil
+	case len(recs) == 0:
+		s.Notef("There are no snapshots; take one with: netkeep snapshot save")
+		return nil
+	}
+	return s.Write(rows([]column{{head: "name", path: "name"}, {head: "bytes", path: "size"}, {head: "time", path: "time"}, {head: "revision", path: "revision"}, {head: "scheduled", path: "scheduled"}}, recs))
+}
