@@ -103,7 +103,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("the fields differ (-want +got):\n%s", diff)
 	}
 
-	a = c.Post("changes", list(change("delete", "service", "site", nil), change("delete", "auth-policy", "strict", nil))).
+	c.Post("changes", list(change("delete", "service", "site", nil), change("delete", "auth-policy", "strict", nil))).
 		Fails(409, string(fault.CodeReferenced), "changes.1.target")
 	a = c.Post("changes", list(change("delete", "service", "site", nil))).Want(200)
 	if diff := cmp.Diff([]any{

@@ -11,6 +11,9 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/ops/build"
+	"netkeep/internal/ops/config"
 	"netkeep/test/servertest"
 )
 
@@ -160,4 +163,110 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("the answer names %v, the file is %s", name, files[0].Name())
 	}
 	c.Post("database/snapshot", nil).Fails(429, "RATE_LIMITED", "")
+}
+
+// TestSnapshotFiles lists snapshots and reads them back, whole and damaged.
+func TestSnapshotFiles(t *testing.T) {
+	s := servertest.Start(t)
+	c := s.Admin(t)
+	if all := c.Get("database/snapshots").Want(200).List(); len(all) > 0 {
+		t.Errorf("before the first there is %v", all)
+	}
+	name := c.Post("database/snapshot", nil).Want(200).At("data.file").(string)
+	path := filepath.Join(s.Config.Data, "snapshots", name)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := c.Get("database/snapshots").Want(200).List()
+	if len(list) != 1 || list[0]["name"] != name || list[0]["size"] != float64(info.Size()) || list[0]["scheduled"] != false ||
+		list[0]["revision"].(float64) < 1 || time.Since(moment(t, list[0]["time"])) > time.Minute {
+		t.Errorf("the list is %v", list)
+	}
+	verified := c.Post("database/snapshots/"+name+"/verify", nil).Want(200).Data()
+	if verified["intact"] != true || verified["problem"] != nil || verified["revision"] != list[0]["revision"] {
+		t.Errorf("a whole one is %v", verified)
+	}
+	for _, none := range []string{"x", "20260101T000000Z-r1.db", "..%2f..%2fpki%2froot.key", "%2e%2e", ".unfinished-1"} {
+		c.Post("database/snapshots/"+none+"/verify", nil).Fails(404, "NOT_FOUND", "")
+	}
+	last := c.Get("status").Want(200).At("data.lastSnapshot.name")
+	if last != name {
+		t.Errorf("the status speaks of %v", last)
+	}
+}
+
+// TestSnapshotDamaged spoils a snapshot.
+func TestSnapshotDamaged(t *testing.T) {
+	s := damaged(t)
+	c := s.Admin(t)
+	name := c.Post("database/snapshot", nil).Want(200).At("data.file").(string)
+	path := filepath.Join(s.Config.Data, "snapshots", name)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if v := c.Post("database/snapshots/"+name+"/verify", nil).Want(200).Data(); v["intact"] != false || v["problem"] == nil {
+		t.Errorf("a damaged one is %v", v)
+	}
+}
+
+// TestSnapshotSchedule has snapshots taken by themselves, into a directory
+// elsewhere.
+func TestSnapshotSchedule(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "elsewhere")
+	s := servertest.Start(t, func(c *config.Config) { c.Snapshots.Every, c.Snapshots.Dir = time.Hour, dir })
+	c := s.Admin(t)
+	servertest.Eventually(t, waitTime, "a snapshot", func() bool {
+		all := c.Get("database/snapshots").Want(200).List()
+		return len(all) == 1 && all[0]["scheduled"] == true
+	})
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 || c.Get("status").At("data.lastSnapshot.name") != files[0].Name() {
+		t.Errorf("there is %v: %v", files, err)
+	}
+	c.Post("database/snapshots/"+c.Get("status").At("data.lastSnapshot.name").(string)+"/verify", nil).Want(200)
+}
+
+// TestStatus looks at a controller on one screen.
+func TestStatus(t *testing.T) {
+	s := servertest.Start(t)
+	c := s.Admin(t)
+	router := c.Post("edge-routers", M{"name": "edge"}).Want(201).ID()
+	c.Post("routers", M{"name": "core"}).Want(201)
+	s.Routers.Connect(router, edge.Router{})
+	got := c.Get("status").Want(200).Data()
+	for path, want := range map[string]any{
+		"health": "ok", "lastSnapshot": nil, "counts.identities": 1.0, "counts.enrollments": 2.0,
+		"routers.total": 2.0, "routers.online": 1.0, "sessions.apiSessions": 1.0,
+	} {
+		if v := c.Get("status").At("data." + path); v != want {
+			t.Errorf("%s is %v, want %v", path, v, want)
+		}
+	}
+	certificates := got["certificates"].([]any)
+	if len(certificates) != 3 || certificates[0].(M)["daysLeft"].(float64) < 1 || time.Until(moment(t, certificates[0].(M)["notAfter"])) < time.Hour {
+		t.Errorf("the certificates are %v", certificates)
+	}
+	if store := got["store"].(M); store["sizeBytes"].(float64) < 1 || store["diskFreeBytes"].(float64) < 1 || store["revision"].(float64) < 1 {
+		t.Errorf("the store is %v", store)
+	}
+	if got["version"] != build.Version || got["uptimeSeconds"].(float64) < 0 || time.Since(moment(t, got["startedAt"])) > time.Minute || len(got["checks"].([]any)) != 4 {
+		t.Errorf("it is %v", got)
+	}
+	user := s.AddUser(t, false)
+	s.Login(t, user.Username, user.Password).Get("status").Fails(401, "UNAUTHORIZED", "")
+}
+
+// moment reads a time of an answer.
+func moment(t *testing.T, v any) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, v.(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }

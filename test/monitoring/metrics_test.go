@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +36,42 @@ func TestHealth(t *testing.T) {
 		if strings.Contains(line, "/health") {
 			t.Errorf("a probe is logged: %s", line)
 		}
+	}
+}
+
+// TestFailingSnapshots has snapshots taken onto a disk that is not there: a
+// warning, with which the controller goes on to serve.
+func TestFailingSnapshots(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone")
+	if err := os.Symlink("/nonexistent/disk", gone); err != nil {
+		t.Fatal(err)
+	}
+	s, err := servertest.Open(t.TempDir(), func(c *config.Config) { c.Snapshots.Every, c.Snapshots.Dir = time.Hour, gone })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // not with Close: that it is logged is right
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	var status int
+	var text string
+	servertest.Eventually(t, soon, "a warning", func() bool {
+		status, text = get(t, s, s.URL+"/health/ready")
+		return strings.Contains(text, `"status":"warning"`)
+	})
+	if status != http.StatusOK || !strings.Contains(text, `{"name":"snapshots","ok":false,"reason":"the last scheduled snapshot failed at `) || strings.Contains(text, "disk") {
+		t.Errorf("ready is %d: %s", status, text)
+	}
+	if got := s.Admin(t).Get("status").Want(http.StatusOK); got.At("data.health") != "warning" || got.At("data.lastSnapshot") != nil {
+		t.Errorf("the status is %s", got.Raw)
+	}
+	if !s.Logged("a scheduled snapshot failed; it is tried again") {
+		t.Error("the log does not say it")
+	}
+	if _, figures := get(t, s, beside(s, "/metrics")); strings.Contains(figures, "netkeep_last_snapshot") || !strings.Contains(figures, "netkeep_ready 1") {
+		t.Error("the metrics tell of a snapshot, or that the controller is not ready")
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package backup writes snapshots of the store: files that hold everything at
 // one revision and that were read back before they got their name. It owns
-// their directory and how they are called. It never deletes a snapshot, and
-// knows nothing of what they hold.
+// their directory and how they are called. It deletes no snapshot but those of
+// its own schedule, and knows nothing of what they hold.
 package backup
 
 import (
@@ -42,8 +42,11 @@ type Snapshots struct {
 	running bool
 	closed  bool
 	last    time.Time // when the last one was begun that came to its end
-	stop    context.CancelFunc
-	done    sync.WaitGroup
+	// failedAt is when the last of the schedule failed; zero if it did not.
+	failedAt time.Time
+	checking sync.Mutex // held while one is read
+	stop     context.CancelFunc
+	done     sync.WaitGroup
 }
 
 // Clean removes what an interrupted snapshot left behind.
@@ -68,7 +71,9 @@ func (s *Snapshots) Clean() error {
 // Create writes a snapshot and returns its name in Dir when it is on disk and
 // verified. It fails with CodeRateLimited while another is written and for a minute after.
 // A snapshot that takes longer than ctx is finished nevertheless.
-func (s *Snapshots) Create(ctx context.Context) (name string, err error) {
+func (s *Snapshots) Create(ctx context.Context) (name string, err error) { return s.take(ctx, false) }
+
+func (s *Snapshots) take(ctx context.Context, scheduled bool) (name string, err error) {
 	begun := s.Now()
 	own, err := s.begin(ctx, begun)
 	if err != nil {
@@ -81,7 +86,7 @@ func (s *Snapshots) Create(ctx context.Context) (name string, err error) {
 	result := make(chan outcome, 1)
 	go func() {
 		defer s.done.Done()
-		name, err := s.create(own, begun)
+		name, err := s.create(own, begun, scheduled)
 		if err != nil {
 			s.Log.Error("a snapshot failed", "error", err)
 		}
@@ -139,7 +144,7 @@ func (s *Snapshots) Close() error {
 
 // create writes a snapshot under a name of its own, reads it back and gives it
 // its name. What fails leaves nothing behind.
-func (s *Snapshots) create(ctx context.Context, now time.Time) (name string, err error) {
+func (s *Snapshots) create(ctx context.Context, now time.Time, scheduled bool) (name string, err error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return "", fmt.Errorf("snapshot: %w", err)
 	}
@@ -160,7 +165,7 @@ func (s *Snapshots) create(ctx context.Context, now time.Time) (name string, err
 	if err != nil {
 		return "", fmt.Errorf("snapshot: reading it back: %w", err)
 	}
-	name = fmt.Sprintf("%s-r%d.db", now.UTC().Format("20060102T150405Z"), mark.Rev)
+	name = nameOf(now, mark.Rev, scheduled)
 	path := filepath.Join(s.Dir, name)
 	if err := os.Rename(f.Name(), path); err != nil {
 		return "", fmt.Errorf("snapshot: %w", err)

@@ -55,6 +55,12 @@ type Config struct {
 
 	Store Store `yaml:"store"`
 
+	Snapshots struct {
+		Every time.Duration `yaml:"every" default:"0s" range:"0s.." doc:"How often a snapshot of the store is written by itself, such as 24h; at least 1m, or 0s for never."`
+		Keep  int           `yaml:"keep" default:"7" range:"1..10000" doc:"How many of the snapshots that were written by themselves are kept; older ones are deleted, and those that somebody asked for never are."`
+		Dir   string        `yaml:"dir" form:"directory" eg:"/mnt/backup/netkeep" doc:"Directory for snapshots, best on another disk; snapshots in the data directory if empty."`
+	} `yaml:"snapshots"`
+
 	Session struct {
 		Timeout  time.Duration `yaml:"timeout" default:"30m" range:"1m.." doc:"How long an API session lives without a request."`
 		Lifetime time.Duration `yaml:"lifetime" default:"0s" range:"0s.." doc:"How long an API session lives however much it is used, after which its client has to authenticate again; 0s for any time."`
@@ -164,6 +170,9 @@ func (c *Config) Check() error {
 	}
 	if t := c.Timeouts; t.Body > t.Read {
 		errs = append(errs, fmt.Errorf("timeouts.body must be at most timeouts.read, which is %s, not %s", duration(t.Read), duration(t.Body)))
+	}
+	if every := c.Snapshots.Every; every > 0 && every < time.Minute {
+		errs = append(errs, fmt.Errorf("snapshots.every must be 0s or at least 1m, not %s", duration(every)))
 	}
 	errs = append(errs, c.Store.check(),
 		readPassword("admin", &c.Admin.Password, c.Admin.PasswordFile), readPassword("store", &c.Store.Password, c.Store.PasswordFile))

@@ -278,6 +278,7 @@ func TestCheck(t *testing.T) {
 		"timeouts.request must be shorter than timeouts.write, which is 30s, not 30s": func(c *config.Config) { c.Timeouts.Request = 30 * time.Second },
 		"timeouts.header must be at most timeouts.read, which is 20s, not 1m":         func(c *config.Config) { c.Timeouts.Header = time.Minute },
 		"timeouts.body must be at most timeouts.read, which is 20s, not 21s":          func(c *config.Config) { c.Timeouts.Body = 21 * time.Second },
+		"snapshots.every must be 0s or at least 1m, not 59s":                          func(c *config.Config) { c.Snapshots.Every = 59 * time.Second },
 		`session.timeout must be a duration of at least 1m, such as 30m, not "1s"`:    func(c *config.Config) { c.Session.Timeout = time.Second },
 		`data must be the path of a directory, such as data, not ""`:                  func(c *config.Config) { c.Data = "" },
 		`listen must be a host and port, such as 127.0.0.1:1280, not "x"`:             func(c *config.Config) { c.Listen = "x" },

@@ -21,6 +21,8 @@ type Check struct {
 	// Fails says why it is not as it should be; it returns "" while it is. It
 	// is called for every request and must be quick.
 	Fails func() (reason string)
+	// Minor says that it can serve all the same: a failure is a warning.
+	Minor bool
 }
 
 // Checks is all that a controller needs to serve.
@@ -29,7 +31,7 @@ type Checks []Check
 // Ready reports whether nothing fails.
 func (c Checks) Ready() bool {
 	for _, check := range c {
-		if check.Fails() != "" {
+		if !check.Minor && check.Fails() != "" {
 			return false
 		}
 	}
@@ -38,7 +40,7 @@ func (c Checks) Ready() bool {
 
 // Answer is the body of an answer.
 type Answer struct {
-	Status string   `json:"status"` // "ok" or "unavailable"
+	Status string   `json:"status"` // "ok", "warning" or "unavailable"
 	Checks []Result `json:"checks"`
 }
 
@@ -47,6 +49,32 @@ type Result struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason,omitempty"`
+	// Warning says that it does not keep the controller from serving.
+	Warning bool `json:"warning,omitzero"`
+}
+
+// The words for how all checks together came out.
+const (
+	OK          = "ok"
+	Warning     = "warning"
+	Unavailable = "unavailable"
+)
+
+// Answer returns how every check comes out now.
+func (c Checks) Answer() Answer {
+	a := Answer{Status: OK, Checks: []Result{}}
+	for _, check := range c {
+		reason := check.Fails()
+		switch {
+		case reason == "":
+		case !check.Minor:
+			a.Status = Unavailable
+		case a.Status == OK:
+			a.Status = Warning
+		}
+		a.Checks = append(a.Checks, Result{Name: check.Name, OK: reason == "", Reason: reason, Warning: reason != "" && check.Minor})
+	}
+	return a
 }
 
 // Wrap returns a handler that answers the paths of this package, and leaves
@@ -60,7 +88,7 @@ func (c Checks) Wrap(next http.Handler) http.Handler {
 			w.Header().Set("Allow", "GET, HEAD")
 			answer(w, http.StatusMethodNotAllowed, Answer{Status: "method not allowed", Checks: []Result{}})
 		case path == LivePath:
-			answer(w, http.StatusOK, Answer{Status: "ok", Checks: []Result{}})
+			answer(w, http.StatusOK, Answer{Status: OK, Checks: []Result{}})
 		default:
 			c.answerReady(w)
 		}
@@ -68,13 +96,9 @@ func (c Checks) Wrap(next http.Handler) http.Handler {
 }
 
 func (c Checks) answerReady(w http.ResponseWriter) {
-	status, a := http.StatusOK, Answer{Status: "ok", Checks: []Result{}}
-	for _, check := range c {
-		reason := check.Fails()
-		if reason != "" {
-			status, a.Status = http.StatusServiceUnavailable, "unavailable"
-		}
-		a.Checks = append(a.Checks, Result{Name: check.Name, OK: reason == "", Reason: reason})
+	status, a := http.StatusOK, c.Answer()
+	if a.Status == Unavailable {
+		status = http.StatusServiceUnavailable
 	}
 	answer(w, status, a)
 }

@@ -11,14 +11,16 @@ import (
 )
 
 func TestWrap(t *testing.T) {
-	behind := ""
+	behind, uncopied := "", ""
 	h := health.Checks{
-		{"store", func() string { return "" }},
-		{"memory", func() string { return behind }},
+		{Name: "store", Fails: func() string { return "" }},
+		{Name: "memory", Fails: func() string { return behind }},
+		{Name: "copies", Fails: func() string { return uncopied }, Minor: true},
 	}
 	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	const up = `{"status":"ok","checks":[{"name":"store","ok":true},{"name":"memory","ok":true}]}`
-	const down = `{"status":"unavailable","checks":[{"name":"store","ok":true},{"name":"memory","ok":false,"reason":"it is late"}]}`
+	const up = `{"status":"ok","checks":[{"name":"store","ok":true},{"name":"memory","ok":true},{"name":"copies","ok":true}]}`
+	const worried = `{"status":"warning","checks":[{"name":"store","ok":true},{"name":"memory","ok":true},{"name":"copies","ok":false,"reason":"it failed","warning":true}]}`
+	const down = `{"status":"unavailable","checks":[{"name":"store","ok":true},{"name":"memory","ok":false,"reason":"it is late"},{"name":"copies","ok":true}]}`
 	const live = `{"status":"ok","checks":[]}`
 	for _, test := range []struct {
 		method, path, behind string
@@ -47,5 +49,15 @@ func TestWrap(t *testing.T) {
 		if h.Ready() != (test.behind == "") {
 			t.Errorf("ready is %v when the reason is %q", h.Ready(), test.behind)
 		}
+	}
+	behind, uncopied = "", "it failed"
+	w := httptest.NewRecorder()
+	h.Wrap(next).ServeHTTP(w, httptest.NewRequest("GET", "/health/ready", nil))
+	if w.Code != 200 || w.Body.String() != worried || !h.Ready() {
+		t.Errorf("of a warning it says %d %s", w.Code, w.Body)
+	}
+	behind = "it is late"
+	if h.Answer().Status != health.Unavailable || h.Ready() {
+		t.Error("a warning hides a failure")
 	}
 }

@@ -50,6 +50,8 @@ func TestCertificates(t *testing.T) {
 		Now:       func() time.Time { return now },
 		StoreSize: func() (int64, bool) { return 0, false },
 		DiskFree:  func() (int64, bool) { return 0, false },
+
+		LastSnapshot: func() (int64, bool) { return 0, false },
 	})
 	got := scrape(t, m)
 	for _, line := range []string{

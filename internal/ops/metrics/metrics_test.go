@@ -63,6 +63,7 @@ func full(t *testing.T, m *metrics.Metrics) *state.State {
 	m.Watch(metrics.Source{
 		State: st, Inventory: func() []pki.Item { return nil }, Ready: func() bool { return false }, Now: time.Now,
 		Build: build.Info{Version: "v1", Revision: "abc", Runtime: "go1"}, StoreSize: func() (int64, bool) { return 20480, true }, DiskFree: func() (int64, bool) { return 0, false },
+		LastSnapshot: func() (int64, bool) { return 1769860800, true },
 	})
 	return st
 }

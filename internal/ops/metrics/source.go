@@ -21,6 +21,9 @@ type Source struct {
 	Build     build.Info
 	// StoreSize and DiskFree are in bytes; not ok if nobody can tell.
 	StoreSize, DiskFree func() (n int64, ok bool)
+	// LastSnapshot is when the last one was taken, in seconds since 1970; not ok
+	// if there is none.
+	LastSnapshot func() (n int64, ok bool)
 }
 
 // Watch adds the figures of a source. It may be called once.
@@ -46,6 +49,7 @@ func (m *Metrics) Watch(s Source) {
 			"version": s.Build.Version, "revision": s.Build.Revision, "go": s.Build.Runtime,
 		}, func() float64 { return 1 }),
 		&optional{desc("netkeep_store_size_bytes", "Size of the store inside this controller on disk."), s.StoreSize},
+		&optional{desc("netkeep_last_snapshot_timestamp_seconds", "When the last snapshot of the store was taken that there is, in seconds since 1970."), s.LastSnapshot},
 		&optional{desc("netkeep_disk_free_bytes", "Space that is left on the disk of the data directory."), s.DiskFree},
 	)
 	for lane, name := range laneNames {

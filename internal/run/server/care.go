@@ -61,8 +61,12 @@ func (s *Server) openSnapshots() error {
 	if len(s.cfg.Store.Endpoints) > 0 {
 		prefix = s.cfg.Store.Prefix
 	}
+	dir := s.cfg.Snapshots.Dir
+	if dir == "" {
+		dir = s.dir.sub("snapshots")
+	}
 	s.snapshots = &backup.Snapshots{
-		Dir: s.dir.sub("snapshots"), Write: s.store.Snapshot, Now: time.Now, Log: s.log,
+		Dir: dir, Write: s.store.Snapshot, Now: time.Now, Log: s.log,
 		Verify: func(ctx context.Context, path string) (store.Mark, error) {
 			mark, _, err := etcdstore.Inspect(ctx, path, prefix, format.Key)
 			return mark, err

@@ -22,7 +22,7 @@ const profileTime = 2 * time.Minute
 func (s *Server) serveMetrics() error {
 	s.figures.Watch(metrics.Source{
 		State: s.state, Inventory: s.inventory, Ready: s.checks().Ready, Now: time.Now, Build: build.Read(),
-		StoreSize: s.storeSize, DiskFree: func() (int64, bool) { return disk.Free(s.cfg.Data) },
+		StoreSize: s.storeSize, DiskFree: s.diskFree, LastSnapshot: s.lastSnapshot,
 	})
 	l, err := s.listenForMetrics()
 	if l == nil || err != nil {
@@ -56,6 +56,16 @@ func (s *Server) storeSize() (int64, bool) {
 		return own.Size()
 	}
 	return 0, false
+}
+
+// diskFree is the space that is left for the data directory.
+func (s *Server) diskFree() (int64, bool) { return disk.Free(s.cfg.Data) }
+
+// lastSnapshot is when the last snapshot was begun that there is, in seconds
+// since 1970.
+func (s *Server) lastSnapshot() (int64, bool) {
+	last, ok := s.snapshots.Last()
+	return last.Time.Unix(), ok
 }
 
 // listenForMetrics returns the listener for monitoring; nil for none. That the

@@ -28,12 +28,16 @@ const (
 
 // checks are what it takes to serve.
 func (s *Server) checks() health.Checks {
-	return health.Checks{
+	checks := health.Checks{
 		{Name: "store", Fails: s.storeFails},
 		{Name: "memory", Fails: s.memoryFails},
 		{Name: "records", Fails: s.recordsFail},
 		{Name: "certificate", Fails: s.certificateFails},
 	}
+	if s.cfg.Snapshots.Every > 0 {
+		checks = append(checks, health.Check{Name: "snapshots", Fails: s.snapshots.Failing, Minor: true})
+	}
+	return checks
 }
 
 // storeFails tells how the last probe went. There is one a second, however

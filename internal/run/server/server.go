@@ -304,6 +304,9 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { edge.DropLost(run, s.state, s.routers) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
+	if every := s.cfg.Snapshots.Every; every > 0 {
+		s.jobs.Go(func() { s.snapshots.Schedule(run, every, s.cfg.Snapshots.Keep) })
+	}
 	s.jobs.Go(func() {
 		compact(run, s.store, func() store.Rev { return s.state.Snapshot().Rev }, compactEvery, s.log)
 	})
@@ -316,7 +319,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.RouterAddress(), Key: s.servedKey},
-		Grants: grants, Routers: s.routers, Integrity: scanner, Snapshots: s.snapshots, LoggedIn: s.figures.Login,
+		Grants: grants, Routers: s.routers, Integrity: scanner, Snapshots: s.snapshots,
+		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
 	})

@@ -19,7 +19,9 @@ import (
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/lang/fault"
+	"netkeep/internal/ops/health"
 	"netkeep/internal/ops/limit"
+	"netkeep/internal/pki"
 	"netkeep/internal/policy/session"
 	"netkeep/internal/web/rest"
 )
@@ -61,6 +63,12 @@ type Service struct {
 	// Integrity scans what is stored, and Snapshots copies it.
 	Integrity *integrity.Scanner
 	Snapshots *backup.Snapshots
+	// Health is what it takes to serve, and Certificates are those of the
+	// controller. StoreSize and DiskFree are in bytes, not ok if nobody can
+	// tell.
+	Health              health.Checks
+	Certificates        func() []pki.Item
+	StoreSize, DiskFree func() (n int64, ok bool)
 	// Bundle is the certificates of our own authority.
 	Bundle []*x509.Certificate
 }

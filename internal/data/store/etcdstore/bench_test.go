@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/embed"
+
 	"netkeep/internal/data/store"
 )
 
@@ -55,6 +57,38 @@ func BenchmarkCommit(b *testing.B) {
 	for b.Loop() {
 		if last, err = s.Commit(b.Context(), last.Rev, requested(), ops); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCommitLarge writes more than a transaction holds, to a member of our
+// own and to a server of default limits, with all syncs.
+func BenchmarkCommitLarge(b *testing.B) {
+	openServer := func(b *testing.B) *Store {
+		m := startTest(b, silent, func(c *embed.Config) { listening(c); c.UnsafeNoFsync = false })
+		s, err := Dial(b.Context(), Options{Endpoints: []string{m.address()}, Logger: silent})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { s.Close() })
+		return s
+	}
+	for name, open := range map[string]func(*testing.B) *Store{"member": openBench, "server": openServer} {
+		for _, n := range []int{10_000, 20_000, 40_000} {
+			b.Run(fmt.Sprint(name, n), func(b *testing.B) {
+				s := open(b)
+				var ops []store.Op
+				for i := range n {
+					ops = append(ops, store.Op{Key: fmt.Sprintf("kind/%08d", i), Value: make([]byte, recordSize), Prev: store.Any})
+				}
+				var last store.Written
+				var err error
+				for b.Loop() {
+					if last, err = s.Commit(b.Context(), last.Rev, requested(), ops); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
 		}
 	}
 }

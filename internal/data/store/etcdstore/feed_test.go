@@ -21,6 +21,7 @@ import (
 type sender struct {
 	rev, head, puts int64
 	batches         []store.Batch
+	staged          map[string][]store.Op
 }
 
 func putEvent(key, value string, rev, version int64) *clientv3.Event {
@@ -65,9 +66,38 @@ func (s *sender) send(commit bool, ops ...store.Op) (events []*clientv3.Event) {
 	return events
 }
 
+// stage is send for ops that are elsewhere, and carried out a part at a time.
+func (s *sender) stage(commit bool, ops ...store.Op) (events []*clientv3.Event) {
+	bare := s.send(commit, ops...)
+	batch := s.batches[len(s.batches)-1]
+	id := fmt.Sprint(batch.Rev)
+	value, err := closing{batch.Head, &staged{ID: id, Parts: len(ops)}}.text()
+	if err != nil {
+		panic(err)
+	}
+	if s.staged == nil {
+		s.staged = map[string][]store.Op{}
+	}
+	s.staged[id] = ops
+	closes := bare[len(bare)-1].Kv
+	closes.Value = []byte(value)
+	events = append(events, putEvent("hold", "{}", s.rev-1, 1), putEvent("hold", "{}", s.rev, 2), bare[len(bare)-1])
+	for _, ev := range bare[:len(ops)] {
+		s.rev += 2
+		ev.Kv.ModRevision = s.rev
+		end := putEvent("hold", "{}", s.rev, 3)
+		end.Kv.CreateRevision = int64(batch.Rev) - 1
+		events = append(events, ev, end)
+	}
+	s.rev += 2
+	return append(events, putEvent("large/x", "", s.rev, 1), deleteEvent("hold", s.rev))
+}
+
 // feedAll gives events to a new feed.
-func feedAll(events []*clientv3.Event) (batches []store.Batch, err error) {
-	f := &feed{keys: newKeyspace("")}
+func feedAll(events []*clientv3.Event, from ...*sender) (batches []store.Batch, err error) {
+	f := &feed{keys: newKeyspace(""), staged: func(rev int64, st staged) ([]store.Op, error) {
+		return from[0].staged[st.ID], nil
+	}}
 	for _, ev := range events {
 		b, err := f.take(ev)
 		if err != nil {
@@ -92,11 +122,16 @@ func TestFeedRefuses(t *testing.T) {
 			e := s.send(true, one, gone)
 			return append(e[:2], s.send(false, one)...)
 		},
-		"a commit left out": func(s *sender) []*clientv3.Event { s.send(true, one); return s.send(true, one) },
-		"a put left out":    func(s *sender) []*clientv3.Event { s.send(false, one); return s.send(false, one) },
-		"an op twice":       func(s *sender) []*clientv3.Event { e := s.send(true, one); return append(e[:1:1], e...) },
-		"a deleted head":    func(s *sender) []*clientv3.Event { return []*clientv3.Event{deleteEvent("head", 9)} },
-		"a deleted put":     func(s *sender) []*clientv3.Event { return []*clientv3.Event{deleteEvent("put", 9)} },
+		"what is carried out without an end": func(s *sender) []*clientv3.Event {
+			e := s.stage(true, one)
+			return append(e[3:4], s.send(true, one)...)
+		},
+		"what is carried out alone": func(s *sender) []*clientv3.Event { return s.stage(true, one)[3:] },
+		"a commit left out":         func(s *sender) []*clientv3.Event { s.send(true, one); return s.send(true, one) },
+		"a put left out":            func(s *sender) []*clientv3.Event { s.send(false, one); return s.send(false, one) },
+		"an op twice":               func(s *sender) []*clientv3.Event { e := s.send(true, one); return append(e[:1:1], e...) },
+		"a deleted head":            func(s *sender) []*clientv3.Event { return []*clientv3.Event{deleteEvent("head", 9)} },
+		"a deleted put":             func(s *sender) []*clientv3.Event { return []*clientv3.Event{deleteEvent("put", 9)} },
 		"a put with a head that is none": func(s *sender) []*clientv3.Event {
 			return []*clientv3.Event{putEvent("put", "many", 9, 1)}
 		},
@@ -157,14 +192,18 @@ func TestFeed(t *testing.T) {
 				}
 				ops = append(ops, op)
 			}
-			events = append(events, s.send(rapid.Bool().Draw(rt, "commit"), ops...)...)
+			send := s.send
+			if rapid.IntRange(0, 2).Draw(rt, "stage") == 0 {
+				send = s.stage
+			}
+			events = append(events, send(rapid.Bool().Draw(rt, "commit"), ops...)...)
 		}
 		repeated := events
 		if from := rapid.IntRange(0, len(events)).Draw(rt, "repeat"); from < len(events) {
 			repeated = append(events[:len(events):len(events)], events[from:]...)
 		}
 		foreign := putEvent("m/of another", "v", events[0].Kv.ModRevision, 1)
-		got, err := feedAll(append([]*clientv3.Event{foreign}, repeated...))
+		got, err := feedAll(append([]*clientv3.Event{foreign}, repeated...), s)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -173,7 +212,10 @@ func TestFeed(t *testing.T) {
 		}
 
 		lost := rapid.IntRange(0, len(events)-1).Draw(rt, "lost")
-		got, err = feedAll(append(events[:lost:lost], events[lost+1:]...))
+		if k := string(events[lost].Kv.Key); k == "hold" || k == "large/x" || k[0] == 'r' && carried(s, events[lost]) {
+			return // it tells nothing that another does not
+		}
+		got, err = feedAll(append(events[:lost:lost], events[lost+1:]...), s)
 		if err != nil && !errors.Is(err, store.ErrGap) {
 			rt.Fatal(err)
 		}
@@ -184,6 +226,11 @@ func TestFeed(t *testing.T) {
 			rt.Fatal(d)
 		}
 	})
+}
+
+// carried reports whether an event carries out what was staged.
+func carried(s *sender, ev *clientv3.Event) bool {
+	return !slices.ContainsFunc(s.batches, func(b store.Batch) bool { return int64(b.Rev) == ev.Kv.ModRevision })
 }
 
 func TestNextLimit(t *testing.T) {

@@ -152,6 +152,9 @@ func (f *feed) take(ev *clientv3.Event) (*store.Batch, error) {
 	case key == f.keys.put:
 		return f.put(ev)
 	case key == f.keys.hold: // what it closes belongs to a batch of before
+		if len(f.ops) > 0 && f.last <= ev.Kv.CreateRevision {
+			return nil, fmt.Errorf("%w: revision %d belongs to a batch that was not seen", store.ErrGap, rev)
+		}
 		f.drop()
 	case len(key) > len(f.keys.records) && key[:len(f.keys.records)] == f.keys.records:
 		op := store.Op{Key: key[len(f.keys.records):]}

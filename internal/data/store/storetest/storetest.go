@@ -28,42 +28,54 @@ type Opener struct {
 	Restore func(t testing.TB, snapshot io.Reader) store.Store
 }
 
+type test struct {
+	name string
+	test func(*testing.T, Opener)
+}
+
 // Run tests that a store keeps the contract. fresh returns a way to empty
 // data, other data at every call. Their revisions may begin anywhere: the data
-// can be part of a larger store, as long as nobody writes to it meanwhile.
+// can be part of a larger store, to which others write as long as it is not to
+// them.
 func Run(t *testing.T, fresh func(t *testing.T) Opener) {
-	tests := []struct {
-		name string
-		test func(*testing.T, Opener)
-	}{
-		{"LoadEmpty", loadEmpty},
-		{"LoadOrder", loadOrder},
-		{"LoadOneRevision", loadOneRevision},
-		{"LoadStops", loadStops},
-		{"Get", get},
-		{"Last", last},
-		{"CommitGuard", commitGuard},
-		{"CommitDeletes", commitDeletes},
-		{"CommitOneWinner", commitOneWinner},
-		{"CommitNoLostUpdate", commitNoLostUpdate},
-		{"PutGuards", putGuards},
-		{"CommitGuards", commitGuards},
-		{"PutAllOrNothing", putAllOrNothing},
-		{"PutOneWinner", putOneWinner},
-		{"CommitAndPut", commitAndPut},
-		{"Invalid", invalid},
-		{"OddKeys", oddKeys},
-		{"OddValues", oddValues},
-		{"OddHeads", oddHeads},
-		{"FollowFromAnywhere", followFromAnywhere},
-		{"FollowLive", followLive},
-		{"FollowStops", followStops},
-		{"FollowFuture", followFuture},
+	t.Run("Together", func(t *testing.T) { // to follow takes time in some engines, and nothing else
+		for _, tt := range []test{
+			{"LoadEmpty", loadEmpty},
+			{"LoadOrder", loadOrder},
+			{"LoadOneRevision", loadOneRevision},
+			{"LoadStops", loadStops},
+			{"Get", get},
+			{"Last", last},
+			{"CommitGuard", commitGuard},
+			{"CommitDeletes", commitDeletes},
+			{"CommitOneWinner", commitOneWinner},
+			{"CommitNoLostUpdate", commitNoLostUpdate},
+			{"PutGuards", putGuards},
+			{"CommitGuards", commitGuards},
+			{"PutAllOrNothing", putAllOrNothing},
+			{"PutOneWinner", putOneWinner},
+			{"CommitAndPut", commitAndPut},
+			{"Invalid", invalid},
+			{"OddKeys", oddKeys},
+			{"OddValues", oddValues},
+			{"OddHeads", oddHeads},
+			{"FollowFromAnywhere", followFromAnywhere},
+			{"FollowLive", followLive},
+			{"FollowStops", followStops},
+			{"FollowFuture", followFuture},
+			{"Canceled", canceled},
+			{"Reopen", Reopen},
+			{"Snapshot", snapshot},
+			{"SnapshotStops", snapshotStops},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				tt.test(t, fresh(t))
+			})
+		}
+	})
+	for _, tt := range []test{
 		{"CloseEndsAll", closeEndsAll},
-		{"Canceled", canceled},
-		{"Reopen", Reopen},
-		{"Snapshot", snapshot},
-		{"SnapshotStops", snapshotStops},
 		// From here on data that share a store get heavy.
 		{"Limits", limits},
 		{"FollowLarge", followLarge},
@@ -72,8 +84,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"Compact", compact},
 		{"CompactAtDelete", compactAtDelete},
 		{"CompactWhileFollowing", compactWhileFollowing},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, fresh(t)) })
 	}
 }

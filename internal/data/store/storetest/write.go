@@ -291,10 +291,11 @@ func invalid(t *testing.T, o Opener) {
 // fullBatch has ops that together weigh bytes.
 func fullBatch(ops, bytes int) []store.Op {
 	out := make([]store.Op, ops)
+	zeros := make([]byte, bytes/ops+ops)
 	for i := range out {
 		key := fmt.Sprintf("k/%08d", i)
 		share := bytes/(ops-i) - len(key)
-		out[i] = store.Op{Key: key, Value: make([]byte, share), Prev: store.Any}
+		out[i] = store.Op{Key: key, Value: zeros[:share:share], Prev: store.Any}
 		bytes -= len(key) + share
 	}
 	return out

@@ -1,0 +1,98 @@
+package backup
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"netkeep/internal/lang/fault"
+)
+
+// again is when a scheduled snapshot is tried once more that failed.
+const again = 5 * time.Minute
+
+// Schedule writes a snapshot at every interval until ctx ends, and of these
+// keeps the last so many; those that somebody asked for are never deleted. The
+// first is due an interval after the last that there is, and at once if there
+// is none. One that fails is tried again.
+func (s *Snapshots) Schedule(ctx context.Context, every time.Duration, keep int) {
+	for wait := s.due(every); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		_, err := s.take(ctx, true)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case fault.Is(err, fault.CodeRateLimited):
+			wait = least // somebody else's comes first
+			continue
+		case err != nil:
+			s.failed(s.Now())
+			wait = min(every, again)
+			s.Log.Warn("a scheduled snapshot failed; it is tried again", "in", wait.String())
+			continue
+		}
+		s.failed(time.Time{})
+		s.forget(keep)
+		wait = s.due(every)
+	}
+}
+
+// due is how long there is to wait for the next scheduled snapshot.
+func (s *Snapshots) due(every time.Duration) time.Duration {
+	files, err := s.List()
+	if err != nil {
+		return 0 // the attempt will tell what is wrong
+	}
+	for _, f := range files {
+		if f.Scheduled {
+			// A clock that was set back must not put it off for longer.
+			return min(every, max(0, every-s.Now().Sub(f.Time)))
+		}
+	}
+	return 0
+}
+
+// failed notes when a scheduled snapshot failed; the zero time says that the
+// last did not.
+func (s *Snapshots) failed(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failedAt = at
+}
+
+// Failing says that the last scheduled snapshot failed, in words that anybody
+// may read; nothing if it did not.
+func (s *Snapshots) Failing() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failedAt.IsZero() {
+		return ""
+	}
+	return "the last scheduled snapshot failed at " + s.failedAt.UTC().Format(time.RFC3339) + "; the log says why"
+}
+
+// forget deletes all scheduled snapshots but the last so many.
+func (s *Snapshots) forget(keep int) {
+	files, err := s.List()
+	if err != nil {
+		s.Log.Warn("old snapshots could not be listed, and stay", "error", err)
+	}
+	for _, f := range files {
+		if !f.Scheduled {
+			continue
+		}
+		if keep--; keep >= 0 {
+			continue
+		}
+		if err := os.Remove(filepath.Join(s.Dir, f.Name)); err != nil {
+			s.Log.Warn("an old snapshot could not be deleted", "error", err)
+			continue
+		}
+		s.Log.Info("deleted an old snapshot", "file", f.Name)
+	}
+}

@@ -1,0 +1,145 @@
+package backup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"netkeep/internal/data/store"
+	"netkeep/internal/data/store/storetest"
+	"netkeep/internal/lang/fault"
+)
+
+// TestSchedule lets days go by: there is a snapshot a day, the last three of
+// them stay, and so do those that somebody asked for.
+func TestSchedule(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshots(dir)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		if _, err := s.Create(ctx); err != nil {
+			t.Fatal(err)
+		}
+		go s.Schedule(ctx, 24*time.Hour, 3)
+		<-time.After(4*24*time.Hour + time.Hour)
+		want := "[20000101T000000Z-r7.db 20000103T000100Z-r7-scheduled.db 20000104T000100Z-r7-scheduled.db 20000105T000100Z-r7-scheduled.db]"
+		if got := fmt.Sprint(names(t, s)); got != want {
+			t.Errorf("there is %s, want %s", got, want)
+		}
+		files, err := s.List()
+		if err != nil || len(files) != 4 || files[0].Name != "20000105T000100Z-r7-scheduled.db" || !files[0].Scheduled || files[3].Scheduled ||
+			files[0].Size != int64(len("everything")) || files[0].Rev != 7 || !files[0].Time.Equal(time.Date(2000, 1, 5, 0, 1, 0, 0, time.UTC)) {
+			t.Errorf("the list is %+v: %v", files, err)
+		}
+		if last, ok := s.Last(); !ok || last != files[0] {
+			t.Errorf("the last is %+v", last)
+		}
+	})
+}
+
+// TestScheduleAfterRestart does not begin anew: the next is due when it was.
+func TestScheduleAfterRestart(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		for range 3 {
+			s := snapshots(dir)
+			ctx, stop := context.WithCancel(t.Context())
+			go s.Schedule(ctx, 24*time.Hour, 9)
+			<-time.After(10 * time.Hour)
+			stop()
+			synctest.Wait()
+		}
+		if got, want := fmt.Sprint(names(t, snapshots(dir))), "[20000101T000000Z-r7-scheduled.db 20000102T000000Z-r7-scheduled.db]"; got != want {
+			t.Errorf("there is %s, want %s", got, want)
+		}
+	})
+}
+
+// TestScheduleFails has the disk fail for a while. It is said, and tried again
+// until it works.
+func TestScheduleFails(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshots(dir)
+		write, tries := s.Write, 0
+		s.Write = func(ctx context.Context, w io.Writer) error {
+			if tries++; tries <= 2 {
+				return storetest.ErrInjected
+			}
+			return write(ctx, w)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go s.Schedule(ctx, 24*time.Hour, 3)
+		<-time.After(time.Minute)
+		if got, want := s.Failing(), "the last scheduled snapshot failed at 2000-01-01T00:00:00Z; the log says why"; got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+		<-time.After(5 * time.Minute)
+		if got := s.Failing(); !strings.Contains(got, "00:05:00Z") {
+			t.Errorf("then it says %q", got)
+		}
+		<-time.After(5 * time.Minute)
+		if got := s.Failing(); got != "" || len(names(t, s)) != 1 {
+			t.Errorf("in the end it says %q and there is %v", got, names(t, s))
+		}
+	})
+}
+
+// TestCheck reads snapshots that are whole, damaged, of another revision, and
+// names that are none.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	s := snapshots(dir)
+	name, err := s.Create(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, wrong, err := s.Check(t.Context(), name); err != nil || wrong != "" || f.Name != name || f.Rev != 7 {
+		t.Errorf("a whole one is %+v, %q, %v", f, wrong, err)
+	}
+	other := strings.Replace(name, "-r7", "-r8", 1)
+	if err := os.Rename(filepath.Join(s.Dir, name), filepath.Join(s.Dir, other)); err != nil {
+		t.Fatal(err)
+	}
+	if _, wrong, err := s.Check(t.Context(), other); err != nil || !strings.Contains(wrong, "revision 7") {
+		t.Errorf("one of another revision: %q, %v", wrong, err)
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir, other), []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, wrong, err := s.Check(t.Context(), other); err != nil || !strings.Contains(wrong, `holds "nothing"`) {
+		t.Errorf("a damaged one: %q, %v", wrong, err)
+	}
+	secret := filepath.Join(dir, "20000101T000000Z-r7.db")
+	if err := os.WriteFile(secret, []byte("everything"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, filepath.Join(s.Dir, "20000101T000001Z-r7.db")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", ".", "..", name, "../20000101T000000Z-r7.db", secret, "20000101T000001Z-r7.db", other + "\x00", "20001301T000000Z-r7.db", ".unfinished-1"} {
+		if _, _, err := s.Check(t.Context(), name); !fault.Is(err, fault.CodeNotFound) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if files, err := s.List(); err != nil || len(files) != 1 {
+		t.Errorf("the list is %+v: %v", files, err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	s.Verify = func(context.Context, string) (store.Mark, error) {
+		leave()
+		return store.Mark{}, ctx.Err()
+	}
+	if _, wrong, err := s.Check(ctx, other); !errors.Is(err, context.Canceled) {
+		t.Errorf("one that nobody waits for is called %q, %v", wrong, err)
+	}
+}
