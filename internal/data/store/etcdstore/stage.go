@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	stageTries = 3
 	// abreast is how many requests for one batch are under way at a time.
 	abreast = 8
+	// pageShare is about what a record takes in etcd's file beside its text.
+	pageShare = 200
 	// tidyTime is how long it may take to put aside what has failed.
 	tidyTime = time.Second
 )
@@ -41,6 +44,9 @@ func (s *Store) stage(ctx context.Context, b batch) (at store.Written, err error
 	if err := s.sweep(ctx); err != nil {
 		return at, err
 	}
+	if err := s.room(b.ops); err != nil {
+		return at, err
+	}
 	parts := cut(b.ops, s.quick)
 	for range stageTries {
 		if at, err = s.attempt(ctx, b, parts); !errors.Is(err, errAside) {
@@ -48,6 +54,22 @@ func (s *Store) stage(ctx context.Context, b batch) (at store.Written, err error
 		}
 	}
 	return at, store.ErrConflict
+}
+
+// room looks whether a member of our own has space for a batch, which is written
+// twice. One that is full could not carry out what has happened.
+func (s *Store) room(ops []store.Op) error {
+	if s.member == nil {
+		return nil // what a cluster has is its operators' to know
+	}
+	size := s.member.etcd.Server.Backend().SizeInUse()
+	for _, op := range ops {
+		size += 2 * int64(len(op.Key)+len(op.Value)+pageShare)
+	}
+	if size > s.member.quota {
+		return fmt.Errorf("%w: the store has no room for it", store.ErrTooLarge)
+	}
+	return nil
 }
 
 // attempt stages the parts, takes hold of the store, decides, and carries the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
 	"pgregory.net/rapid"
 
 	"netkeep/internal/data/store"
@@ -296,4 +297,27 @@ func TestEndedTwice(t *testing.T) {
 		t.Errorf("%v holds the store: %v", held, err)
 	}
 	s.same("late", first(contents(t, h)), want)
+}
+
+// TestNoRoom has a large batch for which there is room only once.
+func TestNoRoom(t *testing.T) {
+	m := startTest(t, silent, func(c *embed.Config) { c.QuotaBackendBytes = 16 << 20 })
+	h := m.handle("", func() error { return nil })
+	defer h.Close()
+	h.quick = store.Limits{Ops: 2, Bytes: 1 << 20}
+	for n, fits := range map[int]bool{20: false, 8: true} {
+		var ops []store.Op
+		for i := range n {
+			ops = append(ops, store.Op{Key: fmt.Sprint(n, "/", i), Value: make([]byte, 512<<10), Prev: store.Any})
+		}
+		_, err := h.Put(t.Context(), store.Head{}, ops)
+		if fits && err != nil || !fits && !errors.Is(err, store.ErrTooLarge) {
+			t.Errorf("%d records of half a megabyte where there is room for 32: %v", n, err)
+		}
+	}
+	if now, _ := contents(t, h); len(now) != 8 {
+		t.Errorf("there are %d records", len(now))
+	}
+	_, err := h.Put(t.Context(), store.Head{}, set("k/1", 10))
+	must(t, err)
 }
