@@ -76,6 +76,29 @@ func TestManyChanges(t *testing.T) {
 	}
 }
 
+// TestManyDeletes deletes many whom one policy names. Were the policy changed
+// once for each of them, that would take longer than a request may.
+func TestManyDeletes(t *testing.T) {
+	c := servertest.Start(t).Admin(t)
+	var made, gone []M
+	roles := []any{"#staff"}
+	for i := range 4000 {
+		name := fmt.Sprint("i", i)
+		made = append(made, change("create", "identity", "", M{"name": name, "type": "User", "isAdmin": false}))
+		gone = append(gone, change("delete", "identity", name, nil))
+		roles = append(roles, "@"+name)
+	}
+	made = append(made, change("create", "service-policy", "", M{"name": "all", "type": "Dial", "semantic": "AnyOf", "identityRoles": roles}))
+	policy := idOf(c.Post("changes", list(made...)).Want(200), len(made)-1)
+	a := c.Post("changes", list(gone...)).Want(200)
+	if got := a.Data()["consequences"].([]any); len(got) != 1 || got[0].(M)["name"] != "all" || got[0].(M)["outcome"] != "changed" {
+		t.Errorf("the consequences are %v", got)
+	}
+	if left := c.Get("service-policies/" + policy).At("data.identityRoles").([]any); len(left) != 1 || c.Get("identities").Total() != 1 {
+		t.Errorf("the policy names %d", len(left))
+	}
+}
+
 // TestPlanLeavesNoTrace plans everything that would make something: tokens,
 // keys, lines of log.
 func TestPlanLeavesNoTrace(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store/storetest"
@@ -131,5 +132,55 @@ func TestAmend(t *testing.T) {
 			t.Errorf("a record that is not there: %v", err)
 		}
 		sameAsStore(t, memory, s)
+	})
+}
+
+// TestDoom deletes records one after the other, said before and not: it comes
+// to the same, and what refers to all of them is changed once.
+func TestDoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := storetest.NewMemory()
+		s := open(t, memory, state.Options{})
+		ids := []string{"ann", "bob", "cid", "dan"}
+		must(t, s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
+			for _, id := range ids {
+				p := &person{Meta: kind.Meta{ID: id}, Name: id}
+				if id != "ann" {
+					p.Boss = "ann"
+				}
+				must(t, people.Create(tx, p))
+			}
+			must(t, items.Create(tx, &item{Meta: kind.Meta{ID: "own"}, Owner: "bob"}))
+			must(t, items.Create(tx, &item{Meta: kind.Meta{ID: "kept"}, Keepers: ids}))
+			return rules.Create(tx, &rule{Meta: kind.Meta{ID: "law"}, Who: []string{"#tall", "@ann", "@bob", "@cid", "@dan"}})
+		}))
+		var outcomes []string
+		var times []time.Duration
+		for _, doom := range []bool{false, true} {
+			step, err := s.Try(t.Context(), s.Snapshot(), func(tx *state.Tx) error {
+				if doom {
+					tx.Doom([]state.Ref{{Def: people.Def, ID: "ann"}, {Def: people.Def, ID: "bob"}, {Def: people.Def, ID: "cid"}})
+				}
+				for _, id := range ids[:3] {
+					if err := people.Delete(tx, id); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			must(t, err)
+			kept, _ := items.Get(step.After, "kept")
+			law, _ := rules.Get(step.After, "law")
+			dan, _ := people.Get(step.After, "dan")
+			_, own := items.Get(step.After, "own")
+			outcomes = append(outcomes, fmt.Sprintf("%d %v %v %q %v", step.After.Len(people.Def), kept.Keepers, law.Who, dan.Boss, own))
+			times = append(times, law.UpdatedAt.Sub(s.Snapshot().Time))
+		}
+		if want := `1 [dan] [#tall @dan] "" false`; outcomes[0] != want || outcomes[1] != want {
+			t.Errorf("it comes to %q, want %q", outcomes, want)
+		}
+		if times[1] >= times[0] { // a tick for each record that was written before
+			t.Errorf("what refers to all is changed as often: %v", times)
+		}
 	})
 }

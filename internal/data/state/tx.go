@@ -26,6 +26,7 @@ type Tx struct {
 	over     bool            // the closure has ended
 	budget   int             // a delete stops after this many changes; 0 for no limit
 	deleting map[string]bool // keys of the records whose delete is under way
+	doomed   map[Ref]bool    // records that are going to be deleted
 }
 
 var _ kind.Writer = (*Tx)(nil)
@@ -135,6 +136,16 @@ func (tx *Tx) write(d *kind.Def, old, next kind.Record) error {
 	return tx.whole(func() error { return d.Saved(tx, old, next) })
 }
 
+// Doom says which records the deletes that follow are about, so that a record
+// that refers to many of them is changed once. A write that leaves one of them
+// must not be stored.
+func (tx *Tx) Doom(refs []Ref) {
+	tx.doomed = make(map[Ref]bool, len(refs))
+	for _, ref := range refs {
+		tx.doomed[ref] = true
+	}
+}
+
 // Delete removes a record and does to those that refer to it what their tags
 // say. Those of another lane are left to the sweeper.
 func (tx *Tx) Delete(d *kind.Def, id string) error {
@@ -155,7 +166,7 @@ func (tx *Tx) Delete(d *kind.Def, id string) error {
 		if rf.Def.Lane != d.Lane {
 			continue
 		}
-		if err := tx.release(rf, id); err != nil {
+		if err := tx.release(rf, d, id); err != nil {
 			return err
 		}
 	}
@@ -191,7 +202,7 @@ func (tx *Tx) whole(hook func() error) error {
 
 // release frees an id from the records that hold it, except for those that
 // are being deleted themselves.
-func (tx *Tx) release(rf kind.Referrer, id string) error {
+func (tx *Tx) release(rf kind.Referrer, d *kind.Def, id string) error {
 	var holders []string
 	for _, holder := range rf.Holders(tx, id) {
 		if !tx.deleting[key(rf.Def, holder)] {
@@ -208,20 +219,21 @@ func (tx *Tx) release(rf kind.Referrer, id string) error {
 		if _, still := tx.Lookup(rf.Def, holder); !still {
 			continue
 		}
-		if err := tx.letGo(rf, holder, id); err != nil {
+		if err := tx.letGo(rf, holder, d, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// letGo deletes a holder or takes the id out of it, as its tags say.
-func (tx *Tx) letGo(rf kind.Referrer, holder, id string) error {
+// letGo deletes a holder or takes the id of a target out of it, as its tags
+// say.
+func (tx *Tx) letGo(rf kind.Referrer, holder string, target *kind.Def, id string) error {
 	if rf.OnDelete() == kind.Cascade {
 		return tx.Delete(rf.Def, holder)
 	}
 	return tx.Edit(rf.Def, holder, func(rec kind.Record) error {
-		rf.Drop(rec, id)
+		rf.Drop(rec, id, func(other string) bool { return tx.doomed[Ref{target, other}] })
 		return nil
 	})
 }

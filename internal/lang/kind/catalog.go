@@ -107,8 +107,11 @@ func (rf Referrer) Holders(r Reader, id string) []string {
 	return ids
 }
 
-// Drop removes the reference to id from a copy of a holder.
-func (rf Referrer) Drop(rec Record, id string) { rf.Field.drop(rec, id) }
+// Drop removes the reference to id from a copy of a holder, and those to others
+// that go with it.
+func (rf Referrer) Drop(rec Record, id string, others func(id string) bool) {
+	rf.Field.drop(rec, func(held string) bool { return held == id || others(held) })
+}
 
 // OnDelete says what a delete of the target does to a holder.
 func (rf Referrer) OnDelete() OnDelete {

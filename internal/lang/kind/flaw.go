@@ -128,7 +128,7 @@ func (f Flaw) Remedy() Remedy {
 // Its Remedy must be Mend.
 func (f Flaw) Mend(r Reader, rec Record) string {
 	for _, id := range f.Missing {
-		f.Field.drop(rec, id)
+		f.Field.drop(rec, func(held string) bool { return held == id })
 	}
 	if f.Holder == "" {
 		if f.Field.initial.IsValid() {

@@ -3,6 +3,7 @@ package kind
 import (
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Index files records under the values of one field: its text, each text of a
@@ -60,8 +61,8 @@ func (d *Def) AttributesOf(rec Record) []string {
 	return d.Attributes.texts(rec)
 }
 
-// drop removes a reference to id from the field.
-func (f *Field) drop(rec Record, id string) {
+// drop removes references to some ids from the field.
+func (f *Field) drop(rec Record, gone func(id string) bool) {
 	v := f.in(rec)
 	if !v.IsValid() {
 		return
@@ -71,9 +72,16 @@ func (f *Field) drop(rec Record, id string) {
 		f.reset(Patch, v)
 	case Texts:
 		list := at[[]string](v)
-		*list = slices.DeleteFunc(slices.Clone(*list), func(s string) bool { return s == f.refKey(id) })
+		*list = slices.DeleteFunc(slices.Clone(*list), func(s string) bool {
+			id, is := strings.CutPrefix(s, f.refKey(""))
+			return is && gone(id)
+		})
 	case Map:
-		v.SetMapIndex(reflect.ValueOf(id), reflect.Value{})
+		for _, id := range mapKeys(v) {
+			if gone(id) {
+				v.SetMapIndex(reflect.ValueOf(id), reflect.Value{})
+			}
+		}
 	}
 }
 

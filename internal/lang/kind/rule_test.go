@@ -130,7 +130,7 @@ func TestHoldersAndDrop(t *testing.T) {
 		}
 		for _, id := range got {
 			next := widgets.Clone(r[widgets.Def][id])
-			rf.Drop(next, "m1")
+			rf.Drop(next, "m1", func(string) bool { return false })
 			r[widgets.Def][id] = next
 		}
 		if left := rf.Holders(r, "m1"); len(left) != 0 {
@@ -161,7 +161,7 @@ func TestDropToDefault(t *testing.T) {
 	d := define[record]()
 	rec := &record{MakerID: "m1"}
 	for _, rf := range kind.NewCatalog(makers.Def, d).Referrers(makers.Def) {
-		rf.Drop(rec, "m1")
+		rf.Drop(rec, "m1", func(string) bool { return false })
 		if d.Index(rf.Field.Name) == nil {
 			t.Errorf("%s has no index", rf.Field.Name)
 		}

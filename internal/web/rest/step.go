@@ -59,6 +59,19 @@ func (m *Mounted) Step(c *Call, verb kind.Verbs, target string, body kind.Body) 
 // Kind is that of the record.
 func (s *Step) Kind() *kind.Def { return s.of.Kind }
 
+// Dooms returns which record a delete in a list is about, as the write finds it
+// now; not ok if it finds none, or if the step is no delete.
+func (s *Step) Dooms(tx *state.Tx) (ref state.Ref, ok bool) {
+	if s.verb != kind.Deletes {
+		return ref, false
+	}
+	rec, err := s.of.Kind.Called(tx, s.target)
+	if err != nil || rec == nil {
+		return ref, false
+	}
+	return state.Ref{Def: s.of.Kind, ID: rec.Base().ID}, true
+}
+
 // Announce tells whoever wants to know that the write of a create was stored.
 func (s *Step) Announce(rec kind.Record) {
 	if s.of.Announce != nil {

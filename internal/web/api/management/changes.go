@@ -189,6 +189,9 @@ func (l *list) run(tx *state.Tx) error {
 		if l.ctx.Err() != nil {
 			return errSlow // others wait for this write
 		}
+		if l.in[i].Op == "delete" && (i == 0 || l.in[i-1].Op != "delete") {
+			tx.Doom(l.doomed(tx, i))
+		}
 		before, after, err := step.Do(tx)
 		if err != nil {
 			return at(i, err)
@@ -197,6 +200,17 @@ func (l *list) run(tx *state.Tx) error {
 	}
 	l.whole = tx.Step()
 	return nil
+}
+
+// doomed are the records of the deletes that begin at a place in the list. One
+// after the other, each would change the policies that name it.
+func (l *list) doomed(tx *state.Tx, from int) (refs []state.Ref) {
+	for i := from; i < len(l.in) && l.in[i].Op == "delete"; i++ {
+		if ref, ok := l.steps[i].Dooms(tx); ok {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
 }
 
 // plan looks at what would come of the changes.
