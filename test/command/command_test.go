@@ -28,12 +28,27 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 // password is that of every controller's admin.
 const password = "a password for scripts"
 
-func TestScripts(t *testing.T) {
-	bin := t.TempDir()
+// bin is a directory with the program.
+var bin string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	var err error
+	if bin, err = os.MkdirTemp("", "netkeep-command"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(bin)
 	build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(bin, "netkeep"), "netkeep/cmd/netkeep")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+		return 1
 	}
+	return m.Run()
+}
+
+func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
@@ -42,63 +57,62 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("TERM", "xterm")
 			env.Setenv("PASSWORD", password)
-			return startController(t, env, filepath.Join(bin, "netkeep"))
+			c, err := start(t, env.WorkDir)
+			if err != nil {
+				return err
+			}
+			env.Defer(c.stop)
+			env.Setenv("URL", "https://"+c.address)
+			env.Setenv("HOSTPORT", c.address)
+			env.Setenv("FINGERPRINT", c.fingerprint)
+			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "code": code, "mode": mode, "setenv": setenv, "terminal": terminal,
+			"exits": exits, "code": code, "mode": mode, "setenv": setenv, "terminal": terminal, "damage": damage,
 		},
 	})
 }
 
-// startController runs a controller for one script.
-func startController(t *testing.T, env *testscript.Env, program string) error {
-	data := filepath.Join(env.WorkDir, "data")
-	cmd := exec.Command(program, "run", "--data", data, "--listen", "127.0.0.1:0", "--log-level", "error")
-	cmd.Dir, cmd.Env = env.WorkDir, append(os.Environ(), "NETKEEP_ADMIN_PASSWORD="+password)
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		return err
-	}
-	cmd.Stderr = log
+// controller is one that runs.
+type controller struct {
+	address     string // host and port
+	fingerprint string // of its CA
+	stop        func()
+}
+
+// start runs a controller with its data in the directory data of another.
+func start(t *testing.T, dir string) (*controller, error) {
+	cmd := exec.Command(filepath.Join(bin, "netkeep"), "run", "--data", "data", "--listen", "127.0.0.1:0", "--log-level", "error")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "NETKEEP_ADMIN_PASSWORD="+password)
+	var log bytes.Buffer
+	cmd.Stderr = &log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
-	env.Defer(func() {
+	c := &controller{stop: func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		if err := cmd.Wait(); err != nil {
-			text, _ := os.ReadFile(log.Name())
-			t.Errorf("the controller: %v\n%s", err, text)
+			t.Errorf("the controller: %v\n%s", err, &log)
 		}
-		_ = log.Close()
-	})
+	}}
 	lines := bufio.NewScanner(out)
-	address, fingerprint := "", ""
-	for fingerprint == "" && lines.Scan() {
+	for c.fingerprint == "" && lines.Scan() {
 		text := strings.TrimSpace(lines.Text())
-		if at, ok := strings.CutPrefix(text, "netkeep is ready at "); ok {
-			address = at
+		if at, ok := strings.CutPrefix(text, "netkeep is ready at https://"); ok {
+			c.address = at
 		}
-		fingerprint, _ = strings.CutPrefix(text, "SHA-256 ")
-		if !strings.HasPrefix(text, "SHA-256 ") {
-			fingerprint = ""
+		if sum, ok := strings.CutPrefix(text, "SHA-256 "); ok {
+			c.fingerprint = sum
 		}
 	}
-	if fingerprint == "" {
-		text, _ := os.ReadFile(log.Name())
-		return fmt.Errorf("the controller did not start:\n%s", text)
+	if c.fingerprint == "" {
+		return nil, fmt.Errorf("the controller did not start: %v\n%s", cmd.Wait(), &log)
 	}
-	at, err := url.Parse(address)
-	if err != nil {
-		return err
-	}
-	env.Setenv("URL", address)
-	env.Setenv("HOSTPORT", at.Host)
-	env.Setenv("FINGERPRINT", fingerprint)
-	return nil
+	return c, nil
 }
 
 // exits runs a program that must end with an exit code: exits 3 netkeep …
@@ -213,3 +227,12 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 
 // question is how what is shown ends while a program waits for an answer.
 var question = regexp.MustCompile(`(\] |: )$`)
+
+// damage changes a byte in the middle of a file: damage FILE
+func damage(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	data[len(data)/2] ^= 1
+	ts.Check(os.WriteFile(path, data, 0o600))
+}

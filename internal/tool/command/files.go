@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
@@ -19,7 +22,9 @@ type source struct{ *session }
 
 // List reads a whole collection.
 func (s source) List(ctx context.Context, path string) (all []jsontext.Value, err error) {
-	_, err = s.Each(ctx, remote.List{Path: "/" + path}, func(raw jsontext.Value) error {
+	progress := s.Progress("Reading "+strings.ReplaceAll(path, "-", " "), 0, s.now)
+	defer progress.End()
+	_, err = s.Each(ctx, remote.List{Path: "/" + path, Progress: progress.Set}, func(raw jsontext.Value) error {
 		all = append(all, raw)
 		return nil
 	})
@@ -190,9 +195,13 @@ func planCommand(env Env) *cobra.Command {
 	}
 	w := newWanted(cmd, env)
 	check := cmd.Flags().Bool("check", false, "End with exit code 8 if something would change.")
+	save := cmd.Flags().String("save", "", "File to write the plan to, for netkeep apply --plan.")
 	output := outputFlag(cmd, formText)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
-		p, _, err := w.look(cmd.Context(), s, args, *output)
+		p, changes, err := w.look(cmd.Context(), s, args, *output)
+		if err == nil && *save != "" {
+			err = s.savePlan(*save, p, changes)
+		}
 		if err == nil && *check && p.differs() {
 			return errDiffers
 		}
@@ -207,13 +216,20 @@ func applyCommand(env Env) *cobra.Command {
 		Short: "Make the network what files say, all of it or nothing.",
 		Long: "Show what would change, as plan does, ask, and make exactly these changes: if the network\n" +
 			"changes in between so that something else would come of them, nothing is done.",
-		Example: "  netkeep apply network\n  netkeep apply web.yaml --label team=web --prune --yes",
-		Args:    between(1, -1),
+		Example: "  netkeep apply network\n  netkeep apply web.yaml --label team=web --prune --yes\n  netkeep plan network --save plan.json && netkeep apply --plan plan.json",
+		Args:    between(0, -1),
 	}
 	w := newWanted(cmd, env)
 	yes := yesFlag(cmd)
 	dry := dryFlag(cmd)
+	saved := cmd.Flags().String("plan", "", "File that netkeep plan --save wrote: these changes are made, if the outcome is still the one that was shown.")
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+		if (*saved == "") == (len(args) == 0) {
+			return Usagef("give files or --plan: %s", cmd.UseLine())
+		}
+		if *saved != "" {
+			return s.applyPlan(cmd.Context(), env, *saved)
+		}
 		p, changes, err := w.look(cmd.Context(), s, args, formText)
 		if err != nil || *dry || !p.differs() {
 			return err
@@ -223,12 +239,109 @@ func applyCommand(env Env) *cobra.Command {
 				return err
 			}
 		}
-		done, err := s.change(cmd.Context(), changes, false, p.Digest)
-		if err != nil {
-			return s.nearby(cmd.Context(), err, changes)
-		}
-		s.Printf("%d created, %d changed, %d deleted.\n", done.Counts.Created, done.Counts.Changed, done.Counts.Deleted)
-		return nil
+		return s.apply(cmd.Context(), changes, p)
 	})
 	return cmd
+}
+
+// savedPlan is a plan in a file.
+type savedPlan struct {
+	Controller string   `json:"controller"`
+	Digest     string   `json:"digest"`
+	Changes    []change `json:"changes"`
+}
+
+func (s *session) savePlan(file string, p *plan, changes []change) error {
+	data, err := json.Marshal(savedPlan{s.profile.Address, p.Digest, changes}, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o600)
+}
+
+// applyPlan makes the changes of a plan that was looked at before.
+func (s *session) applyPlan(ctx context.Context, env Env, file string) error {
+	data, err := readFile(env, file, maxPlan)
+	if err != nil {
+		return err
+	}
+	var saved savedPlan
+	switch err := json.Unmarshal(data, &saved); {
+	case err != nil:
+		return fmt.Errorf("%s is no plan: %w", file, err)
+	case saved.Controller != s.profile.Address:
+		return fmt.Errorf("%s is a plan for %s, and you are logged in to %s", file, saved.Controller, s.profile.Address)
+	case len(saved.Changes) == 0:
+		s.Printf("Nothing would change.\n")
+		return nil
+	}
+	return s.apply(ctx, saved.Changes, &plan{Digest: saved.Digest})
+}
+
+// maxPlan is more than a controller takes.
+const maxPlan = 128 << 20
+
+// apply makes changes if the outcome is the one that was planned.
+func (s *session) apply(ctx context.Context, changes []change, planned *plan) error {
+	done, err := s.change(ctx, changes, false, planned.Digest)
+	if errors.Is(err, remote.ErrOpen) {
+		return s.settle(ctx, changes[0], err)
+	}
+	if err != nil {
+		return s.nearby(ctx, err, changes)
+	}
+	s.Printf("%d created, %d changed, %d deleted.\n", done.Counts.Created, done.Counts.Changed, done.Counts.Deleted)
+	return nil
+}
+
+const (
+	// looks is how often one asks after a lost connection whether changes were
+	// made, and pause how long one waits in between.
+	looks = 15
+	pause = time.Second
+)
+
+// settle finds out whether changes were made whose answer was lost. They are
+// all or none, so what became of the first of them tells.
+func (s *session) settle(ctx context.Context, first change, lost error) error {
+	s.Notef("The connection was lost; looking whether the changes were made.")
+	undone := 0
+	for range looks {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return lost
+		}
+		made, err := s.made(ctx, first)
+		switch {
+		case errors.Is(err, remote.ErrUnreachable):
+			continue // it may be on its way back
+		case err != nil:
+			return fmt.Errorf("%w; %w", lost, err)
+		case made:
+			s.Printf("All changes were made.\n")
+			return nil
+		}
+		// It may still be under way: another look tells.
+		if undone++; undone == 3 {
+			return errors.New("the connection was lost and nothing was changed; do the same again")
+		}
+	}
+	return lost
+}
+
+// made reports whether a change has been made: one that has would fail, or do
+// nothing.
+func (s *session) made(ctx context.Context, c change) (bool, error) {
+	p, err := s.change(ctx, []change{c}, true, "")
+	refused, ok := errors.AsType[*remote.Error](err)
+	switch {
+	case ok && c.Op == opCreate && (strings.HasSuffix(refused.Field, ".name") || strings.HasSuffix(refused.Field, ".id")):
+		return true, nil
+	case ok && c.Op == opDelete && errors.Is(err, remote.ErrMissing):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return !p.differs(), nil
 }

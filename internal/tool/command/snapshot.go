@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"net/url"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -32,8 +33,15 @@ func snapshotCommand(env Env) *cobra.Command {
 			})},
 		&cobra.Command{Use: "verify NAME", Short: "Read a copy from begin to end, and say whether it is whole.", Args: Exactly(1),
 			RunE: with(env, func(cmd *cobra.Command, s *session, args []string) error {
-				if err := s.Post(cmd.Context(), snapshots+"/"+url.PathEscape(args[0])+"/verify", nil, nil); err != nil {
+				var out struct {
+					Whole  bool   `json:"intact"`
+					Reason string `json:"problem"`
+				}
+				if err := s.Post(cmd.Context(), snapshots+"/"+url.PathEscape(args[0])+"/verify", nil, &out); err != nil {
 					return err
+				}
+				if !out.Whole {
+					return fmt.Errorf("%s is damaged: %s; take another with netkeep snapshot save", args[0], out.Reason)
 				}
 				s.Printf("%s is whole\n", screen.Plain(args[0]))
 				return nil
