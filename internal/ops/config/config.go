@@ -126,7 +126,7 @@ type Timeouts struct {
 type Limits struct {
 	Connections int  `yaml:"connections" default:"1200" range:"1..1000000" doc:"How many connections may be open at a time, about 40 KiB each; when there are more, those that have sent no request are closed first, and of the others those that wait longest for the next."`
 	Share       int  `yaml:"share" default:"25" range:"1..100" doc:"How many percent of the connections, of the requests in work and of the memory for their bodies one address may have, or one identity with a session; 100 where all clients come from one address, as they do behind a proxy."`
-	Body        Size `yaml:"body" default:"1MiB" range:"64KiB..8MiB" doc:"How large the body of a request may be, where an operation has no smaller limit of its own."`
+	Body        Size `yaml:"body" default:"1MiB" range:"64KiB..8MiB" doc:"How large the body of a request may be, where an operation has no limit of its own, such as that of lists of changes, which is 64 MiB for admins."`
 	Headers     Size `yaml:"headers" default:"64KiB" range:"4KiB..1MiB" doc:"How large the header of a request may be."`
 	Logins      int  `yaml:"logins" default:"3000" range:"0..1000000" doc:"How many times a minute one address may try to authenticate, 0 for any number."`
 	Guesses     int  `yaml:"guesses" default:"30" range:"0..1000000" doc:"How many wrong passwords a minute one address may send for user names that it was wrong about before, as many for others, and all addresses for one name, before they have to wait, 0 for any number; who logs in from where it did before does not wait for others."`
