@@ -20,7 +20,7 @@ import (
 // Source is a controller.
 type Source interface {
 	// List returns every record of a collection of the Management API, each the
-	// object that is answered. It may be called by several goroutines.
+	// object that is answered.
 	List(ctx context.Context, path string) ([]jsontext.Value, error)
 }
 

@@ -57,9 +57,9 @@ func (b body) object() *value {
 func Load(ctx context.Context, from Source) (*Network, error) {
 	n := &Network{shelves: map[*kind.Def]*shelf{}}
 	for _, d := range kinds {
-		answers, err := n.list(ctx, from, d)
+		raws, err := from.List(ctx, d.Path)
 		if err == nil {
-			n.shelves[d], err = fill(d, answers)
+			n.shelves[d], err = fill(d, raws)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list the %s: %w", d.Path, err)
@@ -82,12 +82,16 @@ func Load(ctx context.Context, from Source) (*Network, error) {
 }
 
 // fill reads the answers for one kind.
-func fill(d *kind.Def, answers []*value) (*shelf, error) {
+func fill(d *kind.Def, raws []jsontext.Value) (*shelf, error) {
 	s := &shelf{map[string]*current{}, map[string]*current{}, map[string]*current{}}
-	for _, sent := range answers {
+	for _, raw := range raws {
+		sent, err := fromJSON(raw)
+		if err != nil {
+			return nil, err
+		}
 		c := &current{def: d, id: sent.said("id"), sent: sent}
 		if c.id == "" {
-			return nil, fmt.Errorf("a record without an id: %.200s", sent.appendJSON(nil))
+			return nil, fmt.Errorf("a record without an id: %.200s", raw)
 		}
 		if named(d) {
 			c.name = sent.said("name")
