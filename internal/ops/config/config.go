@@ -58,7 +58,7 @@ type Config struct {
 	Snapshots struct {
 		Every time.Duration `yaml:"every" default:"0s" range:"0s.." doc:"How often a snapshot of the store is written by itself, such as 24h; at least 1m, or 0s for never."`
 		Keep  int           `yaml:"keep" default:"7" range:"1..10000" doc:"How many of the snapshots that were written by themselves are kept; older ones are deleted, and those that somebody asked for never are."`
-		Dir   string        `yaml:"dir" form:"directory" eg:"/mnt/backup/netkeep" doc:"Directory for snapshots, best on another disk; snapshots in the data directory if empty."`
+		Dir   string        `yaml:"dir" form:"directory" eg:"/mnt/backup/netkeep" doc:"Directory for the snapshots of this controller and no other, best on another disk; snapshots in the data directory if empty."`
 	} `yaml:"snapshots"`
 
 	Session struct {
