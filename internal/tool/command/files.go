@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"netkeep/internal/lang/kind"
 	"netkeep/internal/tool/manifest"
 	"netkeep/internal/tool/remote"
 	"netkeep/internal/tool/screen"
@@ -24,11 +26,29 @@ type source struct{ *session }
 func (s source) List(ctx context.Context, path string) (all []jsontext.Value, err error) {
 	progress := s.Progress("Reading "+strings.ReplaceAll(path, "-", " "), 0, s.now)
 	defer progress.End()
-	_, err = s.Each(ctx, remote.List{Path: "/" + path, Progress: progress.Set}, func(raw jsontext.Value) error {
+	list := remote.List{Path: "/" + path, Progress: progress.Set, Query: map[string][]string{}}
+	if n, err := named(path); err == nil && n.Name != "edge-router-policy" { // which also says what the system keeps
+		list.Query.Set("fields", strings.Join(n.decided(), ","))
+	}
+	_, err = s.Each(ctx, list, func(raw jsontext.Value) error {
 		all = append(all, raw)
 		return nil
 	})
 	return all, err
+}
+
+// roomy has a command collect garbage less often: what it reads of a network
+// stays until it ends.
+func roomy() { debug.SetGCPercent(300) }
+
+// decided are the members of a record that people decide on, and who made it.
+func (n noun) decided() (members []string) {
+	for _, f := range n.Fields {
+		if !f.Secret && !f.Hidden && (f.Taken(kind.Create) || f.Name == "id" || f.Form == kind.Bool) {
+			members = append(members, f.Shown())
+		}
+	}
+	return members
 }
 
 // labelFlag lets files be those of a part of the network.
@@ -59,6 +79,7 @@ func exportCommand(env Env) *cobra.Command {
 	}
 	label := labelFlag(cmd)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+		roomy()
 		l, err := label()
 		if err != nil {
 			return err
@@ -103,6 +124,7 @@ const mostChanges = 10_000
 
 // changes are what makes the network what the files say.
 func (w *wanted) changes(ctx context.Context, s *session, paths []string) (*manifest.Plan, []change, error) {
+	roomy()
 	var err error
 	if w.opt.Label, err = w.label(); err != nil {
 		return nil, nil, err

@@ -272,14 +272,14 @@ func wrongPassword(err error, method string) error {
 	}
 	switch method {
 	case byCert:
-		return fmt.Errorf("%w (the controller does not accept this certificate)", deniedLogin)
+		return fmt.Errorf("%w (the controller does not accept this certificate)", errLogin)
 	case byJWT:
-		return fmt.Errorf("%w (the controller does not accept this token)", deniedLogin)
+		return fmt.Errorf("%w (the controller does not accept this token)", errLogin)
 	}
-	return fmt.Errorf("%w (wrong user name or password, or too many tries; a lost admin password is made anew by netkeep admin reset)", deniedLogin)
+	return fmt.Errorf("%w (wrong user name or password, or too many tries; a lost admin password is made anew by netkeep admin reset)", errLogin)
 }
 
-var deniedLogin = fmt.Errorf("the login was refused%w", silent{remote.ErrDenied})
+var errLogin = fmt.Errorf("the login was refused%w", silent{remote.ErrDenied})
 
 // silent is an error that says nothing itself.
 type silent struct{ error }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -60,18 +61,12 @@ func (n *Network) Encode(label *Label) ([]byte, error) {
 
 // records are the records of a kind that people made, as files have them.
 func (n *Network) records(d *kind.Def, label *Label) (*value, error) {
-	list := &value{list: true}
-	for _, c := range n.sorted(d) {
-		if c.made || !n.has(c, label) {
-			continue
-		}
-		v, err := c.written(label)
-		if err != nil {
-			return nil, err
-		}
-		list.items = append(list.items, v)
-	}
-	return list, nil
+	ours := slices.DeleteFunc(n.sorted(d), func(c *current) bool { return c.made || !n.has(c, label) })
+	list := &value{list: true, items: make([]*value, len(ours))}
+	return list, atOnce(len(ours), func(i int) (err error) {
+		list.items[i], err = ours[i].written(label)
+		return err
+	})
 }
 
 // written is a record as a file has it: its name first, and its tags last.

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -67,31 +71,60 @@ func Load(ctx context.Context, from Source) (*Network, error) {
 	}
 	routers := n.shelves[model.All.Named(makes)]
 	for d, s := range n.shelves {
-		for _, c := range s.byID {
+		all := slices.Collect(maps.Values(s.byID))
+		err := atOnce(len(all), func(i int) error {
+			c := all[i]
 			if d.Name != makes {
 				c.maker = routers.byID[c.id]
 			}
 			c.made = c.made || c.maker != nil
 			if err := n.settle(c); err != nil {
-				return nil, fmt.Errorf("the %s %s: %w", noun(d), cmp.Or(c.name, c.id), err)
+				return fmt.Errorf("the %s %s: %w", noun(d), cmp.Or(c.name, c.id), err)
 			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range all {
 			s.byKey[c.key] = c
 		}
 	}
 	return n, nil
 }
 
+// atOnce does something for each of n, on all processors.
+func atOnce(n int, do func(i int) error) error {
+	const few = 64 // not worth another processor
+	workers := max(1, min(runtime.GOMAXPROCS(0), n/few))
+	errs := make([]error, workers)
+	var work sync.WaitGroup
+	for w := range workers {
+		work.Go(func() {
+			for i := w; i < n && errs[w] == nil; i += workers {
+				errs[w] = do(i)
+			}
+		})
+	}
+	work.Wait()
+	return errors.Join(errs...)
+}
+
 // fill reads the answers for one kind.
 func fill(d *kind.Def, raws []jsontext.Value) (*shelf, error) {
 	s := &shelf{map[string]*current{}, map[string]*current{}, map[string]*current{}}
-	for _, raw := range raws {
-		sent, err := fromJSON(raw)
-		if err != nil {
-			return nil, err
-		}
+	all := make([]*value, len(raws))
+	err := atOnce(len(raws), func(i int) (err error) {
+		all[i], err = fromJSON(raws[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, sent := range all {
 		c := &current{def: d, id: sent.said("id"), sent: sent}
 		if c.id == "" {
-			return nil, fmt.Errorf("a record without an id: %.200s", raw)
+			return nil, fmt.Errorf("a record without an id: %.200s", raws[i])
 		}
 		if named(d) {
 			c.name = sent.said("name")
