@@ -191,6 +191,18 @@ func TestChangesUnchanged(t *testing.T) {
 	}
 }
 
+// TestChangesFromNothing gives a field a value that had none, which answers
+// call null.
+func TestChangesFromNothing(t *testing.T) {
+	c := shared.Admin(t)
+	name := servertest.Unique("ext")
+	c.Post("identities", M{"name": name, "type": "User", "isAdmin": false}).Want(201)
+	a := c.Post("changes?plan=true", list(change("patch", "identity", name, M{"externalId": name}))).Want(200)
+	if diff := cmp.Diff([]any{M{"name": "externalId", "before": nil, "after": name}}, a.At("data.changes.0.fields")); diff != "" {
+		t.Errorf("the fields differ (-want +got):\n%s", diff)
+	}
+}
+
 // TestChangesPlan plans, and makes what was planned: only if it still is what
 // comes of it.
 func TestChangesPlan(t *testing.T) {

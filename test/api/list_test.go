@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"netkeep/internal/lang/fault"
 	"netkeep/test/servertest"
 )
 
@@ -292,4 +293,26 @@ func TestIdentityTypes(t *testing.T) {
 	}
 	c.Get("identity-types/Person").Fails(404, "NOT_FOUND", "")
 	c.Post("identity-types", M{"name": "Person"}).Fails(405, "METHOD_NOT_ALLOWED", "")
+}
+
+// TestFields asks lists for some members: entries have these and no others.
+func TestFields(t *testing.T) {
+	c := shared.Admin(t)
+	id := c.Post("services", M{"name": servertest.Unique("lean"), "encryptionRequired": true}).Want(201).ID()
+	at := "services?filter=" + query(`id = "%s"`, id)
+	whole := c.Get(at).Want(200).At("data.0").(M)
+	for _, some := range [][]string{{"name"}, {"id", "_links"}, {"roleAttributes", "permissions", "name"}} {
+		want := M{}
+		for _, name := range some {
+			want[name] = whole[name]
+		}
+		a := c.Get(at + "&fields=" + strings.Join(some, ",")).Want(200)
+		if diff := cmp.Diff(want, a.At("data.0")); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", some, diff)
+		}
+	}
+	reason := c.Get(at+"&fields=nme").Fails(400, string(fault.CodeInvalid), "fields").At("error.cause.reason")
+	if text, _ := reason.(string); !strings.Contains(text, "the nearest is name") {
+		t.Errorf("the reason is %v", reason)
+	}
 }

@@ -187,7 +187,9 @@ func (c *Client) judge(req *http.Request, sent []byte, odd bool, a *Answer) {
 	if c.Outage && a.Status == http.StatusServiceUnavailable {
 		return
 	}
-	if err := c.server.specs.check(req.Method, req.URL.Path, a); err != nil {
+	// Who asks for some members alone does not get the others.
+	some := a.Status == http.StatusOK && req.URL.Query().Has("fields")
+	if err := c.server.specs.check(req.Method, req.URL.Path, a); err != nil && !some {
 		c.t.Errorf("%s: status %d is not as specified: %v\n%.2000s", a.what, a.Status, err, a.Raw)
 	}
 	var body any

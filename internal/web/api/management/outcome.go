@@ -97,7 +97,10 @@ func changesSchema() kind.Schema {
 	props := fields["items"].(kind.Schema)["properties"].(kind.Schema)
 	for name, p := range props {
 		if name != "name" {
-			props[name] = kind.Schema{"description": p.(kind.Schema)["description"]}
+			props[name] = kind.Schema{"description": p.(kind.Schema)["description"], "anyOf": []any{
+				kind.Schema{"type": "string", "nullable": true}, kind.Schema{"type": "number"}, kind.Schema{"type": "boolean"},
+				kind.Schema{"type": "array", "items": kind.Schema{}}, kind.Schema{"type": "object", "additionalProperties": true},
+			}}
 		}
 	}
 	return s
