@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "code": code, "mode": mode, "setenv": setenv, "terminal": terminal, "damage": damage,
+			"exits": exits, "code": code, "mode": mode, "setenv": setenv, "terminal": terminal, "damage": damage, "jwt": signJWT, "issue": issue,
 		},
 	})
 }

@@ -69,3 +69,37 @@ func portOf(t *testing.T, address string) string {
 	}
 	return p
 }
+
+// TestMove takes a network out with the public command line and makes it anew
+// with ours: nothing is lost.
+func TestMove(t *testing.T) {
+	n := newNetwork(t)
+	netkeep := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command(programs.netkeep, args...)
+		cmd.Dir, cmd.Env = n.dir, append(os.Environ(), "HOME="+n.dir, "XDG_CONFIG_HOME=", "NETKEEP_PASSWORD="+password)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("netkeep %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	netkeep("login", "--data", "data")
+	netkeep("demo")
+	// Which the public export leaves out.
+	netkeep("update", "service-policy", "finance uses payroll", "--posture-check-roles", "")
+	netkeep("export", "before")
+	for _, format := range []string{"YAML", "JSON"} {
+		export := exec.Command(programs.ziti, "ops", "export", "all", "--output-format", format, "--controller-url", "https://"+n.address, "-u", "admin", "-p", password, "--yes")
+		export.Dir, export.Env = n.dir, append(os.Environ(), "HOME="+n.dir)
+		out, err := export.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		netkeep("demo", "--remove")
+		netkeep("apply", n.write("exported", string(out)), "--yes")
+		after := "after-" + format
+		netkeep("export", after)
+		if out, err := exec.Command("diff", "-r", filepath.Join(n.dir, "before"), filepath.Join(n.dir, after)).CombinedOutput(); err != nil {
+			t.Errorf("from %s: %v\n%s", format, err, out)
+		}
+	}
+}

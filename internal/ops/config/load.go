@@ -72,11 +72,14 @@ func ours(environ []string) map[string]string {
 	return env
 }
 
+// elsewhere are variables that other commands than run read.
+var elsewhere = []string{"NETKEEP_PASSWORD", "NETKEEP_PROFILE"}
+
 // Ignored says of each variable that looks like a setting and is none what may
 // have been meant. It is no mistake: people keep such variables for scripts of
 // their own.
 func Ignored(environ []string) (warnings []string) {
-	known := []string{FileEnv}
+	known := slices.Concat([]string{FileEnv}, elsewhere)
 	for s := range new(Config).Settings() {
 		known = append(known, s.Env)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"netkeep/internal/ops/build"
 	"netkeep/internal/tool/command"
+	"netkeep/internal/tool/screen"
 )
 
 // Env is what a command takes from the process that runs it.
@@ -22,7 +23,8 @@ func Main(ctx context.Context, env Env) int {
 	err := Root(env).ExecuteContext(ctx)
 	if err != nil {
 		// One line, whatever the error is made of.
-		fmt.Fprintln(env.Stderr, "netkeep:", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+		// Parts of it may be a controller's words.
+		fmt.Fprintln(env.Stderr, "netkeep:", screen.Plain(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")))
 	}
 	return command.Exit(err)
 }

@@ -86,9 +86,12 @@ func (s *session) change(ctx context.Context, changes []change, look bool, expec
 		body["expect"] = expect
 	}
 	req := remote.Request{Method: http.MethodPost, Path: "/changes", Body: body}
+	what := "Making " + count(int64(len(changes)), "change", "changes")
 	if look {
 		req.Query = url.Values{"plan": {"true"}}
+		what = "Planning " + count(int64(len(changes)), "change", "changes")
 	}
+	defer s.Working(what, s.now)()
 	p := new(plan)
 	return p, s.Call(ctx, req, p)
 }

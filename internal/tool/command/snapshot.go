@@ -21,6 +21,7 @@ func snapshotCommand(env Env) *cobra.Command {
 	cmd.AddCommand(list,
 		&cobra.Command{Use: "save", Short: "Copy everything now, to the controller's disk.", Args: Exactly(0),
 			RunE: with(env, func(cmd *cobra.Command, s *session, _ []string) error {
+				defer s.Working("Copying", s.now)()
 				var out struct {
 					File string `json:"file"`
 				}
@@ -33,6 +34,7 @@ func snapshotCommand(env Env) *cobra.Command {
 			})},
 		&cobra.Command{Use: "verify NAME", Short: "Read a copy from begin to end, and say whether it is whole.", Args: Exactly(1),
 			RunE: with(env, func(cmd *cobra.Command, s *session, args []string) error {
+				defer s.Working("Reading", s.now)()
 				var out struct {
 					Whole  bool   `json:"intact"`
 					Reason string `json:"problem"`

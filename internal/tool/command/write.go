@@ -57,10 +57,41 @@ func createCommand(env Env) *cobra.Command {
 		Example: "  netkeep create service web --roles office\n  netkeep create service-policy staff-web --type Dial --identity-roles '#staff' --service-roles @web",
 	})
 	for _, n := range nouns(kind.Creates | kind.Patches) {
-		if n.Name != "authenticator" { // which has a secret, and commands of its own
+		if n.Name != authenticators.Name { // which may have a secret
 			cmd.AddCommand(createKind(env, n))
 		}
 	}
+	cmd.AddCommand(createAuthenticator(env))
+	return cmd
+}
+
+// createAuthenticator gives an identity a certificate to log in with. For
+// passwords there is a command of its own.
+func createAuthenticator(env Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: authenticators.Name + " IDENTITY", Aliases: authenticators.others(), Args: Exactly(1), ValidArgsFunction: completeNames(env, identities),
+		Short: "Let an identity log in with a client certificate; netkeep password gives it a password.",
+	}
+	cert := cmd.Flags().String("cert", "", "File with the certificate, which the controller or a verified CA has issued.")
+	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+		if *cert == "" {
+			return Usagef("give the certificate with --cert; a password is given with: netkeep password %s", args[0])
+		}
+		text, err := readFile(env, *cert, maxSecret)
+		if err != nil {
+			return err
+		}
+		id, err := s.idOf(cmd.Context(), identities, args[0])
+		if err != nil {
+			return err
+		}
+		in := map[string]any{"identityId": id, "method": "cert", "certPem": string(text)}
+		if err := s.Post(cmd.Context(), "/authenticators", in, nil); err != nil {
+			return err
+		}
+		s.Printf("%s can log in with the certificate.\n", screen.Plain(args[0]))
+		return nil
+	})
 	return cmd
 }
 
@@ -96,7 +127,7 @@ func updateCommand(env Env) *cobra.Command {
 		Example: "  netkeep update identity bob --add-role staff\n  netkeep update service web -f web.yaml --dry-run",
 	})
 	for _, n := range nouns(kind.Patches) {
-		if n.Name != "authenticator" {
+		if n.Name != authenticators.Name {
 			cmd.AddCommand(updateKind(env, n))
 		}
 	}
@@ -225,7 +256,7 @@ func deleteKind(env Env, n noun) *cobra.Command {
 		for _, name := range args {
 			changes = append(changes, change{Op: opDelete, Kind: n.Name, Target: name})
 		}
-		if !n.Verbs.Has(kind.Patches) || n.Name == "authenticator" {
+		if !n.Verbs.Has(kind.Patches) || n.Name == authenticators.Name {
 			return s.deleteEach(cmd, n, args, *yes)
 		}
 		if s.Reads && !*yes && !*dry {

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"regexp"
@@ -152,4 +153,26 @@ func (x *foreign) notes() []string {
 		all = append(all, x.file+": left out "+what)
 	}
 	return all
+}
+
+// withoutTalk blanks what OpenZiti's command line says while it logs in, which
+// it writes before its export: people send all of it to a file.
+func withoutTalk(text []byte) []byte {
+	at := 0
+	for line := range bytes.Lines(text) {
+		word := strings.TrimSpace(string(line))
+		key, isKey := strings.CutSuffix(word, ":")
+		switch {
+		case word == "{" || isKey && foreignKind(key) != nil:
+			blank := bytes.Clone(text)
+			for i := range at {
+				if blank[i] != '\n' {
+					blank[i] = ' '
+				}
+			}
+			return blank
+		}
+		at += len(line)
+	}
+	return text
 }

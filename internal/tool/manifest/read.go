@@ -106,6 +106,11 @@ func filesIn(path string) (names []string, err error) {
 func (f *Files) add(file string, text []byte) {
 	docs, err := parse(file, text)
 	if err != nil {
+		if again, bare := parse(file, withoutTalk(text)); bare == nil {
+			docs, err = again, nil
+		}
+	}
+	if err != nil {
 		found := Mistakes{{File: file, Text: err.Error()}}
 		errors.As(err, &found)
 		f.mistakes = append(f.mistakes, found...)

@@ -146,3 +146,20 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestTalk takes away what OpenZiti's command line says before its export, and
+// leaves every line where it was.
+func TestTalk(t *testing.T) {
+	const talk = "Token: 8b1\nSaving identity 'default' to x.json\n"
+	for _, tt := range []struct{ text, want string }{
+		{talk + "authPolicies:\n  - name: a\n", "          \n                                   \nauthPolicies:\n  - name: a\n"},
+		{talk + "{\n\"services\": []}\n", "          \n                                   \n{\n\"services\": []}\n"},
+		{"services:\n  - name: a\nidentities:\n", "services:\n  - name: a\nidentities:\n"},
+		{"Token: 1\n", "Token: 1\n"},
+		{"", ""},
+	} {
+		if got := string(withoutTalk([]byte(tt.text))); got != tt.want {
+			t.Errorf("%q becomes %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}

@@ -68,3 +68,31 @@ func (p *Progress) End() {
 		p.shown = false
 	}
 }
+
+// Working shows that something is under way of which nobody knows how far it
+// has come, and for how long, until it is ended.
+func (s *Screen) Working(what string, now func() time.Time) (end func()) {
+	if !s.Tells {
+		return func() {}
+	}
+	began := now()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				fmt.Fprintf(s.Err, "\r\x1b[K%s, %d s so far", what, int(now().Sub(began).Seconds()))
+			case <-stop:
+				fmt.Fprint(s.Err, "\r\x1b[K")
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-stopped
+	}
+}
