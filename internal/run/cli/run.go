@@ -124,12 +124,14 @@ func newLogger(env Env, cfg config.Config) *slog.Logger {
 func welcome(env Env, srv *server.Server, cfg config.Config) {
 	w := env.Stdout
 	fmt.Fprintf(w, "netkeep is ready at https://%s\n\n", srv.Address())
+	next := "list services"
 	if admin, fresh := srv.NewAdmin(); fresh {
 		fmt.Fprintf(w, "  The first admin is %s with the password %s\n  It is shown this once and stored nowhere.\n\n", admin.Username, admin.Password)
+		next = "demo"
 	}
 	program := quote(cmp.Or(env.Program, "netkeep"))
-	fmt.Fprintf(w, "  Try in another terminal:\n    %s login --data %s --username %s\n    %s demo\n    %s status\n\n",
-		program, quote(cfg.Data), quote(cfg.Admin.Username), program, program)
+	fmt.Fprintf(w, "  Try in another terminal:\n    %s login --data %s --username %s\n    %s %s\n    %s status\n\n",
+		program, quote(cfg.Data), quote(cfg.Admin.Username), program, next, program)
 	fmt.Fprintf(w, "  From another machine: %s login https://%s\n  which asks whether this is the fingerprint of the CA:\n    SHA-256 %s\n\n",
 		program, srv.ManagementAddress(), srv.Fingerprint())
 }
