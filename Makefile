@@ -16,11 +16,11 @@ build: ## leave the binary at bin/netkeep
 run: build ## run a controller on 127.0.0.1:1280 with its data in ./data
 	./bin/netkeep run --data $(DATA)
 
-# The slowest packages go first, so that no core is idle at the end; lint has
-# vetted everything already. Clients are generated from documents outside of
+# The slowest packages go first, so that no core is idle at the end, and three at
+# a time, since some wait more than they work; lint has vetted everything already. Clients are generated from documents outside of
 # their module, which the test cache does not look at.
 test: lint ## everything that a change must pass
-	$(GO) test -race -shuffle=on -vet=off -timeout 9m ./test/program ./test/auth ./test/... ./...
+	$(GO) test -p 3 -race -shuffle=on -vet=off -timeout 9m ./test/program ./test/auth ./test/... ./...
 	$(CLIENTGEN) test -count=1 -vet=off ./...
 
 # A module of its own, so that nobody who builds netkeep has to fetch what it

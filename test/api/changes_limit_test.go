@@ -23,7 +23,7 @@ func TestChangesSizes(t *testing.T) {
 	}
 	c.Post("changes", many(10_001)).Fails(400, string(fault.CodeInvalid), "changes")
 	c.Post("changes", many(10_000)).Fails(404, string(fault.CodeNotFound), "changes.0.target")
-	c.Post("changes", servertest.Raw(`{"changes":[`+strings.Repeat("{},", 5<<20)+`{}]}`)).Fails(400, string(fault.CodeInvalid), "changes")
+	c.Post("changes", servertest.Raw(`{"changes":[`+strings.Repeat("{},", 1<<20)+`{}]}`)).Fails(400, string(fault.CodeInvalid), "changes")
 	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
 	c.Post("changes", servertest.Raw(`{"changes":[{"op":"create","kind":"service","body":`+deep+`}]}`)).Fails(400, string(fault.CodeBody), "")
 	c.Post("changes", servertest.Raw(`{"changes":[{"op":"create","kind":"service","body":{"name":"x","name":"y"}}]}`)).Fails(400, string(fault.CodeBody), "")
@@ -46,12 +46,12 @@ func TestChangesSizes(t *testing.T) {
 	}
 }
 
-// TestManyChanges makes as many changes as a list may hold: none of them if the
+// TestManyChanges makes more changes than an answer shows: none of them if the
 // last is wrong, and all of them otherwise.
 func TestManyChanges(t *testing.T) {
 	s := servertest.Start(t)
 	c := s.Admin(t)
-	const most = 10_000
+	const most = 1500
 	changes := make([]M, most)
 	for i := range most - 1 {
 		changes[i] = change("create", "identity", "", M{"name": fmt.Sprint("i", i), "type": "User", "isAdmin": false, "roleAttributes": []any{"staff"}, "enrollment": M{"ott": true}})
@@ -82,7 +82,7 @@ func TestManyDeletes(t *testing.T) {
 	c := servertest.Start(t).Admin(t)
 	var made, gone []M
 	roles := []any{"#staff"}
-	for i := range 4000 {
+	for i := range 2000 {
 		name := fmt.Sprint("i", i)
 		made = append(made, change("create", "identity", "", M{"name": name, "type": "User", "isAdmin": false}))
 		gone = append(gone, change("delete", "identity", name, nil))

@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "code": code, "mode": mode, "setenv": setenv, "terminal": terminal, "damage": damage, "jwt": signJWT, "issue": issue,
+			"exits": exits, "code": code, "mode": mode, "setenv": setenv, "terminal": terminal, "damage": damage, "many": many, "jwt": signJWT, "issue": issue,
 		},
 	})
 }
@@ -235,4 +235,16 @@ func damage(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	data[len(data)/2] ^= 1
 	ts.Check(os.WriteFile(path, data, 0o600))
+}
+
+// many writes a file with so many identities: many FILE COUNT
+func many(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	var b strings.Builder
+	b.WriteString("identities:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  - {name: identity-%d, roleAttributes: [staff]}\n", i)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
 }

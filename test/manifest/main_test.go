@@ -27,7 +27,7 @@ var shared *servertest.Server
 func TestMain(m *testing.M) {
 	// A run of a property here is some thousand records written; the flag of
 	// the command line still wins.
-	if err := flag.Set("rapid.checks", "25"); err != nil {
+	if err := flag.Set("rapid.checks", "10"); err != nil {
 		panic(err)
 	}
 	servertest.Main(m, &shared)
