@@ -16,11 +16,19 @@ build: ## leave the binary at bin/netkeep
 run: build ## run a controller on 127.0.0.1:1280 with its data in ./data
 	./bin/netkeep run --data $(DATA)
 
+# What does one thing after the other is tested without the race detector, which
+# would find nothing there and makes it many times slower.
+PLAIN := ./test/manifest ./test/model ./test/upgrade ./internal/lang/... ./internal/tool/...
+RACED = $(filter-out $(shell $(GO) list $(PLAIN)),$(shell $(GO) list ./test/program ./test/auth ./test/... ./...))
+TEST  := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
+
 # The slowest packages go first, so that no core is idle at the end, and three at
-# a time, since some wait more than they work; lint has vetted everything already. Clients are generated from documents outside of
+# a time, since some wait more than they work; what debuggers need is left out, and
+# lint has vetted everything already. Clients are generated from documents outside of
 # their module, which the test cache does not look at.
 test: lint ## everything that a change must pass
-	$(GO) test -p 3 -race -shuffle=on -vet=off -timeout 9m ./test/program ./test/auth ./test/... ./...
+	$(TEST) -race $(RACED)
+	$(TEST) $(PLAIN)
 	$(CLIENTGEN) test -count=1 -vet=off ./...
 
 # A module of its own, so that nobody who builds netkeep has to fetch what it

@@ -70,8 +70,8 @@ func (l *line) carry(client net.Conn) {
 		if err != nil {
 			break
 		}
-		forward, now := l.count(n)
-		if now && l.whole {
+		forward, now, whole := l.count(n)
+		if now && whole {
 			// The request arrives, and its answer does not.
 			ear.deaf.Store(true)
 			if _, err := server.Write(buf[:n]); err == nil {
@@ -120,15 +120,35 @@ func (l *line) drain(client, server net.Conn, buf []byte) {
 }
 
 // count notes what the client sent, and says whether the line is cut now.
-func (l *line) count(n int) (forward int, now bool) {
+func (l *line) count(n int) (forward int, now, whole bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent += int64(n)
 	if l.cutAt == 0 || l.cut || l.sent < l.cutAt {
-		return n, false
+		return n, false, false
 	}
 	l.cut = true
-	return n / 2, true
+	return n / 2, true, l.whole
+}
+
+// total is what clients have sent.
+func (l *line) total() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent
+}
+
+// arm has the line cut after so many more bytes.
+func (l *line) arm(whole bool, after int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut, l.whole, l.cutAt = false, whole, l.sent+after
+}
+
+func (l *line) wasCut() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cut
 }
 
 // TestLostConnection applies files over a line that breaks: in the middle of
@@ -160,21 +180,19 @@ func TestLostConnection(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "services.yaml"), []byte(files.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	before := l.sent
+	before := l.total()
 	if out, err := netkeep("plan", "services.yaml"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	toPlan := l.sent - before
+	toPlan := l.total() - before
 	for _, test := range []struct {
 		whole bool
 		says  string
 		made  int
 	}{{false, "nothing was changed; do the same again", 0}, {true, "All changes were made.", many}} {
-		l.mu.Lock()
-		l.cut, l.whole, l.cutAt = false, test.whole, l.sent+toPlan+3<<10
-		l.mu.Unlock()
+		l.arm(test.whole, toPlan+3<<10)
 		out, err := netkeep("apply", "services.yaml", "--yes")
-		if !l.cut {
+		if !l.wasCut() {
 			t.Fatalf("the line was not cut: %v\n%s", err, out)
 		}
 		if (err == nil) != test.whole || !strings.Contains(out, test.says) {
