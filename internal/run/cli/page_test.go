@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
+	"time"
 )
 
 // TestPage holds the page about the command line to the commands: each is
@@ -31,5 +34,18 @@ func TestPage(t *testing.T) {
 		if !known[name] {
 			t.Errorf("the page names netkeep %s, which is no command", name)
 		}
+	}
+}
+
+// TestErrorsArePlain has somebody else's words in an error: they cannot move
+// the cursor.
+func TestErrorsArePlain(t *testing.T) {
+	var out bytes.Buffer
+	env := Env{Args: []string{"login", "https://\u009b31m.example:1"}, Environ: []string{"HOME=" + t.TempDir()}, Stdout: &out, Stderr: &out, Stdin: &out, Now: time.Now}
+	if code := Main(t.Context(), env); code == 0 || out.Len() == 0 {
+		t.Fatalf("exit code %d, %q", code, out.String())
+	}
+	if strings.ContainsAny(out.String(), "\u009b\x1b") {
+		t.Errorf("it says %q", out.String())
 	}
 }
