@@ -18,8 +18,9 @@ run: build ## run a controller on 127.0.0.1:1280 with its data in ./data
 
 # What does one thing after the other is tested without the race detector, which
 # would find nothing there and makes it many times slower.
-PLAIN := ./test/manifest ./test/model ./test/upgrade ./internal/lang/... ./internal/tool/...
-RACED = $(filter-out $(shell $(GO) list $(PLAIN)),$(shell $(GO) list ./test/program ./test/auth ./test/... ./...))
+PLAIN := ./test/manifest ./test/command ./test/model ./test/upgrade ./test/architecture \
+	./internal/lang/... ./internal/tool/... ./internal/policy/posture ./internal/pki
+RACED = $(filter-out $(shell $(GO) list $(PLAIN)),$(shell $(GO) list ./test/program ./test/api ./test/... ./...))
 TEST  := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 
 # The slowest packages go first, so that no core is idle at the end, and three at
