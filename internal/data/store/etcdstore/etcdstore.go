@@ -169,15 +169,30 @@ func (s *Store) write(ctx context.Context) (context.Context, context.CancelFunc,
 
 // either returns ctx, ended also when life ends.
 func either(ctx, life context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, lifeKey{}, life))
 	stop := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
 	return ctx, func() { stop(); cancel(nil) }
+}
+
+// lifeKey is where a context of either has the life that ends it.
+type lifeKey struct{}
+
+// cause is why a context of either has ended, or is about to: its life's end
+// reaches it a moment later than it reaches etcd.
+func cause(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if life, ok := ctx.Value(lifeKey{}).(context.Context); ok {
+		return context.Cause(life)
+	}
+	return nil
 }
 
 // explain turns what etcd returned into what the contract says. ctx is the
 // one the call was made with, so that its end can be told from a failure.
 func explain(ctx context.Context, doing string, err error) error {
-	cause := context.Cause(ctx)
+	cause := cause(ctx)
 	switch {
 	case errors.Is(err, rpctypes.ErrCompacted):
 		return store.ErrCompacted
@@ -191,7 +206,7 @@ func explain(ctx context.Context, doing string, err error) error {
 		return cause
 	case errors.Is(cause, errClosing):
 		return fmt.Errorf("etcd: %s: %w", doing, cause)
-	case cause != nil:
+	case ctx.Err() != nil:
 		return fmt.Errorf("etcd: %s: %w", doing, ctx.Err())
 	}
 	return fmt.Errorf("etcd: %s: %w", doing, err)

@@ -295,3 +295,18 @@ func TestFullAndReclaimed(t *testing.T) {
 		t.Errorf("Put after making room: %v", err)
 	}
 }
+
+// TestFailureSaidAtOnce ends a member's life and asks at once why a call failed,
+// before that has reached the call's context.
+func TestFailureSaidAtOnce(t *testing.T) {
+	for range 1000 {
+		life, fail := context.WithCancelCause(t.Context())
+		ctx, cancel := either(t.Context(), life)
+		fail(store.ErrFailed)
+		err := explain(ctx, "put", errors.New("raft: stopped"))
+		cancel()
+		if !errors.Is(err, store.ErrFailed) {
+			t.Fatalf("said %v", err)
+		}
+	}
+}
