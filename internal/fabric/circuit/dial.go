@@ -56,11 +56,13 @@ func (c *Circuits) Register() {
 	c.Routers.Joined(c.onJoined)
 }
 
-// request is a dial, as a router asks for it.
-type request struct {
+// Request is a dial, as a router asks for it.
+type Request struct {
 	permit.Request
-	instance string
-	peerData map[uint32][]byte
+	// Instance is the one host among several that is wanted; empty if it does
+	// not matter.
+	Instance string
+	PeerData map[uint32][]byte
 }
 
 func (c *Circuits) onCreate(r *control.Router, f *wire.Frame) {
@@ -69,15 +71,15 @@ func (c *Circuits) onCreate(r *control.Router, f *wire.Frame) {
 		r.Refuse(f, message.CodeInternal, "the peer data cannot be read")
 		return
 	}
-	req := request{
+	req := Request{
 		Request: permit.Request{
 			RouterID: r.ID, Type: model.Dial,
 			SessionToken: f.Headers.Text(message.HeaderSessionToken), APIToken: f.Headers.Text(message.HeaderAPISessionToken),
 		},
-		instance: f.Headers.Text(message.HeaderInstanceID), peerData: peerData,
+		Instance: f.Headers.Text(message.HeaderInstanceID), PeerData: peerData,
 	}
 	started := r.Go(func(ctx context.Context) {
-		circuit, answer, err := c.dial(ctx, r, req)
+		circuit, answer, err := c.Dial(ctx, r, req)
 		if err != nil {
 			refused, ok := permit.AsRefusal(err)
 			if !ok {
@@ -89,9 +91,9 @@ func (c *Circuits) onCreate(r *control.Router, f *wire.Frame) {
 		}
 		h := wire.Headers{}
 		h.SetText(message.HeaderCircuitID, circuit.ID)
-		h.SetText(message.HeaderCircuitAddress, answer.ingress)
-		h.SetData(message.HeaderPeerData, answer.peerData)
-		h.SetTextMap(message.HeaderCircuitTags, circuit.tags())
+		h.SetText(message.HeaderCircuitAddress, answer.Ingress)
+		h.SetData(message.HeaderPeerData, answer.PeerData)
+		h.SetTextMap(message.HeaderCircuitTags, circuit.Tags())
 		r.Reply(f, &wire.Frame{Type: message.TypeCircuitCreated, Headers: h})
 	})
 	if !started {
@@ -99,19 +101,20 @@ func (c *Circuits) onCreate(r *control.Router, f *wire.Frame) {
 	}
 }
 
-// tags are what routers count traffic by.
-func (c *Circuit) tags() map[string]string {
+// Tags are what routers count traffic by.
+func (c *Circuit) Tags() map[string]string {
 	return map[string]string{"serviceId": c.ServiceID, "clientId": c.IdentityID, "hostId": c.HostID}
 }
 
-// made is what a dialer needs to know of its circuit.
-type made struct {
-	ingress  string
-	peerData map[uint32][]byte
+// Answer is what a dialer needs to know of its circuit.
+type Answer struct {
+	Ingress  string // the address of its end
+	PeerData map[uint32][]byte
 }
 
-// dial makes a circuit: it tries terminators until one works.
-func (c *Circuits) dial(ctx context.Context, r *control.Router, req request) (*Circuit, *made, error) {
+// Dial makes a circuit from a router to where a service is hosted: it tries
+// terminators until one works.
+func (c *Circuits) Dial(ctx context.Context, r *control.Router, req Request) (*Circuit, *Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
 	tried := map[string]bool{}
@@ -127,7 +130,7 @@ func (c *Circuits) dial(ctx context.Context, r *control.Router, req request) (*C
 		if !ok {
 			return nil, nil, permit.Refuse(message.CodeInvalidService, "there is no such service")
 		}
-		if _, has := req.peerData[message.PeerPublicKey]; service.EncryptionRequired && !has {
+		if _, has := req.PeerData[message.PeerPublicKey]; service.EncryptionRequired && !has {
 			return nil, nil, permit.Refuse(message.CodeEncryptionMissing, "the service wants encryption from end to end, and the dialer offers none")
 		}
 		t, ok := c.choose(snap, service, r, req, tried)
@@ -150,14 +153,14 @@ func (c *Circuits) dial(ctx context.Context, r *control.Router, req request) (*C
 }
 
 // choose returns the terminator to try next.
-func (c *Circuits) choose(snap *state.Snapshot, service *model.Service, r *control.Router, req request, tried map[string]bool) (terminator.Candidate, bool) {
-	among := terminator.Offered(snap, c.Sessions, service, r.ID, req.instance)
+func (c *Circuits) choose(snap *state.Snapshot, service *model.Service, r *control.Router, req Request, tried map[string]bool) (terminator.Candidate, bool) {
+	among := terminator.Offered(snap, c.Sessions, service, r.ID, req.Instance)
 	among = slices.DeleteFunc(among, func(t terminator.Candidate) bool { return tried[t.ID] })
-	return terminator.Choose(service.TerminatorStrategy, among, string(req.peerData[message.PeerSticky]))
+	return terminator.Choose(service.TerminatorStrategy, among, string(req.PeerData[message.PeerSticky]))
 }
 
 // route has routers make a circuit that ends at a terminator.
-func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Session, t *model.Terminator, service *model.Service, req request, attempt uint32) (*Circuit, *made, error) {
+func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Session, t *model.Terminator, service *model.Service, req Request, attempt uint32) (*Circuit, *Answer, error) {
 	ingress, egress := newID(), newID()
 	circuit := &Circuit{
 		ID: circuitID(s.ID, t.SessionID), SessionID: s.ID, HostSessionID: t.SessionID, TerminatorID: t.ID,
@@ -165,8 +168,8 @@ func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Sessio
 	}
 	deadline, _ := ctx.Deadline()
 	route := &message.Route{
-		CircuitID: circuit.ID, Attempt: attempt, Timeout: uint64(max(0, deadline.Sub(c.Now()))), Tags: circuit.tags(),
-		Egress: &message.Egress{Binding: t.Binding, Address: egress, Destination: t.Address, PeerData: req.peerData},
+		CircuitID: circuit.ID, Attempt: attempt, Timeout: uint64(max(0, deadline.Sub(c.Now()))), Tags: circuit.Tags(),
+		Egress: &message.Egress{Binding: t.Binding, Address: egress, Destination: t.Address, PeerData: req.PeerData},
 		Forwards: []message.Forward{
 			{From: ingress, To: egress, Type: message.ToEnd},
 			{From: egress, To: ingress, Type: message.ToStart},
@@ -183,7 +186,7 @@ func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Sessio
 		c.end(circuit.ID, true)
 		return nil, nil, err
 	}
-	return circuit, &made{ingress, answerData(t, peerData)}, nil
+	return circuit, &Answer{ingress, answerData(t, peerData)}, nil
 }
 
 // holds reports whether a circuit that was just made is still wanted.
