@@ -79,6 +79,7 @@ var narrow = map[string][]string{
 	"fabric/wire":          {},
 	"fabric/message":       {},
 	"fabric/channel":       {},
+	"fabric/path":          {},
 	"fabric/scripted":      {},
 	"fabric/permit":        {"data/state", "model", "policy/access"},
 	"ops/build":            {},
