@@ -14,8 +14,7 @@ type network struct {
 	free    []int32
 	links   map[string]link
 	bundles map[pair]*bundle
-	// revision counts the changes.
-	revision uint64
+	journal
 }
 
 // node is a router, connected or not. It is known as long as it is connected
@@ -56,7 +55,7 @@ func compareStrands(a, b strand) int {
 }
 
 func newNetwork() network {
-	return network{index: map[string]int32{}, links: map[string]link{}, bundles: map[pair]*bundle{}, revision: 1}
+	return network{index: map[string]int32{}, links: map[string]link{}, bundles: map[pair]*bundle{}, journal: newJournal()}
 }
 
 // pairOf returns two routers as a pair.
@@ -104,7 +103,7 @@ func (n *network) setRouter(id string, r Router) {
 		return
 	}
 	of.connected, of.enter, of.through = true, enter, !r.NoTraversal
-	n.revision++
+	n.note(change{at, none})
 }
 
 func (n *network) removeRouter(id string) (at int32, ok bool) {
@@ -112,7 +111,7 @@ func (n *network) removeRouter(id string) (at int32, ok bool) {
 		return 0, false
 	}
 	n.nodes[at].connected = false
-	n.revision++
+	n.note(change{at, none})
 	n.release(at)
 	return at, true
 }
@@ -167,7 +166,20 @@ func (n *network) unbundle(id string, was link) {
 func (n *network) bundled(p pair, b *bundle) {
 	n.setArc(p.a, p.b, b)
 	n.setArc(p.b, p.a, b)
-	n.revision++
+	n.note(change{p.a, p.b})
+}
+
+// arcCost returns the cost of the arc between two routers if there is one.
+func (n *network) arcCost(a, b int32) (cost int32, ok bool) {
+	if len(n.nodes[a].arcs) > len(n.nodes[b].arcs) {
+		a, b = b, a
+	}
+	for _, arc := range n.nodes[a].arcs {
+		if arc.to == b {
+			return arc.cost, true
+		}
+	}
+	return 0, false
 }
 
 // setArc gives a router's arc to another the cost of their bundle.

@@ -65,6 +65,10 @@ func TestWays(t *testing.T) {
 func TestTies(t *testing.T) {
 	g := ring(4)
 	expect(t, g, 40, "r0", "r1", "r2")
+	g.RemoveLink("l1")
+	expect(t, g, 40, "r0", "r3", "r2")
+	g.SetLink(Link{"l1", "r1", "r2", 10})
+	expect(t, g, 40, "r0", "r1", "r2")
 	g.SetLink(Link{"direct", "r0", "r2", 30})
 	expect(t, g, 40, "r0", "r2")
 	g.RemoveLink("direct")

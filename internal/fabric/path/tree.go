@@ -1,6 +1,7 @@
 package path
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -19,6 +20,8 @@ type tree struct {
 	// dist is how far each router is, via the router before it on the path.
 	dist []label
 	via  []int32
+	// visits counts the routers that were worked on.
+	visits uint64
 }
 
 // none stands for no router.
@@ -35,13 +38,23 @@ func (t *tree) update(n *network) {
 		return
 	}
 	w := workshops.Get().(*workshop)
-	t.build(n, w)
+	if t.tooFar(n) {
+		t.build(n, w)
+	} else {
+		t.catchUp(n, w)
+	}
 	workshops.Put(w)
 	t.revision.Store(n.revision)
 }
 
 // workshop is what it takes to work on a tree, kept for the next one.
-type workshop struct{ heap heap }
+type workshop struct {
+	heap heap
+	// cut are routers that lost their way, and offers changed arcs that may be
+	// better than what there was.
+	cut    []int32
+	offers []offer
+}
 
 var workshops = sync.Pool{New: func() any { return &workshop{} }}
 
@@ -56,6 +69,8 @@ func (t *tree) build(n *network, w *workshop) {
 
 // grow makes room for routers that the tree has not seen yet.
 func (t *tree) grow(size int) {
+	more := max(size-len(t.dist), 0)
+	t.dist, t.via = slices.Grow(t.dist, more), slices.Grow(t.via, more)
 	for len(t.dist) < size {
 		t.dist = append(t.dist, nowhere)
 		t.via = append(t.via, none)
@@ -73,6 +88,7 @@ func (t *tree) spread(n *network, w *workshop) {
 		if from.dist != t.dist[from.at] || !t.through(n, from.at) {
 			continue
 		}
+		t.visits++
 		for _, a := range n.nodes[from.at].arcs {
 			t.relax(n, w, from.at, a)
 		}
@@ -84,21 +100,26 @@ func (t *tree) through(n *network, at int32) bool {
 	return n.nodes[at].through || at == t.source
 }
 
-// relax takes the way over an arc if it is better than the one that is known.
+// relax takes the way over an arc if it is better than the one that is known,
+// and has the search go on from there if that makes it shorter.
 func (t *tree) relax(n *network, w *workshop, from int32, a arc) {
-	if !n.nodes[a.to].connected {
-		return
+	if n.nodes[a.to].connected && t.take(n, from, a) {
+		w.heap.push(reached{t.dist[a.to], a.to})
 	}
+}
+
+// take takes the way over an arc to a connected router if it is better than the
+// one that is known, and reports whether it is shorter.
+func (t *tree) take(n *network, from int32, a arc) bool {
 	dist := t.dist[from] + n.step(a)
-	if dist > t.dist[a.to] {
-		return
-	}
 	if dist < t.dist[a.to] {
 		t.dist[a.to], t.via[a.to] = dist, from
-		w.heap.push(reached{dist, a.to})
-	} else if n.nodes[from].id < n.nodes[t.via[a.to]].id {
+		return true
+	}
+	if dist == t.dist[a.to] && n.nodes[from].id < n.nodes[t.via[a.to]].id {
 		t.via[a.to] = from
 	}
+	return false
 }
 
 // path writes down the way to a router that can be reached.
