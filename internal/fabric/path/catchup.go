@@ -19,10 +19,11 @@ type offer struct {
 	arc  arc
 }
 
-// tooFar reports whether building anew takes less than catching up.
+// tooFar reports whether building anew takes less than catching up, which it
+// does after about as many changes as an eighth of the links.
 func (t *tree) tooFar(n *network) bool {
 	was := t.revision.Load()
-	return was == 0 || n.revision-was > min(journalSize, uint64(len(n.bundles)))
+	return was == 0 || n.revision-was > uint64(min(max(len(n.bundles)/8, 16), journalSize))
 }
 
 // catchUp brings a tree that is not too far behind up to date.

@@ -74,6 +74,9 @@ func TestForgotten(t *testing.T) {
 	if len(s.of) != 4 || s.of[1] == nil || s.of[2] != nil {
 		t.Errorf("kept %v", s.of)
 	}
+	if s.get(5, size*2); len(s.of) != 2 || s.of[1] == nil {
+		t.Errorf("kept %v of a network that grew", s.of)
+	}
 	if s.get(6, 2*maxEntries); len(s.of) != 1 || s.of[6] == nil {
 		t.Errorf("kept %v beside a tree that is larger than all may be", s.of)
 	}

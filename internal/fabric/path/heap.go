@@ -44,23 +44,24 @@ func (h *heap) pop() (nearest reached, ok bool) {
 // sink puts an item where the first one was taken from, and then down to where
 // it belongs.
 func (h *heap) sink(r reached) {
-	i := 0
+	items, i := h.items, 0
 	for {
 		first := i*fanout + 1
-		if first >= len(h.items) {
+		if first >= len(items) {
 			break
 		}
 		least := first
-		for child := first + 1; child < min(first+fanout, len(h.items)); child++ {
-			if h.items[child].dist < h.items[least].dist {
-				least = child
+		nearest := items[first].dist
+		for at, child := range items[first:min(first+fanout, len(items))] {
+			if child.dist < nearest {
+				least, nearest = first+at, child.dist
 			}
 		}
-		if r.dist <= h.items[least].dist {
+		if r.dist <= nearest {
 			break
 		}
-		h.items[i] = h.items[least]
+		items[i] = items[least]
 		i = least
 	}
-	h.items[i] = r
+	items[i] = r
 }

@@ -42,7 +42,11 @@ type link struct {
 type pair struct{ a, b int32 }
 
 // bundle is the links between two routers, the cheapest first.
-type bundle struct{ links []strand }
+type bundle struct {
+	links []strand
+	// best is the first of them when trees were told last.
+	best strand
+}
 
 // strand is one link of a bundle.
 type strand struct {
@@ -130,7 +134,7 @@ func (n *network) setLink(l Link) {
 	n.links[l.ID] = now
 	b := n.bundles[now.pair]
 	if b == nil {
-		b = &bundle{}
+		b = &bundle{best: strand{cost: -1}}
 		n.bundles[now.pair] = b
 	}
 	if known && was.pair == now.pair {
@@ -162,8 +166,14 @@ func (n *network) unbundle(id string, was link) {
 	n.release(was.b)
 }
 
-// bundled takes note that a bundle changed.
+// bundled takes note that a bundle changed, which matters if its best link did.
 func (n *network) bundled(p pair, b *bundle) {
+	if len(b.links) > 0 {
+		if b.best == b.links[0] {
+			return
+		}
+		b.best = b.links[0]
+	}
 	n.setArc(p.a, p.b, b)
 	n.setArc(p.b, p.a, b)
 	n.note(change{p.a, p.b})

@@ -80,7 +80,8 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// TestSameAgain has nothing new said, which must not look like a change.
+// TestSameAgain has nothing said that matters, which must not look like a
+// change.
 func TestSameAgain(t *testing.T) {
 	g := ring(4)
 	before := g.Revision()
@@ -88,6 +89,9 @@ func TestSameAgain(t *testing.T) {
 	g.SetLink(Link{"l0", "r1", "r0", 10})
 	g.RemoveLink("unknown")
 	g.RemoveRouter("unknown")
+	g.SetLink(Link{"dear", "r0", "r1", 11})
+	g.SetLink(Link{"dear", "r0", "r1", 10_000})
+	g.RemoveLink("dear")
 	if now := g.Revision(); now != before {
 		t.Errorf("revision %d became %d by nothing", before, now)
 	}

@@ -22,13 +22,13 @@ func (s *shelf) get(source int32, size int) *tree {
 	s.clock++
 	t := s.of[source]
 	if t == nil {
-		for len(s.of) > 0 && (len(s.of)+1)*size > maxEntries {
-			s.forget()
-		}
 		t = &tree{source: source}
 		s.of[source] = t
 	}
 	t.used = s.clock
+	for len(s.of) > 1 && len(s.of)*size > maxEntries {
+		s.forget()
+	}
 	return t
 }
 
