@@ -176,7 +176,7 @@ func (n *network) bundled(p pair, b *bundle) {
 	}
 	n.setArc(p.a, p.b, b)
 	n.setArc(p.b, p.a, b)
-	n.note(change{p.a, p.b})
+	n.note(change(p))
 }
 
 // arcCost returns the cost of the arc between two routers if there is one.
