@@ -21,12 +21,27 @@ type Grants struct {
 // Services returns what policies let an identity use. Admins may use all
 // services without a policy; that is ServicesWithAdmin.
 func Services(snap *state.Snapshot, identityID string) Grants {
+	return services(snap, identityID, func(*model.ServicePolicy) bool { return true })
+}
+
+// Unchecked is Services by those policies alone that ask nothing of a device,
+// for identities that have none.
+func Unchecked(snap *state.Snapshot, identityID string) Grants {
+	return services(snap, identityID, func(p *model.ServicePolicy) bool {
+		return len(p.PostureCheckRoles) == 0 || ServicePolicyChecks.Members(snap, p).IsEmpty()
+	})
+}
+
+func services(snap *state.Snapshot, identityID string, counts func(*model.ServicePolicy) bool) Grants {
 	var g Grants
 	all := snap.Tagged(model.Services.Def, "")
 	dial, bind := union{all: all}, union{all: all}
 	if identity, ok := snap.Lookup(model.Identities.Def, identityID); ok {
 		for rec := range ServicePolicyIdentities.Policies(snap, identity) {
 			p := rec.(*model.ServicePolicy)
+			if !counts(p) {
+				continue
+			}
 			g.Policies = append(g.Policies, p)
 			if p.Type == model.Dial {
 				ServicePolicyServices.add(&dial, snap, p)

@@ -132,7 +132,7 @@ func idsOf(snap *state.Snapshot, d *kind.Def) []string {
 
 func checkGrants(t *rapid.T, snap *state.Snapshot, n naive) {
 	for _, i := range append(idsOf(snap, model.Identities.Def), "missing") {
-		g, admin := access.Services(snap, i), access.ServicesWithAdmin(snap, i)
+		g, admin, unchecked := access.Services(snap, i), access.ServicesWithAdmin(snap, i), access.Unchecked(snap, i)
 		compare(t, "policies of "+i, n.list("identities", i, "service-policies"), policyIDs(g.Policies))
 		compare(t, "services of "+i, n.list("identities", i, "services"), names(snap, model.Services.Def, g.Visible()))
 		compare(t, "edge routers of "+i, n.list("identities", i, "edge-routers"), names(snap, model.EdgeRouters.Def, access.EdgeRouters(snap, i)))
@@ -154,12 +154,19 @@ func checkGrants(t *rapid.T, snap *state.Snapshot, n naive) {
 			compare(t, "bind set: "+what, len(bind) > 0, g.Bind.Contains(ord))
 			compare(t, "dial set with admin: "+what, all || len(dial) > 0, admin.Dial.Contains(ord))
 			compare(t, "bind set with admin: "+what, all || len(bind) > 0, admin.Bind.Contains(ord))
+			compare(t, "dial set without checks: "+what, slices.ContainsFunc(dial, n.unchecked), unchecked.Dial.Contains(ord))
+			compare(t, "bind set without checks: "+what, slices.ContainsFunc(bind, n.unchecked), unchecked.Bind.Contains(ord))
 			compare(t, "policies over: "+what, slices.Sorted(slices.Values(slices.Concat(dial, bind))), policyIDs(g.Over(service)))
 		}
 	}
 	for _, s := range append(idsOf(snap, model.Services.Def), "missing") {
 		compare(t, "edge routers of "+s, n.list("services", s, "edge-routers"), names(snap, model.EdgeRouters.Def, access.RoutersOfService(snap, s)))
 	}
+}
+
+// unchecked reports whether a policy asks nothing of a device.
+func (n naive) unchecked(policyID string) bool {
+	return len(n.list("service-policies", policyID, "posture-checks")) == 0
 }
 
 func policyIDs(list []*model.ServicePolicy) []string {
