@@ -14,6 +14,7 @@ import (
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/circuit"
 	"netkeep/internal/fabric/control"
+	"netkeep/internal/fabric/datamodel"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/permit"
@@ -48,8 +49,9 @@ type Fabric struct {
 	Circuits *circuit.Circuits
 	Hosts    *terminator.Hosts
 
-	opt  Options
-	sync *sync.Sync
+	opt    Options
+	sync   *sync.Sync
+	models *datamodel.Models
 }
 
 // release is the one whose words routers take ours for: they know what to
@@ -69,10 +71,12 @@ func New(opt Options) *Fabric {
 		State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Invalid: f.Hosts.Invalid, Now: opt.Now, Log: opt.Log,
 	})
 	f.sync = sync.New(sync.Options{
-		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions, Keys: f.keys, Timeline: id,
+		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,
 		Version: release, Online: f.online, Now: opt.Now, Log: opt.Log,
 	})
+	f.models = datamodel.New(datamodel.Options{State: opt.State, Routers: f.Routers, Keys: f.keys, Now: opt.Now, Log: opt.Log})
 	f.sync.Register()
+	f.models.Register()
 	f.Hosts.Register()
 	f.Circuits.Register()
 	f.registerSmall()
@@ -136,6 +140,7 @@ func (f *Fabric) Run(ctx context.Context) {
 // reset looks at everything: anything may have changed.
 func (f *Fabric) reset(snap *state.Snapshot) {
 	f.sync.Restart()
+	f.models.Restart()
 	f.Circuits.Review(snap)
 	f.Hosts.Review(snap)
 }
@@ -152,6 +157,7 @@ func (f *Fabric) apply(before *state.Snapshot, ev state.Event) {
 		}
 	}
 	f.sync.Applied(before, ev.After, changed)
+	f.models.Applied(before, ev.After, changed)
 }
 
 // ended takes along what a session was used for.

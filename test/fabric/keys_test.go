@@ -13,7 +13,6 @@ import (
 
 	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/fabric/wire"
 	"netkeep/test/servertest"
 )
 
@@ -71,40 +70,19 @@ func (a *authority) register(t *testing.T, admin *servertest.Client) (id string)
 func TestKeys(t *testing.T) {
 	s := servertest.StartFabric(t)
 	admin := s.Admin(t)
-	states := make(chan *message.DataState, 100)
-	r := addRouter(t, s).connect(t, func(o *scripted.Options) {
-		o.Grouped = true
-		o.Seen = func(f *wire.Frame) {
-			if f.Type != message.TypeDataState {
-				return
-			}
-			if m, err := message.Unmarshal[message.DataState](f.Body); err == nil {
-				states <- m
-			}
-		}
-	})
-	if err := r.Send(&wire.Frame{Type: message.TypeSubscribeToDataModel, Body: message.Marshal(&message.SubscribeToDataModel{Seconds: 60, Subscription: "mine"})}); err != nil {
-		t.Fatal(err)
-	}
+	r := addRouter(t, s).connect(t, grouped)
+	subscribe(t, r, message.SubscribeToDataModel{Seconds: 60, Subscription: "mine"})
 	certificates := func(what string, wanted int) {
 		t.Helper()
-		timeout := time.After(soon)
-		for n := -1; ; {
-			select {
-			case m := <-states:
-				n = 0
-				for _, e := range m.Events {
-					if e.PublicKey.Format == message.KeyCertificate {
-						n++
-					}
+		await(t, r, what, func(k scripted.Known) bool {
+			n := 0
+			for _, key := range k.Model.Keys {
+				if key.Format == message.KeyCertificate {
+					n++
 				}
-				if n == wanted {
-					return
-				}
-			case <-timeout:
-				t.Fatalf("%s: it knows %d certificates, want %d", what, n, wanted)
 			}
-		}
+			return n == wanted
+		})
 	}
 	certificates("at first", 1)
 	id := newAuthority(t).register(t, admin)

@@ -27,9 +27,15 @@ type DataChanges struct {
 
 // DataEvent is one change of what routers know: one of its pointers is set.
 type DataEvent struct {
-	Action    DataAction `pb:"1"`
-	Synthetic bool       `pb:"3"`
-	PublicKey *PublicKey `pb:"14"`
+	Action       DataAction        `pb:"1"`
+	Synthetic    bool              `pb:"3"`
+	Identity     *DataIdentity     `pb:"10"`
+	Service      *DataService      `pb:"11"`
+	Policy       *DataPolicy       `pb:"12"`
+	PublicKey    *PublicKey        `pb:"14"`
+	PolicyChange *DataPolicyChange `pb:"16"`
+	ConfigType   *DataConfigType   `pb:"17"`
+	Config       *DataConfig       `pb:"18"`
 }
 
 // DataAction is what happened.
@@ -41,6 +47,80 @@ const (
 	DataUpdate
 	DataDelete
 )
+
+// DataIdentity is an identity.
+type DataIdentity struct {
+	ID                 string                 `pb:"1"`
+	Name               string                 `pb:"2"`
+	Precedence         Precedence             `pb:"3"`
+	Cost               uint32                 `pb:"4"`
+	ServicePrecedences map[string]Precedence  `pb:"5"` // by id of the service
+	ServiceCosts       map[string]uint32      `pb:"6"`
+	AppData            []byte                 `pb:"7"`
+	ServiceConfigs     map[string]DataConfigs `pb:"8"`
+	Disabled           bool                   `pb:"9"`
+}
+
+// DataConfigs is the configs that an identity gets for a service in place of
+// others: ids by those of their types.
+type DataConfigs struct {
+	ByType map[string]string `pb:"1"`
+}
+
+// DataService is a service.
+type DataService struct {
+	ID                 string   `pb:"1"`
+	Name               string   `pb:"2"`
+	EncryptionRequired bool     `pb:"3"`
+	Configs            []string `pb:"4"`
+}
+
+// DataPolicy gives services to identities, as changes of it say.
+type DataPolicy struct {
+	ID   string     `pb:"1"`
+	Name string     `pb:"2"`
+	Type PolicyType `pb:"3"`
+}
+
+// PolicyType is what a policy lets somebody do.
+type PolicyType uint32
+
+// The types.
+const (
+	PolicyDial PolicyType = 1
+	PolicyBind PolicyType = 2
+)
+
+// DataPolicyChange adds to what a policy joins, or takes away from it.
+type DataPolicyChange struct {
+	PolicyID string       `pb:"1"`
+	IDs      []string     `pb:"2"`
+	Of       PolicyMember `pb:"3"`
+	Add      bool         `pb:"4"`
+}
+
+// PolicyMember is what a policy joins.
+type PolicyMember uint32
+
+// The members.
+const (
+	MemberService  PolicyMember = 1
+	MemberIdentity PolicyMember = 2
+)
+
+// DataConfigType is the type of configs.
+type DataConfigType struct {
+	ID   string `pb:"1"`
+	Name string `pb:"2"`
+}
+
+// DataConfig is a config.
+type DataConfig struct {
+	ID     string `pb:"1"`
+	TypeID string `pb:"2"`
+	Name   string `pb:"3"`
+	Data   []byte `pb:"4"` // JSON
+}
 
 // PublicKey is a key that routers check tokens or certificates with.
 type PublicKey struct {

@@ -38,6 +38,8 @@ type Options struct {
 	Seen func(*wire.Frame)
 	// Circuits are those that it carries already.
 	Circuits map[string]*message.Route
+	// Model is what it knows already.
+	Model Model
 	// Mute leaves the first word of the controller unanswered.
 	Mute bool
 	Now  func() time.Time
@@ -55,6 +57,8 @@ type Router struct {
 	partial  map[string]message.APISession // of a sync under way
 	circuits map[string]*message.Route
 	synced   int // how many full syncs have ended
+	model    Model
+	fault    error // what was wrong with what it was told of the model
 	changed  chan struct{}
 }
 
@@ -83,7 +87,7 @@ func Connect(ctx context.Context, opt Options) (*Router, error) {
 		return nil, err
 	}
 	r := &Router{
-		opt: opt, sessions: map[string]message.APISession{}, circuits: maps.Clone(opt.Circuits), changed: make(chan struct{}),
+		opt: opt, sessions: map[string]message.APISession{}, circuits: maps.Clone(opt.Circuits), model: opt.Model, changed: make(chan struct{}),
 	}
 	if r.circuits == nil {
 		r.circuits = map[string]*message.Route{}
@@ -157,6 +161,8 @@ func (r *Router) hear(c *channel.Channel, f *wire.Frame) {
 		if m, err := message.Unmarshal[message.Removed](f.Body); err == nil {
 			r.change(func() { r.forget(m) })
 		}
+	case message.TypeDataState, message.TypeDataChanges:
+		r.change(func() { r.fault = errors.Join(r.fault, r.model.Hear(f)) })
 	case message.TypeRoute:
 		r.route(c, f)
 	case message.TypeUnroute:
@@ -279,15 +285,19 @@ type Known struct {
 	Sessions map[string]message.APISession // by id
 	Circuits map[string]*message.Route
 	Synced   int
+	Model    *Model
 }
 
 // Await waits until what the router knows is as wanted.
 func (r *Router) Await(ctx context.Context, wanted func(Known) bool) error {
 	for {
 		r.mu.Lock()
-		ok := wanted(Known{r.sessions, r.circuits, r.synced})
-		changed := r.changed
+		ok := wanted(Known{r.sessions, r.circuits, r.synced, &r.model})
+		changed, fault := r.changed, r.fault
 		r.mu.Unlock()
+		if fault != nil {
+			return fault
+		}
 		if ok {
 			return nil
 		}

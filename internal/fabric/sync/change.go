@@ -62,7 +62,6 @@ func (s *Sync) Restart() {
 	for _, r := range all {
 		s.start(r)
 	}
-	s.tellKeys(s.State.Snapshot())
 }
 
 // tellOf tells routers how API sessions differ from what they were.

@@ -1,6 +1,5 @@
 // Package sync keeps edge routers informed of who may connect to them: the API
-// sessions that there are, with the certificates that go with each, and the
-// keys that newer routers check tokens and certificates with. It must not
+// sessions that there are, with the certificates that go with each. It must not
 // import rest or api, nor authn: what it needs of API sessions it is told.
 package sync
 
@@ -36,11 +35,7 @@ type Options struct {
 	Routers  *control.Routers
 	Sessions APISessions
 	Permits  permit.Register
-	// Timeline tells one history of the network from another.
-	Timeline string
-	// Keys are what routers check tokens and certificates with.
-	Keys    func(snap *state.Snapshot) []message.PublicKey
-	Version string // of this controller
+	Version  string // of this controller
 	// Online is told of every edge router that has said where clients reach it.
 	Online func(*control.Router)
 	Now    func() time.Time
@@ -53,8 +48,6 @@ type Sync struct {
 
 	mu      sync.Mutex
 	routers map[*control.Router]*progress // edge routers that have said hello
-	// keyed are the routers that want to know the keys, by how they call that.
-	keyed map[*control.Router]string
 }
 
 // progress is how far a router has come.
@@ -71,7 +64,7 @@ const maxHeld = 1000
 
 // New returns a Sync that no router knows of.
 func New(opt Options) *Sync {
-	return &Sync{Options: opt, routers: map[*control.Router]*progress{}, keyed: map[*control.Router]string{}}
+	return &Sync{Options: opt, routers: map[*control.Router]*progress{}}
 }
 
 // Register has routers ask for what they need.
@@ -82,7 +75,6 @@ func (s *Sync) Register() {
 	control.On(s.Routers, message.TypeResyncRequest, s.onResync)
 	control.On(s.Routers, message.TypeAPISessionHeartbeat, s.onHeartbeat)
 	control.On(s.Routers, message.TypeValidateSessions, s.onValidate)
-	control.On(s.Routers, message.TypeSubscribeToDataModel, s.onSubscribe)
 }
 
 // onJoined says the first word to an edge router.
@@ -97,7 +89,6 @@ func (s *Sync) onLeft(r *control.Router) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.routers, r)
-	delete(s.keyed, r)
 }
 
 // onHello hears where clients reach a router, and tells it everything.

@@ -1,0 +1,268 @@
+// Package datamodel tells routers of the second generation what they must know
+// of the network beforehand: the keys that they check with, and, to a router
+// that may act as a client itself, its own identity with the services that it
+// may use. A router learns nothing of anybody else. What each was told is kept,
+// so that it is told of differences alone. It must not import rest or api, and
+// decides nothing: who may dial and host is asked again when somebody does.
+package datamodel
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"sync"
+	"time"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store"
+	"netkeep/internal/fabric/control"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
+)
+
+// Options of Models.
+type Options struct {
+	State   *state.State
+	Routers *control.Routers
+	// Keys are what routers check tokens and certificates with.
+	Keys func(snap *state.Snapshot) []message.PublicKey
+	Now  func() time.Time
+	Log  *slog.Logger
+}
+
+// Models is what routers were told.
+type Models struct {
+	Options
+	// timeline is another one after every start: what was told before is not
+	// remembered, and what a store that was restored holds may differ from it.
+	timeline string
+
+	mu      sync.Mutex
+	routers map[string]*told // by id
+	queue   []*told          // for whom there may be something to say
+	working bool             // somebody sees to the queue
+}
+
+// told is what one router was told and wants to be told.
+type told struct {
+	id   string
+	peer peer // nil while it is away
+	left time.Time
+
+	subscription string // what it calls what it asked for
+	until        time.Time
+	ask          *message.SubscribeToDataModel // not answered yet
+
+	queued bool
+	busy   bool // what it may know is being looked at
+	stale  bool // something that concerns it may have changed since
+
+	knows *known // nil if it was told nothing
+	rev   store.Rev
+	index uint64
+	log   []sent // what it was told last
+}
+
+// peer is somebody who can be told something.
+type peer interface {
+	Send(f *wire.Frame) error
+}
+
+const (
+	// A router asks again when its time is up, which takes a moment.
+	usualTime, mostTime, grace = 5 * time.Minute, time.Hour, time.Minute
+	// keepAway is how long it is remembered what a router knows that is away.
+	keepAway = 10 * time.Minute
+	// maxSubscription is how long a router's name for what it asked for may be.
+	maxSubscription = 128
+)
+
+// New returns models that no router knows of.
+func New(opt Options) *Models {
+	return &Models{Options: opt, timeline: rand.Text(), routers: map[string]*told{}}
+}
+
+// Register has routers ask for what they must know.
+func (m *Models) Register() {
+	m.Routers.Left(func(r *control.Router) { m.leave(r.ID, r) })
+	control.On(m.Routers, message.TypeSubscribeToDataModel, func(r *control.Router, _ *wire.Frame, ask *message.SubscribeToDataModel) {
+		m.subscribe(r.ID, r, ask)
+	})
+}
+
+// subscribe has a router told what it does not know, now and for some time.
+// One that is up to date is told nothing.
+func (m *Models) subscribe(id string, p peer, ask *message.SubscribeToDataModel) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.routers[id]
+	if t == nil {
+		m.sweep()
+		t = &told{id: id}
+		m.routers[id] = t
+	}
+	now := m.Now()
+	t.peer, t.subscription, t.until = p, "", now.Add(lasting(ask.Seconds)+grace)
+	if len(ask.Subscription) <= maxSubscription {
+		t.subscription = ask.Subscription
+	}
+	current := t.knows != nil && ask.Timeline == m.timeline && ask.Index == t.index
+	if current && !t.stale && !t.busy && t.ask == nil && !t.knows.over(now) {
+		return
+	}
+	t.ask = ask
+	m.enqueue(t)
+}
+
+func lasting(seconds uint32) time.Duration {
+	if seconds == 0 {
+		return usualTime
+	}
+	return min(time.Duration(seconds)*time.Second, mostTime)
+}
+
+// leave takes note of a connection that is over.
+func (m *Models) leave(id string, p peer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.routers[id]; t != nil && t.peer == p {
+		t.peer, t.left, t.ask = nil, m.Now(), nil
+	}
+	m.sweep()
+}
+
+// sweep forgets those who have been away for long.
+func (m *Models) sweep() {
+	now := m.Now()
+	for id, t := range m.routers {
+		if t.peer == nil && !t.busy && now.Sub(t.left) > keepAway {
+			delete(m.routers, id)
+		}
+	}
+}
+
+// Applied takes note of those whom a change may concern. One that concerns
+// nobody costs the same however many routers and services there are.
+func (m *Models) Applied(before, after *state.Snapshot, changed []state.Ref) {
+	var forAll, forClients bool
+	var own []string
+	for _, c := range changed {
+		switch c.Def {
+		case model.CAs.Def:
+			forAll = true
+		case model.EdgeRouters.Def, model.Identities.Def:
+			own, forClients = append(own, c.ID), true
+		case model.ServicePolicies.Def, model.Services.Def, model.PostureChecks.Def, model.Configs.Def, model.ConfigTypes.Def, model.ServiceConfigs.Def:
+			forClients = true
+		}
+	}
+	switch {
+	case forAll:
+		m.Restart()
+	case forClients:
+		m.note(own, after.Rev, m.affected(before, after, changed))
+	}
+}
+
+// affected returns the routers, by id, for whose identities policies may give
+// something else, and those of whom nothing is known for sure.
+func (m *Models) affected(before, after *state.Snapshot, changed []state.Ref) []string {
+	m.mu.Lock()
+	var clients, found []string
+	for id, t := range m.routers {
+		switch {
+		case t.busy || t.knows == nil:
+			found = append(found, id)
+		case t.knows.rests():
+			clients = append(clients, id)
+		}
+	}
+	m.mu.Unlock()
+	if len(clients) == 0 {
+		return found
+	}
+	identities := access.Affected(before, after, changed)
+	if identities.IsEmpty() {
+		return found
+	}
+	for _, id := range clients {
+		if ord, ok := after.Ordinal(model.Identities.Def, id); ok && identities.Contains(ord) {
+			found = append(found, id)
+		}
+	}
+	return found
+}
+
+// note has those looked at who may have to be told something.
+func (m *Models) note(own []string, rev store.Rev, affected []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, ids := range [][]string{own, affected} {
+		for _, id := range ids {
+			if t := m.routers[id]; t != nil && rev > t.rev {
+				m.suspect(t)
+			}
+		}
+	}
+}
+
+// Restart looks at everybody: anything may have changed.
+func (m *Models) Restart() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.routers {
+		m.suspect(t)
+	}
+}
+
+// suspect notes that what a router knows may be wrong. Who is away is told when
+// it asks.
+func (m *Models) suspect(t *told) {
+	t.stale = true
+	if t.peer != nil && m.Now().Before(t.until) {
+		m.enqueue(t)
+	}
+}
+
+// enqueue has a router seen to. There is one who does that, so that however
+// many are to be told something the program has time for others.
+func (m *Models) enqueue(t *told) {
+	if !t.queued {
+		t.queued = true
+		m.queue = append(m.queue, t)
+	}
+	if !m.working {
+		m.working = true
+		go m.work()
+	}
+}
+
+// work sees to the queue until it is empty.
+func (m *Models) work() {
+	for {
+		m.mu.Lock()
+		if len(m.queue) == 0 {
+			m.queue, m.working = nil, false
+			m.mu.Unlock()
+			return
+		}
+		t := m.queue[0]
+		m.queue = m.queue[1:]
+		t.queued = false
+		if t.peer == nil { // it asks when it is back
+			m.mu.Unlock()
+			continue
+		}
+		t.busy, t.stale = true, false
+		job := job{told: *t, timeline: m.timeline}
+		t.ask = nil
+		m.mu.Unlock()
+		snap := m.State.Snapshot()
+		job.tell(m.see(snap, t.id), snap.Rev)
+		m.mu.Lock()
+		t.busy = false
+		t.knows, t.rev, t.index, t.log = job.knows, job.rev, job.index, job.log
+		m.mu.Unlock()
+	}
+}

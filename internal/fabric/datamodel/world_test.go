@@ -1,0 +1,235 @@
+package datamodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"pgregory.net/rapid"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/data/store/storetest"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/scripted"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
+)
+
+// world is a network in memory whose routers are told what they must know.
+type world struct {
+	st     *state.State
+	models *Models
+	stop   func()
+}
+
+func newWorld(fatal func(...any)) *world {
+	st, err := state.Open(context.Background(), storetest.NewMemory(), model.All, state.Options{Frozen: true})
+	if err != nil {
+		fatal(err)
+	}
+	w := &world{st: st, models: New(Options{
+		State: st, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Keys: func(*state.Snapshot) []message.PublicKey {
+			return []message.PublicKey{{KeyID: "key", Data: []byte("key")}}
+		},
+	})}
+	if err := st.Update(context.Background(), state.Program("test"), func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
+		fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	w.stop = func() {
+		cancel()
+		<-done
+		st.Close()
+	}
+	go func() {
+		defer close(done)
+		w.follow(ctx)
+	}()
+	return w
+}
+
+// follow passes changes on as the fabric does.
+func (w *world) follow(ctx context.Context) {
+	sub := w.st.Subscribe()
+	defer sub.Close()
+	var before *state.Snapshot
+	for {
+		ev, err := sub.Next(ctx)
+		switch {
+		case err != nil:
+			return
+		case ev.Reset != nil:
+			w.models.Restart()
+		default:
+			var changed []state.Ref
+			for _, write := range ev.Writes {
+				for _, c := range write.Changes {
+					changed = append(changed, c.Ref)
+				}
+			}
+			w.models.Applied(before, ev.After, changed)
+		}
+		before = ev.After
+	}
+}
+
+func (w *world) write(fn func(tx *state.Tx) error) error {
+	return w.st.Update(context.Background(), state.Program("test"), fn)
+}
+
+// router is one that follows a script. It loses some of what it is told.
+type router struct {
+	scripted.Model
+	id     string
+	lose   int
+	missed bool // it lost something, and has not asked since
+	frames int
+	fault  error
+	name   string // of its subscription
+	asked  time.Time
+}
+
+func (r *router) Send(f *wire.Frame) error {
+	r.frames++
+	if r.lose > 0 {
+		r.lose--
+		r.missed = true
+		return nil
+	}
+	if name := f.Headers.Text(message.HeaderSubscription); name != r.name {
+		return nil // of before
+	}
+	r.fault = errors.Join(r.fault, r.Hear(f))
+	return nil
+}
+
+// ask subscribes with what the router knows.
+func (r *router) ask(m *Models, renew bool) {
+	if !renew {
+		r.name += "x"
+	}
+	r.asked, r.missed = time.Now(), false
+	m.subscribe(r.id, r, &message.SubscribeToDataModel{
+		Index: r.Index, Timeline: r.Timeline, Seconds: 300, Renew: renew, Subscription: r.name,
+	})
+	synctest.Wait()
+}
+
+// expected is what a router may know, worked out by looking at every service.
+func expected(snap *state.Snapshot, id string, now time.Time) *scripted.Model {
+	m := &scripted.Model{
+		Identities: map[string]message.DataIdentity{}, Services: map[string]message.DataService{}, Policies: map[string]scripted.Policy{},
+		Types: map[string]message.DataConfigType{}, Configs: map[string]message.DataConfig{},
+		Keys: map[string]message.PublicKey{"key": {KeyID: "key", Data: []byte("key")}},
+	}
+	edge, _ := model.EdgeRouters.Get(snap, id)
+	who, ok := model.Identities.Get(snap, id)
+	if edge == nil || !edge.IsTunnelerEnabled || !ok {
+		return m
+	}
+	self := message.DataIdentity{ID: id, Name: who.Name, Cost: uint32(who.DefaultHostingCost), Disabled: who.Disabled(now)}
+	one := func() map[string]bool { return map[string]bool{id: true} }
+	m.Policies[dialPolicy] = scripted.Policy{Type: message.PolicyDial, Services: map[string]bool{}, Identities: one()}
+	m.Policies[bindPolicy] = scripted.Policy{Type: message.PolicyBind, Services: map[string]bool{}, Identities: one()}
+	for s := range model.Services.All(snap) {
+		dial, bind := open(snap, id, s.ID, model.Dial), open(snap, id, s.ID, model.Bind)
+		if !dial && !bind || self.Disabled {
+			continue
+		}
+		if dial {
+			m.Policies[dialPolicy].Services[s.ID] = true
+		}
+		if bind {
+			m.Policies[bindPolicy].Services[s.ID] = true
+		}
+		expectService(snap, m, &self, s, who)
+	}
+	m.Identities[id] = self
+	return m
+}
+
+func expectService(snap *state.Snapshot, m *scripted.Model, self *message.DataIdentity, s *model.Service, who *model.Identity) {
+	configs := map[string]string{} // by type
+	for _, id := range s.Configs {
+		c, _ := model.Configs.Get(snap, id)
+		configs[c.ConfigTypeID] = id
+	}
+	for o := range model.ServiceConfigs.All(snap) {
+		if o.IdentityID == self.ID && o.ServiceID == s.ID {
+			if self.ServiceConfigs == nil {
+				self.ServiceConfigs = map[string]message.DataConfigs{}
+			}
+			if self.ServiceConfigs[s.ID].ByType == nil {
+				self.ServiceConfigs[s.ID] = message.DataConfigs{ByType: map[string]string{}}
+			}
+			self.ServiceConfigs[s.ID].ByType[o.ConfigTypeID] = o.ConfigID
+			configs[o.ConfigTypeID] = o.ConfigID
+		}
+	}
+	if cost, ok := who.ServiceHostingCosts[s.ID]; ok {
+		if self.ServiceCosts == nil {
+			self.ServiceCosts = map[string]uint32{}
+		}
+		self.ServiceCosts[s.ID] = uint32(cost)
+	}
+	told := message.DataService{ID: s.ID, Name: s.Name, EncryptionRequired: s.EncryptionRequired}
+	for _, id := range s.Configs {
+		c, _ := model.Configs.Get(snap, id)
+		if configs[c.ConfigTypeID] == id && self.ServiceConfigs[s.ID].ByType[c.ConfigTypeID] == "" {
+			told.Configs = append(told.Configs, id)
+		}
+	}
+	for typ, id := range configs {
+		c, _ := model.Configs.Get(snap, id)
+		t, _ := model.ConfigTypes.Get(snap, typ)
+		m.Configs[id] = message.DataConfig{ID: id, TypeID: typ, Data: c.Data}
+		m.Types[typ] = message.DataConfigType{ID: typ, Name: t.Name}
+	}
+	m.Services[s.ID] = told
+}
+
+// open reports whether a policy without checks gives the identity the service.
+func open(snap *state.Snapshot, identity, service, typ string) bool {
+	for _, p := range access.Granting(snap, identity, service, typ) {
+		if len(access.Checks(snap, p)) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// show is a model as text, for comparing.
+func show(m *scripted.Model) string {
+	return fmt.Sprint(
+		m.Identities, " ", m.Services, " ", m.Policies, " ", m.Types, " ", m.Configs, " ", m.Keys,
+	)
+}
+
+// upsert creates or changes the record with an id.
+func upsert[T any](tx *state.Tx, k *kind.Kind[T], id string, change func(*T)) error {
+	if _, there := k.Get(tx, id); there {
+		return k.Edit(tx, id, func(rec *T) error {
+			change(rec)
+			return nil
+		})
+	}
+	rec := k.New()
+	any(rec).(kind.Record).Base().ID = id
+	change(rec)
+	return k.Create(tx, rec)
+}
+
+func data(text string) jsontext.Value { return jsontext.Value(fmt.Sprintf(`{"v":%q}`, text)) }
+
+// pick draws one of some ids.
+func pick(t *rapid.T, prefix string, n int) string {
+	return fmt.Sprint(prefix, rapid.IntRange(0, n-1).Draw(t, prefix))
+}
