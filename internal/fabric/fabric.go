@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	gosync "sync"
 	"time"
 
 	"netkeep/internal/data/state"
@@ -16,7 +17,9 @@ import (
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/fabric/datamodel"
 	"netkeep/internal/fabric/edge"
+	"netkeep/internal/fabric/link"
 	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/path"
 	"netkeep/internal/fabric/permit"
 	"netkeep/internal/fabric/sync"
 	"netkeep/internal/fabric/terminator"
@@ -43,16 +46,24 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Fabric is the routers of a network and what they carry.
+// Fabric is the routers of a network and what they carry. It is the
+// [edge.Routers] of a controller that serves them.
 type Fabric struct {
 	*control.Routers
+	Links    *link.Links
 	Circuits *circuit.Circuits
 	Hosts    *terminator.Hosts
 
 	opt    Options
 	sync   *sync.Sync
 	models *datamodel.Models
+	graph  *path.Graph
 }
+
+var _ edge.Routers = (*Fabric)(nil)
+
+// Distance is what the cheapest path from one router to another costs.
+func (f *Fabric) Distance(from, to string) (int64, bool) { return f.graph.Cost(from, to) }
 
 // release is the one whose words routers take ours for: they know what to
 // expect of a controller by its version.
@@ -67,8 +78,17 @@ func New(opt Options) *Fabric {
 		State: opt.State, Bundle: opt.Bundle, ID: "netkeep-" + id[:12], Build: build, Kept: opt.Kept, Now: opt.Now, Log: opt.Log,
 	})}
 	f.Hosts = terminator.New(terminator.Options{State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Now: opt.Now, Log: opt.Log})
+	f.graph = path.New()
 	f.Circuits = circuit.New(circuit.Options{
-		State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Invalid: f.Hosts.Invalid, Now: opt.Now, Log: opt.Log,
+		State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Graph: f.graph, Invalid: f.Hosts.Invalid, Now: opt.Now, Log: opt.Log,
+		LinkFault: func(r *control.Router, m *message.Fault) { f.Links.Fault(r, m) },
+		LinkKnown: func(id string) bool {
+			_, known := f.Links.Get(id)
+			return known
+		},
+	})
+	f.Links = link.New(link.Options{
+		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Found: f.Circuits.PathsFound, Now: opt.Now, Log: opt.Log,
 	})
 	f.sync = sync.New(sync.Options{
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,
@@ -78,16 +98,14 @@ func New(opt Options) *Fabric {
 	f.sync.Register()
 	f.models.Register()
 	f.Hosts.Register()
+	f.Links.Register()
 	f.Circuits.Register()
 	f.registerSmall()
 	return f
 }
 
-// online has a router that has just connected say what it has.
-func (f *Fabric) online(r *control.Router) {
-	f.Hosts.AskAll(r)
-	f.Circuits.Learn(r)
-}
+// online has an edge router that has just connected say what it has.
+func (f *Fabric) online(r *control.Router) { f.Hosts.AskAll(r) }
 
 // keys are what routers of the second generation check with: session tokens
 // with ours, certificates of clients with those of every CA that clients may
@@ -116,12 +134,11 @@ func certificateKey(c *x509.Certificate) message.PublicKey {
 func (f *Fabric) Run(ctx context.Context) {
 	sub := f.opt.State.Subscribe()
 	defer sub.Close()
-	done := make(chan struct{})
-	defer func() { <-done }()
-	go func() {
-		defer close(done)
-		f.Hosts.Sweep(ctx)
-	}()
+	var parts gosync.WaitGroup
+	defer parts.Wait()
+	for _, part := range []func(context.Context){f.Hosts.Sweep, f.Links.Run, f.Circuits.Run} {
+		parts.Go(func() { part(ctx) })
+	}
 	var before *state.Snapshot
 	for {
 		ev, err := sub.Next(ctx)
@@ -141,6 +158,7 @@ func (f *Fabric) Run(ctx context.Context) {
 func (f *Fabric) reset(snap *state.Snapshot) {
 	f.sync.Restart()
 	f.models.Restart()
+	f.Links.Review(snap)
 	f.Circuits.Review(snap)
 	f.Hosts.Review(snap)
 }
@@ -151,13 +169,29 @@ func (f *Fabric) apply(before *state.Snapshot, ev state.Event) {
 	for _, w := range ev.Writes {
 		for _, c := range w.Changes {
 			changed = append(changed, c.Ref)
-			if s, ok := c.Before.(*model.Session); ok && c.After == nil {
-				f.ended(ev.After, s)
-			}
+			f.changed(ev.After, c)
 		}
 	}
 	f.sync.Applied(before, ev.After, changed)
 	f.models.Applied(before, ev.After, changed)
+}
+
+// changed passes on what one record means for routers.
+func (f *Fabric) changed(snap *state.Snapshot, c state.Change) {
+	switch before := c.Before.(type) {
+	case *model.Session:
+		if c.After == nil {
+			f.ended(snap, before)
+		}
+	case *model.Router:
+		after, _ := c.After.(*model.Router)
+		if after == nil || after.Disabled {
+			f.Links.Removed(before.ID)
+			f.Circuits.RouterGone(before.ID)
+			return
+		}
+		f.Links.Changed(after)
+	}
 }
 
 // ended takes along what a session was used for.

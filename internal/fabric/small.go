@@ -4,14 +4,13 @@ import (
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/wire"
-	"netkeep/internal/model"
 )
 
 // registerSmall takes what needs no part of its own.
 func (f *Fabric) registerSmall() {
 	ignore := func(*control.Router, *wire.Frame) {}
 	for _, typ := range []int32{
-		message.TypeMetrics, message.TypeRouterLinks, message.TypeLinkState, message.TypeHealthEvent, message.TypeAlerts, message.TypeMembersRequest,
+		message.TypeHealthEvent, message.TypeAlerts, message.TypeMembersRequest,
 		message.TypeResult,
 	} {
 		f.Handle(typ, ignore)
@@ -19,7 +18,6 @@ func (f *Fabric) registerSmall() {
 	f.Handle(message.TypeInterfaces, func(r *control.Router, frame *wire.Frame) { r.Result(frame, true, "") })
 	f.Handle(message.TypeCreateTunnelSession, f.onTunnelSession)
 	control.On(f.Routers, message.TypeConnectEvents, f.onConnectEvents)
-	control.On(f.Routers, message.TypeVerifyRouter, f.onVerify)
 	control.On(f.Routers, message.TypeExtend, f.onExtend)
 	control.On(f.Routers, message.TypeVerifyExtension, f.onVerifyExtension)
 }
@@ -37,15 +35,4 @@ func (f *Fabric) onConnectEvents(r *control.Router, _ *wire.Frame, m *message.Co
 		identities[e.IdentityID] = e.Connected
 	}
 	r.Carrying(identities, m.Full)
-}
-
-// onVerify answers a router that wonders who dials it.
-func (f *Fabric) onVerify(r *control.Router, frame *wire.Frame, m *message.VerifyRouter) {
-	router, ok := model.Routers.Get(f.opt.State.Snapshot(), m.RouterID)
-	ok = ok && !router.Disabled && router.IsVerified && len(m.Fingerprints) > 0 && m.Fingerprints[0] == router.Fingerprint
-	text := ""
-	if !ok {
-		text = "the certificate is not that router's"
-	}
-	r.Result(frame, ok, text)
 }

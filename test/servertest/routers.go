@@ -51,6 +51,12 @@ func (r *Routers) Carries(identityID string) bool {
 	return r.carried[identityID]
 }
 
+// Distance says that there are no links: a router reaches only itself.
+func (r *Routers) Distance(from, to string) (int64, bool) {
+	_, connected := r.Connected(from)
+	return 0, connected && from == to
+}
+
 // Drop ends a connection, with whichever certificate it was made.
 func (r *Routers) Drop(id, _ string) {
 	r.mu.Lock()

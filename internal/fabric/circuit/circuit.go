@@ -1,19 +1,23 @@
 // Package circuit is the connections that routers carry from those who dial to
-// those who host: it decides whether one may be, tells routers to make it, and
-// ends it when what it rests on is gone. It keeps circuits in memory only:
-// routers go on with them when a controller restarts, and tell it of them when
-// they come back. It must not import rest or api.
+// those who host: it decides whether one may be, tells the routers on its path
+// to make it, leads it over others when one of them or a link is lost, and ends
+// it when what it rests on is gone. It keeps circuits in memory only: routers go
+// on with them when a controller restarts, and tell it of them when they come
+// back. It must not import rest or api.
 package circuit
 
 import (
 	"crypto/rand"
+	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/path"
 )
 
 // Circuit is a connection from the router where somebody dials to the one
-// where the service is hosted.
+// where the service is hosted. It is never changed, only replaced.
 type Circuit struct {
 	ID        string
 	SessionID string // that it was dialled with
@@ -25,137 +29,55 @@ type Circuit struct {
 	IdentityID    string   // who dialled
 	HostID        string   // who hosts
 	Path          []string // routers, in order
-	Made          time.Time
+	Links         []string // between them
+	// Ingress and Egress are the addresses of its ends; empty for one that is
+	// older than this controller, until all its routers have told of it.
+	Ingress, Egress string
+	Cost            int64 // of the path
+	Made            time.Time
+	Moved           time.Time // when it last got another path
 
-	at [kinds]int // its place in each index
+	// told is what routers say that they do with it, by router and where
+	// something comes from: all there is of one that is older than this
+	// controller.
+	told map[string]map[string]string
+}
+
+// Tags are what routers count traffic by.
+func (c *Circuit) Tags() map[string]string {
+	return map[string]string{"serviceId": c.ServiceID, "clientId": c.IdentityID, "hostId": c.HostID}
 }
 
 // involves reports whether a router is on the path.
-func (c *Circuit) involves(routerID string) bool {
-	for _, id := range c.Path {
-		if id == routerID {
-			return true
-		}
-	}
-	return false
+func (c *Circuit) involves(routerID string) bool { return slices.Contains(c.Path, routerID) }
+
+// whole reports whether all is known of it that another path needs.
+func (c *Circuit) whole() bool { return c.Ingress != "" && c.Egress != "" }
+
+// first and last are the routers at its ends.
+func (c *Circuit) first() string { return c.Path[0] }
+func (c *Circuit) last() string  { return c.Path[len(c.Path)-1] }
+
+// over returns the circuit on another path.
+func (c *Circuit) over(p path.Path, now time.Time) *Circuit {
+	next := *c
+	next.Path, next.Links, next.Cost, next.Moved = p.Routers, p.Links, p.Cost, now
+	return &next
 }
 
-// What circuits are found by.
-const (
-	bySession = iota
-	byHost
-	byRouter // where it begins
-	kinds
-)
-
-func (c *Circuit) key(kind int) string {
-	switch kind {
-	case bySession:
-		return c.SessionID
-	case byHost:
-		return c.HostSessionID
+// forwards is what the router at a place of the path does with what arrives: it
+// comes from the end that is there or from the link before, and goes to the end
+// or the link behind, and the other way.
+func (c *Circuit) forwards(place int) []message.Forward {
+	from, to := c.Ingress, c.Egress
+	fromType, toType := message.ToStart, message.ToEnd
+	if place > 0 {
+		from, fromType = c.Links[place-1], message.ToLink
 	}
-	return c.Path[0]
-}
-
-// table is the circuits that there are.
-type table struct {
-	mu    sync.RWMutex
-	byID  map[string]*Circuit
-	index [kinds]map[string][]*Circuit
-}
-
-func newTable() *table {
-	t := &table{byID: map[string]*Circuit{}}
-	for kind := range t.index {
-		t.index[kind] = map[string][]*Circuit{}
+	if place < len(c.Links) {
+		to, toType = c.Links[place], message.ToLink
 	}
-	return t
-}
-
-// add takes note of a circuit; it reports false if there is one with its id.
-func (t *table) add(c *Circuit) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byID[c.ID] != nil {
-		return false
-	}
-	t.byID[c.ID] = c
-	for kind := range t.index {
-		key := c.key(kind)
-		c.at[kind] = len(t.index[kind][key])
-		t.index[kind][key] = append(t.index[kind][key], c)
-	}
-	return true
-}
-
-// remove forgets a circuit and returns it, nil if there is none.
-func (t *table) remove(id string) *Circuit {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c := t.byID[id]
-	if c == nil {
-		return nil
-	}
-	delete(t.byID, id)
-	for kind := range t.index {
-		t.unlist(kind, c)
-	}
-	return c
-}
-
-// unlist puts the last of a list in the place of the one that goes.
-func (t *table) unlist(kind int, c *Circuit) {
-	key := c.key(kind)
-	list := t.index[kind][key]
-	last := list[len(list)-1]
-	list[c.at[kind]], last.at[kind] = last, c.at[kind]
-	list[len(list)-1] = nil
-	if list = list[:len(list)-1]; len(list) == 0 {
-		delete(t.index[kind], key)
-	} else {
-		t.index[kind][key] = list
-	}
-}
-
-func (t *table) get(id string) (*Circuit, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	c, ok := t.byID[id]
-	return c, ok
-}
-
-// ids returns the circuits that an index has under a key.
-func (t *table) ids(kind int, key string) []string {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	list := t.index[kind][key]
-	ids := make([]string, len(list))
-	for i, c := range list {
-		ids[i] = c.ID
-	}
-	return ids
-}
-
-// keys returns the sessions that circuits are dialled and hosted with.
-func (t *table) keys() []string {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	var keys []string
-	for _, kind := range []int{bySession, byHost} {
-		for key := range t.index[kind] {
-			if key != "" {
-				keys = append(keys, key)
-			}
-		}
-	}
-	return keys
-}
-
-func (t *table) len() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return len(t.byID)
+	return []message.Forward{{From: from, To: to, Type: toType}, {From: to, To: from, Type: fromType}}
 }
 
 const (
@@ -172,6 +94,13 @@ func newID() string {
 	}
 	return string(b)
 }
+
+// The addresses of ends can be told from each other and from the ids of links,
+// so that a path can be put together from what routers say.
+const (
+	ingressPrefix = "in."
+	egressPrefix  = "out."
+)
 
 // A circuit's id names the sessions that it is dialled and hosted with, so that
 // a controller that has just started knows whose the circuits are that routers

@@ -1,16 +1,20 @@
 package circuit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/path"
 	"netkeep/internal/fabric/permit"
 	"netkeep/internal/fabric/terminator"
 	"netkeep/internal/fabric/wire"
@@ -22,6 +26,12 @@ type Options struct {
 	State    *state.State
 	Sessions permit.Register
 	Routers  *control.Routers
+	// Graph is where paths are found.
+	Graph *path.Graph
+	// LinkFault is told of links that are gone, and LinkKnown reports whether
+	// there is one.
+	LinkFault func(r *control.Router, m *message.Fault)
+	LinkKnown func(id string) bool
 	// Invalid is told of terminators whose router knows nothing of them.
 	Invalid func(ctx context.Context, r *control.Router, said *wire.Frame, terminatorID string)
 	Now     func() time.Time
@@ -33,6 +43,8 @@ type Circuits struct {
 	Options
 	table *table
 	owed  owed
+	moves moves
+	moved atomic.Uint64
 }
 
 // How long one dial may take in all, and how many terminators it may try.
@@ -42,7 +54,28 @@ const (
 )
 
 // New returns circuits of which there are none.
-func New(opt Options) *Circuits { return &Circuits{Options: opt, table: newTable()} }
+func New(opt Options) *Circuits {
+	c := &Circuits{Options: opt, table: newTable()}
+	c.moves.init()
+	return c
+}
+
+// Moved is how many circuits got another path.
+func (c *Circuits) Moved() uint64 { return c.moved.Load() }
+
+// All returns the circuits in the order in which they were made.
+func (c *Circuits) All() []*Circuit {
+	all := c.table.all()
+	slices.SortFunc(all, func(a, b *Circuit) int { return cmp.Or(a.Made.Compare(b.Made), strings.Compare(a.ID, b.ID)) })
+	return all
+}
+
+// Get returns the circuit with an id.
+func (c *Circuits) Get(id string) (*Circuit, bool) { return c.table.get(id) }
+
+// End ends a circuit; it reports false if there is none with the id. now says
+// not to wait for what is on its way.
+func (c *Circuits) End(id string, now bool) bool { return c.end(id, now) }
 
 // Len is how many circuits there are.
 func (c *Circuits) Len() int { return c.table.len() }
@@ -101,11 +134,6 @@ func (c *Circuits) onCreate(r *control.Router, f *wire.Frame) {
 	}
 }
 
-// Tags are what routers count traffic by.
-func (c *Circuit) Tags() map[string]string {
-	return map[string]string{"serviceId": c.ServiceID, "clientId": c.IdentityID, "hostId": c.HostID}
-}
-
 // Answer is what a dialer needs to know of its circuit.
 type Answer struct {
 	Ingress  string // the address of its end
@@ -154,39 +182,37 @@ func (c *Circuits) Dial(ctx context.Context, r *control.Router, req Request) (*C
 
 // choose returns the terminator to try next.
 func (c *Circuits) choose(snap *state.Snapshot, service *model.Service, r *control.Router, req Request, tried map[string]bool) (terminator.Candidate, bool) {
-	among := terminator.Offered(snap, c.Sessions, service, r.ID, req.Instance)
+	cost := func(routerID string) (int64, bool) { return c.Graph.Cost(r.ID, routerID) }
+	among := terminator.Offered(snap, c.Sessions, service, cost, req.Instance)
 	among = slices.DeleteFunc(among, func(t terminator.Candidate) bool { return tried[t.ID] })
 	return terminator.Choose(service.TerminatorStrategy, among, string(req.PeerData[message.PeerSticky]))
 }
 
 // route has routers make a circuit that ends at a terminator.
 func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Session, t *model.Terminator, service *model.Service, req Request, attempt uint32) (*Circuit, *Answer, error) {
-	ingress, egress := newID(), newID()
+	p, ok := c.Graph.Between(r.ID, t.RouterID)
+	if !ok {
+		return nil, nil, permit.Refuse(message.CodeInvalidTerminator, "there is no path to where the service is hosted")
+	}
 	circuit := &Circuit{
 		ID: circuitID(s.ID, t.SessionID), SessionID: s.ID, HostSessionID: t.SessionID, TerminatorID: t.ID,
-		ServiceID: service.ID, IdentityID: s.IdentityID, HostID: t.HostID, Path: []string{r.ID}, Made: c.Now(),
+		ServiceID: service.ID, IdentityID: s.IdentityID, HostID: t.HostID, Path: p.Routers, Links: p.Links, Cost: p.Cost,
+		Ingress: ingressPrefix + newID(), Egress: egressPrefix + newID(), Made: c.Now(),
 	}
-	deadline, _ := ctx.Deadline()
-	route := &message.Route{
-		CircuitID: circuit.ID, Attempt: attempt, Timeout: uint64(max(0, deadline.Sub(c.Now()))), Tags: circuit.Tags(),
-		Egress: &message.Egress{Binding: t.Binding, Address: egress, Destination: t.Address, PeerData: req.PeerData},
-		Forwards: []message.Forward{
-			{From: ingress, To: egress, Type: message.ToEnd},
-			{From: egress, To: ingress, Type: message.ToStart},
-		},
-	}
-	// Before the router is told: from then on it may say that the circuit is
-	// over, and somebody may take away what it rests on.
+	egress := &message.Egress{Binding: t.Binding, Address: circuit.Egress, Destination: t.Address, PeerData: req.PeerData}
+	// Before the routers are told: from then on they may say that the circuit
+	// is over, and somebody may take away what it rests on.
 	c.table.add(circuit)
-	peerData, err := c.instruct(ctx, r, t, route)
+	said, err := c.instruct(ctx, circuit, egress, attempt)
 	if err == nil && !c.holds(circuit) {
 		err = permit.Refuse(message.CodeInvalidSession, "what the session rests on is gone")
 	}
 	if err != nil {
 		c.end(circuit.ID, true)
+		c.blame(ctx, t, err)
 		return nil, nil, err
 	}
-	return circuit, &Answer{ingress, answerData(t, peerData)}, nil
+	return circuit, &Answer{circuit.Ingress, answerData(t, said)}, nil
 }
 
 // holds reports whether a circuit that was just made is still wanted.
@@ -198,24 +224,50 @@ func (c *Circuits) holds(circuit *Circuit) bool {
 	return ok
 }
 
-// instruct tells a router its part of a circuit and returns what the other end
-// says.
-func (c *Circuits) instruct(ctx context.Context, r *control.Router, t *model.Terminator, route *message.Route) (map[uint32][]byte, error) {
+// blame takes a terminator out that its router knows nothing of.
+func (c *Circuits) blame(ctx context.Context, t *model.Terminator, err error) {
+	failed, ok := errors.AsType[*failure](err)
+	own := t.Binding == terminator.BindingEdge || t.Binding == terminator.BindingTunnel
+	if ok && own && failed.code == message.RouteInvalidTerminator && failed.router.ID == t.RouterID {
+		c.Invalid(ctx, failed.router, failed.said, t.ID)
+	}
+}
+
+// failure is why a router did not do its part.
+type failure struct {
+	router *control.Router
+	said   *wire.Frame
+	code   message.RouteError
+}
+
+func (f *failure) Error() string {
+	return fmt.Sprintf("the host could not be reached: %.200s", f.said.Headers.Text(message.HeaderRouteError))
+}
+
+// result is what became of a router's part of a circuit.
+type result struct {
+	peerData map[uint32][]byte
+	err      error
+}
+
+// ask tells a router its part of a circuit.
+func (c *Circuits) ask(ctx context.Context, routerID string, route *message.Route) result {
+	r, ok := c.Routers.Get(routerID)
+	if !ok {
+		return result{err: permit.Refuse(message.CodeInternal, "a router on the path is away")}
+	}
 	reply, err := r.Request(ctx, control.Message(message.TypeRoute, route))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, permit.Refuse(message.CodeInternal, "the router did not make the circuit in time")
+		return result{err: permit.Refuse(message.CodeInternal, "a router did not make the circuit in time")}
 	case err != nil:
-		return nil, err
+		return result{err: err}
 	}
 	if _, ok := reply.Headers[message.HeaderRouteSuccess]; ok && reply.Type == message.TypeRouteResult {
-		return resultData(reply.Headers), nil
+		return result{peerData: resultData(reply.Headers)}
 	}
 	code, _ := reply.Headers.Byte(message.HeaderRouteErrorCode)
-	if own := t.Binding == terminator.BindingEdge || t.Binding == terminator.BindingTunnel; own && message.RouteError(code) == message.RouteInvalidTerminator {
-		c.Invalid(ctx, r, reply, t.ID)
-	}
-	return nil, permit.Refuse(message.CodeInternal, fmt.Sprintf("the host could not be reached: %.200s", reply.Headers.Text(message.HeaderRouteError)))
+	return result{err: &failure{router: r, said: reply, code: message.RouteError(code)}}
 }
 
 // resultData is what the other end says, out of the headers of a result. The

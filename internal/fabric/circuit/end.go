@@ -3,28 +3,33 @@ package circuit
 import (
 	"strings"
 
-	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/wire"
-	"netkeep/internal/model"
 )
 
 // end forgets a circuit and tells the routers on its path. now says not to
 // wait for what is on its way.
-func (c *Circuits) end(id string, now bool) {
+func (c *Circuits) end(id string, now bool) bool {
 	circuit := c.table.remove(id)
 	if circuit == nil {
-		return
+		return false
 	}
 	for _, routerID := range circuit.Path {
-		r, connected := c.Routers.Get(routerID)
-		if !connected {
-			c.owed.add(routerID, id)
-			continue
-		}
-		unroute(r, id, now)
+		c.unroute(routerID, id, now)
 	}
+	c.moves.landed(id)
+	return true
+}
+
+// unroute tells a router that a circuit is over, now or when it is back.
+func (c *Circuits) unroute(routerID, id string, now bool) {
+	r, connected := c.Routers.Get(routerID)
+	if !connected {
+		c.owed.add(routerID, id)
+		return
+	}
+	unroute(r, id, now)
 }
 
 func unroute(r *control.Router, id string, now bool) {
@@ -37,15 +42,6 @@ func (c *Circuits) EndSession(sessionID string) {
 	for _, kind := range []int{bySession, byHost} {
 		for _, id := range c.table.ids(kind, sessionID) {
 			c.end(id, true)
-		}
-	}
-}
-
-// Review ends every circuit whose session is over.
-func (c *Circuits) Review(snap *state.Snapshot) {
-	for _, id := range c.table.keys() {
-		if _, there := model.Sessions.Get(snap, id); !there {
-			c.EndSession(id)
 		}
 	}
 }
@@ -79,48 +75,33 @@ func (c *Circuits) onFault(r *control.Router, _ *wire.Frame, m *message.Fault) {
 			}
 			switch circuit, ok := c.table.get(id); {
 			case ok && circuit.involves(r.ID):
-				c.end(id, true)
+				c.onForwardFault(circuit)
 			case m.Subject == message.FaultForward:
 				unroute(r, id, true)
 			}
 		}
+	case message.FaultLink, message.FaultDuplicateLink:
+		c.LinkFault(r, m)
 	}
 }
 
 // onConfirmation answers a router that asks whether idle circuits are still
-// wanted: those that nobody knows are not.
+// wanted: those that nobody knows are not. If one is older than this controller
+// the router is asked what it knows of it.
 func (c *Circuits) onConfirmation(r *control.Router, _ *wire.Frame, m *message.CircuitConfirmation) {
+	older := false
 	for _, id := range m.CircuitIDs {
-		if circuit, ok := c.table.get(id); ok && circuit.involves(r.ID) {
+		circuit, known := c.table.get(id)
+		if known && circuit.involves(r.ID) {
 			continue
 		}
-		if !c.adopt(r, id) {
+		if _, ok := c.recall(id); known && circuit.whole() || !ok {
 			unroute(r, id, true)
+			continue
 		}
+		older = true
 	}
-}
-
-// adopt takes on a circuit that is older than this controller, if the session
-// in its id still is.
-func (c *Circuits) adopt(r *control.Router, id string) bool {
-	dial, host, ok := sessionsOf(id)
-	if !ok {
-		return false
+	if older {
+		c.Learn(r)
 	}
-	snap := c.State.Snapshot()
-	s, ok := model.Sessions.Get(snap, dial)
-	if !ok || s.Type != model.Dial || !c.Sessions.Live(snap, s) {
-		return false
-	}
-	circuit := &Circuit{
-		ID: id, SessionID: dial, HostSessionID: host, ServiceID: s.ServiceID, IdentityID: s.IdentityID, Path: []string{r.ID}, Made: c.Now(),
-	}
-	if host != "" {
-		hosting, ok := model.Sessions.Get(snap, host)
-		if !ok || !c.Sessions.Live(snap, hosting) {
-			return false
-		}
-		circuit.HostID = hosting.IdentityID
-	}
-	return c.table.add(circuit)
 }

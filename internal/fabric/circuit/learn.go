@@ -3,10 +3,13 @@ package circuit
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
+	"netkeep/internal/model"
 )
 
 // learnWait is how long a router has to say which circuits it carries.
@@ -14,51 +17,185 @@ const learnWait = 20 * time.Second
 
 // Learn asks a router which circuits it carries. Those that are older than this
 // controller are taken on, or ended if what they rest on is gone: else nobody
-// could take them away any more.
+// could take them away any more. Those that it should carry and does not are
+// led elsewhere, or over.
 func (c *Circuits) Learn(r *control.Router) {
 	r.Go(func(ctx context.Context) {
-		ids, err := carried(ctx, r)
+		asked := c.Now()
+		carries, err := carried(ctx, r)
 		if err != nil {
 			if ctx.Err() == nil {
 				c.Log.Warn("a router does not say which circuits it carries", "router", r.ID, "error", err)
 			}
 			return
 		}
-		for _, id := range ids {
-			if _, known := c.table.get(id); !known && !c.adopt(r, id) {
+		for id, routes := range carries {
+			if !c.wants(r, id, routes) {
 				unroute(r, id, true)
+			}
+		}
+		for _, id := range c.table.ids(byRouter, r.ID) {
+			if _, does := carries[id]; !does {
+				c.forgotten(r.ID, id, asked)
 			}
 		}
 	})
 }
 
-// carried returns the ids of a router's circuits.
-func carried(ctx context.Context, r *control.Router) ([]string, error) {
-	const name = "router-circuits"
+// wants reports whether a router should go on with a circuit.
+func (c *Circuits) wants(r *control.Router, id string, routes map[string]string) bool {
+	circuit, known := c.table.get(id)
+	if known && circuit.whole() {
+		return circuit.involves(r.ID)
+	}
+	return c.adopt(r.ID, id, routes)
+}
+
+// forgotten deals with a circuit that a router should have carried when it was
+// asked, and does not: it has begun anew.
+func (c *Circuits) forgotten(routerID, id string, asked time.Time) {
+	circuit, ok := c.table.get(id)
+	switch {
+	case !ok || !circuit.Made.Before(asked) || !circuit.Moved.Before(asked):
+	case !circuit.whole() || circuit.first() == routerID || circuit.last() == routerID:
+		c.end(id, true)
+	default:
+		c.moves.add(nil, id)
+	}
+}
+
+// carried returns a router's circuits, and of each where what comes from an
+// address goes.
+func carried(ctx context.Context, r *control.Router) (map[string]map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, learnWait)
 	defer cancel()
-	reply, err := r.Request(ctx, control.Message(message.TypeInspectRequest, &message.InspectRequest{Names: []string{name}}))
+	text, err := r.Inspect(ctx, "router-circuits")
 	if err != nil {
 		return nil, err
 	}
-	answer, err := message.Unmarshal[message.InspectResponse](reply.Body)
-	if err != nil {
+	var said struct {
+		Circuits map[string]struct {
+			Routes map[string]string `json:"routes"`
+		} `json:"circuits"`
+	}
+	if err := json.Unmarshal([]byte(text), &said); err != nil {
 		return nil, err
 	}
-	var ids []string
-	for _, v := range answer.Values {
-		var said struct {
-			Circuits map[string]struct{} `json:"circuits"`
-		}
-		if v.Name != name {
+	all := make(map[string]map[string]string, len(said.Circuits))
+	for id, circuit := range said.Circuits {
+		all[id] = circuit.Routes
+	}
+	return all, nil
+}
+
+// adopt takes on a circuit that is older than this controller, if the sessions
+// in its id still are. Each router on its path knows a part of it.
+func (c *Circuits) adopt(routerID, id string, routes map[string]string) bool {
+	for {
+		old, known := c.table.get(id)
+		if !known {
+			fresh, ok := c.recall(id)
+			if !ok {
+				return false
+			}
+			fresh.tell(routerID, routes)
+			if c.table.add(fresh) {
+				c.adopted(fresh)
+				return true
+			}
 			continue
 		}
-		if err := json.Unmarshal([]byte(v.Value), &said); err != nil {
-			return nil, err
+		if old.whole() {
+			return old.involves(routerID)
 		}
-		for id := range said.Circuits {
-			ids = append(ids, id)
+		next := *old
+		next.tell(routerID, routes)
+		if c.table.replace(old, &next) {
+			c.adopted(&next)
+			return true
 		}
 	}
-	return ids, nil
+}
+
+// adopted has the path of a circuit looked at that has just become known.
+func (c *Circuits) adopted(circuit *Circuit) {
+	if circuit.whole() {
+		c.moves.adopt(circuit.ID, c.Now())
+	}
+}
+
+// recall makes a circuit of what its id says.
+func (c *Circuits) recall(id string) (*Circuit, bool) {
+	dial, host, ok := sessionsOf(id)
+	if !ok {
+		return nil, false
+	}
+	snap := c.State.Snapshot()
+	s, ok := model.Sessions.Get(snap, dial)
+	if !ok || s.Type != model.Dial || !c.Sessions.Live(snap, s) {
+		return nil, false
+	}
+	circuit := &Circuit{ID: id, SessionID: dial, HostSessionID: host, ServiceID: s.ServiceID, IdentityID: s.IdentityID, Made: c.Now()}
+	if host != "" {
+		hosting, ok := model.Sessions.Get(snap, host)
+		if !ok || !c.Sessions.Live(snap, hosting) {
+			return nil, false
+		}
+		circuit.HostID = hosting.IdentityID
+	}
+	return circuit, true
+}
+
+// tell adds what a router says of a circuit. When that is enough the path is
+// known.
+func (c *Circuit) tell(routerID string, routes map[string]string) {
+	c.told = maps.Clone(c.told)
+	if c.told == nil {
+		c.told = map[string]map[string]string{}
+	}
+	c.told[routerID] = routes
+	if path, links, ingress, egress, ok := assemble(c.told); ok {
+		c.Path, c.Links, c.Ingress, c.Egress, c.told = path, links, ingress, egress, nil
+		return
+	}
+	c.Path = slices.Sorted(maps.Keys(c.told))
+}
+
+// assemble follows a circuit from where it begins to where it ends, through
+// what its routers say.
+func assemble(told map[string]map[string]string) (path, links []string, ingress, egress string, ok bool) {
+	at, from := begin(told)
+	ingress = from
+	for at != "" && len(path) < len(told) {
+		path = append(path, at)
+		to := told[at][from]
+		if strings.HasPrefix(to, egressPrefix) {
+			return path, links, ingress, to, true
+		}
+		links = append(links, to)
+		at, from = behind(told, to, at), to
+	}
+	return nil, nil, "", "", false
+}
+
+// begin is the router where a circuit begins, and the address of that end.
+func begin(told map[string]map[string]string) (routerID, ingress string) {
+	for id, routes := range told {
+		for from := range routes {
+			if strings.HasPrefix(from, ingressPrefix) {
+				return id, from
+			}
+		}
+	}
+	return "", ""
+}
+
+// behind is the router at the other end of a link.
+func behind(told map[string]map[string]string, link, from string) string {
+	for id, routes := range told {
+		if _, ok := routes[link]; ok && link != "" && id != from {
+			return id
+		}
+	}
+	return ""
 }

@@ -37,9 +37,10 @@ func (o *owed) take(routerID string) []string {
 	return ids
 }
 
-// onJoined tells a router what ended while it was away.
+// onJoined tells a router what ended while it was away, and asks what it has.
 func (c *Circuits) onJoined(r *control.Router) {
 	for _, id := range c.owed.take(r.ID) {
 		unroute(r, id, true)
 	}
+	c.Learn(r)
 }

@@ -36,8 +36,7 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Routers are the connected routers. It is the edge.Routers of a controller
-// that serves them.
+// Routers are the connected routers.
 type Routers struct {
 	opt      Options
 	handlers map[int32]func(*Router, *wire.Frame)
@@ -49,8 +48,6 @@ type Routers struct {
 	carried map[string]map[*Router]struct{} // routers by the identities connected to them
 	closed  bool
 }
-
-var _ edge.Routers = (*Routers)(nil)
 
 // capabilities is what this controller can do, and tells routers of both
 // generations to do: sessions come over the control connection and session

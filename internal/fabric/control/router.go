@@ -105,6 +105,25 @@ func (r *Router) Request(ctx context.Context, f *wire.Frame) (*wire.Frame, error
 	return r.ch.Request(ctx, f)
 }
 
+// Inspect asks the router what it knows under a name, and returns it as it is
+// said: most often JSON.
+func (r *Router) Inspect(ctx context.Context, name string) (string, error) {
+	reply, err := r.Request(ctx, Message(message.TypeInspectRequest, &message.InspectRequest{Names: []string{name}}))
+	if err != nil {
+		return "", err
+	}
+	answer, err := message.Unmarshal[message.InspectResponse](reply.Body)
+	if err != nil {
+		return "", err
+	}
+	for _, v := range answer.Values {
+		if v.Name == name {
+			return v.Value, nil
+		}
+	}
+	return "", fmt.Errorf("it says nothing of %s: %.200q", name, answer.Errors)
+}
+
 // Reply answers a frame.
 func (r *Router) Reply(to, f *wire.Frame) { _ = r.ch.Reply(to, f) }
 

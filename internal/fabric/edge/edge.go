@@ -12,6 +12,9 @@ type Routers interface {
 	// Carries reports whether a router has lately named the identity as
 	// connected to it.
 	Carries(identityID string) bool
+	// Distance is what the cheapest path from one router to another costs; ok
+	// is false if there is none.
+	Distance(from, to string) (cost int64, ok bool)
 	// Drop ends a router's connection, if it has one, unless it is there with
 	// the certificate of this fingerprint, which is the only one that is good.
 	Drop(routerID, except string)
@@ -57,6 +60,9 @@ func (None) Connected(string) (Router, bool) { return Router{}, false }
 
 // Carries says that no router names the identity.
 func (None) Carries(string) bool { return false }
+
+// Distance says that there is no path.
+func (None) Distance(_, _ string) (int64, bool) { return 0, false }
 
 // Drop has nothing to drop.
 func (None) Drop(_, _ string) {}

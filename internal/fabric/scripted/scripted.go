@@ -29,6 +29,9 @@ type Options struct {
 	Grouped bool
 	// Edge is where it says that clients reach it: host and port.
 	Edge net.TCPAddr
+	// Listener is where it says that other routers reach it, such as
+	// tls:127.0.0.1:6262; nowhere if empty.
+	Listener string
 	// Headers are added to its hello, or take the place of what it would say.
 	Headers wire.Headers
 	// Route decides what it answers when it is told to make a circuit: how it
@@ -36,8 +39,9 @@ type Options struct {
 	Route func(*message.Route) (headers wire.Headers, err error)
 	// Seen, if set, is called with every frame that arrives.
 	Seen func(*wire.Frame)
-	// Circuits are those that it carries already.
+	// Circuits are those that it carries already, and Links those that it has.
 	Circuits map[string]*message.Route
+	Links    map[string]message.Link
 	// Model is what it knows already.
 	Model Model
 	// Mute leaves the first word of the controller unanswered.
@@ -56,6 +60,8 @@ type Router struct {
 	sessions map[string]message.APISession // by id
 	partial  map[string]message.APISession // of a sync under way
 	circuits map[string]*message.Route
+	links    map[string]message.Link
+	peers    map[string]message.PeerState
 	synced   int // how many full syncs have ended
 	model    Model
 	fault    error // what was wrong with what it was told of the model
@@ -76,6 +82,13 @@ func (o *Options) hello() channel.Hello {
 		h.SetText(message.HeaderChannelType, "ctrl.default")
 		h[message.HeaderCapabilities] = []byte{message.NewHeaders}
 	}
+	if o.Listener != "" {
+		at := message.HeaderOldListeners
+		if o.Grouped {
+			at = message.HeaderListeners
+		}
+		h[at] = message.Marshal(&message.Listeners{Listeners: []message.Listener{{Address: o.Listener, Protocol: "tls"}}})
+	}
 	maps.Copy(h, o.Headers)
 	return channel.Hello{ID: o.ID, Headers: h}
 }
@@ -87,11 +100,11 @@ func Connect(ctx context.Context, opt Options) (*Router, error) {
 		return nil, err
 	}
 	r := &Router{
-		opt: opt, sessions: map[string]message.APISession{}, circuits: maps.Clone(opt.Circuits), model: opt.Model, changed: make(chan struct{}),
+		opt: opt, sessions: map[string]message.APISession{}, circuits: map[string]*message.Route{}, links: map[string]message.Link{},
+		peers: map[string]message.PeerState{}, model: opt.Model, changed: make(chan struct{}),
 	}
-	if r.circuits == nil {
-		r.circuits = map[string]*message.Route{}
-	}
+	maps.Copy(r.circuits, opt.Circuits)
+	maps.Copy(r.links, opt.Links)
 	if r.Welcome, err = channel.Greet(conn, opt.Now().Add(10*time.Second), opt.hello()); err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -141,10 +154,16 @@ func (r *Router) Request(ctx context.Context, f *wire.Frame) (*wire.Frame, error
 	return r.ch.Request(ctx, f)
 }
 
+// Heard has every frame that arrives from now on handed to seen.
+func (r *Router) Heard(seen func(*wire.Frame)) { r.change(func() { r.opt.Seen = seen }) }
+
 // hear does what a router does with a frame.
 func (r *Router) hear(c *channel.Channel, f *wire.Frame) {
-	if r.opt.Seen != nil {
-		r.opt.Seen(f)
+	r.mu.Lock()
+	seen := r.opt.Seen
+	r.mu.Unlock()
+	if seen != nil {
+		seen(f)
 	}
 	switch f.Type {
 	case message.TypeServerHello:
@@ -171,6 +190,14 @@ func (r *Router) hear(c *channel.Channel, f *wire.Frame) {
 		}
 	case message.TypeInspectRequest:
 		r.inspect(c, f)
+	case message.TypePeerStates:
+		if m, err := message.Unmarshal[message.PeerStates](f.Body); err == nil {
+			r.change(func() { r.meet(m) })
+		}
+	case message.TypeFault:
+		if m, err := message.Unmarshal[message.Fault](f.Body); err == nil && m.Subject == message.FaultLink {
+			r.change(func() { delete(r.links, m.ID) })
+		}
 	case message.TypeValidateTerminators:
 		r.validate(c, f)
 	}
@@ -245,17 +272,54 @@ func (r *Router) route(c *channel.Channel, f *wire.Frame) {
 	_ = c.Reply(f, &wire.Frame{Type: message.TypeRouteResult, Headers: h, Body: []byte(m.CircuitID)})
 }
 
-// inspect tells which circuits it carries.
-func (r *Router) inspect(c *channel.Channel, f *wire.Frame) {
-	r.mu.Lock()
-	text, err := json.Marshal(map[string]any{"circuits": r.circuits})
-	r.mu.Unlock()
-	if err != nil {
-		return
+// meet takes note of other routers.
+func (r *Router) meet(m *message.PeerStates) {
+	for _, p := range m.Changes {
+		r.peers[p.ID] = p
 	}
-	_ = c.Reply(f, &wire.Frame{Type: message.TypeInspectResponse, Body: message.Marshal(&message.InspectResponse{
-		Success: true, Values: []message.InspectValue{{Name: "router-circuits", Value: string(text)}},
-	})})
+}
+
+// Link tells the controller of a link that it has made, as a router does.
+func (r *Router) Link(l message.Link) error {
+	r.change(func() { r.links[l.ID] = l })
+	return r.Send(&wire.Frame{Type: message.TypeRouterLinks, Body: message.Marshal(&message.Links{Links: []message.Link{l}})})
+}
+
+// Fault tells the controller that something ended.
+func (r *Router) Fault(m message.Fault) error {
+	return r.Send(&wire.Frame{Type: message.TypeFault, Body: message.Marshal(&m)})
+}
+
+// inspect tells which circuits it carries, and which links it has.
+func (r *Router) inspect(c *channel.Channel, f *wire.Frame) {
+	type circuit struct {
+		Routes map[string]string `json:"routes"`
+	}
+	type link struct {
+		ID   string `json:"id"`
+		Dest string `json:"dest"`
+	}
+	circuits, links := map[string]circuit{}, []link{}
+	r.mu.Lock()
+	for id, route := range r.circuits {
+		circuits[id] = circuit{map[string]string{}}
+		for _, forward := range route.Forwards {
+			circuits[id].Routes[forward.From] = forward.To
+		}
+	}
+	for _, l := range r.links {
+		links = append(links, link{l.ID, l.Destination})
+	}
+	r.mu.Unlock()
+	answer := &message.InspectResponse{Success: true}
+	for name, what := range map[string]any{"router-circuits": map[string]any{"circuits": circuits}, "links": map[string]any{"links": links}} {
+		text, err := json.Marshal(what)
+		if err != nil {
+			return
+		}
+		answer.Values = append(answer.Values, message.InspectValue{Name: name, Value: string(text)})
+	}
+	_ = c.Reply(f, &wire.Frame{Type: message.TypeInspectResponse, Body: message.Marshal(answer)})
 }
 
 // validate says that every terminator is still there.
@@ -284,6 +348,8 @@ func (r *Router) change(do func()) {
 type Known struct {
 	Sessions map[string]message.APISession // by id
 	Circuits map[string]*message.Route
+	Links    map[string]message.Link
+	Peers    map[string]message.PeerState
 	Synced   int
 	Model    *Model
 }
@@ -292,7 +358,7 @@ type Known struct {
 func (r *Router) Await(ctx context.Context, wanted func(Known) bool) error {
 	for {
 		r.mu.Lock()
-		ok := wanted(Known{r.sessions, r.circuits, r.synced, &r.model})
+		ok := wanted(Known{r.sessions, r.circuits, r.links, r.peers, r.synced, &r.model})
 		changed, fault := r.changed, r.fault
 		r.mu.Unlock()
 		if fault != nil {

@@ -17,18 +17,20 @@ type Candidate struct {
 }
 
 // Offered returns the terminators of a service at which a circuit of a client
-// at a router could end: those of the host with a name, empty if it does not
-// matter, who may still host, and who can encrypt if the service wants it.
-func Offered(snap *state.Snapshot, sessions permit.Register, service *model.Service, routerID, host string) []Candidate {
+// could end: those of the host with a name, empty if it does not matter, who may
+// still host, whom a path leads to, and who can encrypt if the service wants it.
+func Offered(snap *state.Snapshot, sessions permit.Register, service *model.Service, path func(routerID string) (int64, bool), host string) []Candidate {
 	var among []Candidate
 	for t := range model.Terminators.Select(snap, "service", service.ID) {
-		if t.Identity != host || t.RouterID != routerID || !hosted(snap, sessions, t) {
+		if t.Identity != host || !hosted(snap, sessions, t) {
 			continue
 		}
 		if service.EncryptionRequired && t.Told(message.PeerPublicKey) == nil {
 			continue
 		}
-		among = append(among, Candidate{Terminator: t})
+		if cost, ok := path(t.RouterID); ok {
+			among = append(among, Candidate{Terminator: t, Path: int(cost)})
+		}
 	}
 	return among
 }

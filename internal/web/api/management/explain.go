@@ -85,7 +85,7 @@ func explainer(s *api.Service) explain.Network {
 		},
 		Hosts: func(snap *state.Snapshot, service *model.Service, routerID string) []*model.Terminator {
 			var found []*model.Terminator
-			for _, offered := range terminator.Offered(snap, s.Grants, service, routerID, "") {
+			for _, offered := range terminator.Offered(snap, s.Grants, service, func(to string) (int64, bool) { return s.Routers.Distance(routerID, to) }, "") {
 				found = append(found, offered.Terminator)
 			}
 			return found

@@ -1,0 +1,44 @@
+package link
+
+import (
+	"strings"
+	"time"
+
+	"netkeep/internal/fabric/control"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/wire"
+)
+
+// onMetrics hears how long things take on a router's links. Both ends measure a
+// link, and each is believed for its own half only.
+func (l *Links) onMetrics(r *control.Router, f *wire.Frame) {
+	m, err := message.Unmarshal[message.Metrics](f.Body)
+	if err != nil {
+		// Nothing depends on it, and a busy router may say more than one
+		// message may hold.
+		l.Log.Debug("what a router has measured cannot be read", "router", r.ID, "error", err)
+		return
+	}
+	mean := func(name string) time.Duration {
+		if h := m.Histograms[name]; h.Count > 0 && h.Mean > 0 && h.Mean < float64(time.Hour) {
+			return time.Duration(h.Mean)
+		}
+		return 0
+	}
+	for name := range m.Histograms {
+		id, of := strings.CutPrefix(name, "link.")
+		id, is := strings.CutSuffix(id, ".latency")
+		if latency := mean(name); of && is && latency > 0 {
+			l.change(r.ID, id, func(link *Link) { link.measure(r.ID, latency+mean("link."+id+".queue_time")) })
+		}
+	}
+}
+
+// measure takes note of what an end has measured.
+func (l *Link) measure(routerID string, latency time.Duration) {
+	side := 0
+	if routerID == l.To {
+		side = 1
+	}
+	l.Latency[side] = latency
+}
