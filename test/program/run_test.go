@@ -234,3 +234,27 @@ func TestFirstRequest(t *testing.T) {
 		t.Errorf("the first answer took %s, want at most %s", best, limit)
 	}
 }
+
+// TestAddressNote has something in the way of the line that tells commands where
+// the controller is: it serves all the same. A line that is right already is not
+// written again.
+func TestAddressNote(t *testing.T) {
+	data := t.TempDir()
+	note := filepath.Join(data, "address")
+	controller(t, data, "--advertise", "one.example.com:1280").stop()
+	first, err := os.Stat(note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(note+".new", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := controller(t, data, "--advertise", "one.example.com:1280")
+	p.stop()
+	if again, err := os.Stat(note); err != nil || !os.SameFile(first, again) || strings.Contains(p.stderr.String(), "could not be noted") {
+		t.Errorf("the same address was noted again (%v)", err)
+	}
+	p = controller(t, data, "--advertise", "two.example.com:1280")
+	p.logs("the address could not be noted")
+	p.stop()
+}

@@ -59,9 +59,13 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// note leaves a line for commands on this machine, in a file of its own.
+// note leaves a line for commands on this machine, in a file of its own, unless
+// it is there already.
 func (d *dir) note(name, line string) error {
 	path := d.sub(name)
+	if is, err := os.ReadFile(path); err == nil && string(is) == line+"\n" {
+		return nil
+	}
 	if err := os.WriteFile(path+".new", []byte(line+"\n"), 0o600); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}

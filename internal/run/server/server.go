@@ -139,8 +139,16 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 	if err = s.serve(hasher); err != nil {
 		return nil, err
 	}
-	// Where to find it, for a login that knows the directory alone.
-	return s, s.dir.note("address", s.ManagementAddress())
+	s.noteAddress()
+	return s, nil
+}
+
+// noteAddress leaves where the controller is, for a login that knows the
+// directory alone. A full disk must not keep the controller from its work.
+func (s *Server) noteAddress() {
+	if err := s.dir.note("address", s.ManagementAddress()); err != nil {
+		s.log.Warn("the address could not be noted in the data directory; log in with the address, and not with --data", "address", s.ManagementAddress(), "error", err)
+	}
 }
 
 // Fingerprint is by what people recognise the network's root CA.
