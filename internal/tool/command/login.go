@@ -328,8 +328,8 @@ func authenticate(ctx context.Context, c *remote.Client, req remote.Request, met
 	if req.Body == nil {
 		req.Body = map[string]any{}
 	}
+	req.Stranger = true
 	in := new(loggedIn)
-	c.Use("")
 	return in, c.Call(ctx, req, in)
 }
 

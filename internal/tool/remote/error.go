@@ -114,12 +114,31 @@ func (c *Client) unreachable(err error, changes bool) error {
 	return said
 }
 
-// broken says that an answer ended before its end.
+// broken says that an answer ended before its end, or that there was no sense in
+// it.
 func (c *Client) broken(err error) error {
 	if err == nil {
 		return nil
 	}
+	if e, ok := errors.AsType[*tooLarge](err); ok {
+		return e
+	}
+	_, meaning := errors.AsType[*json.SemanticError](err)
+	_, form := errors.AsType[*jsontext.SyntacticError](err)
+	if meaning || form && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("what %s answers cannot be understood; is it a controller? (%w)", c.address, err)
+	}
 	return fmt.Errorf("%w: its answer broke off: %w", ErrUnreachable, err)
+}
+
+// tooLarge says that an answer has more bytes than it may.
+type tooLarge struct {
+	address string
+	most    int64
+}
+
+func (e *tooLarge) Error() string {
+	return fmt.Sprintf("%s answers with more than %g MiB, which no controller does; is the address right?", e.address, float64(e.most)/(1<<20))
 }
 
 func trustProblem(err error) bool {

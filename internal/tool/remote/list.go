@@ -39,7 +39,8 @@ type Page struct {
 
 // Each calls fn with every record of a list, in its order, and returns how
 // many there are. A list that is larger than a page is read page after page: a
-// record that is made or deleted meanwhile may be missed.
+// record that is made or deleted meanwhile may be missed. It ends with a page
+// that is empty, however many a controller says there are.
 func (c *Client) Each(ctx context.Context, l List, fn func(jsontext.Value) error) (total int64, err error) {
 	first, err := c.Page(ctx, l, 0)
 	if err != nil {
@@ -71,6 +72,9 @@ func (c *Client) Each(ctx context.Context, l List, fn func(jsontext.Value) error
 	for p := range c.pages(ctx, l, want) {
 		if p.err != nil {
 			return 0, p.err
+		}
+		if len(p.Records) == 0 {
+			break
 		}
 		if err := give(p.Page); err != nil {
 			return 0, err
@@ -131,7 +135,7 @@ func (c *Client) Page(ctx context.Context, l List, offset int64) (Page, error) {
 	if l.Sort != "" {
 		q.Set("sort", l.Sort)
 	}
-	body, err := c.Open(ctx, Request{Method: http.MethodGet, Path: l.Path, Query: q})
+	body, err := c.open(ctx, Request{Method: http.MethodGet, Path: l.Path, Query: q})
 	if err != nil {
 		return Page{}, err
 	}
@@ -140,7 +144,7 @@ func (c *Client) Page(ctx context.Context, l List, offset int64) (Page, error) {
 	if err != nil {
 		return Page{}, c.broken(err)
 	}
-	var answer struct {
+	var list struct {
 		Data []jsontext.Value `json:"data"`
 		Meta struct {
 			Pagination struct {
@@ -148,10 +152,10 @@ func (c *Client) Page(ctx context.Context, l List, offset int64) (Page, error) {
 			} `json:"pagination"`
 		} `json:"meta"`
 	}
-	if err := json.Unmarshal(data, &answer); err != nil {
+	if err := json.Unmarshal(data, &list); err != nil {
 		return Page{}, fmt.Errorf("%s answered with something that is no list: %w", c.address, err)
 	}
 	// Some lists have no pages.
-	total := max(answer.Meta.Pagination.TotalCount, int64(len(answer.Data)))
-	return Page{answer.Data, total}, nil
+	total := max(list.Meta.Pagination.TotalCount, int64(len(list.Data)))
+	return Page{list.Data, total}, nil
 }

@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -33,16 +35,21 @@ const (
 	dialTime = 10 * time.Second
 	// maxError is how much of an error's answer is read.
 	maxError = 1 << 20
+	// maxAnswer is more than a controller has to say at once.
+	maxAnswer = 256 << 20
 )
 
 // Client is a controller and a session on it.
 type Client struct {
 	address string
-	token   string
+	token   atomic.Pointer[string]
 	http    *http.Client
+	most    int64 // bytes that an answer may have
 
-	// Renew, if set, gets a new session where the old one has ended.
-	Renew func(ctx context.Context) (token string, err error)
+	// Renew, if set, gets a new session where the old one has ended. It must not
+	// be set while requests are under way.
+	Renew    func(ctx context.Context) (token string, err error)
+	renewing sync.Mutex
 }
 
 // New returns a client of the controller that a profile names.
@@ -66,7 +73,7 @@ func New(p profile.Profile) (*Client, error) {
 
 // WithTLS is New with a configuration of one's own.
 func WithTLS(p profile.Profile, config *tls.Config) *Client {
-	return &Client{address: strings.TrimSuffix(p.Address, "/"), token: p.Token, http: &http.Client{
+	c := &Client{address: strings.TrimSuffix(p.Address, "/"), most: maxAnswer, http: &http.Client{
 		Transport: &http.Transport{
 			TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 			TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: patience, WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
@@ -74,10 +81,12 @@ func WithTLS(p profile.Profile, config *tls.Config) *Client {
 		// A redirect would take the token elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+	c.Use(p.Token)
+	return c
 }
 
 // Use has later calls use another session.
-func (c *Client) Use(token string) { c.token = token }
+func (c *Client) Use(token string) { c.token.Store(&token) }
 
 // Address is where the controller is.
 func (c *Client) Address() string { return c.address }
@@ -95,11 +104,13 @@ type Request struct {
 	Bearer string
 	// Header is what else to send.
 	Header map[string]string
+	// Stranger says that no session is shown, and none is renewed for it.
+	Stranger bool
 }
 
 // Call makes a request and reads the answer's data into out, which may be nil.
 func (c *Client) Call(ctx context.Context, r Request, out any) error {
-	body, err := c.Open(ctx, r)
+	body, err := c.open(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -129,35 +140,76 @@ func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 	return c.Call(ctx, Request{Method: http.MethodPost, Path: path, Body: in}, out)
 }
 
-// Open makes a request and returns the answer's body if it is one of success.
-func (c *Client) Open(ctx context.Context, r Request) (io.ReadCloser, error) {
-	body, err := c.open(ctx, r)
-	if renew := c.Renew; renew != nil && errors.Is(err, ErrDenied) {
-		c.Renew = nil // once is enough
-		token, again := renew(ctx)
-		if again != nil {
-			return nil, errors.Join(err, again)
-		}
-		c.token = token
-		return c.open(ctx, r)
+// open makes a request and returns the answer's body if it is one of success.
+func (c *Client) open(ctx context.Context, r Request) (io.ReadCloser, error) {
+	if r.Stranger {
+		return c.send(ctx, r, "")
 	}
-	return body, err
+	token := *c.token.Load()
+	body, err := c.send(ctx, r, token)
+	if !errors.Is(err, ErrDenied) {
+		return body, err
+	}
+	switch fresh, again := c.renewed(ctx, token); {
+	case again != nil:
+		return nil, errors.Join(err, again)
+	case fresh != token:
+		return c.send(ctx, r, fresh)
+	}
+	return nil, err
 }
 
-func (c *Client) open(ctx context.Context, r Request) (io.ReadCloser, error) {
+// renewed returns a session in the place of one that has ended; the same if there
+// is no other. Requests that find out at the same time share a new one.
+func (c *Client) renewed(ctx context.Context, ended string) (string, error) {
+	c.renewing.Lock()
+	defer c.renewing.Unlock()
+	if token := *c.token.Load(); token != ended || c.Renew == nil {
+		return token, nil
+	}
+	renew := c.Renew
+	c.Renew = nil // once is enough
+	token, err := renew(ctx)
+	if err == nil {
+		c.Use(token)
+	}
+	return token, err
+}
+
+func (c *Client) send(ctx context.Context, r Request, token string) (io.ReadCloser, error) {
 	req, err := c.request(ctx, r)
 	if err != nil {
 		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("net-session", token)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.unreachable(err, r.Method != http.MethodGet)
 	}
 	if resp.StatusCode/100 == 2 {
-		return resp.Body, nil
+		return &answer{resp.Body, c.address, c.most, c.most}, nil
 	}
 	defer resp.Body.Close()
 	return nil, c.refusal(resp)
+}
+
+// answer is a body that may have so many bytes and no more: whoever is at the
+// other end must not fill our memory.
+type answer struct {
+	io.ReadCloser
+	address    string
+	most, left int64
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	// One byte more than may come tells whether there is more.
+	n, err := a.ReadCloser.Read(p[:min(int64(len(p)), a.left+1)])
+	if a.left -= int64(n); a.left < 0 {
+		return 0, &tooLarge{a.address, a.most}
+	}
+	return n, err
 }
 
 func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
@@ -192,9 +244,6 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	req.Header.Set("Accept", "application/json")
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
-	}
-	if c.token != "" {
-		req.Header.Set("net-session", c.token)
 	}
 	for name, value := range r.Header {
 		req.Header.Set(name, value)
