@@ -12,6 +12,7 @@ import (
 
 	"netkeep/internal/run/cli"
 	"netkeep/internal/tool/join"
+	"netkeep/internal/tool/remote"
 	"netkeep/test/servertest"
 )
 
@@ -35,13 +36,13 @@ func wantSaid(t *testing.T, want int, words, stdin string, args ...string) {
 }
 
 // readIdentity reads an identity's file.
-func readIdentity(t *testing.T, path string) *join.Identity {
+func readIdentity(t *testing.T, path string) *remote.Identity {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	who := new(join.Identity)
+	who := new(remote.Identity)
 	if err := json.Unmarshal(data, who); err != nil {
 		t.Fatal(err)
 	}

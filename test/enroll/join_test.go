@@ -15,6 +15,7 @@ import (
 
 	"netkeep/internal/pki"
 	"netkeep/internal/tool/join"
+	"netkeep/internal/tool/remote"
 	"netkeep/test/servertest"
 )
 
@@ -88,7 +89,7 @@ func part(t *testing.T, value string) []byte {
 
 // signIn logs in with nothing but what an identity's file says, and returns
 // who that is.
-func signIn(t *testing.T, i *join.Identity) (identityID string) {
+func signIn(t *testing.T, i *remote.Identity) (identityID string) {
 	t.Helper()
 	data, err := i.Encode()
 	if err != nil {

@@ -48,7 +48,6 @@ func Exit(err error) int {
 	_, wrong := errors.AsType[usage](err)
 	_, refused := errors.AsType[*remote.Error](err)
 	_, refusal := errors.AsType[*join.Refusal](err)
-	_, unreachable := errors.AsType[*join.Unreachable](err)
 	switch {
 	case err == nil:
 		return 0
@@ -60,7 +59,7 @@ func Exit(err error) int {
 		return exitDenied
 	case refused, refusal:
 		return exitRefused
-	case errors.Is(err, remote.ErrUnreachable), unreachable:
+	case errors.Is(err, remote.ErrUnreachable):
 		return exitUnreachable
 	case errors.Is(err, errDeclined), errors.Is(err, screen.ErrNobody):
 		return exitDeclined

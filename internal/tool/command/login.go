@@ -116,7 +116,7 @@ func target(cmd *cobra.Command, env Env, f loginFlags, book *profile.Book, args 
 		if err != nil {
 			return "", p, err
 		}
-		if address, err = remote.Address(id.Address); err != nil {
+		if address, err = remote.Address(id.API); err != nil {
 			return "", p, err
 		}
 	case f.data != "":

@@ -16,6 +16,7 @@ import (
 
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
+	"netkeep/internal/tool/remote"
 )
 
 // Request is how somebody wants to enroll.
@@ -100,7 +101,7 @@ func (r Request) material(inv *Invitation, opt *Options) (key crypto.Signer, err
 }
 
 // enter enrolls in the way of the invitation.
-func (r Request) enter(ctx context.Context, inv *Invitation, opt Options, key crypto.Signer) (*Identity, error) {
+func (r Request) enter(ctx context.Context, inv *Invitation, opt Options, key crypto.Signer) (*remote.Identity, error) {
 	certPath, err := fileURL(r.Cert)
 	if err != nil {
 		return nil, err

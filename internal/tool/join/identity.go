@@ -10,33 +10,15 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
+	"netkeep/internal/tool/remote"
 )
 
-// Identity is the file that SDKs and tunnelers are started with.
-type Identity struct {
-	// API is where the Client API is.
-	API string `json:"ztAPI"`
-	ID  struct {
-		// Each is a text after "pem:" or the path of a file after "file://".
-		Key  string `json:"key,omitempty"`
-		Cert string `json:"cert,omitempty"`
-		CA   string `json:"ca,omitempty"`
-	} `json:"id"`
-}
-
-// Encode returns the file.
-func (i *Identity) Encode() ([]byte, error) {
-	data, err := json.Marshal(i, jsontext.WithIndent("  "), jsontext.EscapeForHTML(false))
-	return append(data, '\n'), err
-}
-
 // identity is what everybody's file has.
-func (c *Controller) identity() *Identity {
-	i := &Identity{API: c.inv.Controller + clientRoot}
+func (c *Controller) identity() *remote.Identity {
+	i := &remote.Identity{API: c.inv.Controller + clientRoot}
 	i.ID.CA = inline(pki.EncodeCertificates(c.vouches...))
 	return i
 }
@@ -56,7 +38,7 @@ const maxChain = 10
 // Device enrolls an identity with a key, for which the controller issues a
 // certificate. kept is where the key is, after "file://"; the file holds the
 // key itself if it is empty.
-func (c *Controller) Device(ctx context.Context, key crypto.Signer, kept string) (*Identity, error) {
+func (c *Controller) Device(ctx context.Context, key crypto.Signer, kept string) (*remote.Identity, error) {
 	if err := c.wrongWay(model.MethodOTT); err != nil {
 		return nil, err
 	}
@@ -87,7 +69,7 @@ func (c *Controller) Device(ctx context.Context, key crypto.Signer, kept string)
 // that was invited with the CA of it, or a new one, for which name is a wish.
 // The files stay where they are; cert and key are their places, after
 // "file://".
-func (c *Controller) Certificate(ctx context.Context, name, cert, key string) (*Identity, error) {
+func (c *Controller) Certificate(ctx context.Context, name, cert, key string) (*remote.Identity, error) {
 	if err := c.wrongWay(model.MethodOTTCA, model.MethodCA); err != nil {
 		return nil, err
 	}
@@ -109,7 +91,7 @@ func (c *Controller) Certificate(ctx context.Context, name, cert, key string) (*
 // Password enrolls an identity with a password. The user name counts only if
 // the invitation was made without one. The file says where the controller is
 // and whom to trust; it does not hold the password.
-func (c *Controller) Password(ctx context.Context, username, password string) (*Identity, error) {
+func (c *Controller) Password(ctx context.Context, username, password string) (*remote.Identity, error) {
 	if err := c.wrongWay(model.MethodUPDB); err != nil {
 		return nil, err
 	}

@@ -3,21 +3,13 @@ package join
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/model"
+	"netkeep/internal/tool/remote"
 )
-
-// Unreachable says that there was no answer.
-type Unreachable struct{ text string }
-
-func (u *Unreachable) Error() string { return u.text }
 
 // Refusal is how a controller said no, and what to do.
 type Refusal struct {
@@ -35,15 +27,7 @@ func (c *Controller) unreachable(err error) error {
 	if s := new(suspicion); errors.As(err, &s) {
 		return s
 	}
-	// The address is in the sentence already, with a token that nobody needs
-	// to read.
-	if u := new(url.Error); errors.As(err, &u) {
-		err = u.Err
-	}
-	if d := new(net.DNSError); errors.As(err, &d) && d.IsNotFound {
-		return &Unreachable{fmt.Sprintf("nobody knows an address of %s: check the name that the controller advertises, and this machine's name servers", c.inv.Controller)}
-	}
-	return &Unreachable{fmt.Sprintf("%s cannot be reached (%v): check that the controller runs and that nothing keeps this machine from connecting to it", c.inv.Controller, err)}
+	return remote.Explain(c.inv.Controller, err)
 }
 
 // tooLate says that the token has expired, or that it only seems so.
@@ -72,30 +56,18 @@ func (c *Controller) another() string {
 	return "have an admin make a new one by refreshing the enrollment or adding another"
 }
 
-// failure is how a controller says no.
-type failure struct {
-	Error struct {
-		Code    fault.Code `json:"code"`
-		Message string     `json:"message"`
-		Cause   struct {
-			Field  string `json:"field"`
-			Reason string `json:"reason"`
-		} `json:"cause"`
-	} `json:"error"`
-}
-
 // refusal turns an answer that says no into what to do.
 func (c *Controller) refusal(a *answer) error {
-	var f failure
-	if err := json.Unmarshal(a.body, &f); err != nil || f.Error.Code == "" {
+	said := remote.ReadError(a.status, a.header, a.body)
+	if said.Code == "" {
 		return fmt.Errorf("%s refused with status %d and no reason", c.inv.Controller, a.status)
 	}
-	return &Refusal{f.Error.Code, c.advice(&f)}
+	return &Refusal{fault.Code(said.Code), c.advice(said)}
 }
 
-// advice says what to do about a failure.
-func (c *Controller) advice(f *failure) string {
-	switch f.Error.Code {
+// advice says what to do about a refusal.
+func (c *Controller) advice(said *remote.Error) string {
+	switch fault.Code(said.Code) {
 	case fault.CodeEnrollToken:
 		return "the token was used already, or was withdrawn or replaced by a newer one: if that was not you, tell an admin; else " + c.another()
 	case fault.CodeEnrollExpired:
@@ -111,11 +83,11 @@ func (c *Controller) advice(f *failure) string {
 	case fault.CodeUsername:
 		return "the user name is taken: have an admin delete the enrollment and add one with another name"
 	}
-	what := f.Error.Message
-	if cause := f.Error.Cause; cause.Reason != "" {
-		what = strings.TrimSpace(cause.Field + " " + cause.Reason)
+	what := said.Message
+	if said.Reason != "" {
+		what = strings.TrimSpace(said.Field + " " + said.Reason)
 	}
-	return fmt.Sprintf("the controller refuses: %s (%s)", strings.TrimSuffix(what, "."), f.Error.Code)
+	return fmt.Sprintf("the controller refuses: %s (%s)", strings.TrimSuffix(what, "."), said.Code)
 }
 
 var (

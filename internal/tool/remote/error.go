@@ -76,9 +76,19 @@ var (
 
 // refusal reads an error's answer.
 func (c *Client) refusal(resp *http.Response) error {
-	e := &Error{Status: resp.StatusCode, Wait: resp.Header.Get("Retry-After")}
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
-	var body struct {
+	e := ReadError(resp.StatusCode, resp.Header, data)
+	if e.Code == "" {
+		e.Message = fmt.Sprintf("%s answered %s and nothing that a controller would say; is the address right?", c.address, resp.Status)
+	}
+	return e
+}
+
+// ReadError understands an answer that says no. It has no code if no controller
+// said it.
+func ReadError(status int, header http.Header, body []byte) *Error {
+	e := &Error{Status: status, Wait: header.Get("Retry-After")}
+	var said struct {
 		Error struct {
 			Code      string `json:"code"`
 			Message   string `json:"message"`
@@ -91,22 +101,18 @@ func (c *Client) refusal(resp *http.Response) error {
 			} `json:"cause"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(data, &body) != nil {
-		e.Message = fmt.Sprintf("%s answered %s and nothing that a controller would say; is the address right?", c.address, resp.Status)
+	if json.Unmarshal(body, &said) != nil {
 		return e
 	}
-	e.Code, e.Message, e.Request = body.Error.Code, body.Error.Message, body.Error.RequestID
-	e.Value = body.Error.Cause.Value
-	e.Field, e.Reason = body.Error.Cause.Field, cmp.Or(body.Error.Cause.Reason, body.Error.Cause.Message)
+	e.Code, e.Message, e.Request = said.Error.Code, said.Error.Message, said.Error.RequestID
+	e.Value = said.Error.Cause.Value
+	e.Field, e.Reason = said.Error.Cause.Field, cmp.Or(said.Error.Cause.Reason, said.Error.Cause.Message)
 	return e
 }
 
 // unreachable says why a request got no answer.
 func (c *Client) unreachable(err error, changes bool) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err
-	}
-	said := explain(c.address, err)
+	said := Explain(c.address, err)
 	// A dial that failed has sent nothing.
 	if op, ok := errors.AsType[*net.OpError](err); changes && !(ok && op.Op == "dial") && !trustProblem(err) {
 		return fmt.Errorf("%w; %w: look with netkeep get, or do the same again", said, ErrOpen)
@@ -147,8 +153,13 @@ func trustProblem(err error) bool {
 	return unverified || record
 }
 
-// explain turns what the network says into a sentence with a next step.
-func explain(address string, err error) error {
+// Explain turns what the network says into a sentence with a next step.
+func Explain(address string, err error) error {
+	// The address is in the sentence already, without a query that may hold a
+	// secret.
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
 	say := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrUnreachable, fmt.Sprintf(format, args...))
 	}

@@ -8,28 +8,41 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep/internal/tool/profile"
 )
 
-// Identity is the file of an identity that has enrolled, as SDKs and tunnelers
-// have it too.
+// Identity is the file of an identity that has enrolled, which SDKs and
+// tunnelers are started with.
 type Identity struct {
-	Address string `json:"ztAPI"`
-	ID      struct {
-		Key  string `json:"key"`
-		Cert string `json:"cert"`
-		CA   string `json:"ca"`
+	// API is where the Client API is.
+	API string `json:"ztAPI"`
+	ID  struct {
+		// Each is a text after "pem:" or the path of a file after "file://".
+		Key  string `json:"key,omitempty"`
+		Cert string `json:"cert,omitempty"`
+		CA   string `json:"ca,omitempty"`
 	} `json:"id"`
 }
 
-// ReadIdentity reads an identity's file.
+// Encode returns the file.
+func (i *Identity) Encode() ([]byte, error) {
+	data, err := json.Marshal(i, jsontext.WithIndent("  "), jsontext.EscapeForHTML(false))
+	return append(data, '\n'), err
+}
+
+// ReadIdentity reads an identity's file, and the files that it names: what it
+// returns holds texts alone.
 func ReadIdentity(path string) (id Identity, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return id, fmt.Errorf("the identity: %w", err)
 	}
-	if err := json.Unmarshal(data, &id); err != nil || id.ID.Key == "" || id.ID.Cert == "" {
+	switch err := json.Unmarshal(data, &id); {
+	case err == nil && id.API != "" && id.ID.Key == "" && id.ID.Cert == "":
+		return id, fmt.Errorf("%s is of an identity that has a password; log in with: netkeep login %s --username NAME", path, id.API)
+	case err != nil || id.ID.Key == "" || id.ID.Cert == "":
 		return id, fmt.Errorf("%s is no file of an identity that has enrolled; make one with: netkeep enroll TOKEN -o FILE", path)
 	}
 	for _, part := range []*string{&id.ID.Key, &id.ID.Cert, &id.ID.CA} {

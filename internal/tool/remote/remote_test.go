@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -91,6 +93,41 @@ func TestSameFingerprint(t *testing.T) {
 	for _, other := range []string{"", "0a", "0afe"} {
 		if SameFingerprint("0aff", other) {
 			t.Errorf("%q is the same", other)
+		}
+	}
+}
+
+// TestIdentityFile reads back what is written, and says of files of other kinds
+// what to do.
+func TestIdentityFile(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	who := Identity{API: "https://host:1280/edge/client/v1"}
+	who.ID.Cert, who.ID.Key, who.ID.CA = "pem:cert", "file://"+write("key", "key"), "pem:ca"
+	data, err := who.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadIdentity(write("who.json", string(data)))
+	who.ID.Cert, who.ID.Key, who.ID.CA = "cert", "key", "ca"
+	if err != nil || got != who {
+		t.Errorf("it is read as %+v (%v)", got, err)
+	}
+	for text, want := range map[string]string{
+		`{"ztAPI":"https://host:1280","id":{"ca":"pem:x"}}`: "netkeep login https://host:1280 --username",
+		`{}`:     "netkeep enroll",
+		`[1]`:    "netkeep enroll",
+		`no way`: "netkeep enroll",
+		`{"id":{"key":"engine://tpm","cert":"pem:x"}}`: "cannot use",
+	} {
+		if _, err := ReadIdentity(write("other", text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v", text, err)
 		}
 	}
 }

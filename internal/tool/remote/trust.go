@@ -36,7 +36,7 @@ func Known(ctx context.Context, address string) (bool, error) {
 	if _, unverified := errors.AsType[*tls.CertificateVerificationError](err); unverified {
 		return false, nil
 	}
-	return false, explain(address, err)
+	return false, Explain(address, err)
 }
 
 // Authority returns the certificate that vouches for a controller, by what it
@@ -88,7 +88,7 @@ func vouching(address string, shown, said []*x509.Certificate) (*x509.Certificat
 	}
 	chains, err := shown[0].Verify(x509.VerifyOptions{DNSName: host, Roots: roots, Intermediates: between})
 	if err != nil {
-		return nil, explain(address, err)
+		return nil, Explain(address, err)
 	}
 	return chains[0][len(chains[0])-1], nil
 }
