@@ -24,6 +24,21 @@ func (u usage) Unwrap() error { return u.error }
 // Usagef is a mistake in how a command was called.
 func Usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
 
+// marked is a sentence that stands for one of the errors that scripts can tell
+// apart.
+type marked struct {
+	text string
+	as   error
+}
+
+func (m *marked) Error() string        { return m.text }
+func (m *marked) Is(target error) bool { return target == m.as }
+
+// markf is a sentence that errors.Is takes for another error.
+func markf(as error, format string, args ...any) error {
+	return &marked{fmt.Sprintf(format, args...), as}
+}
+
 var (
 	// errDeclined says that somebody was asked and said no.
 	errDeclined = errors.New("nothing was done")

@@ -147,5 +147,5 @@ func (s *session) token(cmd *cobra.Command, n noun, id string) (string, error) {
 			return token, nil
 		}
 	}
-	return "", fmt.Errorf("%s %s has no invitation that is open%w; it may have enrolled already", n.spoken(), rec.label(), silent{remote.ErrMissing})
+	return "", markf(remote.ErrMissing, "%s %s has no invitation that is open; it may have enrolled already", n.spoken(), rec.label())
 }

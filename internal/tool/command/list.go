@@ -14,16 +14,12 @@ import (
 )
 
 func listCommand(env Env) *cobra.Command {
-	cmd := Parent(&cobra.Command{
+	return forEach(kind.Lists, env, listKind, &cobra.Command{
 		Use:     "list KIND",
 		Aliases: []string{"ls"},
 		Short:   "List records of a kind.",
 		Example: "  netkeep list identities --filter 'name contains \"bob\"'\n  netkeep list services -o name",
 	})
-	for _, n := range nouns(kind.Lists) {
-		cmd.AddCommand(listKind(env, n))
-	}
-	return cmd
 }
 
 // listing is what a list is asked for.
@@ -193,15 +189,11 @@ func indentList(text string) string {
 }
 
 func getCommand(env Env) *cobra.Command {
-	cmd := Parent(&cobra.Command{
+	return forEach(kind.Gets, env, getKind, &cobra.Command{
 		Use:     "get KIND NAME",
 		Short:   "Show one record, by its name or id.",
 		Example: "  netkeep get identity bob\n  netkeep get service web -o yaml",
 	})
-	for _, n := range nouns(kind.Gets) {
-		cmd.AddCommand(getKind(env, n))
-	}
-	return cmd
 }
 
 func getKind(env Env, n noun) *cobra.Command {

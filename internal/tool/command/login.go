@@ -270,22 +270,15 @@ func wrongPassword(err error, method string) error {
 	if !errors.Is(err, remote.ErrDenied) {
 		return err
 	}
+	reason := "wrong user name or password, or too many tries; a lost admin password is made anew by netkeep admin reset"
 	switch method {
 	case byCert:
-		return fmt.Errorf("%w (the controller does not accept this certificate)", errLogin)
+		reason = "the controller does not accept this certificate"
 	case byJWT:
-		return fmt.Errorf("%w (the controller does not accept this token)", errLogin)
+		reason = "the controller does not accept this token"
 	}
-	return fmt.Errorf("%w (wrong user name or password, or too many tries; a lost admin password is made anew by netkeep admin reset)", errLogin)
+	return markf(remote.ErrDenied, "the login was refused (%s)", reason)
 }
-
-var errLogin = fmt.Errorf("the login was refused%w", silent{remote.ErrDenied})
-
-// silent is an error that says nothing itself.
-type silent struct{ error }
-
-func (silent) Error() string   { return "" }
-func (s silent) Unwrap() error { return s.error }
 
 // password is the body of a login with one.
 func password(env Env, scr *screen.Screen, f loginFlags) (map[string]any, error) {

@@ -31,6 +31,17 @@ func nouns(verbs kind.Verbs) (all []noun) {
 	return all
 }
 
+// forEach gives a command one beneath it for every kind that something can be
+// done with; verb returns nil where another command does it.
+func forEach(verbs kind.Verbs, env Env, verb func(Env, noun) *cobra.Command, cmd *cobra.Command) *cobra.Command {
+	for _, n := range nouns(verbs) {
+		if c := verb(env, n); c != nil {
+			cmd.AddCommand(c)
+		}
+	}
+	return Parent(cmd)
+}
+
 // named returns the kind that a word stands for.
 func named(word string) (noun, error) {
 	var words []string
@@ -126,11 +137,11 @@ func (s *session) idOf(ctx context.Context, n noun, word string) (string, error)
 
 // missing says that there is no such record, and which names are near.
 func (s *session) missing(ctx context.Context, n noun, word string) error {
-	err := fmt.Errorf("there is no %s %q%w", n.spoken(), word, silent{remote.ErrMissing})
+	advice := "see: netkeep list " + n.Path
 	if near := spell.Near(word, s.namesLike(ctx, n, word)); len(near) > 0 {
-		return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+		advice = "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return fmt.Errorf("%w; see: netkeep list %s", err, n.Path)
+	return markf(remote.ErrMissing, "there is no %s %q; %s", n.spoken(), word, advice)
 }
 
 // namesLike are names that begin or end as a word does.

@@ -51,18 +51,11 @@ func (b *body) read(cmd *cobra.Command) (map[string]any, error) {
 }
 
 func createCommand(env Env) *cobra.Command {
-	cmd := Parent(&cobra.Command{
+	return forEach(kind.Creates|kind.Patches, env, createKind, &cobra.Command{
 		Use:     "create KIND NAME",
 		Short:   "Create a record.",
 		Example: "  netkeep create service web --roles office\n  netkeep create service-policy staff-web --type Dial --identity-roles '#staff' --service-roles @web",
 	})
-	for _, n := range nouns(kind.Creates | kind.Patches) {
-		if n.Name != authenticators.Name { // which may have a secret
-			cmd.AddCommand(createKind(env, n))
-		}
-	}
-	cmd.AddCommand(createAuthenticator(env))
-	return cmd
 }
 
 // createAuthenticator gives an identity a certificate to log in with. For
@@ -96,6 +89,9 @@ func createAuthenticator(env Env) *cobra.Command {
 }
 
 func createKind(env Env, n noun) *cobra.Command {
+	if n.Name == authenticators.Name { // which may have a secret
+		return createAuthenticator(env)
+	}
 	cmd := &cobra.Command{Use: n.Name, Aliases: n.others(), Short: n.Doc, Args: Exactly(0)}
 	if n.hasName() {
 		cmd.Use, cmd.Args = n.Name+" NAME", between(0, 1)
@@ -121,17 +117,11 @@ func createKind(env Env, n noun) *cobra.Command {
 }
 
 func updateCommand(env Env) *cobra.Command {
-	cmd := Parent(&cobra.Command{
+	return forEach(kind.Patches, env, updateKind, &cobra.Command{
 		Use:     "update KIND NAME",
 		Short:   "Change fields of a record.",
 		Example: "  netkeep update identity bob --add-role staff\n  netkeep update service web -f web.yaml --dry-run",
 	})
-	for _, n := range nouns(kind.Patches) {
-		if n.Name != authenticators.Name {
-			cmd.AddCommand(updateKind(env, n))
-		}
-	}
-	return cmd
 }
 
 // listChange adds texts to a list, or takes some out of it.
@@ -141,6 +131,9 @@ type listChange struct {
 }
 
 func updateKind(env Env, n noun) *cobra.Command {
+	if n.Name == authenticators.Name { // netkeep password does it
+		return nil
+	}
 	cmd := &cobra.Command{
 		Use: n.Name + " NAME", Aliases: n.others(),
 		Short:             "Change fields of one of the " + strings.ReplaceAll(n.Path, "-", " ") + ".",
@@ -230,16 +223,12 @@ func (r record) roleIDs(f *kind.Field, name string) (roles []string) {
 }
 
 func deleteCommand(env Env) *cobra.Command {
-	cmd := Parent(&cobra.Command{
+	return forEach(kind.Deletes, env, deleteKind, &cobra.Command{
 		Use:     "delete KIND NAME…",
 		Aliases: []string{"rm"},
 		Short:   "Delete records, all of them or none.",
 		Example: "  netkeep delete identity bob\n  netkeep delete service web wiki --yes",
 	})
-	for _, n := range nouns(kind.Deletes) {
-		cmd.AddCommand(deleteKind(env, n))
-	}
-	return cmd
 }
 
 func deleteKind(env Env, n noun) *cobra.Command {
