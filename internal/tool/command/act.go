@@ -187,7 +187,7 @@ func postureCommand(env Env) *cobra.Command {
 		if err := s.Get(cmd.Context(), path, nil, &out); err != nil {
 			return err
 		}
-		return writeRaw(s.Out, *output, out)
+		return s.raw(*output, out)
 	})
 	return cmd
 }
@@ -237,7 +237,7 @@ func integrityCommand(env Env) *cobra.Command {
 			return err
 		}
 		if *output != formText {
-			return writeRaw(s.Out, *output, raw)
+			return s.raw(*output, raw)
 		}
 		return s.tellIntegrity(raw)
 	})
@@ -378,10 +378,13 @@ func apiCommand(env Env) *cobra.Command {
 			return err
 		}
 		if !jsontext.Value(out).IsValid() {
+			if s.Shows {
+				out = screen.PlainLines(out)
+			}
 			_, err := s.Out.Write(out)
 			return err
 		}
-		return writeRaw(s.Out, *output, out)
+		return s.raw(*output, out)
 	})
 	return cmd
 }

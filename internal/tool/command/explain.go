@@ -61,7 +61,7 @@ func explainCommand(env Env) *cobra.Command {
 			return err
 		}
 		if *output != formText {
-			return writeRaw(s.Out, *output, raw)
+			return s.raw(*output, raw)
 		}
 		var e explanation
 		if err := json.Unmarshal(raw, &e); err != nil {

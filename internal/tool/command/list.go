@@ -130,7 +130,7 @@ func (s *session) show(n noun, cols []column, recs []record, total int64, form s
 		_, err := fmt.Fprint(s.Out, b.String())
 		return err
 	case formCSV:
-		return writeCSV(s.Out, t)
+		return s.csv(t)
 	}
 	if len(recs) == 0 {
 		s.Notef("There are no %s.", strings.ReplaceAll(n.Path, "-", " "))
@@ -153,11 +153,11 @@ func (s *session) listWhole(cmd *cobra.Command, q remote.List, form string, prog
 	written := 0
 	write := func(text string) error { _, err := fmt.Fprint(s.Out, text); return err }
 	_, err := s.Each(cmd.Context(), q, func(raw jsontext.Value) error {
-		var b strings.Builder
-		if err := writeRaw(&b, form, raw); err != nil {
+		data, err := rendered(form, raw, s.Shows)
+		if err != nil {
 			return err
 		}
-		text := b.String()
+		text := string(data)
 		if form == formYAML {
 			text = indentList(text)
 		} else {
@@ -214,7 +214,7 @@ func getKind(env Env, n noun) *cobra.Command {
 		case formText:
 			return s.detail(rec)
 		case formJSON, formYAML:
-			return writeRaw(s.Out, *output, rec.raw)
+			return s.raw(*output, rec.raw)
 		}
 		return s.show(n, n.columns(*output == formWide), []record{rec}, 1, *output)
 	})

@@ -3,7 +3,6 @@ package command
 import (
 	"encoding/csv"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 	"github.com/spf13/cobra"
 
 	"netkeep/internal/tool/screen"
@@ -54,32 +55,86 @@ func (c *choice) Set(s string) error {
 }
 
 // value writes something as JSON or YAML.
-func (s *session) value(form string, v any) error { return writeValue(s.Out, form, v) }
-
-func writeValue(w io.Writer, form string, v any) error {
+func (s *session) value(form string, v any) error {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		return err
 	}
-	return writeRaw(w, form, data)
+	return s.raw(form, data)
 }
 
-// writeRaw writes JSON in a form for people.
-func writeRaw(w io.Writer, form string, raw jsontext.Value) error {
-	if form == formYAML {
-		text, err := yaml.JSONToYAML(raw)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(text)
+// raw writes JSON as JSON or YAML.
+func (s *session) raw(form string, raw jsontext.Value) error {
+	text, err := rendered(form, raw, s.Shows)
+	if err != nil {
 		return err
+	}
+	_, err = s.Out.Write(text)
+	return err
+}
+
+// rendered is JSON as JSON or YAML for people. For a terminal, whatever would
+// move the cursor or change colours is written as an escape.
+func rendered(form string, raw jsontext.Value, shown bool) ([]byte, error) {
+	if form == formYAML {
+		return renderedYAML(raw)
 	}
 	raw = slices.Clone(raw)
 	if err := raw.Indent(jsontext.WithIndent("  ")); err != nil {
-		return err
+		return nil, err
 	}
-	_, err := w.Write(append(raw, '\n'))
-	return err
+	if shown {
+		raw = screen.EscapeJSON(raw)
+	}
+	return append(raw, '\n'), nil
+}
+
+// renderedYAML is JSON as YAML. Texts with what nobody sees are quoted, wherever
+// they go: YAML allows them nowhere else.
+func renderedYAML(raw jsontext.Value) ([]byte, error) {
+	var v any
+	if err := yaml.UnmarshalWithOptions(raw, &v, yaml.UseOrderedMap()); err != nil {
+		return nil, err
+	}
+	node, err := yaml.ValueToNode(v)
+	if err != nil {
+		return nil, err
+	}
+	ast.Walk(quoting{}, node)
+	return []byte(node.String() + "\n"), nil
+}
+
+// quoting quotes texts of YAML that cannot be written as they are.
+type quoting struct{}
+
+func (q quoting) Visit(node ast.Node) ast.Visitor {
+	switch n := node.(type) {
+	case *ast.MappingValueNode:
+		if key, ok := n.Key.(*ast.StringNode); ok && strings.Contains(key.Value, "\n") {
+			key.Token.Type = token.DoubleQuoteType
+		}
+	case *ast.StringNode:
+		if !ordinary(n.Value) {
+			n.Token.Type = token.DoubleQuoteType
+		}
+	}
+	return q
+}
+
+// ordinary reports whether a text has only lines that YAML can hold without
+// quotes.
+func ordinary(text string) bool {
+	body := strings.TrimSuffix(text, "\n")
+	if text != "" && (body == "" || strings.ContainsRune("{[?|><", rune(text[0]))) {
+		return false
+	}
+	several := body != text || strings.Contains(body, "\n")
+	for line := range strings.SplitSeq(body, "\n") {
+		if screen.Plain(line) != line || several && (line == "" || strings.TrimSpace(line) != line) {
+			return false
+		}
+	}
+	return true
 }
 
 // column is one of a table's.
@@ -220,9 +275,16 @@ func rows(cols []column, recs []record) screen.Table {
 	return t
 }
 
-// writeCSV writes a table for a spreadsheet.
-func writeCSV(w io.Writer, t screen.Table) error {
-	c := csv.NewWriter(w)
+// csv writes a table for a spreadsheet, or for eyes if it goes to a terminal.
+func (s *session) csv(t screen.Table) error {
+	if s.Shows {
+		for _, row := range t.Rows {
+			for i, cell := range row {
+				row[i] = screen.Plain(cell)
+			}
+		}
+	}
+	c := csv.NewWriter(s.Out)
 	if err := c.Write(t.Heads); err != nil {
 		return err
 	}

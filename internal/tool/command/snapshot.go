@@ -57,7 +57,7 @@ func (s *session) snapshots(cmd *cobra.Command, form string) error {
 		if err := s.Get(cmd.Context(), snapshots, nil, &raw); err != nil {
 			return err
 		}
-		return writeRaw(s.Out, form, raw)
+		return s.raw(form, raw)
 	}
 	var recs []record
 	_, err := s.Each(cmd.Context(), remote.List{Path: snapshots}, func(raw jsontext.Value) error {

@@ -63,7 +63,7 @@ func statusCommand(env Env) *cobra.Command {
 			return err
 		}
 		if *output != formText {
-			return writeRaw(s.Out, *output, raw)
+			return s.raw(*output, raw)
 		}
 		for _, line := range s.statusLines(st) {
 			s.Printf("%s\n", line)

@@ -4,7 +4,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -109,19 +108,3 @@ func pad(text string, width int, last bool) string {
 	}
 	return text + strings.Repeat(" ", width-n)
 }
-
-// Plain is a text without what would move the cursor or change colours: names
-// are somebody else's.
-func Plain(text string) string {
-	if !strings.ContainsFunc(text, unprintable) {
-		return text
-	}
-	return strings.Map(func(r rune) rune {
-		if unprintable(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, text)
-}
-
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }
