@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netkeep/internal/data/state"
+	"netkeep/internal/data/state/cow"
 	"netkeep/internal/data/store"
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/fabric/message"
@@ -160,49 +161,38 @@ func (m *Models) Applied(before, after *state.Snapshot, changed []state.Ref) {
 	switch {
 	case forAll:
 		m.Restart()
-	case forClients:
-		m.note(own, after.Rev, m.affected(before, after, changed))
+	case forClients && m.any():
+		m.note(own, after.Rev, access.Affected(before, after, changed))
 	}
 }
 
-// affected returns the routers, by id, for whose identities policies may give
-// something else, and those of whom nothing is known for sure.
-func (m *Models) affected(before, after *state.Snapshot, changed []state.Ref) []string {
-	m.mu.Lock()
-	var clients, found []string
-	for id, t := range m.routers {
-		switch {
-		case t.busy || t.knows == nil:
-			found = append(found, id)
-		case t.knows.rests():
-			clients = append(clients, id)
-		}
-	}
-	m.mu.Unlock()
-	if len(clients) == 0 {
-		return found
-	}
-	identities := access.Affected(before, after, changed)
-	if identities.IsEmpty() {
-		return found
-	}
-	for _, id := range clients {
-		if ord, ok := after.Ordinal(model.Identities.Def, id); ok && identities.Contains(ord) {
-			found = append(found, id)
-		}
-	}
-	return found
-}
-
-// note has those looked at who may have to be told something.
-func (m *Models) note(own []string, rev store.Rev, affected []string) {
+// any reports whether there is anybody.
+func (m *Models) any() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, ids := range [][]string{own, affected} {
-		for _, id := range ids {
-			if t := m.routers[id]; t != nil && rev > t.rev {
-				m.suspect(t)
-			}
+	return len(m.routers) > 0
+}
+
+// note has those looked at who may have to be told something: who are named,
+// for whose identities policies may give something else, and of whom nothing is
+// known for sure.
+func (m *Models) note(own []string, rev store.Rev, identities *cow.Bitmap) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range own {
+		if t := m.routers[id]; t != nil && rev > t.rev {
+			m.suspect(t)
+		}
+	}
+	if identities.IsEmpty() {
+		return
+	}
+	for _, t := range m.routers {
+		// An identity keeps its number, unless everything is loaded again and
+		// everybody looked at.
+		unsure := t.busy || t.knows == nil
+		if rev > t.rev && (unsure || t.knows.rests() && identities.Contains(t.knows.ord)) {
+			m.suspect(t)
 		}
 	}
 }

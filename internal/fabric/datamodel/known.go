@@ -21,6 +21,7 @@ type known struct {
 	services   []message.DataService
 	dial, bind []string // ids of those services that it may dial and host
 	keys       []message.PublicKey
+	ord        uint32 // of its identity
 	// tooMuch says that there is more than a router can be told.
 	tooMuch bool
 	// turns is when something else will be true though nobody changes anything;
@@ -54,12 +55,13 @@ func (m *Models) see(snap *state.Snapshot, id string) *known {
 		known: k, snap: snap, record: identity, overrides: map[string]map[string]string{},
 		used: map[string]*model.Config{}, usedTypes: map[string]*model.ConfigType{},
 	}
+	k.ord, _ = snap.Ordinal(model.Identities.Def, id)
 	v.addIdentity(m.Now())
 	if bytes := k.weight(); bytes > maxBody {
 		// It then uses too little, and not too much.
 		m.Log.Error("a router may use more services than it can be told of, and is told of none; give its identity fewer, or smaller configs",
 			"router", id, "services", len(k.services), "bytes", bytes, "limit", maxBody)
-		return &known{keys: k.keys, tooMuch: true}
+		return &known{keys: k.keys, ord: k.ord, tooMuch: true}
 	}
 	return k
 }
