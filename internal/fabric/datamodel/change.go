@@ -75,8 +75,7 @@ var (
 
 func sameIdentity(a, b *message.DataIdentity) bool {
 	return a.Name == b.Name && a.Precedence == b.Precedence && a.Cost == b.Cost && a.Disabled == b.Disabled &&
-		bytes.Equal(a.AppData, b.AppData) && maps.Equal(a.ServicePrecedences, b.ServicePrecedences) && maps.Equal(a.ServiceCosts, b.ServiceCosts) &&
-		maps.EqualFunc(a.ServiceConfigs, b.ServiceConfigs, func(a, b message.DataConfigs) bool { return maps.Equal(a.ByType, b.ByType) })
+		bytes.Equal(a.AppData, b.AppData) && maps.Equal(a.ServicePrecedences, b.ServicePrecedences) && maps.Equal(a.ServiceCosts, b.ServiceCosts)
 }
 
 // compare walks over two lists in the order of ids.

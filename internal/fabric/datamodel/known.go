@@ -84,11 +84,6 @@ func (k *known) weight() (bytes int) {
 	}
 	for _, i := range k.identities {
 		bytes += 8*frame + 4*len(i.ID) + len(i.Name) + len(i.AppData)
-		for _, own := range i.ServiceConfigs {
-			for typ, id := range own.ByType {
-				bytes += frame + len(typ) + len(id)
-			}
-		}
 	}
 	for _, key := range k.keys {
 		bytes += frame + len(key.KeyID) + len(key.Data)
@@ -154,20 +149,14 @@ func (v *view) addServices(who *message.DataIdentity) {
 		if p, ok := v.record.ServiceHostingPrecedences[s.ID]; ok {
 			put(&who.ServicePrecedences, s.ID, precedence(p))
 		}
-		if own := v.overrides[s.ID]; len(own) > 0 {
-			put(&who.ServiceConfigs, s.ID, message.DataConfigs{ByType: own})
-		}
 	}
 }
 
-// describe is a service with the configs that the identity gets with it: those
-// of its own, unless they are replaced.
+// describe is a service with the configs that the identity gets with it: its
+// own take the place of the service's.
 func (v *view) describe(s *model.Service) message.DataService {
 	one := message.DataService{ID: s.ID, Name: s.Name, EncryptionRequired: s.EncryptionRequired}
 	own := v.overrides[s.ID]
-	for _, id := range own {
-		v.use(id)
-	}
 	for _, id := range s.Configs {
 		c, ok := model.Configs.Get(v.snap, id)
 		if !ok {
@@ -175,8 +164,11 @@ func (v *view) describe(s *model.Service) message.DataService {
 		}
 		if _, replaced := own[c.ConfigTypeID]; !replaced {
 			one.Configs = append(one.Configs, id)
-			v.use(id)
 		}
+	}
+	one.Configs = append(one.Configs, slices.Sorted(maps.Values(own))...)
+	for _, id := range one.Configs {
+		v.use(id)
 	}
 	return one
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing/synctest"
 	"time"
 
@@ -157,41 +158,33 @@ func expected(snap *state.Snapshot, id string, now time.Time) *scripted.Model {
 }
 
 func expectService(snap *state.Snapshot, m *scripted.Model, self *message.DataIdentity, s *model.Service, who *model.Identity) {
-	configs := map[string]string{} // by type
-	for _, id := range s.Configs {
-		c, _ := model.Configs.Get(snap, id)
-		configs[c.ConfigTypeID] = id
-	}
+	told := message.DataService{ID: s.ID, Name: s.Name, EncryptionRequired: s.EncryptionRequired}
+	own := map[string]bool{} // types
 	for o := range model.ServiceConfigs.All(snap) {
 		if o.IdentityID == self.ID && o.ServiceID == s.ID {
-			if self.ServiceConfigs == nil {
-				self.ServiceConfigs = map[string]message.DataConfigs{}
-			}
-			if self.ServiceConfigs[s.ID].ByType == nil {
-				self.ServiceConfigs[s.ID] = message.DataConfigs{ByType: map[string]string{}}
-			}
-			self.ServiceConfigs[s.ID].ByType[o.ConfigTypeID] = o.ConfigID
-			configs[o.ConfigTypeID] = o.ConfigID
+			own[o.ConfigTypeID] = true
+			told.Configs = append(told.Configs, o.ConfigID)
 		}
 	}
+	slices.Sort(told.Configs)
+	var common []string
+	for _, id := range s.Configs {
+		if c, _ := model.Configs.Get(snap, id); !own[c.ConfigTypeID] {
+			common = append(common, id)
+		}
+	}
+	told.Configs = append(common, told.Configs...)
 	if cost, ok := who.ServiceHostingCosts[s.ID]; ok {
 		if self.ServiceCosts == nil {
 			self.ServiceCosts = map[string]uint32{}
 		}
 		self.ServiceCosts[s.ID] = uint32(cost)
 	}
-	told := message.DataService{ID: s.ID, Name: s.Name, EncryptionRequired: s.EncryptionRequired}
-	for _, id := range s.Configs {
+	for _, id := range told.Configs {
 		c, _ := model.Configs.Get(snap, id)
-		if configs[c.ConfigTypeID] == id && self.ServiceConfigs[s.ID].ByType[c.ConfigTypeID] == "" {
-			told.Configs = append(told.Configs, id)
-		}
-	}
-	for typ, id := range configs {
-		c, _ := model.Configs.Get(snap, id)
-		t, _ := model.ConfigTypes.Get(snap, typ)
-		m.Configs[id] = message.DataConfig{ID: id, TypeID: typ, Data: c.Data}
-		m.Types[typ] = message.DataConfigType{ID: typ, Name: t.Name}
+		t, _ := model.ConfigTypes.Get(snap, c.ConfigTypeID)
+		m.Configs[id] = message.DataConfig{ID: id, TypeID: t.ID, Data: c.Data}
+		m.Types[t.ID] = message.DataConfigType{ID: t.ID, Name: t.Name}
 	}
 	m.Services[s.ID] = told
 }

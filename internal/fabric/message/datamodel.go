@@ -50,21 +50,14 @@ const (
 
 // DataIdentity is an identity.
 type DataIdentity struct {
-	ID                 string                 `pb:"1"`
-	Name               string                 `pb:"2"`
-	Precedence         Precedence             `pb:"3"`
-	Cost               uint32                 `pb:"4"`
-	ServicePrecedences map[string]Precedence  `pb:"5"` // by id of the service
-	ServiceCosts       map[string]uint32      `pb:"6"`
-	AppData            []byte                 `pb:"7"`
-	ServiceConfigs     map[string]DataConfigs `pb:"8"`
-	Disabled           bool                   `pb:"9"`
-}
-
-// DataConfigs is the configs that an identity gets for a service in place of
-// others: ids by those of their types.
-type DataConfigs struct {
-	ByType map[string]string `pb:"1"`
+	ID                 string                `pb:"1"`
+	Name               string                `pb:"2"`
+	Precedence         Precedence            `pb:"3"`
+	Cost               uint32                `pb:"4"`
+	ServicePrecedences map[string]Precedence `pb:"5"` // by id of the service
+	ServiceCosts       map[string]uint32     `pb:"6"`
+	AppData            []byte                `pb:"7"`
+	Disabled           bool                  `pb:"9"`
 }
 
 // DataService is a service.

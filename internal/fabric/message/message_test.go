@@ -114,15 +114,14 @@ func TestBytes(t *testing.T) {
 			{Config: &DataConfig{ID: "c", TypeID: "y", Data: []byte("{}")}},
 			{Identity: &DataIdentity{
 				ID: "r", Name: "n", Precedence: PrecedenceRequired, Cost: 7, ServicePrecedences: map[string]Precedence{"s": PrecedenceFailed},
-				ServiceCosts: map[string]uint32{"s": 9}, AppData: []byte("{}"), ServiceConfigs: map[string]DataConfigs{"s": {map[string]string{"y": "c"}}},
-				Disabled: true,
+				ServiceCosts: map[string]uint32{"s": 9}, AppData: []byte("{}"), Disabled: true,
 			}},
 			{Service: &DataService{ID: "s", Name: "n", EncryptionRequired: true, Configs: []string{"c"}}},
 		}}), "" +
 			"\x0a\x0f\x8a\x01\x0c\x0a\x01y\x12\x07host.v1" +
 			"\x0a\x0d\x92\x01\x0a\x0a\x01c\x12\x01y\x22\x02{}" +
-			"\x0a\x2f\x52\x2d\x0a\x01r\x12\x01n\x18\x01\x20\x07\x2a\x05\x0a\x01s\x10\x02\x32\x05\x0a\x01s\x10\x09\x3a\x02{}" +
-			"\x42\x0d\x0a\x01s\x12\x08\x0a\x06\x0a\x01y\x12\x01c\x48\x01" +
+			"\x0a\x20\x52\x1e\x0a\x01r\x12\x01n\x18\x01\x20\x07\x2a\x05\x0a\x01s\x10\x02\x32\x05\x0a\x01s\x10\x09\x3a\x02{}" +
+			"\x48\x01" +
 			"\x0a\x0d\x5a\x0b\x0a\x01s\x12\x01n\x18\x01\x22\x01c" +
 			"\x10\xac\x02\x1a\x01t"},
 		{Marshal(&DataChanges{Index: 2, Previous: 1, Changes: []DataEvent{

@@ -141,25 +141,10 @@ func (m *Model) whole() error {
 			return fmt.Errorf("config %s is of the unknown type %s", c.ID, c.TypeID)
 		}
 	}
-	config := func(whose, id string) error {
-		if _, ok := m.Configs[id]; !ok {
-			return fmt.Errorf("%s has the unknown config %s", whose, id)
-		}
-		return nil
-	}
 	for _, s := range m.Services {
 		for _, id := range s.Configs {
-			if err := config("service "+s.ID, id); err != nil {
-				return err
-			}
-		}
-	}
-	for _, i := range m.Identities {
-		for service, own := range i.ServiceConfigs {
-			for _, id := range own.ByType {
-				if err := config("identity "+i.ID+" for "+service, id); err != nil {
-					return err
-				}
+			if _, ok := m.Configs[id]; !ok {
+				return fmt.Errorf("service %s has the unknown config %s", s.ID, id)
 			}
 		}
 	}
