@@ -161,17 +161,30 @@ func (m *Models) Applied(before, after *state.Snapshot, changed []state.Ref) {
 	switch {
 	case forAll:
 		m.Restart()
-	case forClients && m.any():
-		m.note(own, after.Rev, access.Affected(before, after, changed))
+	case forClients:
+		identities := new(cow.Bitmap)
+		if m.resting() {
+			identities = access.Affected(before, after, changed)
+		}
+		m.note(own, after.Rev, identities)
 	}
 }
 
-// any reports whether there is anybody.
-func (m *Models) any() bool {
+// resting reports whether policies have a part in what any router knows. Who
+// asks after this sees what has changed.
+func (m *Models) resting() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.routers) > 0
+	for _, t := range m.routers {
+		if t.unsure() || t.knows.rests() {
+			return true
+		}
+	}
+	return false
 }
+
+// unsure reports whether what a router knows may be something else by now.
+func (t *told) unsure() bool { return t.busy || t.knows == nil }
 
 // note has those looked at who may have to be told something: who are named,
 // for whose identities policies may give something else, and of whom nothing is
@@ -190,8 +203,7 @@ func (m *Models) note(own []string, rev store.Rev, identities *cow.Bitmap) {
 	for _, t := range m.routers {
 		// An identity keeps its number, unless everything is loaded again and
 		// everybody looked at.
-		unsure := t.busy || t.knows == nil
-		if rev > t.rev && (unsure || t.knows.rests() && identities.Contains(t.knows.ord)) {
+		if rev > t.rev && (t.unsure() || t.knows.rests() && identities.Contains(t.knows.ord)) {
 			m.suspect(t)
 		}
 	}

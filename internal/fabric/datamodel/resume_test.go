@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/wire"
 	"netkeep/internal/model"
 )
 
@@ -161,5 +163,37 @@ func TestTooMuch(t *testing.T) {
 		if r.fault != nil || len(r.Services) != 8 {
 			t.Errorf("with less it knows %d services, want 8 (%v)", len(r.Services), r.fault)
 		}
+	})
+}
+
+// slow is a router that does not take what it is told until it is let.
+type slow struct {
+	router
+	gate chan struct{}
+}
+
+func (s *slow) Send(f *wire.Frame) error {
+	<-s.gate
+	return s.router.Send(f)
+}
+
+// TestFlood has a router ask much faster than it is answered: it is told
+// everything once more, and others are told meanwhile what they ask for as soon
+// as it is their turn.
+func TestFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := tunneler(t)
+		s := &slow{router: router{id: "r1"}, gate: make(chan struct{})}
+		for range 1000 {
+			w.models.subscribe("r1", s, &message.SubscribeToDataModel{Subscription: strings.Repeat("long", 100)})
+			synctest.Wait()
+		}
+		w.models.subscribe(r.id, r, &message.SubscribeToDataModel{Subscription: r.name})
+		close(s.gate)
+		synctest.Wait()
+		if s.frames != 2 || s.fault != nil {
+			t.Errorf("it was told %d times, want 2 (%v)", s.frames, s.fault)
+		}
+		r.want(t, "another one", 2, 2, "s0")
 	})
 }
