@@ -30,6 +30,8 @@ var every = []struct {
 	message[ServerHello](), message[ClientHello](), message[APISessionsAdded](), message[APISessionsUpdated](), message[Removed](),
 	message[APISessionHeartbeat](), message[ResyncRequest](), message[ValidateSessions](), message[ConnectEvents](),
 	message[Extend](), message[Certificates](), message[VerifyExtension](), message[Error](),
+	message[CreateTunnelSession](), message[TunnelSession](), message[CreateTunnelCircuit](), message[TunnelCircuit](),
+	message[TunnelServices](), message[CreateTunnelTerminator](), message[TunnelTerminator](), message[UpdateTunnelTerminator](),
 	message[SubscribeToDataModel](), message[DataState](), message[DataChanges](),
 }
 
@@ -132,6 +134,8 @@ func TestBytes(t *testing.T) {
 			"\x1a\x10\x82\x01\x0d\x0a\x01p\x12\x01a\x12\x01b\x18\x02\x20\x01" +
 			"\x28\x01"},
 		{Marshal(&Error{}), ""},
+		{Marshal(&CreateTunnelSession{SDK: TunnelSDK{Type: "t"}, ConfigTypes: []string{"all"}}), "\x12\x03\x2a\x01t\x1a\x03all"},
+		{Marshal(&TunnelTerminator{Session: &TunnelPermit{}, ID: "t", Started: 5}), "\x12\x00\x1a\x01t\x20\x05"},
 	} {
 		if string(test.got) != test.want {
 			t.Errorf("got % x, want % x", test.got, test.want)

@@ -64,8 +64,6 @@ const (
 	TypeCertificates         int32 = 20301
 	TypeExtend               int32 = 20302
 	TypeVerifyExtension      int32 = 20303
-	TypeCreateTunnelSession  int32 = 20400
-	TypeTunnelSessionCreated int32 = 20401
 	TypeConnectEvents        int32 = 20415
 	TypeDataState            int32 = 20500
 	TypeDataChanges          int32 = 20501
