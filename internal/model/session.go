@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"netkeep/internal/lang/kind"
@@ -11,7 +12,7 @@ type APISession struct {
 	kind.Meta
 
 	IdentityID      string    `json:"identityId" kind:"server,ref=identity:cascade,as=identity,alias=identity" doc:"Id of the identity that authenticated."`
-	AuthenticatorID string    `json:"authenticatorId" kind:"server,index,alias=authenticator" doc:"Id of the authenticator that was shown; for a token, extJwtId: and the id of its signer."`
+	AuthenticatorID string    `json:"authenticatorId" kind:"server,index,alias=authenticator" doc:"Id of the authenticator that was shown; for a token, extJwtId: and the id of its signer; router for an edge router that is a client itself."`
 	CAID            string    `json:"caId" kind:"server,hidden,nofilter,index" doc:"Id of the CA that the certificate shown leads to; empty for the controller's own."`
 	PasswordRev     int       `json:"passwordRev" kind:"server,hidden,nofilter" doc:"Which password of the authenticator was shown, as the authenticator counts them."`
 	ExternalID      string    `json:"externalId" kind:"server,hidden,nofilter" doc:"External id by which the token or certificate shown names the identity; empty if it does not."`
@@ -26,6 +27,15 @@ type APISession struct {
 	MFAPassedAt *time.Time `json:"mfaPassedAt" kind:"server,hidden,nofilter" doc:"When a one-time or recovery code was last shown."`
 	MFAID       string     `json:"mfaId" kind:"server,hidden,nofilter" doc:"Id of the second factor whose code that was."`
 	SDKInfo     SDKInfo    `json:"sdkInfo" kind:"server,hidden,nofilter" doc:"What the client said of itself."`
+}
+
+// AllConfigTypes is what an API session has among its config types if it wants
+// the configs of every type.
+const AllConfigTypes = "all"
+
+// WantsConfig reports whether a config type is among those that were asked for.
+func WantsConfig(asked []string, typeID string) bool {
+	return slices.Contains(asked, typeID) || slices.Contains(asked, AllConfigTypes)
 }
 
 // SessionCertificate is a certificate that an API session asked for. It ends

@@ -36,6 +36,7 @@ type Proof struct {
 // What a session names instead of an authenticator, where there is none.
 const (
 	internalAuthenticator = "internal"
+	routerAuthenticator   = "router"
 	signerPrefix          = "extJwtId:"
 )
 

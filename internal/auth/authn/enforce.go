@@ -64,7 +64,8 @@ func concerned(ev state.Event) iter.Seq[*model.APISession] {
 // restingOn yields the sessions that rest on a record.
 func restingOn(r kind.Reader, c state.Change) iter.Seq[*model.APISession] {
 	switch c.Def {
-	case model.Identities.Def:
+	case model.Identities.Def, model.EdgeRouters.Def:
+		// A router that is a client has its identity under its own id.
 		return model.APISessions.Select(r, "identityId", c.ID)
 	case model.Authenticators.Def, model.Enrollments.Def:
 		// Also those that rest on something else: who has a way in of its own is

@@ -108,24 +108,28 @@ func (s *APISessions) Open(ctx context.Context, by state.Author, p Proof, req Re
 // create stores a session, unless the identity was shut out or lost its
 // credential since it showed it.
 func (s *APISessions) create(ctx context.Context, by state.Author, p Proof, req Request) (session *model.APISession, err error) {
-	err = s.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
-		fresh := *p.session
-		session = &fresh
-		if _, flaw := stand(tx, session, s.Now()); flaw != "" {
-			return flaw.denied()
-		}
-		mfa, has := model.MFAOf(tx, p.identity.ID)
-		session.IPAddress, session.LastActivityAt = by.Source, tx.Now()
-		session.ConfigTypes = ResolveConfigTypes(tx, req.ConfigTypes)
-		session.IsMFARequired = has && mfa.IsVerified
-		if req.SDKInfo != nil {
-			session.SDKInfo = *req.SDKInfo
-		}
-		session.ID = tx.NewSessionID()
-		session.TokenHash = digest(s.Token(session.ID))
-		return model.APISessions.Create(tx, session)
+	err = s.State.UpdateSessions(ctx, by, func(tx *state.Tx) (err error) {
+		session, err = s.createIn(tx, by, p, req)
+		return err
 	})
 	return session, err
+}
+
+func (s *APISessions) createIn(tx *state.Tx, by state.Author, p Proof, req Request) (*model.APISession, error) {
+	session := *p.session
+	if _, flaw := stand(tx, &session, s.Now()); flaw != "" {
+		return nil, flaw.denied()
+	}
+	mfa, has := model.MFAOf(tx, p.identity.ID)
+	session.IPAddress, session.LastActivityAt = by.Source, tx.Now()
+	session.ConfigTypes = ResolveConfigTypes(tx, req.ConfigTypes)
+	session.IsMFARequired = has && mfa.IsVerified
+	if req.SDKInfo != nil {
+		session.SDKInfo = *req.SDKInfo
+	}
+	session.ID = tx.NewSessionID()
+	session.TokenHash = digest(s.Token(session.ID))
+	return &session, model.APISessions.Create(tx, &session)
 }
 
 // remember keeps what the client said of itself on its identity.
@@ -150,8 +154,8 @@ func (s *APISessions) remember(ctx context.Context, by state.Author, p Proof, re
 
 // ResolveConfigTypes turns names of config types into ids and drops what does not exist.
 func ResolveConfigTypes(r kind.Reader, asked []string) []string {
-	if slices.Contains(asked, "all") {
-		return []string{"all"}
+	if slices.Contains(asked, model.AllConfigTypes) {
+		return []string{model.AllConfigTypes}
 	}
 	ids := []string{}
 	for _, a := range asked {

@@ -58,9 +58,12 @@ func (p Proof) flaw(r kind.Reader, now time.Time) Flaw {
 	if id, byToken := strings.CutPrefix(s.AuthenticatorID, signerPrefix); byToken {
 		return p.tokenFlaw(r, id)
 	}
-	if s.AuthenticatorID == internalAuthenticator {
+	switch s.AuthenticatorID {
+	case internalAuthenticator:
 		return cmp.Or(p.certFlaw(r),
 			unless(mayName(r, p.identity, s.CAID), "the session rests on a CA that may not name the identity"))
+	case routerAuthenticator:
+		return p.routerFlaw(r)
 	}
 	a, there := model.Authenticators.Get(r, s.AuthenticatorID)
 	switch {

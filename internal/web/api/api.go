@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/lang/fault"
+	"netkeep/internal/model"
 	"netkeep/internal/ops/health"
 	"netkeep/internal/ops/limit"
 	"netkeep/internal/pki"
@@ -84,7 +84,7 @@ func configTypes(c *rest.Call) (wanted func(typeID string) bool) {
 	if list := configTypesParam.Of(c); list != "" {
 		asked = authn.ResolveConfigTypes(c.Snap, strings.Split(list, ","))
 	}
-	return func(typeID string) bool { return slices.Contains(asked, typeID) || slices.Contains(asked, "all") }
+	return func(typeID string) bool { return model.WantsConfig(asked, typeID) }
 }
 
 // Mount adds the operations of both APIs to one of them.
