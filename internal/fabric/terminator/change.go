@@ -12,41 +12,59 @@ import (
 	"netkeep/internal/model"
 )
 
+// Change is how a host wants to be chosen from now on.
+type Change struct {
+	TerminatorID     string
+	UpdateCost       bool
+	Cost             uint32
+	UpdatePrecedence bool
+	Precedence       message.Precedence
+}
+
 // onUpdate answers a router whose client wants to be chosen otherwise.
 func (h *Hosts) onUpdate(r *control.Router, f *wire.Frame, m *message.UpdateTerminator) {
-	h.work(r, f, message.TypeTerminatorUpdated, func(ctx context.Context) error {
+	h.Work(r, f, message.TypeTerminatorUpdated, func(ctx context.Context) error {
 		s, err := h.owner(r, m.SessionToken, m.APISessionToken)
 		if err != nil {
 			return err
 		}
-		if m.UpdateCost && m.Cost > 65535 {
-			return permit.Refuse(message.CodeInvalidCost, "the cost must be 0 to 65535")
+		change := Change{m.TerminatorID, m.UpdateCost, m.Cost, m.UpdatePrecedence, m.Precedence}
+		return h.Update(ctx, r, f, change, func(t *model.Terminator) bool {
+			return t.ServiceID == s.ServiceID && t.HostID == s.IdentityID
+		})
+	})
+}
+
+// Update changes how a terminator of a router is chosen, if it is one of those
+// that the router asks for.
+func (h *Hosts) Update(ctx context.Context, r *control.Router, f *wire.Frame, m Change, own func(*model.Terminator) bool) error {
+	if m.UpdateCost && m.Cost > 65535 {
+		return permit.Refuse(message.CodeInvalidCost, "the cost must be 0 to 65535")
+	}
+	wanted, err := precedence(m.Precedence)
+	if err != nil && m.UpdatePrecedence {
+		return err
+	}
+	return h.State.Update(ctx, r.Author("updateTerminator", f), func(tx *state.Tx) error {
+		t, ok := model.Terminators.Get(tx, m.TerminatorID)
+		if !ok || t.RouterID != r.ID || !own(t) {
+			return permit.Refuse(message.CodeInvalidTerminator, "the host has no such terminator at this router")
 		}
-		wanted, err := precedence(m.Precedence)
-		if err != nil && m.UpdatePrecedence {
-			return err
-		}
-		return h.State.Update(ctx, r.Author("updateTerminator", f), func(tx *state.Tx) error {
-			t, ok := model.Terminators.Get(tx, m.TerminatorID)
-			if !ok || t.RouterID != r.ID || t.ServiceID != s.ServiceID || t.HostID != s.IdentityID {
-				return permit.Refuse(message.CodeInvalidTerminator, "the session has no such terminator at this router")
+		return model.Terminators.Edit(tx, t.ID, func(t *model.Terminator) error {
+			if m.UpdateCost {
+				t.Cost = int(m.Cost)
 			}
-			return model.Terminators.Edit(tx, t.ID, func(t *model.Terminator) error {
-				if m.UpdateCost {
-					t.Cost = int(m.Cost)
-				}
-				if m.UpdatePrecedence {
-					t.Precedence = wanted
-				}
-				return nil
-			})
+			if m.UpdatePrecedence {
+				t.Precedence = wanted
+			}
+			return nil
 		})
 	})
 }
 
 // onRemoveOne answers a router whose client hosts no more.
 func (h *Hosts) onRemoveOne(r *control.Router, f *wire.Frame, m *message.RemoveTerminator) {
-	h.work(r, f, message.TypeTerminatorRemoved, func(ctx context.Context) error {
+	h.Work(r, f, message.TypeTerminatorRemoved, func(ctx context.Context) error {
 		if _, err := h.owner(r, m.SessionToken, m.APISessionToken); err != nil {
 			return err
 		}
@@ -54,13 +72,19 @@ func (h *Hosts) onRemoveOne(r *control.Router, f *wire.Frame, m *message.RemoveT
 	})
 }
 
+// Remove takes out a terminator of a router, if it is one of those that the
+// router asks for. One that is gone already is none that is left to remove.
+func (h *Hosts) Remove(ctx context.Context, r *control.Router, f *wire.Frame, id string, own func(*model.Terminator) bool) error {
+	return h.removeIf(ctx, r, r.Author("removeTerminators", f), []string{id}, func(_ *state.Tx, t *model.Terminator) bool { return own(t) })
+}
+
 // owner returns the session that a router changes terminators for.
 func (h *Hosts) owner(r *control.Router, token, apiToken string) (*model.Session, error) {
 	return permit.Session(h.State.Snapshot(), h.Sessions, permit.Request{RouterID: r.ID, SessionToken: token, APIToken: apiToken, Type: model.Bind})
 }
 
-// work answers a request with an empty frame of a type, or with why not.
-func (h *Hosts) work(r *control.Router, f *wire.Frame, success int32, do func(ctx context.Context) error) {
+// Work answers a request with an empty frame of a type, or with why not.
+func (h *Hosts) Work(r *control.Router, f *wire.Frame, success int32, do func(ctx context.Context) error) {
 	started := r.Go(func(ctx context.Context) {
 		err := do(ctx)
 		if err == nil {

@@ -25,7 +25,8 @@ func Offered(snap *state.Snapshot, sessions permit.Register, service *model.Serv
 		if t.Identity != host || !hosted(snap, sessions, t) {
 			continue
 		}
-		if service.EncryptionRequired && t.Told(message.PeerPublicKey) == nil {
+		// A router that hosts itself says its key when it is dialled.
+		if service.EncryptionRequired && t.Binding != BindingTunnel && t.Told(message.PeerPublicKey) == nil {
 			continue
 		}
 		if cost, ok := path(t.RouterID); ok {

@@ -65,8 +65,22 @@ func (h *Hosts) Register() {
 	control.On(h.Routers, message.TypeTerminatorsValidated, h.onValidated)
 }
 
-// onCreate answers a router where a client begins to host. The same request
-// comes again after every reconnect, and must lead to the same terminator.
+// Offer is what a router says of a host: who it is and where, and how it is to
+// be chosen.
+type Offer struct {
+	// SessionToken and APIToken are those of the host, whom the session lets
+	// host; not every router says the latter.
+	SessionToken, APIToken string
+	Binding                string
+	Address                string // which is also the terminator's id
+	Cost                   uint32
+	Precedence             message.Precedence
+	InstanceID             string
+	InstanceSecret         []byte
+	PeerData               map[uint32][]byte
+}
+
+// onCreate answers a router where a client begins to host.
 func (h *Hosts) onCreate(r *control.Router, f *wire.Frame, m *message.CreateTerminator) {
 	answer := func(result message.TerminatorResult, code message.ErrorCode, retry message.RetryHint, text string) {
 		r.Reply(f, control.Message(message.TypeTerminatorCreated, &message.TerminatorCreated{
@@ -74,11 +88,13 @@ func (h *Hosts) onCreate(r *control.Router, f *wire.Frame, m *message.CreateTerm
 		}))
 	}
 	started := r.Go(func(ctx context.Context) {
-		err := h.create(ctx, r, f, m)
+		err := h.Create(ctx, r, f, Offer{
+			SessionToken: m.SessionToken, APIToken: m.APISessionToken, Binding: BindingEdge, Address: m.Address, Cost: m.Cost,
+			Precedence: m.Precedence, InstanceID: m.InstanceID, InstanceSecret: m.InstanceSecret, PeerData: m.PeerData,
+		})
 		switch refused, ok := permit.AsRefusal(err); {
 		case err == nil:
 			answer(message.TerminatorOK, 0, message.RetryDefault, "")
-			h.recheck.later(r.ID, m.Address, h.Now().Add(recheckAfter))
 		case ok && refused.Code == message.CodeInvalidSession:
 			answer(message.TerminatorInvalidSession, refused.Code, message.RetryStartOver, refused.Text)
 		case ok && refused.Code == message.CodeInvalidTerminator:
@@ -95,10 +111,12 @@ func (h *Hosts) onCreate(r *control.Router, f *wire.Frame, m *message.CreateTerm
 	}
 }
 
-func (h *Hosts) create(ctx context.Context, r *control.Router, f *wire.Frame, m *message.CreateTerminator) error {
+// Create writes down where a router says that somebody hosts. The same comes
+// again after every reconnect, and must lead to the same terminator.
+func (h *Hosts) Create(ctx context.Context, r *control.Router, f *wire.Frame, m Offer) error {
 	snap := h.State.Snapshot()
 	s, err := permit.Session(snap, h.Sessions, permit.Request{
-		RouterID: r.ID, SessionToken: m.SessionToken, APIToken: m.APISessionToken, Type: model.Bind,
+		RouterID: r.ID, SessionToken: m.SessionToken, APIToken: m.APIToken, Type: model.Bind,
 	})
 	if err != nil {
 		return err
@@ -107,28 +125,34 @@ func (h *Hosts) create(ctx context.Context, r *control.Router, f *wire.Frame, m 
 	if err != nil {
 		return err
 	}
-	if there, ok := model.Terminators.Get(snap, t.ID); ok && same(there, t) && there.Cost == t.Cost && there.Precedence == t.Precedence {
-		return nil // said again
+	if there, ok := model.Terminators.Get(snap, t.ID); !ok || !same(there, t) || there.Cost != t.Cost || there.Precedence != t.Precedence || there.SessionID != t.SessionID {
+		err = h.State.Update(ctx, r.Author("createTerminator", f), func(tx *state.Tx) error { return write(tx, t) })
 	}
-	return h.State.Update(ctx, r.Author("createTerminator", f), func(tx *state.Tx) error {
-		if _, still := model.Sessions.Get(tx, s.ID); !still {
-			return permit.Refuse(message.CodeInvalidSession, "the session has ended")
-		}
-		there, ok := model.Terminators.Get(tx, t.ID)
-		switch {
-		case ok && !same(there, t):
-			return permit.Refuse(message.CodeInvalidTerminator, "another terminator has this id")
-		case ok:
-			return model.Terminators.Edit(tx, t.ID, func(old *model.Terminator) error {
-				old.Cost, old.Precedence, old.SessionID, old.PeerData = t.Cost, t.Precedence, t.SessionID, t.PeerData
-				return nil
-			})
-		case count(tx, s.ID) >= maxPerSession:
-			return permit.Refuse(message.CodeInvalidSession, fmt.Sprintf("the session has %d terminators already", maxPerSession))
-		}
-		fresh := *t
-		return model.Terminators.Create(tx, &fresh)
-	})
+	if err == nil {
+		h.recheck.later(r.ID, t.ID, h.Now().Add(recheckAfter))
+	}
+	return err
+}
+
+// write creates a terminator, or changes what there is into it.
+func write(tx *state.Tx, t *model.Terminator) error {
+	if _, still := model.Sessions.Get(tx, t.SessionID); !still {
+		return permit.Refuse(message.CodeInvalidSession, "the session has ended")
+	}
+	there, ok := model.Terminators.Get(tx, t.ID)
+	switch {
+	case ok && !same(there, t):
+		return permit.Refuse(message.CodeInvalidTerminator, "another terminator has this id")
+	case ok:
+		return model.Terminators.Edit(tx, t.ID, func(old *model.Terminator) error {
+			old.Cost, old.Precedence, old.SessionID, old.PeerData = t.Cost, t.Precedence, t.SessionID, t.PeerData
+			return nil
+		})
+	case count(tx, t.SessionID) >= maxPerSession:
+		return permit.Refuse(message.CodeInvalidSession, fmt.Sprintf("the session has %d terminators already", maxPerSession))
+	}
+	fresh := *t
+	return model.Terminators.Create(tx, &fresh)
 }
 
 // same reports whether two stand for one host.
@@ -145,10 +169,10 @@ func count(r kind.Reader, sessionID string) (n int) {
 }
 
 // newTerminator makes a record of what a router says.
-func newTerminator(r *control.Router, s *model.Session, m *message.CreateTerminator) (*model.Terminator, error) {
+func newTerminator(r *control.Router, s *model.Session, m Offer) (*model.Terminator, error) {
 	size := 0
 	t := &model.Terminator{
-		Meta: kind.Meta{ID: m.Address}, ServiceID: s.ServiceID, RouterID: r.ID, Binding: BindingEdge, Address: m.Address,
+		Meta: kind.Meta{ID: m.Address}, ServiceID: s.ServiceID, RouterID: r.ID, Binding: m.Binding, Address: m.Address,
 		Identity: m.InstanceID, IdentitySecret: m.InstanceSecret, HostID: s.IdentityID, SessionID: s.ID, Cost: int(m.Cost),
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.PeerData)) {
