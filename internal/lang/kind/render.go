@@ -88,7 +88,7 @@ func (f *Field) append(dst []byte, v reflect.Value) []byte {
 	case Structs:
 		return f.appendStructs(dst, v)
 	case Marks:
-		return appendTags(dst, *at[Tags](v))
+		return (*at[Tags](v)).Append(dst)
 	case JSON:
 		if v.Len() == 0 {
 			return append(dst, "{}"...)
@@ -119,10 +119,11 @@ func (f *Field) appendStructs(dst []byte, v reflect.Value) []byte {
 	return append(dst, ']')
 }
 
-func appendTags(dst []byte, tags Tags) []byte {
+// Append adds the tags as a JSON object.
+func (t Tags) Append(dst []byte) []byte {
 	dst = append(dst, '{')
-	for _, key := range sortedKeys(tags) {
-		dst = AppendMember(dst, key, func(dst []byte) []byte { return AppendAny(dst, tags[key]) })
+	for _, key := range sortedKeys(t) {
+		dst = AppendMember(dst, key, func(dst []byte) []byte { return AppendAny(dst, t[key]) })
 	}
 	return append(dst, '}')
 }

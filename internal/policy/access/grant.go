@@ -76,6 +76,23 @@ func (g Grants) Visible() *cow.Bitmap {
 	return u.set()
 }
 
+// Permissions is what may be done with a service.
+func (g Grants) Permissions(snap *state.Snapshot, service *model.Service) []string {
+	ord, _ := snap.Ordinal(model.Services.Def, service.ID)
+	switch dial, bind := g.Dial.Contains(ord), g.Bind.Contains(ord); {
+	case dial && bind:
+		return permissions
+	case bind:
+		return permissions[:1]
+	case dial:
+		return permissions[1:]
+	}
+	return nil
+}
+
+// permissions is all that there are.
+var permissions = []string{model.Bind, model.Dial}
+
 // Over returns those of the policies that give a service, by id.
 func (g Grants) Over(service *model.Service) []*model.ServicePolicy {
 	var over []*model.ServicePolicy

@@ -18,12 +18,12 @@ import (
 // Viewer is how one identity sees services. It is made once a request, so that
 // a page of services costs what its services cost.
 type Viewer struct {
-	snap      *state.Snapshot
-	grants    access.Grants
-	configs   func() func(typeID string) bool   // which to show
-	overrides map[string][]*model.ServiceConfig // by service
-	device    *posture.Evaluator
-	checks    map[string][]*model.PostureCheck // by policy
+	snap    *state.Snapshot
+	grants  access.Grants
+	configs access.Configs
+	wanted  func() func(typeID string) bool // which of them to show
+	device  *posture.Evaluator
+	checks  map[string][]*model.PostureCheck // by policy
 }
 
 // viewer is the one that a request sees services with.
@@ -44,12 +44,9 @@ func (s *Service) View(c *rest.Call) *Viewer {
 // the config types that the caller asked for.
 func (s *Service) ViewOf(c *rest.Call, identityID string) *Viewer {
 	v := &Viewer{
-		snap: c.Snap, grants: access.ServicesWithAdmin(c.Snap, identityID), configs: sync.OnceValue(func() func(string) bool { return configTypes(c) }),
-		overrides: map[string][]*model.ServiceConfig{}, checks: map[string][]*model.PostureCheck{},
+		snap: c.Snap, grants: access.ServicesWithAdmin(c.Snap, identityID), configs: access.ConfigsFor(c.Snap, identityID),
+		wanted: sync.OnceValue(func() func(string) bool { return configTypes(c) }), checks: map[string][]*model.PostureCheck{},
 		device: s.Grants.Device(c.Snap, &model.APISession{IdentityID: identityID}),
-	}
-	for o := range model.ServiceConfigs.Select(c.Snap, "identityId", identityID) {
-		v.overrides[o.ServiceID] = append(v.overrides[o.ServiceID], o)
 	}
 	viewer.Keep(c, v)
 	return v
@@ -83,55 +80,18 @@ func ServiceColumns(s *Service) []rest.Derived {
 }
 
 func (v *Viewer) appendPermissions(dst []byte, service *model.Service) []byte {
-	ord, _ := v.snap.Ordinal(model.Services.Def, service.ID)
-	switch dial, bind := v.grants.Dial.Contains(ord), v.grants.Bind.Contains(ord); {
-	case dial && bind:
-		return append(dst, `["Bind","Dial"]`...)
-	case bind:
-		return append(dst, `["Bind"]`...)
-	case dial:
-		return append(dst, `["Dial"]`...)
+	dst = append(dst, '[')
+	for i, p := range v.grants.Permissions(v.snap, service) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), p...), '"')
 	}
-	return append(dst, "[]"...)
+	return append(dst, ']')
 }
 
-// appendConfigs adds the data of a service's configs by the name of their
-// type. Those that the identity has for itself take the place of the
-// service's own.
 func (v *Viewer) appendConfigs(dst []byte, service *model.Service) []byte {
-	own := v.overrides[service.ID]
-	dst = append(dst, '{')
-	for _, id := range service.Configs {
-		if config, ok := model.Configs.Get(v.snap, id); ok && !overridden(own, config.ConfigTypeID) {
-			dst = v.appendConfig(dst, config)
-		}
-	}
-	for _, o := range own {
-		if config, ok := model.Configs.Get(v.snap, o.ConfigID); ok {
-			dst = v.appendConfig(dst, config)
-		}
-	}
-	return append(dst, '}')
-}
-
-func overridden(own []*model.ServiceConfig, typeID string) bool {
-	for _, o := range own {
-		if o.ConfigTypeID == typeID {
-			return true
-		}
-	}
-	return false
-}
-
-func (v *Viewer) appendConfig(dst []byte, config *model.Config) []byte {
-	if !v.configs()(config.ConfigTypeID) {
-		return dst
-	}
-	typ, ok := model.ConfigTypes.Get(v.snap, config.ConfigTypeID)
-	if !ok {
-		return dst
-	}
-	return kind.AppendMember(dst, typ.Name, func(dst []byte) []byte { return append(dst, config.Data...) })
+	return v.configs.Append(dst, service, v.wanted())
 }
 
 // appendQueries adds what each policy that gives the service asks of the
