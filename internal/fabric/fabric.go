@@ -23,6 +23,7 @@ import (
 	"netkeep/internal/fabric/permit"
 	"netkeep/internal/fabric/sync"
 	"netkeep/internal/fabric/terminator"
+	"netkeep/internal/fabric/tunnel"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
 	"netkeep/internal/policy/session"
@@ -37,7 +38,11 @@ type Options struct {
 	APISessions sync.APISessions
 	Sessions    permit.Register
 	// Tokens are those of sessions.
-	Tokens  *session.Tokens
+	Tokens *session.Tokens
+	// Clients is where routers become clients themselves, and Changed is when
+	// what an identity sees last changed.
+	Clients tunnel.Clients
+	Changed func(snap *state.Snapshot, identityID string) time.Time
 	Build   edge.Version
 	Renewal Renewal
 	// Kept is told of every connection that a router was let in with.
@@ -54,10 +59,11 @@ type Fabric struct {
 	Circuits *circuit.Circuits
 	Hosts    *terminator.Hosts
 
-	opt    Options
-	sync   *sync.Sync
-	models *datamodel.Models
-	graph  *path.Graph
+	opt     Options
+	sync    *sync.Sync
+	models  *datamodel.Models
+	tunnels *tunnel.Tunnels
+	graph   *path.Graph
 }
 
 var _ edge.Routers = (*Fabric)(nil)
@@ -95,8 +101,13 @@ func New(opt Options) *Fabric {
 		Version: release, Online: f.online, Now: opt.Now, Log: opt.Log,
 	})
 	f.models = datamodel.New(datamodel.Options{State: opt.State, Routers: f.Routers, Keys: f.keys, Now: opt.Now, Log: opt.Log})
+	f.tunnels = tunnel.New(tunnel.Options{
+		State: opt.State, Routers: f.Routers, Clients: opt.Clients, Hosts: f.Hosts, Circuits: f.Circuits,
+		Token: opt.Tokens.Of, Changed: opt.Changed, Log: opt.Log,
+	})
 	f.sync.Register()
 	f.models.Register()
+	f.tunnels.Register()
 	f.Hosts.Register()
 	f.Links.Register()
 	f.Circuits.Register()
@@ -198,6 +209,7 @@ func (f *Fabric) changed(snap *state.Snapshot, c state.Change) {
 func (f *Fabric) ended(snap *state.Snapshot, s *model.Session) {
 	f.Circuits.EndSession(s.ID)
 	f.sync.SessionRemoved(s.ID, f.opt.Tokens.Of(s))
+	f.tunnels.EndSession(s)
 	if s.Type == model.Bind {
 		f.Hosts.EndSession(snap, s.ID)
 	}

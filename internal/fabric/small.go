@@ -16,16 +16,9 @@ func (f *Fabric) registerSmall() {
 		f.Handle(typ, ignore)
 	}
 	f.Handle(message.TypeInterfaces, func(r *control.Router, frame *wire.Frame) { r.Result(frame, true, "") })
-	f.Handle(message.TypeCreateTunnelSession, f.onTunnelSession)
 	control.On(f.Routers, message.TypeConnectEvents, f.onConnectEvents)
 	control.On(f.Routers, message.TypeExtend, f.onExtend)
 	control.On(f.Routers, message.TypeVerifyExtension, f.onVerifyExtension)
-}
-
-// onTunnelSession answers a router that would be a client itself. One that is
-// not allowed to must be told so: it ends if nobody answers.
-func (f *Fabric) onTunnelSession(r *control.Router, frame *wire.Frame) {
-	r.Refuse(frame, message.CodeTunnelingNotEnabled, "this router may not act as a client")
 }
 
 // onConnectEvents hears which identities have come and gone.

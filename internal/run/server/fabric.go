@@ -15,6 +15,8 @@ import (
 	"netkeep/internal/fabric"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/tunnel"
+	"netkeep/internal/model"
 	"netkeep/internal/ops/build"
 	"netkeep/internal/pki"
 	"netkeep/internal/policy/session"
@@ -26,6 +28,7 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *session.Gr
 	s.fabric = fabric.New(fabric.Options{
 		State: s.state, Root: s.keys.Root(), Bundle: s.keys.TrustBundle(), APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
 		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Now: time.Now, Log: s.log,
+		Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})
 	s.routers = s.fabric
 }
@@ -49,6 +52,36 @@ func (n renewal) Offer(ctx context.Context, by state.Author, router, present str
 // Use is for [fabric.Renewal].
 func (n renewal) Use(ctx context.Context, by state.Author, router, present, fingerprint string) error {
 	return n.desk.Accept(ctx, by, router, present, fingerprint)
+}
+
+// clients is where routers become clients.
+type clients struct {
+	apiSessions *authn.APISessions
+	sessions    *session.Grants
+}
+
+// Enter is for [tunnel.Clients].
+func (c clients) Enter(ctx context.Context, by state.Author, routerID string, said tunnel.Said) (tunnel.Client, error) {
+	who, fresh, err := c.apiSessions.OfRouter(ctx, by, routerID, authn.Request{ConfigTypes: said.ConfigTypes, EnvInfo: said.Env, SDKInfo: said.SDK})
+	if err != nil {
+		return nil, err
+	}
+	return routerClient{who, fresh, c.sessions}, nil
+}
+
+// routerClient is a router as a client.
+type routerClient struct {
+	*authn.Caller
+	fresh    bool
+	sessions *session.Grants
+}
+
+// Fresh is for [tunnel.Client].
+func (c routerClient) Fresh() bool { return c.fresh }
+
+// Grant is for [tunnel.Client].
+func (c routerClient) Grant(ctx context.Context, by state.Author, serviceID, typ string) (*model.Session, error) {
+	return c.sessions.Create(ctx, by, c.Caller, session.Request{ServiceID: serviceID, Type: typ})
 }
 
 // tlsConfig is that of the APIs, except that who asks for the protocol of

@@ -1,0 +1,85 @@
+package tunnel
+
+import (
+	"context"
+	"strings"
+
+	"netkeep/internal/fabric/control"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/permit"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/model"
+)
+
+// maxConfigTypes is how many config types a router may name.
+const maxConfigTypes = 256
+
+// onBegin answers a router that would be a client. It must be answered: it ends
+// if nobody does, and also if it is refused.
+func (t *Tunnels) onBegin(r *control.Router, f *wire.Frame, m *message.CreateTunnelSession) {
+	t.work(r, f, func(ctx context.Context) (*wire.Frame, error) {
+		if len(m.ConfigTypes) > maxConfigTypes {
+			return nil, permit.Refuse(message.CodeInternal, "the router asks for too many config types")
+		}
+		t.peer(r).said.Store(&Said{
+			ConfigTypes: m.ConfigTypes,
+			Env: &model.EnvInfo{
+				Arch: brief(m.Env.Arch), OS: brief(m.Env.OS), OSRelease: brief(m.Env.OSRelease), OSVersion: brief(m.Env.OSVersion),
+				Hostname: brief(m.Env.Hostname), Domain: brief(m.Env.Domain),
+			},
+			SDK: &model.SDKInfo{
+				AppID: brief(m.SDK.AppID), AppVersion: brief(m.SDK.AppVersion), Branch: brief(m.SDK.Branch),
+				Revision: brief(m.SDK.Revision), Type: brief(m.SDK.Type), Version: brief(m.SDK.Version),
+			},
+		})
+		who, err := t.enter(ctx, r, r.Author("createTunnelSession", f))
+		if err != nil {
+			return nil, err
+		}
+		return control.Message(message.TypeTunnelSessionCreated, describe(who)), nil
+	})
+}
+
+// maxSaid is how much is kept of one thing that a router says of itself.
+const maxSaid = 256
+
+// brief is the beginning of a text, which is kept.
+func brief(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxSaid)], "") }
+
+// fresh is what a router is told of its API session along with something else:
+// only that it is a new one.
+func fresh(who Client) *message.TunnelSession {
+	if !who.Fresh() {
+		return nil
+	}
+	return describe(who)
+}
+
+// describe is a router's API session and what it should know of its identity.
+func describe(who Client) *message.TunnelSession {
+	i := who.Identity()
+	s := &message.TunnelSession{
+		ID: who.Session().ID, Token: who.Token(), RefreshSeconds: uint32(who.Lasts().Seconds() / 2),
+		IdentityID: i.ID, IdentityName: i.Name, AppData: string(i.AppData),
+		DefaultPrecedence: precedence(i.DefaultHostingPrecedence), DefaultCost: uint32(i.DefaultHostingCost),
+		Precedences: map[string]message.Precedence{}, Costs: map[string]uint32{},
+	}
+	for service, p := range i.ServiceHostingPrecedences {
+		s.Precedences[service] = precedence(p)
+	}
+	for service, cost := range i.ServiceHostingCosts {
+		s.Costs[service] = uint32(cost)
+	}
+	return s
+}
+
+// precedence is a router's word for one of ours.
+func precedence(word string) message.Precedence {
+	switch word {
+	case model.PrecedenceRequired:
+		return message.PrecedenceRequired
+	case model.PrecedenceFailed:
+		return message.PrecedenceFailed
+	}
+	return message.PrecedenceDefault
+}
