@@ -10,6 +10,7 @@ import (
 	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
 	"netkeep/internal/fabric/wire"
+	"netkeep/internal/model"
 	"netkeep/test/servertest"
 )
 
@@ -78,6 +79,25 @@ func TestTerminatorChanges(t *testing.T) {
 		}
 	}
 	s.Admin(t).Get(management + "terminators/" + id).Want(404)
+}
+
+// TestHostBySession has a host come back with another session: it stays when
+// the first one ends.
+func TestHostBySession(t *testing.T) {
+	s := servertest.StartFabric(t)
+	r := addRouter(t, s)
+	n := addNetwork(t, s)
+	c := r.connect(t)
+	id, first := servertest.Unique("t"), n.host
+	n.hostOn(t, c, id)
+	n.host = s.Login(t, n.hostUser.Username, n.hostUser.Password)
+	n.hosting = n.session(t, n.host, model.Bind)
+	n.hostOn(t, c, id)
+	first.For(t).Delete(client + "current-api-session").Want(200)
+	if _, _, err := n.dialOn(t, c); err != nil {
+		t.Errorf("it cannot be dialled any more: %v", err)
+	}
+	s.Admin(t).Get(management + "terminators/" + id).Want(200)
 }
 
 // TestIdleCircuits has a router ask whether circuits are still wanted on which
