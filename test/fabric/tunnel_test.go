@@ -176,7 +176,10 @@ func TestTunnelSession(t *testing.T) {
 	hosted := w.host(t, "t1")
 	w.conn.Close()
 	w.reconnect(t)
-	if again := w.host(t, "t1"); again.APISession != nil || again.Session.ID != hosted.Session.ID {
+	if hosted.APISession != nil {
+		t.Errorf("it is told again of %+v", hosted.APISession)
+	}
+	if again := w.host(t, "t1"); again.APISession == nil || again.APISession.ID != first.ID || again.Session.ID != hosted.Session.ID {
 		t.Errorf("it came back and got %+v, had %+v", again, hosted)
 	}
 	if again := w.begin(t); again.ID != first.ID || again.Token != first.Token {

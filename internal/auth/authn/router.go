@@ -27,7 +27,7 @@ func (p Proof) routerFlaw(r kind.Reader) Flaw {
 // opens one: there is one for each router, whichever of its requests comes
 // first. The caller vouches for the router being connected. A request without
 // config types leaves them as they are, and means all of them for a new session.
-func (s *APISessions) OfRouter(ctx context.Context, by state.Author, routerID string, req Request) (who *Caller, fresh bool, err error) {
+func (s *APISessions) OfRouter(ctx context.Context, by state.Author, routerID string, req Request) (*Caller, error) {
 	snap := s.State.Snapshot()
 	proof, err := prove(snap, routerID, routerAuthenticator, s.Now())
 	if err == nil {
@@ -38,28 +38,32 @@ func (s *APISessions) OfRouter(ctx context.Context, by state.Author, routerID st
 	}
 	var session *model.APISession
 	if err == nil {
-		session, fresh, err = s.keepRouter(ctx, by, proof, req)
+		session, err = s.keepRouter(ctx, by, proof, req)
 	}
 	if fault.Is(err, fault.CodeNotFound) {
 		err = errDenied // the router was deleted meanwhile
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	who, err = s.Verify(ctx, s.State.Snapshot(), Credentials{Token: s.Token(session.ID)})
-	return who, fresh, err
+	return s.Verify(ctx, s.State.Snapshot(), Credentials{Token: s.Token(session.ID)})
 }
 
 // keepRouter returns a router's session, with the config types that it asks
 // for. Nothing is written if all is as it should be.
-func (s *APISessions) keepRouter(ctx context.Context, by state.Author, p Proof, req Request) (session *model.APISession, fresh bool, err error) {
-	snap := s.State.Snapshot()
-	session, ok := s.ofRouter(snap, p.identity.ID)
-	if ok && (req.ConfigTypes == nil || slices.Equal(session.ConfigTypes, ResolveConfigTypes(snap, req.ConfigTypes))) {
-		return session, false, nil
+func (s *APISessions) keepRouter(ctx context.Context, by state.Author, p Proof, req Request) (session *model.APISession, err error) {
+	served := func(r kind.Reader) bool { // it has a session, and as it wants it
+		session = s.ofRouter(r, p.identity.ID)
+		return session != nil && (req.ConfigTypes == nil || slices.Equal(session.ConfigTypes, ResolveConfigTypes(r, req.ConfigTypes)))
+	}
+	if served(s.State.Snapshot()) {
+		return session, nil
 	}
 	err = s.State.UpdateSessions(ctx, by, func(tx *state.Tx) (err error) {
-		if session, ok = s.ofRouter(tx, p.identity.ID); ok {
+		switch {
+		case served(tx): // another request came first
+			return nil
+		case session != nil:
 			return model.APISessions.Edit(tx, session.ID, func(a *model.APISession) error {
 				a.ConfigTypes = ResolveConfigTypes(tx, req.ConfigTypes)
 				return nil
@@ -72,19 +76,19 @@ func (s *APISessions) keepRouter(ctx context.Context, by state.Author, p Proof, 
 		session, err = s.createIn(tx, by, p, first)
 		return err
 	})
-	return session, !ok, err
+	return session, err
 }
 
-// ofRouter returns the session that a router has.
-func (s *APISessions) ofRouter(r kind.Reader, routerID string) (*model.APISession, bool) {
+// ofRouter returns the session that a router has, nil if it has none.
+func (s *APISessions) ofRouter(r kind.Reader, routerID string) *model.APISession {
 	now := s.Now()
 	for session := range model.APISessions.Select(r, "identityId", routerID) {
 		if session.AuthenticatorID != routerAuthenticator {
 			continue
 		}
 		if _, flaw := s.alive(r, session, now); flaw == "" {
-			return session, true
+			return session
 		}
 	}
-	return nil, false
+	return nil
 }

@@ -78,7 +78,7 @@ type CreateTunnelCircuit struct {
 
 // TunnelCircuit is TypeTunnelCircuitCreated.
 type TunnelCircuit struct {
-	APISession *TunnelSession    `pb:"1"` // if it is a new one
+	APISession *TunnelSession    `pb:"1"` // if the router has not been told of it
 	Session    *TunnelPermit     `pb:"2"` // always: routers do not ask whether it is there
 	CircuitID  string            `pb:"3"`
 	Address    string            `pb:"4"`
@@ -118,7 +118,7 @@ type CreateTunnelTerminator struct {
 
 // TunnelTerminator is TypeTunnelTerminatorCreated.
 type TunnelTerminator struct {
-	APISession *TunnelSession `pb:"1"` // if it is a new one
+	APISession *TunnelSession `pb:"1"` // if the router has not been told of it
 	Session    *TunnelPermit  `pb:"2"` // always
 	ID         string         `pb:"3"`
 	Started    int64          `pb:"4"`

@@ -31,7 +31,7 @@ func (t *Tunnels) onDial(r *control.Router, f *wire.Frame, m *message.CreateTunn
 			return nil, err
 		}
 		return control.Message(message.TypeTunnelCircuitCreated, &message.TunnelCircuit{
-			APISession: fresh(who), Session: told(s), CircuitID: made.ID, Address: answer.Ingress, PeerData: answer.PeerData, Tags: made.Tags(),
+			APISession: t.news(r, who), Session: told(s), CircuitID: made.ID, Address: answer.Ingress, PeerData: answer.PeerData, Tags: made.Tags(),
 		}), nil
 	})
 }

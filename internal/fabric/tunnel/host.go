@@ -31,7 +31,7 @@ func (t *Tunnels) onHost(r *control.Router, f *wire.Frame, m *message.CreateTunn
 			return nil, err
 		}
 		return control.Message(message.TypeTunnelTerminatorCreated, &message.TunnelTerminator{
-			APISession: fresh(who), Session: told(s), ID: m.Address, Started: m.Started,
+			APISession: t.news(r, who), Session: told(s), ID: m.Address, Started: m.Started,
 		}), nil
 	})
 }

@@ -36,7 +36,9 @@ func (t *Tunnels) onBegin(r *control.Router, f *wire.Frame, m *message.CreateTun
 		if err != nil {
 			return nil, err
 		}
-		return control.Message(message.TypeTunnelSessionCreated, describe(who)), nil
+		answer := describe(who)
+		t.peer(r).knows.Store(&answer.ID)
+		return control.Message(message.TypeTunnelSessionCreated, answer), nil
 	})
 }
 
@@ -46,10 +48,11 @@ const maxSaid = 256
 // brief is the beginning of a text, which is kept.
 func brief(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxSaid)], "") }
 
-// fresh is what a router is told of its API session along with something else:
-// only that it is a new one.
-func fresh(who Client) *message.TunnelSession {
-	if !who.Fresh() {
+// news is what a router is told of its API session along with something else:
+// only what it has not been told yet.
+func (t *Tunnels) news(r *control.Router, who Client) *message.TunnelSession {
+	id := who.Session().ID
+	if known := t.peer(r).knows.Swap(&id); known != nil && *known == id {
 		return nil
 	}
 	return describe(who)

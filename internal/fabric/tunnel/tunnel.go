@@ -39,8 +39,6 @@ type Client interface {
 	Lasts() time.Duration
 	// Complete reports whether nothing is left to be shown.
 	Complete() bool
-	// Fresh reports whether the API session began just now.
-	Fresh() bool
 	// Grant returns the session to dial or host a service.
 	Grant(ctx context.Context, by state.Author, serviceID, typ string) (*model.Session, error)
 }
@@ -76,7 +74,8 @@ type Tunnels struct {
 // peer is what is known of a connected router.
 type peer struct {
 	said    atomic.Pointer[Said]
-	listing atomic.Bool // whether it is being told what it may use
+	knows   atomic.Pointer[string] // the API session that it was told of last
+	listing atomic.Bool            // whether it is being told what it may use
 }
 
 // New returns tunnels that no router has asked for.

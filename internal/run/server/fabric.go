@@ -62,22 +62,18 @@ type clients struct {
 
 // Enter is for [tunnel.Clients].
 func (c clients) Enter(ctx context.Context, by state.Author, routerID string, said tunnel.Said) (tunnel.Client, error) {
-	who, fresh, err := c.apiSessions.OfRouter(ctx, by, routerID, authn.Request{ConfigTypes: said.ConfigTypes, EnvInfo: said.Env, SDKInfo: said.SDK})
+	who, err := c.apiSessions.OfRouter(ctx, by, routerID, authn.Request{ConfigTypes: said.ConfigTypes, EnvInfo: said.Env, SDKInfo: said.SDK})
 	if err != nil {
 		return nil, err
 	}
-	return routerClient{who, fresh, c.sessions}, nil
+	return routerClient{who, c.sessions}, nil
 }
 
 // routerClient is a router as a client.
 type routerClient struct {
 	*authn.Caller
-	fresh    bool
 	sessions *session.Grants
 }
-
-// Fresh is for [tunnel.Client].
-func (c routerClient) Fresh() bool { return c.fresh }
 
 // Grant is for [tunnel.Client].
 func (c routerClient) Grant(ctx context.Context, by state.Author, serviceID, typ string) (*model.Session, error) {
