@@ -71,6 +71,9 @@ var _ edge.Routers = (*Fabric)(nil)
 // Distance is what the cheapest path from one router to another costs.
 func (f *Fabric) Distance(from, to string) (int64, bool) { return f.graph.Cost(from, to) }
 
+// ID is how routers know this controller.
+func (f *Fabric) ID() string { return "netkeep-" + pki.Fingerprint(f.opt.Root)[:12] }
+
 // release is the one whose words routers take ours for: they know what to
 // expect of a controller by its version.
 const release = "v2.0.0"
@@ -79,10 +82,10 @@ const release = "v2.0.0"
 func New(opt Options) *Fabric {
 	build := opt.Build
 	build.Version, build.OS, build.Arch = release, runtime.GOOS, runtime.GOARCH
-	id := pki.Fingerprint(opt.Root)
-	f := &Fabric{opt: opt, Routers: control.New(control.Options{
-		State: opt.State, Bundle: opt.Bundle, ID: "netkeep-" + id[:12], Build: build, Kept: opt.Kept, Now: opt.Now, Log: opt.Log,
-	})}
+	f := &Fabric{opt: opt}
+	f.Routers = control.New(control.Options{
+		State: opt.State, Bundle: opt.Bundle, ID: f.ID(), Build: build, Kept: opt.Kept, Now: opt.Now, Log: opt.Log,
+	})
 	f.Hosts = terminator.New(terminator.Options{State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Now: opt.Now, Log: opt.Log})
 	f.graph = path.New()
 	f.Circuits = circuit.New(circuit.Options{

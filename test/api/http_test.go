@@ -88,7 +88,7 @@ func TestUnknownPaths(t *testing.T) {
 	c := shared.Admin(t)
 	for _, path := range []string{
 		"nowhere", "identities/x/nowhere", "/nowhere", "/edge", "/edge/other/v1/version", "/edge/client/v1/identities",
-		"/edge/client/v2/version", "/edge/management/v1x/version", "/fabric/v1/routers", "specs/nope", "specs/nope/spec",
+		"/edge/client/v2/version", "/edge/management/v1x/version", "/fabric", "/fabric/v1/nowhere", "/fabric/v2/routers", "specs/nope", "specs/nope/spec",
 	} {
 		c.Get(path).Fails(404, "NOT_FOUND", "")
 	}

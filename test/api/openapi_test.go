@@ -17,7 +17,7 @@ import (
 	"netkeep/test/servertest"
 )
 
-var specIDs = []string{"edge-client", "edge-management"}
+var specIDs = []string{"edge-client", "edge-management", "fabric"}
 
 // served returns a specification as the controller serves it.
 func served(t *testing.T, id, accept string) *servertest.Answer {

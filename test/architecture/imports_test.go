@@ -66,6 +66,7 @@ var siblings = map[string][]string{
 	"web/api":              {"web/rest"},
 	"web/api/client":       {"web/api", "web/rest"},
 	"web/api/management":   {"web/api", "web/rest"},
+	"web/api/mesh":         {"web/api", "web/rest"},
 	"tool/remote":          {"tool/profile"},
 	"tool/join":            {"tool/remote"},
 	"tool/command":         {"tool/join", "tool/manifest", "tool/profile", "tool/remote", "tool/screen"},

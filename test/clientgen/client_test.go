@@ -1,4 +1,4 @@
-// Package clientgen makes clients from the documents of both APIs, as users
+// Package clientgen makes clients from the documents of the APIs, as users
 // do. It is a module of its own, so that the generator and what it brings are
 // no part of the controller's.
 package clientgen
@@ -28,9 +28,13 @@ func TestClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := map[string]string{}
-	for _, name := range []string{"client", "management"} {
-		code := generate(t, name)
-		for _, method := range []string{"AuthenticateWithResponse(", "ListServicesWithResponse("} {
+	for name, document := range map[string]string{"client": "edge-client", "management": "edge-management", "fabric": "fabric"} {
+		code := generate(t, name, document)
+		methods := []string{"ListVersionWithResponse(", "ListServicesWithResponse("}
+		if name != "fabric" {
+			methods = append(methods, "AuthenticateWithResponse(")
+		}
+		for _, method := range methods {
 			if !bytes.Contains(code, []byte(method)) {
 				t.Errorf("the client of the %s API has no method %s", name, method)
 			}
@@ -49,7 +53,7 @@ func TestClients(t *testing.T) {
 	if err := os.WriteFile(overlay, list, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "./client", "./management")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "./client", "./management", "./fabric")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("the clients do not compile: %v\n%.5000s", err, out)
 	}
@@ -57,9 +61,9 @@ func TestClients(t *testing.T) {
 
 // generate returns the source of a client with models of everything that it
 // sends and gets.
-func generate(t *testing.T, name string) []byte {
+func generate(t *testing.T, name, document string) []byte {
 	t.Helper()
-	doc, err := util.LoadSwagger(filepath.Join("..", "..", "api", "openapi", "edge-"+name+".json"))
+	doc, err := util.LoadSwagger(filepath.Join("..", "..", "api", "openapi", document+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,11 +21,11 @@ type specs map[string]*openapi3.T
 // serve the same, and reading one takes long.
 var parsed sync.Map // text to *openapi3.T
 
-// loadSpecs fetches and checks both documents. The Client API has both, and is
-// where the other may not be.
+// loadSpecs fetches and checks the documents. The Client API has all, and is
+// where the others may not be.
 func loadSpecs(client *http.Client, url string) (specs, error) {
 	loaded := specs{}
-	for root, id := range map[string]string{api.ClientRoot: "edge-client", api.ManagementRoot: "edge-management"} {
+	for root, id := range map[string]string{api.ClientRoot: "edge-client", api.ManagementRoot: "edge-management", api.FabricRoot: "fabric"} {
 		text, err := fetchSpec(client, url+api.ClientRoot+"/specs/"+id+"/spec")
 		if err != nil {
 			return nil, err
@@ -124,10 +124,10 @@ func closeSchema(ref *openapi3.SchemaRef, seen map[*openapi3.Schema]bool) {
 // whether its path exists at all.
 func (all specs) find(method, path string) (op *openapi3.Operation, known bool) {
 	root := api.ClientRoot
-	for _, prefix := range []string{api.ManagementRoot, api.ClientRoot, "/edge/v1"} {
+	for _, prefix := range []string{api.ManagementRoot, api.FabricRoot, api.ClientRoot, "/edge/v1"} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok && (rest == "" || rest[0] == '/') {
 			path = rest
-			if prefix == api.ManagementRoot {
+			if all[prefix] != nil {
 				root = prefix
 			}
 			break

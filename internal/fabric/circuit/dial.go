@@ -1,7 +1,6 @@
 package circuit
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,10 +62,10 @@ func New(opt Options) *Circuits {
 // Moved is how many circuits got another path.
 func (c *Circuits) Moved() uint64 { return c.moved.Load() }
 
-// All returns the circuits in the order in which they were made.
+// All returns the circuits in the order of their ids.
 func (c *Circuits) All() []*Circuit {
 	all := c.table.all()
-	slices.SortFunc(all, func(a, b *Circuit) int { return cmp.Or(a.Made.Compare(b.Made), strings.Compare(a.ID, b.ID)) })
+	slices.SortFunc(all, func(a, b *Circuit) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }
 

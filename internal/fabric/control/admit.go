@@ -128,6 +128,9 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 		all: rs, fingerprint: fingerprint, secret: hello.Secret(), slots: make(chan struct{}, maxWork), carrying: map[string]struct{}{},
 		info: edge.Router{Version: version, Sync: edge.SyncNew},
 	}
+	for _, l := range reached.Listeners {
+		r.info.Links = append(r.info.Links, edge.Address{Address: l.Address, Protocol: l.Protocol})
+	}
 	if r.Grouped && len(r.secret) == 0 {
 		r.secret = random(16)
 	}

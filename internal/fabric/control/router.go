@@ -108,20 +108,32 @@ func (r *Router) Request(ctx context.Context, f *wire.Frame) (*wire.Frame, error
 // Inspect asks the router what it knows under a name, and returns it as it is
 // said: most often JSON.
 func (r *Router) Inspect(ctx context.Context, name string) (string, error) {
-	reply, err := r.Request(ctx, Message(message.TypeInspectRequest, &message.InspectRequest{Names: []string{name}}))
+	said, err := r.InspectAll(ctx, []string{name})
 	if err != nil {
 		return "", err
+	}
+	value, ok := said.Values[name]
+	if !ok {
+		return "", fmt.Errorf("it says nothing of %s: %.200q", name, said.Errors)
+	}
+	return value, nil
+}
+
+// InspectAll is Inspect for several names at once.
+func (r *Router) InspectAll(ctx context.Context, names []string) (edge.Inspected, error) {
+	reply, err := r.Request(ctx, Message(message.TypeInspectRequest, &message.InspectRequest{Names: names}))
+	if err != nil {
+		return edge.Inspected{}, err
 	}
 	answer, err := message.Unmarshal[message.InspectResponse](reply.Body)
 	if err != nil {
-		return "", err
+		return edge.Inspected{}, err
 	}
+	said := edge.Inspected{Values: make(map[string]string, len(answer.Values)), Errors: answer.Errors}
 	for _, v := range answer.Values {
-		if v.Name == name {
-			return v.Value, nil
-		}
+		said.Values[v.Name] = v.Value
 	}
-	return "", fmt.Errorf("it says nothing of %s: %.200q", name, answer.Errors)
+	return said, nil
 }
 
 // Reply answers a frame.

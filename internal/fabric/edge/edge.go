@@ -3,6 +3,11 @@
 // asks of them. It owns no connection and must not import rest or api.
 package edge
 
+import (
+	"context"
+	"errors"
+)
+
 // Routers is the control connections of routers. Its methods may be called at
 // any time, must not block, and see a router as connected only to this
 // controller.
@@ -28,6 +33,14 @@ type Router struct {
 	Listeners map[string]string
 	Sync      SyncStatus
 	Version   Version
+	// Links is where other routers reach it.
+	Links []Address
+}
+
+// Address is where a router listens for others.
+type Address struct {
+	Address  string `json:"address" doc:"Where it listens, such as tls:router.example.com:6262."`
+	Protocol string `json:"protocol" doc:"What is spoken there."`
 }
 
 // Version is what a router runs.
@@ -52,8 +65,13 @@ const (
 	SyncUnknown SyncStatus = "SYNC_UNKNOWN"
 )
 
-// None is no connections at all.
+// None is no connections at all, and nothing between routers.
 type None struct{}
+
+var (
+	_ Routers = None{}
+	_ Fabric  = None{}
+)
 
 // Connected says that the router is not.
 func (None) Connected(string) (Router, bool) { return Router{}, false }
@@ -66,3 +84,32 @@ func (None) Distance(_, _ string) (int64, bool) { return 0, false }
 
 // Drop has nothing to drop.
 func (None) Drop(_, _ string) {}
+
+// Links are none.
+func (None) Links() []Link { return nil }
+
+// Link finds nothing.
+func (None) Link(string) (Link, bool) { return Link{}, false }
+
+// Circuits are none.
+func (None) Circuits() []Circuit { return nil }
+
+// Circuit finds nothing.
+func (None) Circuit(string) (Circuit, bool) { return Circuit{}, false }
+
+// EndCircuit has nothing to end.
+func (None) EndCircuit(string, bool) bool { return false }
+
+// Path leads nowhere.
+func (None) Path(_, _ string) (Path, bool) { return Path{}, false }
+
+// Counts are zero.
+func (None) Counts() (links, circuits int) { return 0, 0 }
+
+// Inspect finds nobody to ask.
+func (None) Inspect(context.Context, string, []string) (Inspected, error) {
+	return Inspected{}, ErrAway
+}
+
+// ErrAway says that a router is not connected.
+var ErrAway = errors.New("the router is not connected to this controller")

@@ -39,12 +39,12 @@ type Link struct {
 // measured it: better a link that is known than one that is not.
 const unmeasured = 65 * time.Second
 
-// staticCost is what a link costs whatever its latency.
-const staticCost = 1
+// StaticCost is what a link costs whatever its latency.
+const StaticCost = 1
 
 // Cost is what it costs to send something over the link.
 func (l *Link) Cost() int64 {
-	cost := int64(staticCost)
+	cost := int64(StaticCost)
 	for _, latency := range l.Latency {
 		if latency == 0 {
 			latency = unmeasured
@@ -126,6 +126,13 @@ func (l *Links) All() []Link {
 	l.mu.RUnlock()
 	slices.SortFunc(all, func(a, b Link) int { return strings.Compare(a.ID, b.ID) })
 	return all
+}
+
+// Len is how many links there are.
+func (l *Links) Len() int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return len(l.byID)
 }
 
 // Usable reports whether both ends of a link are connected.

@@ -33,6 +33,24 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *session.Gr
 	s.routers = s.fabric
 }
 
+// view is what routers make between them; nothing if they are others' to
+// connect.
+func (s *Server) view() edge.Fabric {
+	if s.fabric == nil {
+		return edge.None{}
+	}
+	return s.fabric.View()
+}
+
+// controllerID is how routers know this controller; empty if they are others'
+// to connect.
+func (s *Server) controllerID() string {
+	if s.fabric == nil {
+		return ""
+	}
+	return s.fabric.ID()
+}
+
 // renewal is the desk as routers come to it that are connected.
 type renewal struct{ desk *enroll.Desk }
 

@@ -9,10 +9,11 @@ import (
 )
 
 // router sends each request to the API that it is meant for. Paths outside of
-// both belong to the Client API: clients look for some things at the root. An
-// API that is nil is not here, and its paths are not found.
+// all belong to the Client API: clients look for some things at the root. An
+// API that is nil is not here, and its paths are not found. The Fabric API is
+// where the Management API is.
 type router struct {
-	client, management *rest.API
+	client, management, fabric *rest.API
 	// public answers what anybody may know of a controller, where the Client API
 	// is not; nil where it is.
 	public   *rest.API
@@ -27,7 +28,7 @@ func (h *router) clientOnly() *router {
 
 // managementOnly is the router of a listener for the Management API alone.
 func (h *router) managementOnly() *router {
-	return &router{management: h.management, public: h.client, instance: h.instance, version: h.version}
+	return &router{management: h.management, fabric: h.fabric, public: h.client, instance: h.instance, version: h.version}
 }
 
 // isPublic reports whether a path is of what those look for first who are to
@@ -41,9 +42,10 @@ func (h *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("ziti-instance-id", h.instance)
 	w.Header().Set("Server", "netkeep/"+h.version)
 	path := r.URL.Path
-	switch rest, ok := below(path, api.ManagementRoot); {
-	case ok && h.management != nil:
-		h.management.Serve(w, r, rest)
+	admins, rest, ok := h.forAdmins(path)
+	switch {
+	case ok && admins != nil:
+		admins.Serve(w, r, rest)
 		return
 	case h.public != nil && isPublic(path):
 		h.public.Serve(w, r, path)
@@ -62,6 +64,16 @@ func (h *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h.client.Serve(w, r, path)
+}
+
+// forAdmins returns which API for admins a path is of and what it is below its
+// root; ok is false if it is of none.
+func (h *router) forAdmins(path string) (a *rest.API, under string, ok bool) {
+	if rest, ok := below(path, api.ManagementRoot); ok {
+		return h.management, rest, true
+	}
+	rest, ok := below(path, api.FabricRoot)
+	return h.fabric, rest, ok
 }
 
 // below returns what of a path is under root.

@@ -39,6 +39,7 @@ import (
 	"netkeep/internal/web/api"
 	"netkeep/internal/web/api/client"
 	"netkeep/internal/web/api/management"
+	"netkeep/internal/web/api/mesh"
 	"netkeep/internal/web/rest"
 )
 
@@ -327,7 +328,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
 		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.RouterAddress(), Key: s.servedKey},
-		Grants: grants, Routers: s.routers, Integrity: scanner, Snapshots: s.snapshots,
+		Grants: grants, Routers: s.routers, Fabric: s.view(), ControllerID: s.controllerID(), Integrity: scanner, Snapshots: s.snapshots,
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
@@ -342,7 +343,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 // servedKey is the key of the certificate that is served now.
 func (s *Server) servedKey() crypto.Signer { return s.served.Current().PrivateKey.(crypto.Signer) }
 
-// newRouter builds both APIs over the state.
+// newRouter builds the APIs over the state.
 func (s *Server) newRouter(svc *api.Service) (*router, error) {
 	svc.Specs = &api.Specs{}
 	share, t := limit.Share(s.cfg.Limits.Share), s.cfg.Timeouts
@@ -360,11 +361,13 @@ func (s *Server) newRouter(svc *api.Service) (*router, error) {
 	h := &router{
 		client:     newAPI("edge-client", "Edge Client API", "What clients need to enroll, to authenticate and to use services.", api.ClientRoot),
 		management: newAPI("edge-management", "Edge Management API", "What those need who run the network.", api.ManagementRoot),
+		fabric:     newAPI("fabric", "Fabric API", "What routers make between them, for those who run the network.", api.FabricRoot),
 		instance:   state.NewID(), version: build.Version,
 	}
 	client.Mount(h.client, svc)
 	management.Mount(h.management, svc)
-	for _, a := range []*rest.API{h.client, h.management} {
+	mesh.Mount(h.fabric, svc)
+	for _, a := range []*rest.API{h.client, h.management, h.fabric} {
 		if err := svc.Specs.Add(a, svc.Started); err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-// Package api is the operations that both APIs offer: information about the
+// Package api is the operations that both edge APIs offer: information about the
 // controller, authentication, the current session. What only one of them has
 // is in its own package below this one.
 package api
@@ -29,10 +29,11 @@ import (
 // Version is the version of both APIs.
 const Version = "0.25.15"
 
-// The roots of the two APIs.
+// The roots of the APIs.
 const (
 	ClientRoot     = "/edge/client/v1"
 	ManagementRoot = "/edge/management/v1"
+	FabricRoot     = "/fabric/v1"
 )
 
 // Service is what the operations work with.
@@ -60,6 +61,10 @@ type Service struct {
 	LoggedIn func(method string, err error)
 	// Routers is the connections of routers.
 	Routers edge.Routers
+	// Fabric is what they make between them, and ControllerID how they know this
+	// controller; empty if it has none.
+	Fabric       edge.Fabric
+	ControllerID string
 	// Integrity scans what is stored, and Snapshots copies it.
 	Integrity *integrity.Scanner
 	Snapshots *backup.Snapshots
@@ -89,8 +94,7 @@ func configTypes(c *rest.Call) (wanted func(typeID string) bool) {
 
 // Mount adds the operations of both APIs to one of them.
 func Mount(a *rest.API, s *Service) {
-	mountInfo(a, s)
-	mountSpecs(a, s)
+	MountInfo(a, s)
 	mountSession(a, s)
 	mountCurrentIdentity(a, s)
 	mountMFA(a, s)

@@ -33,6 +33,12 @@ type apiPlace struct {
 	Version     string   `json:"version" doc:"Version of the contract that the API keeps."`
 }
 
+// MountInfo adds what every API tells of the controller.
+func MountInfo(a *rest.API, s *Service) {
+	mountInfo(a, s)
+	mountSpecs(a, s)
+}
+
 func mountInfo(a *rest.API, s *Service) {
 	info := build.Read()
 	place := func(address, root string) apiVersion {

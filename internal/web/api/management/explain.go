@@ -5,9 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"netkeep/internal/data/state"
 	"netkeep/internal/data/state/cow"
-	"netkeep/internal/fabric/terminator"
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/access"
@@ -29,7 +27,7 @@ func mountExplain(a *rest.API, s *api.Service, identities *rest.View) {
 		Doc: "Explain link by link why an identity can or cannot use a service, and what would let it.", Auth: rest.Admin,
 		Params: []rest.Parameter{typeParam},
 	}, func(c *rest.Call, _ rest.None) (explain.Explanation, error) {
-		return explainer(s).Explain(c.Snap, c.Param("id"), c.Param("serviceId"), typeOf(c))
+		return s.Explainer().Explain(c.Snap, c.Param("id"), c.Param("serviceId"), typeOf(c))
 	})
 	rest.ShowList(a, rest.Op{
 		Method: http.MethodGet, Path: "/services/{id}/who-can", Name: "listWhoCanUseService", Tag: "services",
@@ -72,23 +70,5 @@ func permissionColumns() []rest.Derived {
 	return []rest.Derived{
 		column("dial", "Whether the identity may use the service.", func(g access.Grants) *cow.Bitmap { return g.Dial }),
 		column("bind", "Whether the identity may host the service.", func(g access.Grants) *cow.Bitmap { return g.Bind }),
-	}
-}
-
-// explainer asks the parts of this controller.
-func explainer(s *api.Service) explain.Network {
-	return explain.Network{
-		Sessions: s.Sessions, Grants: s.Grants, Locked: s.Passwords.Locked,
-		Online: func(routerID string) bool {
-			_, online := s.Routers.Connected(routerID)
-			return online
-		},
-		Hosts: func(snap *state.Snapshot, service *model.Service, routerID string) []*model.Terminator {
-			var found []*model.Terminator
-			for _, offered := range terminator.Offered(snap, s.Grants, service, func(to string) (int64, bool) { return s.Routers.Distance(routerID, to) }, "") {
-				found = append(found, offered.Terminator)
-			}
-			return found
-		},
 	}
 }

@@ -1,0 +1,91 @@
+package fabric
+
+import (
+	"context"
+
+	"netkeep/internal/fabric/circuit"
+	"netkeep/internal/fabric/edge"
+	"netkeep/internal/fabric/link"
+)
+
+// View is the fabric as the rest of the program sees it.
+func (f *Fabric) View() edge.Fabric { return view{f} }
+
+// view is a Fabric in the words of the seam.
+type view struct{ fabric *Fabric }
+
+func (v view) Links() []edge.Link {
+	all := v.fabric.Links.All()
+	links := make([]edge.Link, len(all))
+	for i := range all {
+		links[i] = v.link(&all[i])
+	}
+	return links
+}
+
+func (v view) Link(id string) (edge.Link, bool) {
+	l, ok := v.fabric.Links.Get(id)
+	if !ok {
+		return edge.Link{}, false
+	}
+	return v.link(&l), true
+}
+
+func (v view) link(l *link.Link) edge.Link {
+	return edge.Link{
+		ID: l.ID, From: l.From, To: l.To, Protocol: l.Protocol, Address: l.Address, Iteration: l.Iteration, Latency: l.Latency,
+		Cost: l.Cost(), StaticCost: link.StaticCost, Since: l.Since, Usable: v.fabric.Links.Usable(*l), Conns: len(l.Conns),
+	}
+}
+
+func (v view) Circuits() []edge.Circuit {
+	all := v.fabric.Circuits.All()
+	circuits := make([]edge.Circuit, len(all))
+	for i, c := range all {
+		circuits[i] = circuitOf(c)
+	}
+	return circuits
+}
+
+func (v view) Circuit(id string) (edge.Circuit, bool) {
+	c, ok := v.fabric.Circuits.Get(id)
+	if !ok {
+		return edge.Circuit{}, false
+	}
+	return circuitOf(c), true
+}
+
+func circuitOf(c *circuit.Circuit) edge.Circuit {
+	return edge.Circuit{
+		ID: c.ID, SessionID: c.SessionID, TerminatorID: c.TerminatorID, ServiceID: c.ServiceID, IdentityID: c.IdentityID, HostID: c.HostID,
+		Tags: c.Tags(), Path: edge.Path{Cost: c.Cost, Routers: c.Path, Links: linksOf(c)}, Made: c.Made, Moved: c.Moved,
+	}
+}
+
+// linksOf is one link between each two routers of a circuit; those are empty of
+// one that is older than this controller until they are known.
+func linksOf(c *circuit.Circuit) []string {
+	if len(c.Links) == len(c.Path)-1 {
+		return c.Links
+	}
+	links := make([]string, max(0, len(c.Path)-1))
+	copy(links, c.Links)
+	return links
+}
+
+func (v view) EndCircuit(id string, now bool) bool { return v.fabric.Circuits.End(id, now) }
+
+func (v view) Path(from, to string) (edge.Path, bool) {
+	p, ok := v.fabric.graph.Between(from, to)
+	return edge.Path(p), ok
+}
+
+func (v view) Counts() (links, circuits int) { return v.fabric.Links.Len(), v.fabric.Circuits.Len() }
+
+func (v view) Inspect(ctx context.Context, routerID string, names []string) (edge.Inspected, error) {
+	r, ok := v.fabric.Get(routerID)
+	if !ok {
+		return edge.Inspected{}, edge.ErrAway
+	}
+	return r.InspectAll(ctx, names)
+}
