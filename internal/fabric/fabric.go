@@ -150,7 +150,7 @@ func (f *Fabric) Run(ctx context.Context) {
 	defer sub.Close()
 	var parts gosync.WaitGroup
 	defer parts.Wait()
-	for _, part := range []func(context.Context){f.Hosts.Sweep, f.Links.Run, f.Circuits.Run} {
+	for _, part := range []func(context.Context){f.Hosts.Sweep, f.Links.Run, f.Circuits.Run, f.tunnels.Keep} {
 		parts.Go(func() { part(ctx) })
 	}
 	var before *state.Snapshot
@@ -172,6 +172,7 @@ func (f *Fabric) Run(ctx context.Context) {
 func (f *Fabric) reset(snap *state.Snapshot) {
 	f.sync.Restart()
 	f.models.Restart()
+	f.tunnels.Review(snap)
 	f.Links.Review(snap)
 	f.Circuits.Review(snap)
 	f.Hosts.Review(snap)
@@ -212,7 +213,7 @@ func (f *Fabric) changed(snap *state.Snapshot, c state.Change) {
 func (f *Fabric) ended(snap *state.Snapshot, s *model.Session) {
 	f.Circuits.EndSession(s.ID)
 	f.sync.SessionRemoved(s.ID, f.opt.Tokens.Of(s))
-	f.tunnels.EndSession(s)
+	f.tunnels.EndSession(snap, s)
 	if s.Type == model.Bind {
 		f.Hosts.EndSession(snap, s.ID)
 	}

@@ -52,7 +52,7 @@ func (m *Models) see(snap *state.Snapshot, id string) *known {
 		return k
 	}
 	v := view{
-		known: k, snap: snap, record: identity, overrides: map[string]map[string]string{},
+		known: k, snap: snap, record: identity, gets: access.ConfigsFor(snap, id),
 		used: map[string]*model.Config{}, usedTypes: map[string]*model.ConfigType{},
 	}
 	k.ord, _ = snap.Ordinal(model.Identities.Def, id)
@@ -96,9 +96,7 @@ type view struct {
 	*known
 	snap   *state.Snapshot
 	record *model.Identity
-	// overrides are the configs that the identity gets in place of others: ids
-	// by those of services and types.
-	overrides map[string]map[string]string
+	gets   access.Configs
 	// used are the configs that come with the services, by id, with their types.
 	used      map[string]*model.Config
 	usedTypes map[string]*model.ConfigType
@@ -108,7 +106,7 @@ type view struct {
 // long as it is disabled.
 func (v *view) addIdentity(now time.Time) {
 	who := message.DataIdentity{
-		ID: v.record.ID, Name: v.record.Name, Precedence: precedence(v.record.DefaultHostingPrecedence),
+		ID: v.record.ID, Name: v.record.Name, Precedence: message.PrecedenceOf(v.record.DefaultHostingPrecedence),
 		Cost: uint32(v.record.DefaultHostingCost), AppData: v.record.AppData, Disabled: v.record.Disabled(now),
 	}
 	if who.Disabled {
@@ -117,12 +115,6 @@ func (v *view) addIdentity(now time.Time) {
 		}
 		v.identities = []message.DataIdentity{who}
 		return
-	}
-	for o := range model.ServiceConfigs.Select(v.snap, "identityId", who.ID) {
-		if v.overrides[o.ServiceID] == nil {
-			v.overrides[o.ServiceID] = map[string]string{}
-		}
-		v.overrides[o.ServiceID][o.ConfigTypeID] = o.ConfigID
 	}
 	v.addServices(&who)
 	v.identities = []message.DataIdentity{who}
@@ -147,45 +139,23 @@ func (v *view) addServices(who *message.DataIdentity) {
 			put(&who.ServiceCosts, s.ID, uint32(cost))
 		}
 		if p, ok := v.record.ServiceHostingPrecedences[s.ID]; ok {
-			put(&who.ServicePrecedences, s.ID, precedence(p))
+			put(&who.ServicePrecedences, s.ID, message.PrecedenceOf(p))
 		}
 	}
 }
 
-// describe is a service with the configs that the identity gets with it: its
-// own take the place of the service's.
+// describe is a service with the configs that the identity gets with it.
 func (v *view) describe(s *model.Service) message.DataService {
 	one := message.DataService{ID: s.ID, Name: s.Name, EncryptionRequired: s.EncryptionRequired}
-	own := v.overrides[s.ID]
-	for _, id := range s.Configs {
-		c, ok := model.Configs.Get(v.snap, id)
+	for c := range v.gets.Of(s) {
+		typ, ok := model.ConfigTypes.Get(v.snap, c.ConfigTypeID)
 		if !ok {
 			continue
 		}
-		if _, replaced := own[c.ConfigTypeID]; !replaced {
-			one.Configs = append(one.Configs, id)
-		}
-	}
-	one.Configs = append(one.Configs, slices.Sorted(maps.Values(own))...)
-	for _, id := range one.Configs {
-		v.use(id)
+		one.Configs = append(one.Configs, c.ID)
+		v.used[c.ID], v.usedTypes[typ.ID] = c, typ
 	}
 	return one
-}
-
-// use takes note of a config that the router needs.
-func (v *view) use(id string) {
-	if _, seen := v.used[id]; seen {
-		return
-	}
-	c, ok := model.Configs.Get(v.snap, id)
-	if !ok {
-		return
-	}
-	v.used[id] = c
-	if typ, ok := model.ConfigTypes.Get(v.snap, c.ConfigTypeID); ok {
-		v.usedTypes[typ.ID] = typ
-	}
 }
 
 // addConfigs adds the configs that the router needs, with their types. What
@@ -205,15 +175,4 @@ func put[V any](m *map[string]V, key string, value V) {
 		*m = map[string]V{}
 	}
 	(*m)[key] = value
-}
-
-// precedence is the routers' word for one.
-func precedence(word string) message.Precedence {
-	switch word {
-	case model.PrecedenceRequired:
-		return message.PrecedenceRequired
-	case model.PrecedenceFailed:
-		return message.PrecedenceFailed
-	}
-	return message.PrecedenceDefault
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"testing/synctest"
 	"time"
 
@@ -166,7 +165,6 @@ func expectService(snap *state.Snapshot, m *scripted.Model, self *message.DataId
 			told.Configs = append(told.Configs, o.ConfigID)
 		}
 	}
-	slices.Sort(told.Configs)
 	var common []string
 	for _, id := range s.Configs {
 		if c, _ := model.Configs.Get(snap, id); !own[c.ConfigTypeID] {

@@ -59,6 +59,17 @@ const (
 	PrecedenceFailed
 )
 
+// PrecedenceOf is the one that people call by a word.
+func PrecedenceOf(word string) Precedence {
+	switch word {
+	case "required":
+		return PrecedenceRequired
+	case "failed":
+		return PrecedenceFailed
+	}
+	return PrecedenceDefault
+}
+
 // Terminator is where traffic leaves the network.
 type Terminator struct {
 	ID      string `pb:"1"`

@@ -32,6 +32,7 @@ var every = []struct {
 	message[Extend](), message[Certificates](), message[VerifyExtension](), message[Error](),
 	message[CreateTunnelSession](), message[TunnelSession](), message[CreateTunnelCircuit](), message[TunnelCircuit](),
 	message[TunnelServices](), message[CreateTunnelTerminator](), message[TunnelTerminator](), message[UpdateTunnelTerminator](),
+	message[DialAsClient](), message[DialedAsClient](), message[HostAsClient](), message[HostedAsClient](),
 	message[SubscribeToDataModel](), message[DataState](), message[DataChanges](),
 }
 
@@ -111,6 +112,13 @@ func TestBytes(t *testing.T) {
 		{Marshal(&PublicKey{KeyID: "k", Usages: []KeyUsage{ForTokens, ForClientCertificates}}), "\x12\x01k\x1a\x02\x00\x01"},
 		{Marshal(&Address{Port: 3022}), "\xc0\x02\xce\x17"},
 		{Marshal(&Route{Egress: &Egress{}}), "\x1a\x00"},
+		{Marshal(&HostAsClient{
+			ServiceID: "s", Address: "a", PeerData: map[uint32][]byte{1003: {7}}, Cost: 2, Precedence: PrecedenceFailed, InstanceID: "i", InstanceSecret: []byte("x"), Started: 5,
+		}), "\x0a\x01s\x12\x01a\x1a\x06\x08\xeb\x07\x12\x01\x07\x20\x02\x28\x02\x32\x01i\x3a\x01x\x40\x05"},
+		{Marshal(&HostedAsClient{ID: "a", Started: 5, Result: TerminatorBusy, Message: "m", ErrorCode: CodeInternal, Retry: RetryTooBusy}),
+			"\x0a\x01a\x10\x05\x18\x03\x22\x01m\x28\x01\x30\x01"},
+		{Marshal(&DialAsClient{ServiceName: "s", InstanceID: "i", PeerData: map[uint32][]byte{1: {2}}}), "\x0a\x01s\x12\x01i\x1a\x05\x08\x01\x12\x01\x02"},
+		{Marshal(&DialedAsClient{CircuitID: "c", Address: "a", Tags: map[string]string{"k": "v"}}), "\x0a\x01c\x12\x01a\x22\x06\x0a\x01k\x12\x01v"},
 		{Marshal(&DataState{Index: 300, Timeline: "t", Events: []DataEvent{
 			{ConfigType: &DataConfigType{ID: "y", Name: "host.v1"}},
 			{Config: &DataConfig{ID: "c", TypeID: "y", Data: []byte("{}")}},

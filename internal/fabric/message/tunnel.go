@@ -132,3 +132,51 @@ type UpdateTunnelTerminator struct {
 	UpdatePrecedence bool       `pb:"4"`
 	UpdateCost       bool       `pb:"5"`
 }
+
+// Routers of the second generation that are clients themselves know beforehand
+// what they may use, and nothing of sessions.
+
+// Types of frames of such routers.
+const (
+	TypeDialAsClient   int32 = 20220
+	TypeDialedAsClient int32 = 20221
+	TypeHostAsClient   int32 = 20413
+	TypeHostedAsClient int32 = 20414
+)
+
+// DialAsClient is TypeDialAsClient.
+type DialAsClient struct {
+	ServiceName string            `pb:"1"`
+	InstanceID  string            `pb:"2"`
+	PeerData    map[uint32][]byte `pb:"3"`
+}
+
+// DialedAsClient is TypeDialedAsClient.
+type DialedAsClient struct {
+	CircuitID string            `pb:"1"`
+	Address   string            `pb:"2"`
+	PeerData  map[uint32][]byte `pb:"3"`
+	Tags      map[string]string `pb:"4"`
+}
+
+// HostAsClient is TypeHostAsClient.
+type HostAsClient struct {
+	ServiceID      string            `pb:"1"`
+	Address        string            `pb:"2"`
+	PeerData       map[uint32][]byte `pb:"3"`
+	Cost           uint32            `pb:"4"`
+	Precedence     Precedence        `pb:"5"`
+	InstanceID     string            `pb:"6"`
+	InstanceSecret []byte            `pb:"7"`
+	Started        int64             `pb:"8"` // comes back with the answer
+}
+
+// HostedAsClient is TypeHostedAsClient.
+type HostedAsClient struct {
+	ID        string           `pb:"1"`
+	Started   int64            `pb:"2"`
+	Result    TerminatorResult `pb:"3"`
+	Message   string           `pb:"4"`
+	ErrorCode ErrorCode        `pb:"5"`
+	Retry     RetryHint        `pb:"6"`
+}

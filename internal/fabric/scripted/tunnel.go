@@ -43,6 +43,17 @@ func (r *Router) ListTunnel(version []byte) error {
 	return r.Send(&wire.Frame{Type: message.TypeListTunnelServices, Body: version})
 }
 
+// DialAsClient asks for a circuit for the router itself, as routers of the
+// second generation do.
+func (r *Router) DialAsClient(ctx context.Context, m message.DialAsClient) (*message.DialedAsClient, error) {
+	return ask[message.DialedAsClient](ctx, r, frame(message.TypeDialAsClient, &m), message.TypeDialedAsClient)
+}
+
+// HostAsClient asks for a terminator for the router itself.
+func (r *Router) HostAsClient(ctx context.Context, m message.HostAsClient) (*message.HostedAsClient, error) {
+	return ask[message.HostedAsClient](ctx, r, frame(message.TypeHostAsClient, &m), message.TypeHostedAsClient)
+}
+
 func frame[T any](typ int32, m *T) *wire.Frame {
 	return &wire.Frame{Type: typ, Body: message.Marshal(m)}
 }

@@ -82,32 +82,47 @@ type Offer struct {
 
 // onCreate answers a router where a client begins to host.
 func (h *Hosts) onCreate(r *control.Router, f *wire.Frame, m *message.CreateTerminator) {
-	answer := func(result message.TerminatorResult, code message.ErrorCode, retry message.RetryHint, text string) {
-		r.Reply(f, control.Message(message.TypeTerminatorCreated, &message.TerminatorCreated{
-			ID: m.Address, Result: result, Message: text, ErrorCode: code, Retry: retry,
-		}))
-	}
-	started := r.Go(func(ctx context.Context) {
-		err := h.Create(ctx, r, f, Offer{
+	h.Answer(r, f, func(ctx context.Context) error {
+		return h.Create(ctx, r, f, Offer{
 			SessionToken: m.SessionToken, APIToken: m.APISessionToken, Binding: BindingEdge, Address: m.Address, Cost: m.Cost,
 			Precedence: m.Precedence, InstanceID: m.InstanceID, InstanceSecret: m.InstanceSecret, PeerData: m.PeerData,
 		})
+	}, func(o Outcome) *wire.Frame {
+		return control.Message(message.TypeTerminatorCreated, &message.TerminatorCreated{
+			ID: m.Address, Result: o.Result, Message: o.Text, ErrorCode: o.Code, Retry: o.Retry,
+		})
+	})
+}
+
+// Outcome is what became of an offer, in routers' words.
+type Outcome struct {
+	Result message.TerminatorResult
+	Code   message.ErrorCode
+	Retry  message.RetryHint
+	Text   string
+}
+
+// Answer answers a router that offers a host with what became of it.
+func (h *Hosts) Answer(r *control.Router, f *wire.Frame, create func(ctx context.Context) error, frame func(Outcome) *wire.Frame) {
+	started := r.Go(func(ctx context.Context) {
+		err := create(ctx)
+		o := Outcome{Result: message.TerminatorOK, Retry: message.RetryDefault}
 		switch refused, ok := permit.AsRefusal(err); {
 		case err == nil:
-			answer(message.TerminatorOK, 0, message.RetryDefault, "")
 		case ok && refused.Code == message.CodeInvalidSession:
-			answer(message.TerminatorInvalidSession, refused.Code, message.RetryStartOver, refused.Text)
+			o = Outcome{message.TerminatorInvalidSession, refused.Code, message.RetryStartOver, refused.Text}
 		case ok && refused.Code == message.CodeInvalidTerminator:
-			answer(message.TerminatorConflict, refused.Code, message.RetryStartOver, refused.Text)
+			o = Outcome{message.TerminatorConflict, refused.Code, message.RetryStartOver, refused.Text}
 		case ok:
-			answer(message.TerminatorFailed, refused.Code, message.RetryNever, refused.Text)
+			o = Outcome{message.TerminatorFailed, refused.Code, message.RetryNever, refused.Text}
 		default:
 			h.Log.Warn("a terminator could not be written down; the router tries again", "router", r.ID, "error", err)
-			answer(message.TerminatorBusy, message.CodeInternal, message.RetryTooBusy, "try again")
+			o = Outcome{message.TerminatorBusy, message.CodeInternal, message.RetryTooBusy, "try again"}
 		}
+		r.Reply(f, frame(o))
 	})
 	if !started {
-		answer(message.TerminatorBusy, message.CodeInternal, message.RetryTooBusy, "the router asks for too much at once; try again")
+		r.Reply(f, frame(Outcome{message.TerminatorBusy, message.CodeInternal, message.RetryTooBusy, "the router asks for too much at once; try again"}))
 	}
 }
 

@@ -14,24 +14,40 @@ import (
 // onDial answers a router that dials a service.
 func (t *Tunnels) onDial(r *control.Router, f *wire.Frame, m *message.CreateTunnelCircuit) {
 	t.work(r, f, func(ctx context.Context) (*wire.Frame, error) {
-		by := r.Author("createTunnelCircuit", f)
-		who, err := t.enter(ctx, r, by)
-		if err != nil {
-			return nil, err
-		}
-		s, err := t.grant(ctx, r, by, who, request{m.ServiceName, m.SessionID, m.InstanceID, m.PeerData}, model.Dial)
-		if err != nil {
-			return nil, err
-		}
-		made, answer, err := t.Circuits.Dial(ctx, r, circuit.Request{
-			Request:  permit.Request{RouterID: r.ID, SessionToken: t.Token(s), APIToken: who.Token(), Type: model.Dial},
-			Instance: m.InstanceID, PeerData: m.PeerData,
-		})
+		p, made, err := t.dial(ctx, r, f, request{service: m.ServiceName, session: m.SessionID, instance: m.InstanceID, peerData: m.PeerData})
 		if err != nil {
 			return nil, err
 		}
 		return control.Message(message.TypeTunnelCircuitCreated, &message.TunnelCircuit{
-			APISession: t.news(r, who), Session: told(s), CircuitID: made.ID, Address: answer.Ingress, PeerData: answer.PeerData, Tags: made.Tags(),
+			APISession: t.news(r, p.who), Session: told(p.session), CircuitID: made.CircuitID, Address: made.Address, PeerData: made.PeerData, Tags: made.Tags,
 		}), nil
 	})
+}
+
+// onDialAsClient answers a router of the second generation that dials.
+func (t *Tunnels) onDialAsClient(r *control.Router, f *wire.Frame, m *message.DialAsClient) {
+	t.peer(r).second.Store(true)
+	t.work(r, f, func(ctx context.Context) (*wire.Frame, error) {
+		_, made, err := t.dial(ctx, r, f, request{service: m.ServiceName, instance: m.InstanceID, peerData: m.PeerData})
+		if err != nil {
+			return nil, err
+		}
+		return control.Message(message.TypeDialedAsClient, made), nil
+	})
+}
+
+// dial makes a circuit for a router.
+func (t *Tunnels) dial(ctx context.Context, r *control.Router, f *wire.Frame, q request) (permission, *message.DialedAsClient, error) {
+	p, err := t.permit(ctx, r, r.Author("createTunnelCircuit", f), q, model.Dial)
+	if err != nil {
+		return p, nil, err
+	}
+	made, answer, err := t.Circuits.Dial(ctx, r, circuit.Request{
+		Request:  permit.Request{RouterID: r.ID, SessionToken: t.Token(p.session), APIToken: p.who.Token(), Type: model.Dial},
+		Instance: q.instance, PeerData: q.peerData,
+	})
+	if err != nil {
+		return p, nil, err
+	}
+	return p, &message.DialedAsClient{CircuitID: made.ID, Address: answer.Ingress, PeerData: answer.PeerData, Tags: made.Tags()}, nil
 }

@@ -14,26 +14,42 @@ import (
 // answered, and after every reconnect.
 func (t *Tunnels) onHost(r *control.Router, f *wire.Frame, m *message.CreateTunnelTerminator) {
 	t.work(r, f, func(ctx context.Context) (*wire.Frame, error) {
-		by := r.Author("createTunnelTerminator", f)
-		who, err := t.enter(ctx, r, by)
-		if err != nil {
-			return nil, err
-		}
-		s, err := t.grant(ctx, r, by, who, request{m.ServiceName, m.SessionID, m.InstanceID, m.PeerData}, model.Bind)
-		if err != nil {
-			return nil, err
-		}
-		err = t.Hosts.Create(ctx, r, f, terminator.Offer{
-			SessionToken: t.Token(s), APIToken: who.Token(), Binding: terminator.BindingTunnel, Address: m.Address, Cost: m.Cost,
-			Precedence: m.Precedence, InstanceID: m.InstanceID, InstanceSecret: m.InstanceSecret, PeerData: m.PeerData,
+		p, err := t.host(ctx, r, f, request{service: m.ServiceName, session: m.SessionID}, terminator.Offer{
+			Address: m.Address, Cost: m.Cost, Precedence: m.Precedence, InstanceID: m.InstanceID, InstanceSecret: m.InstanceSecret, PeerData: m.PeerData,
 		})
 		if err != nil {
 			return nil, err
 		}
 		return control.Message(message.TypeTunnelTerminatorCreated, &message.TunnelTerminator{
-			APISession: t.news(r, who), Session: told(s), ID: m.Address, Started: m.Started,
+			APISession: t.news(r, p.who), Session: told(p.session), ID: m.Address, Started: m.Started,
 		}), nil
 	})
+}
+
+// onHostAsClient answers a router of the second generation that hosts.
+func (t *Tunnels) onHostAsClient(r *control.Router, f *wire.Frame, m *message.HostAsClient) {
+	t.peer(r).second.Store(true)
+	t.Hosts.Answer(r, f, func(ctx context.Context) error {
+		_, err := t.host(ctx, r, f, request{serviceID: m.ServiceID}, terminator.Offer{
+			Address: m.Address, Cost: m.Cost, Precedence: m.Precedence, InstanceID: m.InstanceID, InstanceSecret: m.InstanceSecret, PeerData: m.PeerData,
+		})
+		return err
+	}, func(o terminator.Outcome) *wire.Frame {
+		return control.Message(message.TypeHostedAsClient, &message.HostedAsClient{
+			ID: m.Address, Started: m.Started, Result: o.Result, Message: o.Text, ErrorCode: o.Code, Retry: o.Retry,
+		})
+	})
+}
+
+// host writes down that a router hosts a service.
+func (t *Tunnels) host(ctx context.Context, r *control.Router, f *wire.Frame, q request, offer terminator.Offer) (permission, error) {
+	q.instance, q.peerData = offer.InstanceID, offer.PeerData
+	p, err := t.permit(ctx, r, r.Author("createTunnelTerminator", f), q, model.Bind)
+	if err != nil {
+		return p, err
+	}
+	offer.SessionToken, offer.APIToken, offer.Binding = t.Token(p.session), p.who.Token(), terminator.BindingTunnel
+	return p, t.Hosts.Create(ctx, r, f, offer)
 }
 
 // own reports whether a terminator is one of those that a router hosts itself.

@@ -64,25 +64,14 @@ func describe(who Client) *message.TunnelSession {
 	s := &message.TunnelSession{
 		ID: who.Session().ID, Token: who.Token(), RefreshSeconds: uint32(who.Lasts().Seconds() / 2),
 		IdentityID: i.ID, IdentityName: i.Name, AppData: string(i.AppData),
-		DefaultPrecedence: precedence(i.DefaultHostingPrecedence), DefaultCost: uint32(i.DefaultHostingCost),
+		DefaultPrecedence: message.PrecedenceOf(i.DefaultHostingPrecedence), DefaultCost: uint32(i.DefaultHostingCost),
 		Precedences: map[string]message.Precedence{}, Costs: map[string]uint32{},
 	}
 	for service, p := range i.ServiceHostingPrecedences {
-		s.Precedences[service] = precedence(p)
+		s.Precedences[service] = message.PrecedenceOf(p)
 	}
 	for service, cost := range i.ServiceHostingCosts {
 		s.Costs[service] = uint32(cost)
 	}
 	return s
-}
-
-// precedence is a router's word for one of ours.
-func precedence(word string) message.Precedence {
-	switch word {
-	case model.PrecedenceRequired:
-		return message.PrecedenceRequired
-	case model.PrecedenceFailed:
-		return message.PrecedenceFailed
-	}
-	return message.PrecedenceDefault
 }

@@ -1,7 +1,7 @@
-// Package tunnel is routers of the first generation that are clients of the
-// network themselves: each acts as the identity that has its id, lists what it
-// may use, hosts and dials. Whether it may is decided where it is for all
-// clients; this package turns a router's words into a client's and keeps
+// Package tunnel is routers that are clients of the network themselves: each
+// acts as the identity that has its id, lists what it may use if it does not
+// know that beforehand, hosts and dials. Whether it may is decided where it is
+// for all clients; this package turns a router's words into a client's and keeps
 // nothing but what a router said of itself. It must not import rest or api.
 package tunnel
 
@@ -76,6 +76,7 @@ type peer struct {
 	said    atomic.Pointer[Said]
 	knows   atomic.Pointer[string] // the API session that it was told of last
 	listing atomic.Bool            // whether it is being told what it may use
+	second  atomic.Bool            // whether it knows nothing of sessions
 }
 
 // New returns tunnels that no router has asked for.
@@ -90,16 +91,25 @@ func (t *Tunnels) Register() {
 	control.On(t.Routers, message.TypeCreateTunnelTerminator, t.onHost)
 	control.On(t.Routers, message.TypeUpdateTunnelTerminator, t.onUpdate)
 	t.Routers.Handle(message.TypeRemoveTunnelTerminator, t.onRemove)
+	control.On(t.Routers, message.TypeDialAsClient, t.onDialAsClient)
+	control.On(t.Routers, message.TypeHostAsClient, t.onHostAsClient)
 	// What a router makes of its checks it says by precedence and cost.
 	t.Routers.Handle(message.TypeTunnelHealthEvent, func(*control.Router, *wire.Frame) {})
 }
 
 // EndSession tells the router whose session has ended: it may have lost only
-// the session, and then asks for another.
-func (t *Tunnels) EndSession(s *model.Session) {
-	if r, ok := t.Routers.Get(s.IdentityID); ok {
-		_ = r.Send(control.Message(message.TypeSessionsRemoved, &message.Removed{IDs: []string{s.ID}, Tokens: []string{told(s).Token}}))
+// the session, and then asks for another. For one that knows nothing of sessions
+// that is done here.
+func (t *Tunnels) EndSession(snap *state.Snapshot, s *model.Session) {
+	r, ok := t.Routers.Get(s.IdentityID)
+	if !ok {
+		return
 	}
+	if !t.peer(r).second.Load() {
+		_ = r.Send(control.Message(message.TypeSessionsRemoved, &message.Removed{IDs: []string{s.ID}, Tokens: []string{told(s).Token}}))
+		return
+	}
+	t.renew(snap, r, s)
 }
 
 // told is a session as its router knows it. The token is only what the end of
@@ -162,11 +172,19 @@ const (
 	maxPeerKeys = 128
 )
 
-// request is what routers ask for: a service by name, and the session that they
-// had for it last.
+// request is what routers ask for: a service by name or id, and the session
+// that they had for it last.
 type request struct {
-	service, session, instance string
-	peerData                   map[uint32][]byte
+	service, serviceID, session, instance string
+	peerData                              map[uint32][]byte
+}
+
+// find returns the service.
+func (q request) find(snap *state.Snapshot) (*model.Service, bool) {
+	if q.serviceID != "" {
+		return model.Services.Get(snap, q.serviceID)
+	}
+	return model.Services.Find(snap, "name", q.service)
 }
 
 func (q request) check() error {
@@ -180,6 +198,20 @@ func (q request) check() error {
 	return nil
 }
 
+// permission is a router as a client with what it may do.
+type permission struct {
+	who     Client
+	session *model.Session
+}
+
+// permit returns a router's permission to dial or host a service.
+func (t *Tunnels) permit(ctx context.Context, r *control.Router, by state.Author, q request, typ string) (p permission, err error) {
+	if p.who, err = t.enter(ctx, r, by); err == nil {
+		p.session, err = t.grant(ctx, r, by, p.who, q, typ)
+	}
+	return p, err
+}
+
 // grant returns a router's session to dial or host a service, which it must
 // still be permitted to use: that is looked at when it does.
 func (t *Tunnels) grant(ctx context.Context, r *control.Router, by state.Author, who Client, q request, typ string) (*model.Session, error) {
@@ -190,7 +222,7 @@ func (t *Tunnels) grant(ctx context.Context, r *control.Router, by state.Author,
 	if had, ok := model.Sessions.Get(snap, q.session); ok && had.IdentityID != r.ID {
 		return nil, permit.Refuse(message.CodeInvalidSession, "the session is somebody else's")
 	}
-	service, ok := model.Services.Find(snap, "name", q.service)
+	service, ok := q.find(snap)
 	if !ok {
 		return nil, errNoService
 	}

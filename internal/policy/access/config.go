@@ -23,9 +23,9 @@ func ConfigsFor(snap *state.Snapshot, identityID string) Configs {
 	return c
 }
 
-// of yields the configs of a service. Those that the identity has for itself
+// Of yields the configs of a service. Those that the identity has for itself
 // take the place of the service's own.
-func (c Configs) of(service *model.Service) iter.Seq[*model.Config] {
+func (c Configs) Of(service *model.Service) iter.Seq[*model.Config] {
 	return func(yield func(*model.Config) bool) {
 		own := c.own[service.ID]
 		for _, id := range service.Configs {
@@ -54,7 +54,7 @@ func overridden(own []*model.ServiceConfig, typeID string) bool {
 // their type: of the types that are wanted.
 func (c Configs) Append(dst []byte, service *model.Service, wanted func(typeID string) bool) []byte {
 	dst = append(dst, '{')
-	for config := range c.of(service) {
+	for config := range c.Of(service) {
 		if typ, ok := model.ConfigTypes.Get(c.snap, config.ConfigTypeID); ok && wanted(typ.ID) {
 			dst = kind.AppendMember(dst, typ.Name, func(dst []byte) []byte { return append(dst, config.Data...) })
 		}
