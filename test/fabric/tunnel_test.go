@@ -346,10 +346,9 @@ func TestTunnelKey(t *testing.T) {
 	for typ, policy := range w.policy {
 		admin.Patch(management+"service-policies/"+policy, M{"serviceRoles": []string{"@" + w.n.service}, "name": servertest.Unique(typ)}).Want(200)
 	}
+	said := make(chan wire.Headers, 2)
 	c := w.connect(t, func(o *scripted.Options) {
-		o.Route = func(*message.Route) (wire.Headers, error) {
-			return wire.Headers{int32(message.PeerPublicKey): []byte("its key")}, nil
-		}
+		o.Route = func(*message.Route) (wire.Headers, error) { return <-said, nil }
 	})
 	w.conn = c
 	w.host(t, servertest.Unique("t"))
@@ -358,6 +357,12 @@ func TestTunnelKey(t *testing.T) {
 		t.Errorf("without a key: %v", err)
 	}
 	dial.PeerData = map[uint32][]byte{message.PeerPublicKey: []byte("dialer's key")}
+	said <- nil
+	if _, err := c.DialTunnel(within(t), dial); !isRefused(err, message.CodeEncryptionMissing) {
+		t.Errorf("a host without a key: %v", err)
+	}
+	await(t, c, "it has no circuit", func(k scripted.Known) bool { return len(k.Circuits) == 0 })
+	said <- wire.Headers{int32(message.PeerPublicKey): []byte("its key")}
 	got, err := c.DialTunnel(within(t), dial)
 	if err != nil || string(got.PeerData[message.PeerPublicKey]) != "its key" {
 		t.Errorf("it is dialled: %+v, %v", got, err)

@@ -203,15 +203,20 @@ func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Sessio
 	// is over, and somebody may take away what it rests on.
 	c.table.add(circuit)
 	said, err := c.instruct(ctx, circuit, egress, attempt)
-	if err == nil && !c.holds(circuit) {
+	told := answerData(t, said)
+	switch {
+	case err != nil:
+	case !c.holds(circuit):
 		err = permit.Refuse(message.CodeInvalidSession, "what the session rests on is gone")
+	case service.EncryptionRequired && told[message.PeerPublicKey] == nil:
+		err = permit.Refuse(message.CodeEncryptionMissing, "the service wants encryption from end to end, and the host offers none")
 	}
 	if err != nil {
 		c.end(circuit.ID, true)
 		c.blame(ctx, t, err)
 		return nil, nil, err
 	}
-	return circuit, &Answer{circuit.Ingress, answerData(t, said)}, nil
+	return circuit, &Answer{circuit.Ingress, told}, nil
 }
 
 // holds reports whether a circuit that was just made is still wanted.
