@@ -77,6 +77,10 @@ func TestTokens(t *testing.T) {
 			t.Errorf("a token %s: %v", name, err)
 		}
 	}
+	second := s.Login(t, n.dialUser.Username, n.dialUser.Password)
+	if _, _, err := c.Dial(ctx, n.dialing, second.Token, nil); err != nil {
+		t.Errorf("a token of another client of the same identity: %v", err)
+	}
 	got, err := c.Host(ctx, message.CreateTerminator{Address: "x", SessionToken: n.dialing})
 	if err != nil || got.Result != message.TerminatorFailed || got.ErrorCode != message.CodeWrongSessionType {
 		t.Errorf("hosting with a session to dial: %+v, %v", got, err)

@@ -129,7 +129,8 @@ type network struct {
 	*servertest.Server
 	service      string
 	host, dialer *servertest.Client
-	hostUser     servertest.User
+	// hostUser and dialUser are who they are.
+	hostUser, dialUser servertest.User
 	// hosting and dialing are tokens of sessions.
 	hosting, dialing string
 	dialPolicy       string
@@ -157,7 +158,7 @@ func addNetwork(t *testing.T, s *servertest.Server) *network {
 	}
 	policy(model.Bind, host)
 	n.dialPolicy = policy(model.Dial, dialer)
-	n.hostUser = host
+	n.hostUser, n.dialUser = host, dialer
 	n.host, n.dialer = s.Login(t, host.Username, host.Password), s.Login(t, dialer.Username, dialer.Password)
 	n.hosting, n.dialing = n.session(t, n.host, model.Bind), n.session(t, n.dialer, model.Dial)
 	return n

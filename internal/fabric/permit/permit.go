@@ -33,7 +33,7 @@ type Register interface {
 	Blind() bool
 	// Recognise returns the session with a token.
 	Recognise(snap *state.Snapshot, token string) (*model.Session, bool)
-	// Holds reports whether a session belongs to the API session with a token.
+	// Holds reports whether a session belongs to whose API session has a token.
 	Holds(snap *state.Snapshot, apiToken string, s *model.Session) bool
 	// Live reports whether a session may still be used.
 	Live(snap *state.Snapshot, s *model.Session) bool
@@ -59,7 +59,7 @@ func Session(snap *state.Snapshot, sessions Register, req Request) (*model.Sessi
 	case !ok:
 		return nil, Refuse(message.CodeInvalidSession, "there is no session with this token")
 	case req.APIToken != "" && !sessions.Holds(snap, req.APIToken, s):
-		return nil, Refuse(message.CodeInvalidAPISession, "the session belongs to another API session")
+		return nil, Refuse(message.CodeInvalidAPISession, "the session belongs to somebody else's API session")
 	case s.Type != req.Type:
 		return nil, Refuse(message.CodeWrongSessionType, "the session is not one to "+req.Type)
 	case !sessions.Live(snap, s):

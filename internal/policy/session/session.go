@@ -53,10 +53,12 @@ func (s *Grants) Recognise(snap *state.Snapshot, token string) (*model.Session, 
 	return s.Tokens.Find(snap, token)
 }
 
-// Holds reports whether a session belongs to the API session with a token.
+// Holds reports whether a session belongs to whose API session has a token. It
+// may be another one of the same identity: a router of the first generation that
+// two clients of an identity are connected to says the token of either.
 func (s *Grants) Holds(snap *state.Snapshot, apiToken string, session *model.Session) bool {
 	api, ok := authn.ByToken(snap, apiToken)
-	return ok && api.ID == session.APISessionID
+	return ok && api.IdentityID == session.IdentityID
 }
 
 // Create returns the caller's session of this type for a service: the one that
