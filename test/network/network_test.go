@@ -322,11 +322,17 @@ type router struct {
 // addRouter creates, enrolls and starts a router.
 func (n *network) addRouter(name string) *router {
 	n.t.Helper()
+	return n.addRouterAs(M{"name": name}, routerConfig)
+}
+
+func (n *network) addRouterAs(record M, config string) *router {
+	n.t.Helper()
+	name := record["name"].(string)
 	r := &router{n: n, name: name}
-	r.id = n.create("edge-routers", M{"name": name})
+	r.id = n.create("edge-routers", record)
 	jwt := n.call("GET", "edge-routers/"+r.id, nil)["enrollmentJwt"].(string)
 	n.write(name+".jwt", jwt)
-	n.write(name+".yml", fmt.Sprintf(routerConfig, name, n.address, free(n.t), free(n.t)))
+	n.write(name+".yml", fmt.Sprintf(config, name, n.address, free(n.t), free(n.t)))
 	n.netkeep("router", "enroll", name+".jwt", "--config", name+".yml")
 	r.start()
 	return r

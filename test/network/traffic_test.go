@@ -30,7 +30,7 @@ func TestTraffic(t *testing.T) {
 		t.Logf("%s: %s", what, line)
 	}
 	must("1 MiB", 1<<20, 1)
-	if line, _ := hosting.says(t, "accepted", 0); !strings.Contains(line, `caller="dialer"`) || !strings.Contains(line, `data="hello"`) {
+	if line, _ := hosting.says(t, "accepted", 0); !strings.Contains(line, `caller="dialer"`) || !strings.Contains(line, `data="{\"say\":\"hello\"}"`) {
 		t.Errorf("the host is told %s", line)
 	}
 	must("64 MiB", 64<<20, 1)

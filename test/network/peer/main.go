@@ -74,7 +74,8 @@ func host(client ziti.Context, service string) error {
 }
 
 func dial(client ziti.Context, service string) (net.Conn, error) {
-	return client.DialWithOptions(service, &ziti.DialOptions{ConnectTimeout: 15 * time.Second, AppData: []byte("hello")})
+	// An object: tunnelers that host take nothing else.
+	return client.DialWithOptions(service, &ziti.DialOptions{ConnectTimeout: 15 * time.Second, AppData: []byte(`{"say":"hello"}`)})
 }
 
 // dialAll sends random bytes over some connections at once and compares what
