@@ -17,20 +17,31 @@ import (
 )
 
 // arguments are those that lead to a controller.
-func arguments(s *servertest.Server, command string, more ...string) []string {
+func arguments(t *testing.T, s *servertest.Server, command string, more ...string) []string {
+	t.Helper()
 	return append([]string{
 		command, "--url", s.URL, "--ca", filepath.Join(s.Config.Data, "pki", "root.crt"),
-		"--username", servertest.Username, "--password", servertest.Password,
+		"--username", servertest.Username, "--password-file", secret(t, servertest.Password),
 	}, more...)
+}
+
+// secret is a file with a text.
+func secret(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestFillAndRun(t *testing.T) {
 	s := servertest.Start(t)
 	for args, want := range map[string]string{
-		"--scenario get-identity --rounds 1":    "fill the controller first",
-		"--scenario version --password mistake": "log in as admin",
+		"--scenario get-identity --rounds 1":                         "fill the controller first",
+		"--scenario version --password-file " + secret(t, "mistake"): "log in as admin",
 	} {
-		err := dispatch(t.Context(), arguments(s, "run", strings.Fields(args)...), t.Output(), t.Output())
+		err := dispatch(t.Context(), arguments(t, s, "run", strings.Fields(args)...), t.Output(), t.Output())
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s gives %v, want %s", args, err, want)
 		}
@@ -40,7 +51,7 @@ func TestFillAndRun(t *testing.T) {
 	}
 	fill := func() string {
 		var out bytes.Buffer
-		if err := dispatch(t.Context(), arguments(s, "fill", size...), &out, t.Output()); err != nil {
+		if err := dispatch(t.Context(), arguments(t, s, "fill", size...), &out, t.Output()); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
@@ -78,7 +89,7 @@ func runAll(t *testing.T, s *servertest.Server, more []string) {
 		more = append(more, "--server-pid", strconv.Itoa(os.Getpid()))
 	}
 	var out bytes.Buffer
-	if err := dispatch(t.Context(), arguments(s, "run", more...), &out, t.Output()); err != nil {
+	if err := dispatch(t.Context(), arguments(t, s, "run", more...), &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -122,7 +133,7 @@ func TestRouters(t *testing.T) {
 	s := servertest.StartFabric(t)
 	before := summary(t, s)
 	var out, progress bytes.Buffer
-	args := arguments(s, "routers", "--routers", "3", "--sessions", "20", "--circuits", "30", "--duration", "100ms", "--clients", "2", "--server-pid", fmt.Sprint(os.Getpid()))
+	args := arguments(t, s, "routers", "--routers", "3", "--sessions", "20", "--circuits", "30", "--duration", "100ms", "--clients", "2", "--server-pid", fmt.Sprint(os.Getpid()))
 	if err := dispatch(t.Context(), args, &out, &progress); err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -21,21 +22,24 @@ const (
 
 // target is the controller to put load on, and how to reach it.
 type target struct {
-	url, ca            string
-	username, password string
-	header             string
-	anyHost, http2     bool
-	timeout            time.Duration
-	clients            int
-	pid                int
+	url, ca      string
+	username     string
+	passwordFile string
+	password     string // from the file, or from the environment
+	header       string
+	anyHost      bool
+	http2        bool
+	timeout      time.Duration
+	clients      int
+	pid          int
 }
 
 func (t *target) flags(f *flag.FlagSet, clients int) {
 	f.StringVar(&t.url, "url", "https://127.0.0.1:1280", "where the controller serves")
 	f.StringVar(&t.ca, "ca", "", "PEM file with the CA of the controller's certificate; the system's if empty")
 	f.StringVar(&t.username, "username", "admin", "user name of an admin")
-	f.StringVar(&t.password, "password", os.Getenv("NETKEEP_ADMIN_PASSWORD"), "password of the admin; from NETKEEP_ADMIN_PASSWORD if not given")
-	f.Lookup("password").DefValue = ""
+	// A flag would show it to everybody on the machine.
+	f.StringVar(&t.passwordFile, "password-file", "", "file with the password of the admin; from NETKEEP_ADMIN_PASSWORD if not given")
 	f.StringVar(&t.header, "session-header", "net-session", "name of the header that carries the session token")
 	f.BoolVar(&t.anyHost, "any-host", false, "allow a controller on another machine")
 	f.IntVar(&t.pid, "server-pid", 0, "process id of the controller, to measure what it uses (Linux)")
@@ -60,10 +64,27 @@ func (t *target) check() error {
 		return fmt.Errorf("--url must be https://HOST:PORT, not %q", t.url)
 	case !t.anyHost && !loopback(u.Hostname()):
 		return fmt.Errorf("--url names %s, which is not this machine; give --any-host if it may be put under load", u.Hostname())
-	case t.password == "":
-		return errors.New("--password or NETKEEP_ADMIN_PASSWORD must be given")
+	}
+	if err := t.readPassword(); err != nil {
+		return err
 	}
 	return t.checkConnection()
+}
+
+// readPassword finds the password where nobody else can see it.
+func (t *target) readPassword() error {
+	t.password = os.Getenv("NETKEEP_ADMIN_PASSWORD")
+	if t.passwordFile != "" {
+		text, err := os.ReadFile(t.passwordFile)
+		if err != nil {
+			return fmt.Errorf("--password-file: %w", err)
+		}
+		t.password = strings.TrimRight(string(text), "\r\n")
+	}
+	if t.password == "" {
+		return errors.New("--password-file or NETKEEP_ADMIN_PASSWORD must be given, and not be empty")
+	}
+	return nil
 }
 
 func (t *target) checkConnection() error {

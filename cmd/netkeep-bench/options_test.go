@@ -2,12 +2,14 @@ package main
 
 import (
 	"io"
+	"os"
 	"strings"
 	"testing"
 )
 
 func TestArguments(t *testing.T) {
-	const run = "run --password p --scenario version "
+	t.Setenv("NETKEEP_ADMIN_PASSWORD", "p")
+	const run = "run --scenario version "
 	for _, tt := range []struct{ name, args, want string }{
 		{"no command", "", "must be fill, run, routers or baseline"},
 		{"unknown command", "walk", "must be fill, run, routers or baseline"},
@@ -18,11 +20,13 @@ func TestArguments(t *testing.T) {
 		{"name that only begins like ours", run + "--url https://localhost.example.org:1280", "--any-host"},
 		{"address before the host", run + "--url https://127.0.0.1@192.0.2.1:1280", "--any-host"},
 		{"unspecified address", run + "--url https://0.0.0.0:1280", "--any-host"},
-		{"fill on another machine", "fill --password p --url https://192.0.2.1:1280", "--any-host"},
+		{"fill on another machine", "fill --url https://192.0.2.1:1280", "--any-host"},
 		{"no TLS", run + "--url http://127.0.0.1:1280", "must be https"},
 		{"no host", run + "--url https://", "must be https"},
 		{"no URL", run + "--url %", "--url"},
-		{"no password", "run --scenario version --password=", "--password"},
+		{"password for all to see", run + "--password p", "not defined"},
+		{"no file with a password", run + "--password-file no-such-file", "--password-file"},
+		{"empty password", run + "--password-file " + os.DevNull, "not be empty"},
 		{"no clients", run + "--clients 0", "--clients"},
 		{"too many clients", run + "--clients 100000", "--clients"},
 		{"no time", run + "--duration 0s", "--duration"},
@@ -30,9 +34,9 @@ func TestArguments(t *testing.T) {
 		{"no timeout", run + "--timeout 0s", "--timeout"},
 		{"no rounds", run + "--rounds 0", "--rounds"},
 		{"too many rounds", run + "--rounds 1000000000", "--rounds"},
-		{"no scenario", "run --password p", "--scenario"},
-		{"unknown scenario", "run --password p --scenario version,sleep", `"sleep"`},
-		{"negative size", "fill --password p --identities -1", "sizes"},
+		{"no scenario", "run", "--scenario"},
+		{"unknown scenario", "run --scenario version,sleep", `"sleep"`},
+		{"negative size", "fill --identities -1", "sizes"},
 		{"missing CA", run + "--ca no-such-file", "--ca"},
 		{"CA that is none", run + "--ca options_test.go", "no certificate"},
 		{"no process", run + "--server-pid -1", "--server-pid"},
@@ -60,7 +64,8 @@ func TestLoopback(t *testing.T) {
 }
 
 func TestAnyHost(t *testing.T) {
-	far := target{url: "https://controller.example.org", password: "p", clients: 1, timeout: 1, anyHost: true}
+	t.Setenv("NETKEEP_ADMIN_PASSWORD", "p")
+	far := target{url: "https://controller.example.org", clients: 1, timeout: 1, anyHost: true}
 	if err := far.check(); err != nil {
 		t.Errorf("a host that was allowed is refused: %v", err)
 	}
