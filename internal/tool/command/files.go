@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -36,10 +35,6 @@ func (s source) List(ctx context.Context, path string) (all []jsontext.Value, er
 	})
 	return all, err
 }
-
-// roomy has a command collect garbage less often: what it reads of a network
-// stays until it ends.
-func roomy() { debug.SetGCPercent(300) }
 
 // decided are the members of a record that people decide on, and who made it.
 func (n noun) decided() (members []string) {
@@ -79,7 +74,6 @@ func exportCommand(env Env) *cobra.Command {
 	}
 	label := labelFlag(cmd)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
-		roomy()
 		l, err := label()
 		if err != nil {
 			return err
@@ -124,7 +118,6 @@ const mostChanges = 10_000
 
 // changes are what makes the network what the files say.
 func (w *wanted) changes(ctx context.Context, s *session, paths []string) (*manifest.Plan, []change, error) {
-	roomy()
 	var err error
 	if w.opt.Label, err = w.label(); err != nil {
 		return nil, nil, err

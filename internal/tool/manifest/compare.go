@@ -271,7 +271,7 @@ func (c *comparison) restore() {
 	}
 	for _, d := range kinds {
 		for _, r := range c.now.sorted(d) {
-			if c.files.records[d][r.key] != nil || c.goes(r) || c.vanishes(r) || r.sent.is("isSystem") {
+			if c.files.records[d][r.key] != nil || c.goes(r) || c.vanishes(r) || r.kept {
 				continue
 			}
 			said, body := r.body.object(), map[string]jsontext.Value{}

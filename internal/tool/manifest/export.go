@@ -1,8 +1,10 @@
 package manifest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,14 +30,13 @@ func Export(ctx context.Context, from Source, dir string, label *Label) (files [
 	}
 	for _, d := range kinds {
 		path := filepath.Join(dir, d.Path+".yaml")
-		records, err := n.records(d, label)
+		text, records, err := n.records(d, label)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(path); len(records.items) == 0 && errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(path); records == 0 && errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		text := appendYAML(nil, &value{members: []member{{name: d.Path, value: records}}}, 0)
 		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return nil, err
 		}
@@ -45,28 +46,38 @@ func Export(ctx context.Context, from Source, dir string, label *Label) (files [
 }
 
 // Encode returns what a controller has as one file.
-func (n *Network) Encode(label *Label) ([]byte, error) {
-	whole := &value{}
+func (n *Network) Encode(label *Label) (whole []byte, err error) {
 	for _, d := range kinds {
-		records, err := n.records(d, label)
+		text, records, err := n.records(d, label)
 		if err != nil {
 			return nil, err
 		}
-		if len(records.items) > 0 {
-			whole.members = append(whole.members, member{name: d.Path, value: records})
+		if records > 0 {
+			whole = append(whole, text...)
 		}
 	}
-	return appendYAML(nil, whole, 0), nil
+	if len(whole) == 0 {
+		return []byte("{}\n"), nil
+	}
+	return whole, nil
 }
 
-// records are the records of a kind that people made, as files have them.
-func (n *Network) records(d *kind.Def, label *Label) (*value, error) {
+// records are the records of a kind that people made, as a file has them. Each
+// becomes text by itself: a network may be large, and texts are small.
+func (n *Network) records(d *kind.Def, label *Label) (text []byte, records int, err error) {
 	ours := slices.DeleteFunc(n.sorted(d), func(c *current) bool { return c.made || !n.has(c, label) })
-	list := &value{list: true, items: make([]*value, len(ours))}
-	return list, atOnce(len(ours), func(i int) (err error) {
-		list.items[i], err = ours[i].written(label)
+	if len(ours) == 0 {
+		return fmt.Appendf(nil, "%s: []\n", d.Path), 0, nil
+	}
+	texts := make([][]byte, len(ours))
+	err = atOnce(len(ours), func(i int) error {
+		v, err := ours[i].written(label)
+		if err == nil {
+			texts[i] = appendYAML([]byte(step+"- "), v, 2)
+		}
 		return err
 	})
+	return append(fmt.Appendf(nil, "%s:\n", d.Path), bytes.Join(texts, nil)...), len(ours), err
 }
 
 // written is a record as a file has it: its name first, and its tags last.

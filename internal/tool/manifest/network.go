@@ -37,10 +37,21 @@ type current struct {
 	name string // empty if its kind has none
 	key  string // by which files find it: its name, or what it refers to
 	made bool   // by the controller, and not by people
+	kept bool   // by the controller, which changes it by itself
 	// maker is the record that it was made for and goes with, if any.
 	maker *current
-	sent  *value // the answer
-	body  body
+	// answer is what the controller says of it: bytes, since there may be many.
+	answer jsontext.Value
+	body   body
+}
+
+// sent is the answer, read again.
+func (c *current) sent() *value {
+	v, err := fromJSON(c.answer)
+	if err != nil {
+		return &value{} // which cannot be: it has been read before
+	}
+	return v
 }
 
 // body is what bodies can set of a record, with names in the place of ids.
@@ -113,27 +124,39 @@ func atOnce(n int, do func(i int) error) error {
 // fill reads the answers for one kind.
 func fill(d *kind.Def, raws []jsontext.Value) (*shelf, error) {
 	s := &shelf{map[string]*current{}, map[string]*current{}, map[string]*current{}}
-	all := make([]*value, len(raws))
+	all := make([]*current, len(raws))
 	err := atOnce(len(raws), func(i int) (err error) {
-		all[i], err = fromJSON(raws[i])
+		all[i], err = newCurrent(d, raws[i])
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i, sent := range all {
-		c := &current{def: d, id: sent.said("id"), sent: sent}
-		if c.id == "" {
-			return nil, fmt.Errorf("a record without an id: %.200s", raws[i])
-		}
+	for _, c := range all {
 		if named(d) {
-			c.name = sent.said("name")
 			s.byName[c.name] = c
 		}
 		s.byID[c.id] = c
-		c.made = sent.is("isSystem") || sent.is("isDefaultAdmin") || seeded[d][c.id]
 	}
 	return s, nil
+}
+
+// newCurrent reads the answer for one record.
+func newCurrent(d *kind.Def, raw jsontext.Value) (*current, error) {
+	sent, err := fromJSON(raw)
+	if err != nil {
+		return nil, err
+	}
+	c := &current{def: d, answer: raw}
+	if c.id = sent.said("id"); c.id == "" {
+		return nil, fmt.Errorf("a record without an id: %.200s", raw)
+	}
+	if named(d) {
+		c.name = sent.said("name")
+	}
+	c.kept = sent.is("isSystem")
+	c.made = c.kept || sent.is("isDefaultAdmin") || seeded[d][c.id]
+	return c, nil
 }
 
 // said is the text of a member, empty if it has none.
@@ -153,10 +176,10 @@ func (v *value) is(name string) bool {
 
 // said is what of the answer for a record a body could say.
 func (c *current) said() *value {
-	said := &value{}
+	said, sent := &value{}, c.sent()
 	for _, f := range c.def.Fields {
-		if m := c.sent.member(f.Shown()); m != nil && settable(f) {
-			said.members = append(said.members, member{name: f.Last(), value: m.copyAt(spot{})})
+		if m := sent.member(f.Shown()); m != nil && settable(f) {
+			said.members = append(said.members, member{name: f.Last(), value: m})
 		}
 	}
 	return said
@@ -274,16 +297,17 @@ func (n *Network) has(c *current, l *Label) bool {
 	if l == nil {
 		return true
 	}
+	sent := c.sent()
 	if c.name == "" {
 		for _, f := range c.def.Fields {
 			if f.Targets() != nil && settable(f) {
-				owner := n.find(f, c.sent.said(f.Shown()))
+				owner := n.find(f, sent.said(f.Shown()))
 				return owner != nil && n.has(owner, l)
 			}
 		}
 		return false
 	}
-	tags := c.sent.member("tags")
+	tags := sent.member("tags")
 	return tags != nil && tags.said(l.Name) == l.Value
 }
 
