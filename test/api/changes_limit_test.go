@@ -76,6 +76,35 @@ func TestManyChanges(t *testing.T) {
 	}
 }
 
+// TestManyConsequences plans what has more consequences than an answer shows. One
+// more that is not shown is another outcome all the same.
+func TestManyConsequences(t *testing.T) {
+	c := servertest.Start(t).Admin(t)
+	service := func(name string) M {
+		return change("create", "service", "", M{"name": name, "encryptionRequired": true, "configs": []any{"where"}})
+	}
+	made := []M{
+		change("create", "config-type", "", M{"name": "place"}),
+		change("create", "config", "", M{"name": "where", "configTypeId": "place", "data": M{}}),
+	}
+	for i := range 1001 {
+		made = append(made, service(fmt.Sprintf("s%04d", i)))
+	}
+	c.Post("changes", list(made...)).Want(200)
+	body := list(change("delete", "config", "where", nil))
+	plan := c.Post("changes?plan=true", body).Want(200)
+	if plan.Data()["moreConsequences"] != true {
+		t.Fatalf("the plan is %.500s", plan.Raw)
+	}
+	body["expect"] = plan.Data()["digest"]
+	c.Post("changes", list(service("z"))).Want(200) // after all that are listed
+	c.Post("changes", body).Fails(409, string(fault.CodePlan), "")
+	c.Delete("services/" + c.Get(`services?filter=name="z"`).List()[0]["id"].(string)).Want(200)
+	if done := c.Post("changes", body).Want(200); done.Data()["digest"] != body["expect"] {
+		t.Errorf("the outcome is %.500s", done.Raw)
+	}
+}
+
 // TestManyDeletes deletes many whom one policy names. Were the policy changed
 // once for each of them, that would take longer than a request may.
 func TestManyDeletes(t *testing.T) {

@@ -219,7 +219,6 @@ func (l *list) plan(c *rest.Call) error {
 		return err
 	}
 	l.out = l.report(l.access(), hidden)
-	l.out.Digest = l.out.digest()
 	return nil
 }
 
@@ -247,7 +246,7 @@ func (l *list) finish(moved access.Delta) {
 	}
 	planned := l.report(moved, hidden)
 	l.out = l.report(moved, shown)
-	l.out.Applied, l.out.Digest = true, planned.digest()
+	l.out.Applied, l.out.Digest = true, planned.Digest
 }
 
 // errMoved says that what a plan was made on has changed.
@@ -267,7 +266,7 @@ func (l *list) applyAsPlanned(c *rest.Call, expect string) error {
 			return err
 		}
 		moved := l.access()
-		if planned := l.report(moved, hidden); planned.digest() != expect {
+		if planned := l.report(moved, hidden); planned.Digest != expect {
 			return fault.New(fault.CodePlan, "the outcome would no longer be the one that was planned, since the network has changed or these are other changes; make a plan again and look at it")
 		}
 		err := c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
@@ -277,7 +276,7 @@ func (l *list) applyAsPlanned(c *rest.Call, expect string) error {
 			if err := l.run(tx); err != nil {
 				return err
 			}
-			if now := l.report(moved, hidden); now.digest() != expect {
+			if now := l.report(moved, hidden); now.Digest != expect {
 				return errMoved
 			}
 			return nil

@@ -137,7 +137,6 @@ func (d done) record() kind.Record {
 // digest stands for the outcome. It is taken of what a plan says, in which no
 // new id is.
 func (o changesOut) digest() string {
-	o.Applied, o.Digest = false, ""
 	sum := sha256.Sum256(changesOutput.Append(nil, &o))
 	return hex.EncodeToString(sum[:])
 }
@@ -169,10 +168,13 @@ func (l *list) report(moved access.Delta, m mode) changesOut {
 		out.Changes[i] = c
 	}
 	out.Consequences = r.consequences(l.consequences())
+	out.Access = r.access(moved)
+	if m == hidden {
+		out.Digest = out.digest() // of every consequence, listed or not
+	}
 	if out.MoreConsequences = len(out.Consequences) > mostListed; out.MoreConsequences {
 		out.Consequences = out.Consequences[:mostListed]
 	}
-	out.Access = r.access(moved)
 	return out
 }
 
