@@ -228,7 +228,7 @@ func (n *network) login() {
 // M is a JSON object.
 type M = map[string]any
 
-// call uses the Management API.
+// call uses the Management API, or another at a path that begins with a slash.
 func (n *network) call(method, path string, body any) M {
 	n.t.Helper()
 	data, err := n.try(method, path, body)
@@ -243,7 +243,10 @@ func (n *network) try(method, path string, body any) (M, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequest(method, "https://"+n.address+"/edge/management/v1/"+path, bytes.NewReader(text))
+	if !strings.HasPrefix(path, "/") {
+		path = "/edge/management/v1/" + path
+	}
+	req, err := http.NewRequest(method, "https://"+n.address+path, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
@@ -319,20 +322,24 @@ type router struct {
 	id, name string
 }
 
-// addRouter creates, enrolls and starts a router.
-func (n *network) addRouter(name string) *router {
+// addRouter creates, enrolls and starts a router. It links with those that it
+// has a word in common with, or with all that have none either.
+func (n *network) addRouter(name string, linked ...string) *router {
 	n.t.Helper()
-	return n.addRouterAs(M{"name": name}, routerConfig)
+	return n.addRouterAs(M{"name": name}, routerConfig, linked...)
 }
 
-func (n *network) addRouterAs(record M, config string) *router {
+func (n *network) addRouterAs(record M, config string, linked ...string) *router {
 	n.t.Helper()
+	if len(linked) == 0 {
+		linked = []string{"default"}
+	}
 	name := record["name"].(string)
 	r := &router{n: n, name: name}
 	r.id = n.create("edge-routers", record)
 	jwt := n.call("GET", "edge-routers/"+r.id, nil)["enrollmentJwt"].(string)
 	n.write(name+".jwt", jwt)
-	n.write(name+".yml", fmt.Sprintf(config, name, n.address, free(n.t), free(n.t)))
+	n.write(name+".yml", fmt.Sprintf(config, name, n.address, free(n.t), free(n.t), strings.Join(linked, ", ")))
 	n.netkeep("router", "enroll", name+".jwt", "--config", name+".yml")
 	r.start()
 	return r
@@ -352,8 +359,9 @@ const routerConfig = `v: 3
 identity: {cert: %[1]s.cert, server_cert: %[1]s.server.cert, key: %[1]s.key, ca: %[1]s.cas}
 ctrl: {endpoint: "tls:%[2]s"}
 link:
-  dialers: [{binding: transport}]
-  listeners: [{binding: transport, bind: "tls:%[3]s", advertise: "tls:%[3]s"}]
+  dialers: [{binding: transport, groups: [%[5]s]}]
+  listeners: [{binding: transport, bind: "tls:%[3]s", advertise: "tls:%[3]s", groups: [%[5]s]}]
+metrics: {reportInterval: 1s}
 listeners:
   - {binding: edge, address: "tls:%[4]s", options: {advertise: "%[4]s"}}
 edge:

@@ -128,11 +128,15 @@ func echo(client ziti.Context, service string, size int, seed uint64) error {
 		sent <- err
 	}()
 	got := sha256.New()
+	var progress io.Writer = io.Discard
+	if seed == 0 {
+		progress = &eighths{of: int64(size)}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	if _, err := io.CopyN(got, conn, int64(size)); err != nil {
+	if _, err := io.CopyN(io.MultiWriter(got, progress), conn, int64(size)); err != nil {
 		return fmt.Errorf("read: %w", err)
 	}
 	if err := <-sent; err != nil {
@@ -142,6 +146,17 @@ func echo(client ziti.Context, service string, size int, seed uint64) error {
 		return errors.New("what came back is not what was sent")
 	}
 	return nil
+}
+
+// eighths says how much has come back, in eighths.
+type eighths struct{ of, n, said int64 }
+
+func (e *eighths) Write(p []byte) (int, error) {
+	e.n += int64(len(p))
+	for ; e.said < 8 && e.n*8 >= e.of*(e.said+1); e.said++ {
+		fmt.Printf("%d/8 is back\n", e.said+1)
+	}
+	return len(p), nil
 }
 
 // hold keeps a connection busy until it fails, and says when it did.
