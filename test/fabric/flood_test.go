@@ -3,6 +3,8 @@ package fabric
 import (
 	"context"
 	"crypto/tls"
+	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -111,4 +113,51 @@ func TestSlowHellos(t *testing.T) {
 	}
 	r.connect(t)
 	stop()
+}
+
+// TestStalledHandshakes begins to connect as routers do, again and again, and
+// does not go on. Another router gets in.
+func TestStalledHandshakes(t *testing.T) {
+	s := servertest.StartFabric(t)
+	r := addRouter(t, s)
+	opt := r.options()
+	answers := make(chan struct{}, 1000)
+	for range 100 {
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}).DialContext(t.Context(), "tcp", opt.Address)
+		must(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		cfg := opt.TLS.Clone()
+		cfg.NextProtos, cfg.ServerName = []string{message.ALPN}, "127.0.0.1"
+		go func() { _ = tls.Client(&mute{Conn: conn, heard: answers}, cfg).Handshake() }()
+	}
+	// As many as the controller works on at a time have come so far.
+	for range runtime.GOMAXPROCS(0) {
+		<-answers
+	}
+	began := time.Now()
+	r.connect(t)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it waited %v for those who do not go on", took)
+	}
+}
+
+// mute says one thing and nothing more.
+type mute struct {
+	net.Conn
+	said  bool
+	heard chan struct{}
+}
+
+func (m *mute) Read(p []byte) (int, error) {
+	n, err := m.Conn.Read(p)
+	m.heard <- struct{}{}
+	return n, err
+}
+
+func (m *mute) Write(p []byte) (int, error) {
+	if m.said {
+		return len(p), nil
+	}
+	m.said = true
+	return m.Conn.Write(p)
 }

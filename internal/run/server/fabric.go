@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"netkeep/internal/fabric/tunnel"
 	"netkeep/internal/model"
 	"netkeep/internal/ops/build"
+	"netkeep/internal/ops/limit"
 	"netkeep/internal/pki"
 	"netkeep/internal/policy/session"
 )
@@ -108,11 +110,35 @@ func (s *Server) tlsConfig() *tls.Config {
 	routers := s.routerTLS()
 	web.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if slices.Contains(hello.SupportedProtos, message.ALPN) {
-			return routers, nil
+			return routers, s.handshake(hello)
 		}
 		return nil, nil // the one that this is part of
 	}
 	return web
+}
+
+// maxHandshakes is how many routers may wait for their turn to connect. The rest
+// try again.
+const maxHandshakes = 4096
+
+// handshakeTurn is how long a router may keep others waiting that want to
+// connect, if it does not go on with its handshake.
+const handshakeTurn = 50 * time.Millisecond
+
+// handshake waits for a router's turn. After an outage all come back at the same
+// moment, and others must not wait until everybody's certificate is checked.
+func (s *Server) handshake(hello *tls.ClientHelloInfo) error {
+	at, err := netip.ParseAddrPort(hello.Conn.RemoteAddr().String())
+	if err != nil {
+		return err
+	}
+	done, err := s.handshakes.Wait(hello.Context(), limit.At(at.Addr()))
+	if err != nil {
+		return err
+	}
+	time.AfterFunc(handshakeTurn, done)
+	context.AfterFunc(hello.Context(), done) // when the handshake is over
+	return nil
 }
 
 // takeRouters has the HTTP server, which finds connections of routers by their
@@ -146,7 +172,9 @@ func (s *Server) serveRouters(ctx context.Context) {
 	}
 	context.AfterFunc(ctx, func() { _ = s.control.Close() })
 	s.jobs.Go(func() {
-		if err := s.fabric.Serve(s.connections.Listener(s.control), s.routerTLS()); ctx.Err() == nil {
+		config := s.routerTLS()
+		config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return nil, s.handshake(hello) }
+		if err := s.fabric.Serve(s.connections.Listener(s.control), config); ctx.Err() == nil {
 			s.fail(fmt.Errorf("serve routers: %w", err))
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,8 +83,10 @@ type Server struct {
 	metrics net.Addr
 	figures *metrics.Metrics
 	tracer  *trace.Tracer // nil for none
-	// connections are those of all listeners.
+	// connections are those of all listeners, and handshakes those of routers
+	// that have just begun.
 	connections limit.Connections
+	handshakes  limit.Turns
 	http        []*http.Server
 
 	admin  authn.FirstAdmin
@@ -105,6 +108,7 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 	s := &Server{
 		cfg: cfg, log: log, routers: routers, figures: metrics.New(time.Now), failed: make(chan error, 1),
 		connections: limit.Connections{Max: cfg.Limits.Connections, Share: limit.Share(cfg.Limits.Share)},
+		handshakes:  limit.Turns{Max: runtime.GOMAXPROCS(0), Queue: maxHandshakes},
 	}
 	defer func() {
 		if err != nil {
