@@ -137,7 +137,7 @@ func TestRouters(t *testing.T) {
 	if err := dispatch(t.Context(), args, &out, &progress); err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}
-	for _, want := range []string{`connect +3 routers`, `spread .* 3 routers`, `sync +20 and more`, `circuits +[1-9]\d* made and ended`, `open +30 circuits`} {
+	for _, want := range []string{`connect +3 routers`, `spread .* 3 routers`, `return +3 routers at once in .* p99`, `sync +20 and more`, `circuits +[1-9]\d* made and ended`, `open +30 circuits`} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("nothing says %s:\n%s", want, &out)
 		}

@@ -180,15 +180,17 @@ func (f *fleet) router() (scripted.Options, error) {
 		body: map[string]string{"certCsr": csr, "serverCertCsr": csr},
 	})
 	return scripted.Options{
-		Address: strings.TrimPrefix(f.t.url, "https://"), ID: id, Now: time.Now,
+		Address: strings.TrimPrefix(f.t.url, "https://"), ID: id, Now: time.Now, Listener: "tls:127.0.0.1:6262",
 		TLS: &tls.Config{RootCAs: f.roots, Certificates: []tls.Certificate{f.pair(got.Data.Cert)}},
 	}, err
 }
 
-// assemble has routers connect, a few at a time, and waits until each knows
+// few is how many routers connect at a time when nothing is wrong.
+const few = 16
+
+// assemble has routers connect, some at a time, and waits until each knows
 // everything.
-func assemble(ctx context.Context, all []scripted.Options) ([]*scripted.Router, error) {
-	const atOnce = 16
+func assemble(ctx context.Context, atOnce int, all []scripted.Options) ([]*scripted.Router, error) {
 	routers, errs := make([]*scripted.Router, len(all)), make([]error, len(all))
 	var wait sync.WaitGroup
 	turns := make(chan struct{}, atOnce)
@@ -196,11 +198,26 @@ func assemble(ctx context.Context, all []scripted.Options) ([]*scripted.Router, 
 		turns <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-turns }()
-			if routers[i], errs[i] = scripted.Connect(ctx, opt); errs[i] == nil {
+			if routers[i], errs[i] = persist(ctx, opt); errs[i] == nil {
 				errs[i] = routers[i].Await(ctx, func(k scripted.Known) bool { return k.Synced > 0 })
 			}
 		})
 	}
 	wait.Wait()
 	return routers, errors.Join(errs...)
+}
+
+// persist has a router connect, and try again as real ones do.
+func persist(ctx context.Context, opt scripted.Options) (r *scripted.Router, err error) {
+	for wait := 50 * time.Millisecond; wait < time.Minute; wait *= 2 {
+		if r, err = scripted.Connect(ctx, opt); err == nil {
+			return r, nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return nil, err
 }

@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -81,10 +83,10 @@ func (f *fleet) measure(ctx context.Context, c crew, out, progress io.Writer) er
 	if err == nil {
 		err = f.measureSpread(ctx, routers[:min(100, len(routers))], out)
 	}
-	for _, r := range routers {
-		if r != nil {
-			r.Close()
-		}
+	disperse(routers)
+	if err == nil {
+		routers, err = f.measureReturn(ctx, opts[1:], out)
+		disperse(routers)
 	}
 	if err != nil {
 		return err
@@ -116,12 +118,65 @@ func (f *fleet) memory() float64 {
 
 func (f *fleet) measureConnect(ctx context.Context, opts []scripted.Options, out io.Writer) ([]*scripted.Router, error) {
 	before, start := f.memory(), time.Now()
-	routers, err := assemble(ctx, opts)
+	routers, err := assemble(ctx, few, opts)
 	if err != nil {
 		return routers, err
 	}
 	fmt.Fprintf(out, "connect    %6d routers in %s  memory %+.0fMB\n", len(opts), time.Since(start).Round(time.Millisecond), f.memory()-before)
 	return routers, nil
+}
+
+// disperse ends the connections of routers.
+func disperse(routers []*scripted.Router) {
+	for _, r := range routers {
+		if r != nil {
+			r.Close()
+		}
+	}
+}
+
+// measureReturn has all routers connect at the same moment, as after an outage,
+// and looks how long others wait meanwhile.
+func (f *fleet) measureReturn(ctx context.Context, opts []scripted.Options, out io.Writer) ([]*scripted.Router, error) {
+	over := make(chan struct{})
+	var others tally
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			start := time.Now()
+			status, _, err := f.admin.do(request{method: http.MethodGet, path: managementRoot + "/identities/" + f.identity})
+			others.add(time.Since(start), status, err)
+		}
+	})
+	apart := slices.Clone(opts)
+	for i := range apart {
+		apart[i].From = f.elsewhere(i)
+	}
+	start := time.Now()
+	routers, err := assemble(ctx, len(apart), apart)
+	took := time.Since(start)
+	close(over)
+	wait.Wait()
+	if err != nil {
+		return routers, err
+	}
+	fmt.Fprintf(out, "return     %6d routers at once in %s  others wait %s\n", len(opts), took.Round(time.Millisecond), others.figures(took))
+	return routers, nil
+}
+
+// elsewhere is an address that nobody else connects from, as every router has
+// one in a real network; nil if the controller is not on this machine.
+func (f *fleet) elsewhere(i int) net.Addr {
+	at, err := url.Parse(f.t.url)
+	if err != nil || !net.ParseIP(at.Hostname()).IsLoopback() {
+		return nil
+	}
+	return &net.TCPAddr{IP: net.IPv4(127, 1, byte(i>>8), byte(i))}
 }
 
 // measureSpread opens API sessions and looks how long it takes until all
@@ -174,7 +229,7 @@ func (f *fleet) openSessions(ctx context.Context, n int) (token string, err erro
 
 func (f *fleet) measureSync(ctx context.Context, opt scripted.Options, sessions int, out io.Writer) (*scripted.Router, error) {
 	start := time.Now()
-	routers, err := assemble(ctx, []scripted.Options{opt})
+	routers, err := assemble(ctx, few, []scripted.Options{opt})
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,13 @@ func (r *Router) Info() edge.Router {
 	return info
 }
 
+// Version is that of what the router runs.
+func (r *Router) Version() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.info.Version.Version
+}
+
 // Describe changes what the router says of itself.
 func (r *Router) Describe(change func(*edge.Router)) {
 	r.mu.Lock()

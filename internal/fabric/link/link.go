@@ -359,6 +359,7 @@ func (l *Links) onLeft(r *control.Router) {
 		l.Graph.RemoveRouter(r.ID)
 	}
 	l.mu.Unlock()
+	l.peers.known.Delete(r)
 	l.peers.changed(r.ID)
 }
 

@@ -18,9 +18,21 @@ type peers struct {
 	mu    sync.Mutex
 	dirty map[string]struct{}
 	wake  chan struct{}
+	known sync.Map // of connected routers, what others are told of each
 }
 
 func (p *peers) init() { p.dirty, p.wake = map[string]struct{}{}, make(chan struct{}, 1) }
+
+// healthy is what others are told of a connected router. It stays the same as
+// long as the router is connected.
+func (p *peers) healthy(r *control.Router) []byte {
+	if state, ok := p.known.Load(r); ok {
+		return state.([]byte)
+	}
+	state := encode(healthy(r))
+	p.known.Store(r, state)
+	return state
+}
 
 // changed has everybody told of a router.
 func (p *peers) changed(routerID string) {
@@ -68,31 +80,32 @@ func (l *Links) Run(ctx context.Context) {
 // tell tells every router how others are.
 func (l *Links) tell(of map[string]struct{}) {
 	snap := l.State.Snapshot()
-	all := &message.PeerStates{}
+	states := make(map[string][]byte, len(of))
+	var all []byte
 	for id := range of {
-		all.Changes = append(all.Changes, l.peer(snap, id))
+		states[id] = encode(l.peer(snap, id))
+		all = append(all, states[id]...)
 	}
-	body := message.Marshal(all)
 	for _, r := range l.Routers.All() {
-		f := &wire.Frame{Type: message.TypePeerStates, Body: body}
+		body := all
 		if _, itself := of[r.ID]; itself {
-			f.Body = message.Marshal(without(all, r.ID))
+			body = nil
+			for id, state := range states {
+				if id != r.ID {
+					body = append(body, state...)
+				}
+			}
 		}
-		if len(f.Body) > 0 {
-			_ = r.Send(f)
+		if len(body) > 0 {
+			_ = r.Send(&wire.Frame{Type: message.TypePeerStates, Body: body})
 		}
 	}
 }
 
-// without leaves out a router, for its own ears.
-func without(all *message.PeerStates, routerID string) *message.PeerStates {
-	others := &message.PeerStates{}
-	for _, c := range all.Changes {
-		if c.ID != routerID {
-			others.Changes = append(others.Changes, c)
-		}
-	}
-	return others
+// encode returns the bytes of a list with one state. Those of several, one after
+// the other, are a list of all of them.
+func encode(p message.PeerState) []byte {
+	return message.Marshal(&message.PeerStates{Changes: []message.PeerState{p}})
 }
 
 // peer is what others need to know of a router: where it can be reached, all of
@@ -105,20 +118,24 @@ func (l *Links) peer(snap *state.Snapshot, id string) message.PeerState {
 	if !connected {
 		return message.PeerState{ID: id, State: message.PeerUnhealthy}
 	}
-	return message.PeerState{ID: id, State: message.PeerHealthy, Version: r.Info().Version.Version, Listeners: r.Listeners}
+	return healthy(r)
+}
+
+func healthy(r *control.Router) message.PeerState {
+	return message.PeerState{ID: r.ID, State: message.PeerHealthy, Version: r.Version(), Listeners: r.Listeners}
 }
 
 // greet tells a router that has just connected of all others.
 func (l *Links) greet(r *control.Router) {
 	snap := l.State.Snapshot()
-	all := &message.PeerStates{}
+	var all []byte
 	for _, other := range l.Routers.All() {
-		if other.ID != r.ID {
-			all.Changes = append(all.Changes, l.peer(snap, other.ID))
+		if other.ID != r.ID && linkable(snap, other.ID) {
+			all = append(all, l.peers.healthy(other)...)
 		}
 	}
-	if len(all.Changes) > 0 {
-		_ = r.Send(control.Message(message.TypePeerStates, all))
+	if len(all) > 0 {
+		_ = r.Send(&wire.Frame{Type: message.TypePeerStates, Body: all})
 	}
 }
 

@@ -22,6 +22,8 @@ import (
 // Options of a Router.
 type Options struct {
 	Address string // of the controller
+	// From is the address that it connects from; any if nil.
+	From    net.Addr
 	TLS     *tls.Config
 	ID      string
 	Version string // five fields; that of a router of the first generation if empty
@@ -119,7 +121,7 @@ func dial(ctx context.Context, opt Options) (net.Conn, error) {
 	if len(cfg.NextProtos) == 0 {
 		cfg.NextProtos = []string{message.ALPN}
 	}
-	return (&tls.Dialer{Config: cfg}).DialContext(ctx, "tcp", opt.Address)
+	return (&tls.Dialer{NetDialer: &net.Dialer{LocalAddr: opt.From}, Config: cfg}).DialContext(ctx, "tcp", opt.Address)
 }
 
 // Widen adds a socket to a router of the second generation.
