@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -119,4 +121,33 @@ func TestTunnelers(t *testing.T) {
 	if text, err := read(added); err != nil || text != "a service that came later" {
 		t.Errorf("another service is gone as well: %q, %v", text, err)
 	}
+
+	session := hosting.apiSession()
+	n.call("DELETE", "api-sessions/"+session, nil)
+	n.eventually("the router has another API session", func() bool {
+		now := hosting.apiSession()
+		return now != "" && now != session
+	})
+	n.reads(added, "a service that came later")
+	session = hosting.apiSession()
+	n.control.kill(syscall.SIGKILL)
+	n.startController()
+	n.login()
+	n.reads(added, "a service that came later")
+	if now := hosting.apiSession(); now != session {
+		t.Errorf("the router had the API session %s and now has %s", session, now)
+	}
+}
+
+// apiSession is the one that a router has as a client; empty if it has none.
+func (r *router) apiSession() string {
+	r.n.t.Helper()
+	all := r.n.list("api-sessions?filter=" + url.QueryEscape(fmt.Sprintf("identityId=%q", r.id)))
+	if len(all) == 0 {
+		return ""
+	}
+	if len(all) > 1 {
+		r.n.t.Fatalf("the router has %d API sessions", len(all))
+	}
+	return all[0]["id"].(string)
 }

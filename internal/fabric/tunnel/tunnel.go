@@ -84,7 +84,6 @@ func New(opt Options) *Tunnels { return &Tunnels{Options: opt} }
 
 // Register has routers ask.
 func (t *Tunnels) Register() {
-	t.Routers.Left(func(r *control.Router) { t.peers.Delete(r) })
 	control.On(t.Routers, message.TypeCreateTunnelSession, t.onBegin)
 	t.Routers.Handle(message.TypeListTunnelServices, t.onList)
 	control.On(t.Routers, message.TypeCreateTunnelCircuit, t.onDial)
@@ -122,7 +121,11 @@ func (t *Tunnels) peer(r *control.Router) *peer {
 	if p, ok := t.peers.Load(r); ok {
 		return p.(*peer)
 	}
-	p, _ := t.peers.LoadOrStore(r, new(peer))
+	p, known := t.peers.LoadOrStore(r, new(peer))
+	if !known {
+		// Also if it is gone already: what it asked for last may still be worked on.
+		context.AfterFunc(r.Context(), func() { t.peers.Delete(r) })
+	}
 	return p.(*peer)
 }
 
