@@ -2,10 +2,11 @@ module netkeep/tools
 
 go 1.26.0
 
-tool (
-	golang.org/x/tools/cmd/deadcode
-	golang.org/x/tools/go/analysis/passes/nilness/cmd/nilness
-	honnef.co/go/tools/cmd/staticcheck
+tool golang.org/x/tools/cmd/deadcode
+
+require (
+	golang.org/x/tools v0.52.0
+	honnef.co/go/tools v0.8.2
 )
 
 require (
@@ -15,6 +16,4 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/telemetry v0.0.0-20261009151841-97e8ea77aa2a // indirect
-	golang.org/x/tools v0.52.0 // indirect
-	honnef.co/go/tools v0.8.2 // indirect
 )

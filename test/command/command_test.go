@@ -6,6 +6,7 @@ package command_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -110,7 +111,7 @@ func start(t *testing.T, dir string) (*controller, error) {
 		}
 	}
 	if c.fingerprint == "" {
-		return nil, fmt.Errorf("the controller did not start: %v\n%s", cmd.Wait(), &log)
+		return nil, fmt.Errorf("the controller did not start: %w\n%s", errors.Join(lines.Err(), cmd.Wait()), &log)
 	}
 	return c, nil
 }

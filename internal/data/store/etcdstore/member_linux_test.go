@@ -50,6 +50,9 @@ func sockets(t *testing.T) map[string]string {
 				found[cols[column[0]]] = file + " " + cols[column[1]]
 			}
 		}
+		if err := lines.Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return found
 }
@@ -156,6 +159,9 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
 
