@@ -73,7 +73,9 @@ func linksOf(c *circuit.Circuit) []string {
 	return links
 }
 
-func (v view) EndCircuit(id string, now bool) bool { return v.fabric.Circuits.End(id, now) }
+// EndCircuit does not wait for what is on its way: a router would wait until
+// nobody uses the circuit any more, and go on with one that is out of our hands.
+func (v view) EndCircuit(id string) bool { return v.fabric.Circuits.End(id, true) }
 
 func (v view) Path(from, to string) (edge.Path, bool) {
 	p, ok := v.fabric.graph.Between(from, to)

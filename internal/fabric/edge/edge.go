@@ -98,7 +98,7 @@ func (None) Circuits() []Circuit { return nil }
 func (None) Circuit(string) (Circuit, bool) { return Circuit{}, false }
 
 // EndCircuit has nothing to end.
-func (None) EndCircuit(string, bool) bool { return false }
+func (None) EndCircuit(string) bool { return false }
 
 // Path leads nowhere.
 func (None) Path(_, _ string) (Path, bool) { return Path{}, false }

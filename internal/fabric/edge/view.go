@@ -14,9 +14,9 @@ type Fabric interface {
 	// Circuits returns the circuits by id, and Circuit one of them.
 	Circuits() []Circuit
 	Circuit(id string) (Circuit, bool)
-	// EndCircuit ends a circuit; it reports false if there is none with the id.
-	// now says not to wait for what is on its way.
-	EndCircuit(id string, now bool) bool
+	// EndCircuit ends a circuit at once; it reports false if there is none with
+	// the id.
+	EndCircuit(id string) bool
 	// Path is the cheapest way from one router to another; ok is false if there
 	// is none.
 	Path(from, to string) (p Path, ok bool)

@@ -33,16 +33,11 @@ type explanation struct {
 
 func explainCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "explain IDENTITY SERVICE",
-		Short:   "Say why an identity can or cannot use a service, link by link, and what would let it.",
-		Example: "  netkeep explain bob wiki\n  netkeep explain server wiki --bind",
-		Args:    Exactly(2),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				return completeNames(env, identities)(cmd, args, begun)
-			}
-			return completeNames(env, services)(cmd, args, begun)
-		},
+		Use:               "explain IDENTITY SERVICE",
+		Short:             "Say why an identity can or cannot use a service, link by link, and what would let it.",
+		Example:           "  netkeep explain bob wiki\n  netkeep explain server wiki --bind",
+		Args:              Exactly(2),
+		ValidArgsFunction: completeBoth(env),
 	}
 	bind := cmd.Flags().Bool("bind", false, "Whether it can host the service.")
 	cmd.Flags().Bool("dial", true, "Whether it can use the service.")
@@ -71,6 +66,16 @@ func explainCommand(env Env) *cobra.Command {
 		return nil
 	})
 	return cmd
+}
+
+// completeBoth completes an identity and then a service.
+func completeBoth(env Env) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return completeNames(env, identities)(cmd, args, begun)
+		}
+		return completeNames(env, services)(cmd, args, begun)
+	}
 }
 
 func typeName(bind bool) string {
@@ -160,7 +165,8 @@ func whatCanCommand(env Env) *cobra.Command {
 		q := l.query(services)
 		q.Path = "/identities/" + id + "/what-can"
 		return s.listed(cmd, services, q, []column{
-			{"service", "name", "name"}, {"dial", "dial", "dial"}, {"bind", "bind", "bind"}, {"roles", "roleAttributes", "roleAttributes"},
+			{head: "service", path: "name", member: "name"}, {head: "dial", path: "dial", member: "dial"}, {head: "bind", path: "bind", member: "bind"},
+			{head: "roles", path: "roleAttributes", member: "roleAttributes"},
 		}, *output)
 	})
 	return cmd

@@ -142,6 +142,8 @@ type column struct {
 	head   string
 	path   string // of the member that is shown
 	member string // that an answer must hold for it
+	// say, if set, is how the value is shown.
+	say func(jsontext.Value) string
 }
 
 // columns are what a table of the kind shows.
@@ -161,7 +163,7 @@ func (n noun) columns(wide bool) []column {
 			continue
 		}
 		member, _, _ := strings.Cut(name, ".")
-		col := column{heading(name), name, member}
+		col := column{head: heading(name), path: name, member: member}
 		if f := n.field(name); f != nil && f.Roles != "" {
 			col.path, col.member = name+"Display", name+"Display"
 		}
@@ -268,7 +270,11 @@ func rows(cols []column, recs []record) screen.Table {
 	for _, rec := range recs {
 		row := make([]string, len(cols))
 		for i, col := range cols {
-			row[i] = cell(rec.at(col.path))
+			say := cell
+			if col.say != nil {
+				say = col.say
+			}
+			row[i] = say(rec.at(col.path))
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -40,6 +40,10 @@ type status struct {
 		Total  int `json:"total"`
 		Online int `json:"online"`
 	} `json:"routers"`
+	Fabric struct {
+		Links    int `json:"links"`
+		Circuits int `json:"circuits"`
+	} `json:"fabric"`
 	Sessions struct {
 		API      int `json:"apiSessions"`
 		Services int `json:"sessions"`
@@ -119,7 +123,7 @@ func (s *session) statusLines(st status) []string {
 		}
 		line("certificate", "%s: %s", c.Name, left)
 	}
-	line("routers", "%d of %d online", st.Routers.Online, st.Routers.Total)
+	line("routers", "%d of %d online, %d links, %d circuits", st.Routers.Online, st.Routers.Total, st.Fabric.Links, st.Fabric.Circuits)
 	line("sessions", "%d of clients, %d to use or host services", st.Sessions.API, st.Sessions.Services)
 	line("records", "%s", countsOf(st.Counts))
 	if st.LastSnapshot == nil {

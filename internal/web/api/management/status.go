@@ -22,6 +22,7 @@ type statusOut struct {
 	Certificates []certificateOut `json:"certificates" doc:"Certificates of the controller."`
 	Counts       countedOut       `json:"counts" doc:"How many there are of what people decide on."`
 	Routers      routersOut       `json:"routers" doc:"The routers of the network."`
+	Fabric       fabricOut        `json:"fabric" doc:"What the routers that are connected to this controller make between them."`
 	Sessions     sessionsOut      `json:"sessions" doc:"Who is there."`
 	LastSnapshot *snapshotEntry   `json:"lastSnapshot" doc:"The latest copy of the store on the controller's disk; null if there is none."`
 }
@@ -69,6 +70,11 @@ type routersOut struct {
 	Online int `json:"online" doc:"How many of them are connected to this controller."`
 }
 
+type fabricOut struct {
+	Links    int `json:"links" doc:"How many links between routers there are."`
+	Circuits int `json:"circuits" doc:"How many circuits there are."`
+}
+
 type sessionsOut struct {
 	API      int `json:"apiSessions" doc:"How many API sessions there are."`
 	Services int `json:"sessions" doc:"How many sessions to dial or host a service there are."`
@@ -96,6 +102,7 @@ func statusOf(c *rest.Call, s *api.Service) statusOut {
 		Routers:  routersOut{Total: n(model.Routers.Def)},
 		Sessions: sessionsOut{n(model.APISessions.Def), n(model.Sessions.Def)},
 	}
+	out.Fabric.Links, out.Fabric.Circuits = s.Fabric.Counts()
 	for _, check := range health.Checks {
 		out.Checks = append(out.Checks, checkOut{check.Name, check.OK, check.Warning, check.Reason})
 	}

@@ -84,9 +84,9 @@ func circuitColumns() []rest.Derived {
 	}
 }
 
-// endIn says how a circuit ends.
+// endIn is what clients say of how a circuit is to end.
 type endIn struct {
-	Immediate bool `json:"immediate" doc:"Whether not to wait for what is on its way."`
+	Immediate bool `json:"immediate" doc:"Whether not to wait for what is on its way; it ends at once in either case."`
 }
 
 // mountCircuits offers the circuits that there are, and to end them.
@@ -105,10 +105,10 @@ func mountCircuits(a *rest.API, s *api.Service) {
 			}
 			return circuitOf(&found), nil
 		})
-	end := op(http.MethodDelete, "/circuits/{id}", "deleteCircuit", "End one of the circuits; who used it may dial again.")
+	end := op(http.MethodDelete, "/circuits/{id}", "deleteCircuit", "End one of the circuits at once; who used it may dial again.")
 	end.BodyOptional = true
-	rest.Handle(a, end, func(c *rest.Call, in endIn) (rest.Empty, error) {
-		if !s.Fabric.EndCircuit(c.Param("id"), in.Immediate) {
+	rest.Handle(a, end, func(c *rest.Call, _ endIn) (rest.Empty, error) {
+		if !s.Fabric.EndCircuit(c.Param("id")) {
 			return rest.Empty{}, fault.NotFound(circuits.Name, c.Param("id"))
 		}
 		return rest.Empty{}, nil
