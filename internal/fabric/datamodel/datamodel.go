@@ -59,6 +59,8 @@ type told struct {
 	busy   bool // what it may know is being looked at
 	stale  bool // something that concerns it may have changed since
 
+	turn *time.Timer // when what it knows turns wrong by itself; nil for never
+
 	knows *known // nil if it was told nothing
 	rev   store.Rev
 	index uint64
@@ -103,13 +105,12 @@ func (m *Models) subscribe(id string, p peer, ask *message.SubscribeToDataModel)
 		t = &told{id: id}
 		m.routers[id] = t
 	}
-	now := m.Now()
-	t.peer, t.subscription, t.until = p, "", now.Add(lasting(ask.Seconds)+grace)
+	t.peer, t.subscription, t.until = p, "", m.Now().Add(lasting(ask.Seconds)+grace)
 	if len(ask.Subscription) <= maxSubscription {
 		t.subscription = ask.Subscription
 	}
 	current := t.knows != nil && ask.Timeline == m.timeline && ask.Index == t.index
-	if current && !t.stale && !t.busy && t.ask == nil && !t.knows.over(now) {
+	if current && !t.stale && !t.busy && t.ask == nil {
 		return
 	}
 	t.ask = ask
@@ -138,6 +139,7 @@ func (m *Models) sweep() {
 	now := m.Now()
 	for id, t := range m.routers {
 		if t.peer == nil && !t.busy && now.Sub(t.left) > keepAway {
+			t.stop()
 			delete(m.routers, id)
 		}
 	}
@@ -265,6 +267,28 @@ func (m *Models) work() {
 		m.mu.Lock()
 		t.busy = false
 		t.knows, t.rev, t.index, t.log = job.knows, job.rev, job.index, job.log
+		m.awaitTurn(t)
 		m.mu.Unlock()
+	}
+}
+
+// awaitTurn has a router looked at when what it knows turns wrong by itself.
+func (m *Models) awaitTurn(t *told) {
+	t.stop()
+	if t.knows == nil || t.knows.turns.IsZero() {
+		return
+	}
+	t.turn = time.AfterFunc(t.knows.turns.Sub(m.Now()), func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.suspect(t)
+	})
+}
+
+// stop ends waiting for that.
+func (t *told) stop() {
+	if t.turn != nil {
+		t.turn.Stop()
+		t.turn = nil
 	}
 }

@@ -35,9 +35,6 @@ func (k *known) client() bool { return len(k.identities) > 0 }
 // rests reports whether policies have a part in it.
 func (k *known) rests() bool { return k.client() || k.tooMuch }
 
-// over reports whether time has made something else true.
-func (k *known) over(now time.Time) bool { return !k.turns.IsZero() && !now.Before(k.turns) }
-
 // see looks up what a router may know.
 func (m *Models) see(snap *state.Snapshot, id string) *known {
 	k := &known{keys: slices.Clone(m.Keys(snap))}

@@ -166,6 +166,28 @@ func TestTooMuch(t *testing.T) {
 	})
 }
 
+// TestTurns disables a router's identity for some minutes: it knows when they
+// are over, though nothing is written then.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := tunneler(t)
+		w.do(t, func(tx *state.Tx) error {
+			return model.Identities.Edit(tx, "r0", func(i *model.Identity) error {
+				i.Disable(time.Now(), 2)
+				return nil
+			})
+		})
+		r.want(t, "disabled", 1, 2)
+		if !r.Identities["r0"].Disabled {
+			t.Error("it does not know that it is disabled")
+		}
+		time.Sleep(2*time.Minute - time.Second)
+		r.want(t, "still disabled", 1, 2)
+		time.Sleep(2 * time.Second)
+		r.want(t, "enabled", 1, 3, "s0")
+	})
+}
+
 // slow is a router that does not take what it is told until it is let.
 type slow struct {
 	router
