@@ -34,6 +34,7 @@ func TestFollows(t *testing.T) {
 				w.step(t, routers)
 			}
 			for _, r := range routers {
+				r.read()
 				r.lose = 0
 				r.ask(w.models, true)
 				w.agree(t, r)
@@ -52,17 +53,19 @@ func (w *world) step(t *rapid.T, routers []*router) {
 	switch what := rapid.SampledFrom([]string{"change", "change", "change", "lose", "reconnect", "renew", "expire", "reload", "away", "forget"}).Draw(t, "what"); what {
 	case "change":
 		w.change(t)
-		synctest.Wait()
+		r.read()
 		if !r.missed && time.Since(r.asked) < usualTime {
 			w.agree(t, r)
 		}
 	case "lose":
+		r.read()
 		r.lose = rapid.IntRange(1, 2).Draw(t, "lost")
 		w.change(t)
 		w.change(t)
-		synctest.Wait()
+		r.read()
 	case "reconnect", "away":
 		w.models.leave(r.id, r)
+		r.read()
 		r.lose = 0
 		if what == "away" {
 			w.change(t)
@@ -72,14 +75,16 @@ func (w *world) step(t *rapid.T, routers []*router) {
 		w.agree(t, r)
 	case "expire":
 		time.Sleep(usualTime + 2*grace)
+		r.read()
 		told := r.frames
 		w.change(t)
-		synctest.Wait()
+		r.read()
 		if r.frames != told {
 			t.Fatal("it is told something though it did not ask again")
 		}
 		fallthrough
 	case "renew":
+		r.read()
 		r.lose = 0
 		r.ask(w.models, true)
 		w.agree(t, r)
@@ -89,6 +94,7 @@ func (w *world) step(t *rapid.T, routers []*router) {
 		}
 		synctest.Wait()
 	case "forget":
+		r.read()
 		r.Model, r.lose = scripted.Model{}, 0
 		r.ask(w.models, false)
 		w.agree(t, r)
@@ -98,6 +104,7 @@ func (w *world) step(t *rapid.T, routers []*router) {
 // agree compares what a router knows with what it may know. One that misses
 // something asks again, as routers do.
 func (w *world) agree(t *rapid.T, r *router) {
+	r.read()
 	if errors.Is(r.fault, scripted.ErrGap) {
 		r.fault = nil
 		r.ask(w.models, false)

@@ -60,6 +60,7 @@ func (w *world) service(t *testing.T, id, text string) {
 // in all, and knows these services.
 func (r *router) want(t *testing.T, what string, states, frames int, services ...string) {
 	t.Helper()
+	r.read()
 	if r.fault != nil {
 		t.Fatalf("%s: %v", what, r.fault)
 	}
@@ -91,6 +92,7 @@ func TestResume(t *testing.T) {
 		w.service(t, "s2", "three")
 		w.service(t, "s3", "four")
 		w.models.leave(r.id, r)
+		r.read()
 		w.service(t, "s4", "five")
 		r.want(t, "away", 1, 4, "s0", "s1")
 		r.ask(w.models, false)
@@ -150,17 +152,18 @@ func TestTooMuch(t *testing.T) {
 		for n := range 9 {
 			w.service(t, fmt.Sprint("large", n), strings.Repeat("x", 1<<20))
 		}
+		r.read()
 		if r.fault != nil || len(r.Services) != 0 || len(r.Identities) != 0 || len(r.Policies) != 0 || len(r.Keys) != 1 {
 			t.Fatalf("with too much it knows %d services and %d keys (%v)", len(r.Services), len(r.Keys), r.fault)
 		}
 		frames := r.frames
 		w.service(t, "large0", strings.Repeat("y", 1<<20))
-		if r.frames != frames {
+		if r.read(); r.frames != frames {
 			t.Error("it is told again that there is too much")
 		}
 		w.do(t, func(tx *state.Tx) error { return model.Services.Delete(tx, "large0") })
 		w.do(t, func(tx *state.Tx) error { return model.Services.Delete(tx, "large1") })
-		if r.fault != nil || len(r.Services) != 8 {
+		if r.read(); r.fault != nil || len(r.Services) != 8 {
 			t.Errorf("with less it knows %d services, want 8 (%v)", len(r.Services), r.fault)
 		}
 	})
@@ -178,7 +181,7 @@ func TestTurns(t *testing.T) {
 			})
 		})
 		r.want(t, "disabled", 1, 2)
-		if !r.Identities["r0"].Disabled {
+		if r.read(); !r.Identities["r0"].Disabled {
 			t.Error("it does not know that it is disabled")
 		}
 		time.Sleep(2*time.Minute - time.Second)
@@ -212,7 +215,7 @@ func TestFlood(t *testing.T) {
 		}
 		w.models.subscribe(r.id, r, &message.SubscribeToDataModel{Subscription: r.name})
 		close(s.gate)
-		synctest.Wait()
+		s.read()
 		if s.frames != 2 || s.fault != nil {
 			t.Errorf("it was told %d times, want 2 (%v)", s.frames, s.fault)
 		}

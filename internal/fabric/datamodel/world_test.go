@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing/synctest"
 	"time"
 
@@ -88,7 +89,10 @@ func (w *world) write(fn func(tx *state.Tx) error) error {
 // router is one that follows a script. It loses some of what it is told.
 type router struct {
 	scripted.Model
-	id     string
+	id    string
+	mu    sync.Mutex
+	inbox []*wire.Frame
+
 	lose   int
 	missed bool // it lost something, and has not asked since
 	frames int
@@ -98,21 +102,34 @@ type router struct {
 }
 
 func (r *router) Send(f *wire.Frame) error {
-	r.frames++
-	if r.lose > 0 {
-		r.lose--
-		r.missed = true
-		return nil
-	}
-	if name := f.Headers.Text(message.HeaderSubscription); name != r.name {
-		return nil // of before
-	}
-	r.fault = errors.Join(r.fault, r.Hear(f))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inbox = append(r.inbox, f)
 	return nil
+}
+
+// read waits until nothing happens any more, and takes in what has arrived.
+func (r *router) read() {
+	synctest.Wait()
+	r.mu.Lock()
+	frames := r.inbox
+	r.inbox = nil
+	r.mu.Unlock()
+	for _, f := range frames {
+		r.frames++
+		switch {
+		case r.lose > 0:
+			r.lose--
+			r.missed = true
+		case f.Headers.Text(message.HeaderSubscription) == r.name: // and not of before
+			r.fault = errors.Join(r.fault, r.Hear(f))
+		}
+	}
 }
 
 // ask subscribes with what the router knows.
 func (r *router) ask(m *Models, renew bool) {
+	r.read()
 	if !renew {
 		r.name += "x"
 	}
@@ -120,7 +137,7 @@ func (r *router) ask(m *Models, renew bool) {
 	m.subscribe(r.id, r, &message.SubscribeToDataModel{
 		Index: r.Index, Timeline: r.Timeline, Seconds: 300, Renew: renew, Subscription: r.name,
 	})
-	synctest.Wait()
+	r.read()
 }
 
 // expected is what a router may know, worked out by looking at every service.
