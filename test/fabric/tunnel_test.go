@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -406,6 +407,39 @@ func TestTunnelDial(t *testing.T) {
 	admin.Patch(management+"service-policies/"+w.policy[model.Dial], M{"postureCheckRoles": []any{"@" + check}}).Want(200)
 	if _, err := w.conn.DialTunnel(within(t), message.CreateTunnelCircuit{ServiceName: w.service}); err == nil {
 		t.Error("it dials although it passes no check")
+	}
+}
+
+// TestTunnelBounds has a router say more than it should.
+func TestTunnelBounds(t *testing.T) {
+	s := servertest.StartFabric(t)
+	w := addTunnel(t, s)
+	if _, err := w.conn.BeginTunnel(within(t), message.CreateTunnelSession{ConfigTypes: make([]string, 1000)}); !isRefused(err, message.CodeInternal) {
+		t.Errorf("it names 1000 config types: %v", err)
+	}
+	long := strings.Repeat("\u00fc", 1000) + "\xff"
+	if _, err := w.conn.BeginTunnel(within(t), message.CreateTunnelSession{Env: message.TunnelEnv{OS: long}, ConfigTypes: []string{long}}); err != nil {
+		t.Error(err)
+	}
+	if said := s.Admin(t).Get(management + "identities/" + w.id).Want(200).At("data.envInfo.os").(string); said == "" || !strings.HasPrefix(long, said) || len(said) > 256 {
+		t.Errorf("of a long text %q is kept", said)
+	}
+	if list := w.list(t, make([]byte, 1<<20)); len(list.Services) != 1 {
+		t.Errorf("it is told %+v", list)
+	}
+	if _, err := w.conn.HostTunnel(within(t), message.CreateTunnelTerminator{ServiceName: w.service, Address: "not an id"}); !isRefused(err, message.CodeInvalidTerminator) {
+		t.Errorf("it hosts at an address that is none: %v", err)
+	}
+	if _, err := w.conn.HostTunnel(within(t), message.CreateTunnelTerminator{ServiceName: w.service, Address: "a", Cost: 65536}); !isRefused(err, message.CodeInvalidCost) {
+		t.Errorf("it hosts at any cost: %v", err)
+	}
+	if err := w.conn.Send(&wire.Frame{Type: message.TypeCreateTunnelCircuit, Body: []byte{0xff}}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-w.conn.Done():
+	case <-within(t).Done():
+		t.Error("it is still connected after it sent what cannot be read")
 	}
 }
 
