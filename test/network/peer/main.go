@@ -174,7 +174,7 @@ func hold(client ziti.Context, service string) error {
 		if _, err := conn.Write(word); err != nil {
 			return fmt.Errorf("last word at %d: %w", last.UnixMilli(), err)
 		}
-		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 		back := make([]byte, len(word))
 		if _, err := io.ReadFull(conn, back); err != nil {
 			return fmt.Errorf("last word at %d: %w", last.UnixMilli(), err)
