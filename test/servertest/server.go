@@ -88,6 +88,11 @@ func Open(dir string, change ...func(*config.Config)) (*Server, error) {
 	return open(dir, new(Routers), change)
 }
 
+// OpenFabric is Open for a controller that routers connect to.
+func OpenFabric(dir string, change ...func(*config.Config)) (*Server, error) {
+	return open(dir, nil, change)
+}
+
 func open(dir string, routers *Routers, change []func(*config.Config)) (*Server, error) {
 	cfg := config.Default()
 	cfg.Data = filepath.Join(dir, "data")

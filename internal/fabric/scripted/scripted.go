@@ -41,7 +41,8 @@ type Options struct {
 	Route func(*message.Route) (headers wire.Headers, err error)
 	// Seen, if set, is called with every frame that arrives.
 	Seen func(*wire.Frame)
-	// Circuits are those that it carries already, and Links those that it has.
+	// Circuits are those that it carries already, and Links those that it has:
+	// it tells of those with an address that it has dialled.
 	Circuits map[string]*message.Route
 	Links    map[string]message.Link
 	// Model is what it knows already.
@@ -113,7 +114,22 @@ func Connect(ctx context.Context, opt Options) (*Router, error) {
 	}
 	r.ch = channel.New(r.Welcome.Text(message.HeaderConnectionID), channel.Options{Handle: r.hear, Now: opt.Now})
 	r.ch.Attach(conn)
-	return r, nil
+	return r, r.tellLinks()
+}
+
+// tellLinks tells of the links that it has made, as routers do when they
+// connect.
+func (r *Router) tellLinks() error {
+	var made message.Links
+	for _, l := range r.opt.Links {
+		if l.DialAddress != "" {
+			made.Links = append(made.Links, l)
+		}
+	}
+	if len(made.Links) == 0 {
+		return nil
+	}
+	return r.Send(&wire.Frame{Type: message.TypeRouterLinks, Body: message.Marshal(&made)})
 }
 
 func dial(ctx context.Context, opt Options) (net.Conn, error) {
@@ -154,6 +170,13 @@ func (r *Router) Send(f *wire.Frame) error { return r.ch.Send(f) }
 // Request sends a frame and waits for its reply.
 func (r *Router) Request(ctx context.Context, f *wire.Frame) (*wire.Frame, error) {
 	return r.ch.Request(ctx, f)
+}
+
+// Has is what the router carries, for when it connects again.
+func (r *Router) Has() (circuits map[string]*message.Route, links map[string]message.Link) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.circuits), maps.Clone(r.links)
 }
 
 // Heard has every frame that arrives from now on handed to seen.
