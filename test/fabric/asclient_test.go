@@ -75,8 +75,8 @@ func TestAsClient(t *testing.T) {
 	}
 }
 
-// TestAsClientGoesOn ends the sessions of a router that knows of none: it goes on
-// to host as long as it may.
+// TestAsClientGoesOn ends the sessions of a router that knows of none, and that
+// has said on another connection what it hosts: it goes on as long as it may.
 func TestAsClientGoesOn(t *testing.T) {
 	s := servertest.StartFabric(t)
 	w := addSecond(t, s)
@@ -87,6 +87,9 @@ func TestAsClientGoesOn(t *testing.T) {
 	if len(before) != 1 {
 		t.Fatalf("it has the API sessions %q", before)
 	}
+	w.conn.Close()
+	<-w.conn.Done()
+	w.conn = w.connect(t, grouped)
 	admin.Delete(management + "api-sessions/" + before[0]).Want(200)
 	eventually(t, "it has another API session", func() bool { return len(w.apiSessions(t)) == 1 && !slices.Equal(w.apiSessions(t), before) })
 	eventually(t, "a client dials it", func() bool {

@@ -26,7 +26,6 @@ func (t *Tunnels) onDial(r *control.Router, f *wire.Frame, m *message.CreateTunn
 
 // onDialAsClient answers a router of the second generation that dials.
 func (t *Tunnels) onDialAsClient(r *control.Router, f *wire.Frame, m *message.DialAsClient) {
-	t.peer(r).second.Store(true)
 	t.work(r, f, func(ctx context.Context) (*wire.Frame, error) {
 		_, made, err := t.dial(ctx, r, f, request{service: m.ServiceName, instance: m.InstanceID, peerData: m.PeerData})
 		if err != nil {

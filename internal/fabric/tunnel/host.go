@@ -28,7 +28,6 @@ func (t *Tunnels) onHost(r *control.Router, f *wire.Frame, m *message.CreateTunn
 
 // onHostAsClient answers a router of the second generation that hosts.
 func (t *Tunnels) onHostAsClient(r *control.Router, f *wire.Frame, m *message.HostAsClient) {
-	t.peer(r).second.Store(true)
 	t.Hosts.Answer(r, f, func(ctx context.Context) error {
 		_, err := t.host(ctx, r, f, request{serviceID: m.ServiceID}, terminator.Offer{
 			Address: m.Address, Cost: m.Cost, Precedence: m.Precedence, InstanceID: m.InstanceID, InstanceSecret: m.InstanceSecret, PeerData: m.PeerData,

@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"netkeep/internal/data/state"
@@ -31,13 +32,34 @@ func (t *Tunnels) Keep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		t.peers.Range(func(key, value any) bool {
-			if r := key.(*control.Router); value.(*peer).second.Load() {
+		snap := t.State.Snapshot()
+		for r := range t.ignorant() {
+			if clientOnce(snap, r.ID) {
 				r.Go(func(ctx context.Context) { t.use(ctx, r) })
 			}
-			return true
-		})
+		}
 	}
+}
+
+// ignorant yields the connected routers that know nothing of sessions. They may
+// host without having said so on this connection.
+func (t *Tunnels) ignorant() iter.Seq[*control.Router] {
+	return func(yield func(*control.Router) bool) {
+		for _, r := range t.Routers.All() {
+			if r.Grouped && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// clientOnce reports whether a router has an API session of its own, and so has
+// been a client.
+func clientOnce(snap *state.Snapshot, routerID string) bool {
+	for range model.APISessions.Select(snap, "identityId", routerID) {
+		return true
+	}
+	return false
 }
 
 // use counts as use of a router's API session. One that may have none any more
@@ -58,16 +80,13 @@ func (t *Tunnels) renew(snap *state.Snapshot, r *control.Router, s *model.Sessio
 
 // Review has routers go on that host with sessions that have ended unheard.
 func (t *Tunnels) Review(snap *state.Snapshot) {
-	t.peers.Range(func(key, value any) bool {
-		if r := key.(*control.Router); value.(*peer).second.Load() {
-			for host := range model.Terminators.Select(snap, "router", r.ID) {
-				if _, there := model.Sessions.Get(snap, host.SessionID); !there {
-					t.offerAgain(r, host)
-				}
+	for r := range t.ignorant() {
+		for host := range model.Terminators.Select(snap, "router", r.ID) {
+			if _, there := model.Sessions.Get(snap, host.SessionID); !there {
+				t.offerAgain(r, host)
 			}
 		}
-		return true
-	})
+	}
 }
 
 // offerAgain does what a router would do that learned that its session is over.

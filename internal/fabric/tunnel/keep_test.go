@@ -64,13 +64,18 @@ func certify(t *testing.T) (tls.Certificate, *x509.Certificate) {
 }
 
 // join connects a router over a pipe.
-func join(t *testing.T, routers *control.Routers, cert tls.Certificate) *channel.Channel {
+func join(t *testing.T, routers *control.Routers, cert tls.Certificate, grouped bool) *channel.Channel {
 	t.Helper()
 	here, there := net.Pipe()
 	go routers.Take(tls.Server(here, &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAnyClientCert}))
 	conn := tls.Client(there, &tls.Config{Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true}) // who the controller is does not matter
 	h := wire.Headers{}
 	h.SetText(message.HeaderVersion, "v2.0.3|a|b|linux|amd64")
+	if grouped {
+		h.SetBool(message.HeaderGrouped, true)
+		h.SetBool(message.HeaderGroupFirst, true)
+		h[message.HeaderCapabilities] = []byte{message.NewHeaders}
+	}
 	if _, err := channel.Greet(conn, time.Now().Add(time.Second), channel.Hello{ID: "r", Headers: h}); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +85,7 @@ func join(t *testing.T, routers *control.Routers, cert tls.Certificate) *channel
 }
 
 // TestKeep keeps the session of a router in use that knows nothing of sessions,
-// from its first word on and as long as it is there.
+// whether or not it says anything, as long as it is there.
 func TestKeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cert, root := certify(t)
@@ -89,14 +94,18 @@ func TestKeep(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(st.Close)
-		err = st.Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
+		write := func(fn func(tx *state.Tx) error) {
+			t.Helper()
+			if err := st.Update(t.Context(), state.Program("test"), fn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(func(tx *state.Tx) error { return model.Seed(tx) })
+		write(func(tx *state.Tx) error {
 			r := model.Routers.New()
 			r.ID, r.Name, r.IsVerified, r.Fingerprint = "r", "r", true, pki.Fingerprint(cert.Leaf)
 			return model.Routers.Create(tx, r)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		log := slog.New(slog.DiscardHandler)
 		routers := control.New(control.Options{
 			State: st, Bundle: []*x509.Certificate{root}, ID: "c", Build: edge.Version{Version: "v2.0.0"}, Kept: func(net.Conn) {}, Now: time.Now, Log: log,
@@ -121,13 +130,22 @@ func TestKeep(t *testing.T) {
 				t.Errorf("%s: its session was used %d times, want %d", what, got, want)
 			}
 		}
-		r := join(t, routers, cert)
-		seen("it says nothing", 10*often, 0)
-		if err := r.Send(&wire.Frame{Type: message.TypeHostAsClient, Body: message.Marshal(&message.HostAsClient{ServiceID: "s", Address: "a"})}); err != nil {
-			t.Fatal(err)
-		}
-		seen("it hosts", 0, 1)
+		r := join(t, routers, cert, true)
+		seen("it has no session", 10*often, 0)
+		write(func(tx *state.Tx) error {
+			i := model.Identities.New()
+			i.ID, i.Name, i.Type = "r", "r", model.TypeRouter
+			if err := model.Identities.Create(tx, i); err != nil {
+				return err
+			}
+			a := model.APISessions.New()
+			a.ID, a.IdentityID = "a", "r"
+			return model.APISessions.Create(tx, a)
+		})
 		seen("for a minute", time.Minute, 3)
+		r.Close(nil)
+		r = join(t, routers, cert, false)
+		seen("one that sees to that itself", time.Minute, 0)
 		r.Close(nil)
 		seen("it is gone", time.Minute, 0)
 		stop()

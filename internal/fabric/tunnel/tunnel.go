@@ -76,7 +76,6 @@ type peer struct {
 	said    atomic.Pointer[Said]
 	knows   atomic.Pointer[string] // the API session that it was told of last
 	listing atomic.Bool            // whether it is being told what it may use
-	second  atomic.Bool            // whether it knows nothing of sessions
 }
 
 // New returns tunnels that no router has asked for.
@@ -104,7 +103,7 @@ func (t *Tunnels) EndSession(snap *state.Snapshot, s *model.Session) {
 	if !ok {
 		return
 	}
-	if !t.peer(r).second.Load() {
+	if !r.Grouped {
 		_ = r.Send(control.Message(message.TypeSessionsRemoved, &message.Removed{IDs: []string{s.ID}, Tokens: []string{told(s).Token}}))
 		return
 	}
