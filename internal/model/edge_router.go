@@ -102,6 +102,7 @@ type Router struct {
 	UnverifiedFingerprint string   `json:"unverifiedFingerprint" kind:"server,nullable,nofilter" doc:"SHA-1 of a certificate that is to replace the present one and was not used yet; null if there is none."`
 	UnverifiedCertPEM     string   `json:"unverifiedCertPem" kind:"server,nullable,nofilter" doc:"Certificate that is to replace the present one and was not used yet, as PEM; null if there is none."`
 	CertNames             []string `json:"certNames" kind:"server,hidden,nofilter" doc:"What the router's certificates are for besides its id, in the form that HostName gives it."`
+	Quiesced              bool     `json:"quiesced" kind:"server,hidden,nofilter" doc:"Whether the router has asked that no new circuits end at it while there is another way: its terminators count as failed."`
 	IsEdge                bool     `json:"isEdge" kind:"server,hidden,nofilter" doc:"Whether this stands for an edge router, which is the one to change."`
 }
 

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"encoding/binary"
+	"fmt"
 	"strings"
 
 	"netkeep/internal/lang/kind"
@@ -55,6 +57,26 @@ func (t *Terminator) Fill() {
 	default:
 		t.Binding = "transport"
 	}
+}
+
+// Ranked has the terminators of a service side by side, in it those with one
+// name, of these those of one precedence, then by router and cost: so the
+// cheapest ones at each router are found without a look at all of them.
+func (t *Terminator) Ranked() string {
+	return string(binary.BigEndian.AppendUint16([]byte(TerminatorsAt(t.ServiceID, t.Identity, t.Precedence, t.RouterID)), uint16(t.Cost)))
+}
+
+// TerminatorsOf is how the ranks of terminators begin that are of a service and
+// have a name and a precedence.
+func TerminatorsOf(serviceID, name, precedence string) string {
+	// Nothing that a name can be is taken for a part of something else.
+	return fmt.Sprintf("%s\x00%08x%s\x00%s\x00", serviceID, len(name), name, precedence)
+}
+
+// TerminatorsAt is how the ranks of those begin that are at one router; two
+// bytes with the cost follow.
+func TerminatorsAt(serviceID, name, precedence, routerID string) string {
+	return TerminatorsOf(serviceID, name, precedence) + routerID + "\x00"
 }
 
 // Told returns what the host tells of one thing, nil if nothing.

@@ -11,7 +11,7 @@ import (
 
 // The kinds of the tests have every rule that state must keep: unique and
 // indexed texts, references of every rule and form, also to their own kind,
-// roles, attributes, hooks, and both lanes.
+// roles, attributes, hooks, an order of their own, and both lanes.
 
 type place struct {
 	kind.Meta
@@ -19,6 +19,9 @@ type place struct {
 	Zone  string `json:"zone" kind:"index"`
 	Count int    `json:"count"`
 }
+
+// Ranked has places of a zone together, those with the least in them first.
+func (p *place) Ranked() string { return fmt.Sprintf("%s\x00%08d", p.Zone, p.Count) }
 
 type person struct {
 	kind.Meta

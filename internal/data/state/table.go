@@ -34,6 +34,7 @@ type table struct {
 	def     *kind.Def
 	rows    cow.Tree[*row]
 	indexes []cow.Tree[entry] // in the order of def.Indexes
+	ranked  *cow.Tree[entry]  // only for kinds with an order of their own
 	copying *sync.Mutex       // shared with all copies
 
 	// Only for kinds with role attributes:
@@ -43,15 +44,22 @@ type table struct {
 	next  uint32           // ordinals from here on were never used
 }
 
+// byKey is the order of entries.
+func byKey(a, b entry) bool {
+	if a.key != b.key {
+		return a.key < b.key
+	}
+	return a.row.id < b.row.id
+}
+
 func newTable(d *kind.Def) *table {
 	t := &table{def: d, copying: new(sync.Mutex), rows: cow.NewTree(func(a, b *row) bool { return a.id < b.id })}
 	for range d.Indexes {
-		t.indexes = append(t.indexes, cow.NewTree(func(a, b entry) bool {
-			if a.key != b.key {
-				return a.key < b.key
-			}
-			return a.row.id < b.row.id
-		}))
+		t.indexes = append(t.indexes, cow.NewTree(byKey))
+	}
+	if d.Ranks() {
+		ranked := cow.NewTree(byKey)
+		t.ranked = &ranked
 	}
 	if d.Attributes != nil {
 		t.byOrd = cow.NewTree(func(a, b *row) bool { return a.ord < b.ord })
@@ -71,6 +79,10 @@ func (t *table) copy() *table {
 	c.indexes = make([]cow.Tree[entry], len(t.indexes))
 	for i, ix := range t.indexes {
 		c.indexes[i] = ix.Copy()
+	}
+	if t.ranked != nil {
+		ranked := t.ranked.Copy()
+		c.ranked = &ranked
 	}
 	if t.bits != nil {
 		c.byOrd, c.bits, c.free = t.byOrd.Copy(), t.bits.Copy(), t.free.Copy()
@@ -102,6 +114,7 @@ func (t *table) put(old, r *row) {
 	for i := range t.indexes {
 		t.file(i, old, r)
 	}
+	t.rank(old, r)
 	t.rows.Set(r)
 }
 
@@ -110,6 +123,7 @@ func (t *table) delete(old *row) {
 	for i := range t.indexes {
 		t.file(i, old, nil)
 	}
+	t.rank(old, nil)
 	if t.bits != nil {
 		t.tag(old, nil)
 		t.bits.Remove(everyone, old.ord)

@@ -1,8 +1,10 @@
 package state_test
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/lang/fault"
@@ -150,6 +152,7 @@ func (w world) verify(t tester, snap *state.Snapshot) {
 		}
 	}
 	w.verifyIndexes(t, snap)
+	w.verifyRanks(t, snap)
 	w.verifyAttributes(t, snap)
 }
 
@@ -167,6 +170,28 @@ func (w world) verifyIndexes(t tester, snap *state.Snapshot) {
 				t.Fatalf("%s of %s: key %q has %q, want %q", f.name, f.def.Path, key, got, wanted)
 			}
 		}
+	}
+}
+
+func (w world) verifyRanks(t tester, snap *state.Snapshot) {
+	t.Helper()
+	want := slices.SortedFunc(maps.Values(w[places.Def]), func(a, b kind.Record) int {
+		return cmp.Or(strings.Compare(a.(*place).Ranked(), b.(*place).Ranked()), strings.Compare(a.Base().ID, b.Base().ID))
+	})
+	ranked := snap.Ranked(places.Def)
+	for n, rec := range want {
+		at := rec.(*place).Ranked()
+		first := slices.IndexFunc(want, func(r kind.Record) bool { return r.(*place).Ranked() == at })
+		got := ranked.At(n)
+		if got == nil || got.Base().ID != rec.Base().ID || ranked.Ahead(got) != n || ranked.Before(at) != first {
+			t.Fatalf("place %d is %+v, want %+v", n, got, rec)
+		}
+		if got, key, ok := ranked.From(at); !ok || key != at || got.Base().ID != want[first].Base().ID {
+			t.Fatalf("from %q on comes %+v at %q, want %+v", at, got, key, want[first])
+		}
+	}
+	if extra := ranked.At(len(want)); extra != nil || ranked.Before("\xff") != len(want) {
+		t.Fatalf("there is also %+v", extra)
 	}
 }
 

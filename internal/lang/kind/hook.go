@@ -5,13 +5,15 @@ import (
 	"reflect"
 )
 
-// hooks are the methods of a kind's struct that take part in writes.
+// hooks are the methods of a kind's struct that take part in writes, and in how
+// records are kept.
 type hooks struct {
 	fill    func(next Record)
 	check   func(r Reader, old, next Record) error
 	guard   func(r Reader, old Record) error
 	saved   func(w Writer, old, next Record) error
 	deleted func(w Writer, old Record) error
+	ranked  func(rec Record) string
 }
 
 // hooksOf finds the methods of *T that Spec describes. They are looked up and
@@ -44,9 +46,13 @@ func hooksOf[T any]() (h hooks) {
 		found["Deleted"] = true
 		h.deleted = func(w Writer, old Record) error { return any(old).(interface{ Deleted(Writer) error }).Deleted(w) }
 	}
+	if _, ok := zero.(interface{ Ranked() string }); ok {
+		found["Ranked"] = true
+		h.ranked = func(rec Record) string { return any(rec).(interface{ Ranked() string }).Ranked() }
+	}
 	// A method with the right name and the wrong signature would be a rule
 	// that silently never runs.
-	for _, name := range []string{"Fill", "Check", "Guard", "Saved", "Deleted"} {
+	for _, name := range []string{"Fill", "Check", "Guard", "Saved", "Deleted", "Ranked"} {
 		if _, has := reflect.TypeFor[*T]().MethodByName(name); has && !found[name] {
 			panic(fmt.Sprintf("kind: method %s of %s has the wrong signature", name, reflect.TypeFor[T]()))
 		}

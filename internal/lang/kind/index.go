@@ -53,6 +53,12 @@ func (d *Def) Index(name string) *Index {
 	return nil
 }
 
+// Ranks reports whether the kind has an order of its own.
+func (d *Def) Ranks() bool { return d.hooks.ranked != nil }
+
+// Rank is where a record comes in the kind's own order.
+func (d *Def) Rank(rec Record) string { return d.hooks.ranked(rec) }
+
 // AttributesOf returns the record's role attributes.
 func (d *Def) AttributesOf(rec Record) []string {
 	if d.Attributes == nil {

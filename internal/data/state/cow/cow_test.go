@@ -43,6 +43,12 @@ func TestTree(t *testing.T) {
 		if got, ok := v.it.Get(pair{key: pivot}); ok != found || ok && got != want[at] {
 			t.Fatalf("at %d is %v, %t", pivot, got, ok)
 		}
+		if got := v.it.Before(pair{key: pivot}); got != at {
+			t.Fatalf("%d come before %d, want %d", got, pivot, at)
+		}
+		if got, ok := v.it.At(at); ok != (at < len(want)) || ok && got != want[at] {
+			t.Fatalf("after %d others comes %v, %t", at, got, ok)
+		}
 		if got, ok := v.it.Min(); ok != (len(want) > 0) || ok && got != want[0] {
 			t.Fatalf("the first is %v, %t", got, ok)
 		}

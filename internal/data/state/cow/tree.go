@@ -10,6 +10,7 @@ package cow
 
 import (
 	"iter"
+	"sort"
 
 	"github.com/tidwall/btree"
 )
@@ -43,6 +44,17 @@ func (t Tree[T]) Min() (T, bool) { return t.tree.Min() }
 
 // Len is the number of items.
 func (t Tree[T]) Len() int { return t.tree.Len() }
+
+// At returns the item that n others come before, if there is one.
+func (t Tree[T]) At(n int) (T, bool) { return t.tree.GetAt(n) }
+
+// Before is how many items come before pivot, which need not be in the tree.
+func (t Tree[T]) Before(pivot T) int {
+	return sort.Search(t.tree.Len(), func(n int) bool {
+		item, _ := t.tree.GetAt(n)
+		return !t.tree.Less(item, pivot)
+	})
+}
 
 // All yields every item in order.
 func (t Tree[T]) All() iter.Seq[T] { return t.tree.Scan }
