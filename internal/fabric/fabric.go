@@ -74,6 +74,9 @@ func (f *Fabric) Distance(from, to string) (int64, bool) { return f.graph.Cost(f
 // ID is how routers know this controller.
 func (f *Fabric) ID() string { return "netkeep-" + pki.Fingerprint(f.opt.Root)[:12] }
 
+// DynamicCost is what a terminator costs more at present.
+func (f *Fabric) DynamicCost(t *model.Terminator) int { return f.Hosts.DynamicCost(t) }
+
 // release is the one whose words routers take ours for: they know what to
 // expect of a controller by its version.
 const release = "v2.0.0"
@@ -89,7 +92,7 @@ func New(opt Options) *Fabric {
 	f.Hosts = terminator.New(terminator.Options{State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Now: opt.Now, Log: opt.Log})
 	f.graph = path.New()
 	f.Circuits = circuit.New(circuit.Options{
-		State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Graph: f.graph, Invalid: f.Hosts.Invalid, Now: opt.Now, Log: opt.Log,
+		State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Graph: f.graph, Hosts: f.Hosts, Now: opt.Now, Log: opt.Log,
 		LinkFault: func(r *control.Router, m *message.Fault) { f.Links.Fault(r, m) },
 		LinkKnown: func(id string) bool {
 			_, known := f.Links.Get(id)
@@ -197,6 +200,10 @@ func (f *Fabric) changed(snap *state.Snapshot, c state.Change) {
 	case *model.Session:
 		if c.After == nil {
 			f.ended(snap, before)
+		}
+	case *model.Terminator:
+		if c.After == nil {
+			f.Hosts.Gone(before)
 		}
 	case *model.Router:
 		after, _ := c.After.(*model.Router)

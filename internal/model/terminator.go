@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/binary"
-	"fmt"
 	"strings"
 
 	"netkeep/internal/lang/kind"
@@ -62,22 +61,27 @@ func (t *Terminator) Fill() {
 // Ranked has the terminators of a service side by side, in it those with one
 // name, of these those of one precedence, then by router and cost: so the
 // cheapest ones at each router are found without a look at all of them.
-func (t *Terminator) Ranked() string {
-	return string(binary.BigEndian.AppendUint16([]byte(TerminatorsAt(t.ServiceID, t.Identity, t.Precedence, t.RouterID)), uint16(t.Cost)))
+func (t *Terminator) Ranked() (group, place string) {
+	group = TerminatorsOf(t.ServiceID, t.Identity, t.Precedence) + t.RouterID + "\x00"
+	return group, CostPlace(t.Cost)
 }
 
-// TerminatorsOf is how the ranks of terminators begin that are of a service and
-// have a name and a precedence.
+// TerminatorsOf is how the groups begin of terminators that are of a service and
+// have a name and a precedence. The id of a router and a zero follow.
 func TerminatorsOf(serviceID, name, precedence string) string {
-	// Nothing that a name can be is taken for a part of something else.
-	return fmt.Sprintf("%s\x00%08x%s\x00%s\x00", serviceID, len(name), name, precedence)
+	return TerminatorsNamed(serviceID, name) + precedence + "\x00"
 }
 
-// TerminatorsAt is how the ranks of those begin that are at one router; two
-// bytes with the cost follow.
-func TerminatorsAt(serviceID, name, precedence, routerID string) string {
-	return TerminatorsOf(serviceID, name, precedence) + routerID + "\x00"
+// TerminatorsNamed is how the groups begin of those that are of a service and
+// have a name.
+func TerminatorsNamed(serviceID, name string) string {
+	// Nothing that a name can be is taken for a part of something else.
+	length := binary.BigEndian.AppendUint32(nil, uint32(len(name)))
+	return serviceID + "\x00" + string(length) + name
 }
+
+// CostPlace is the place of a terminator in its group.
+func CostPlace(cost int) string { return string(binary.BigEndian.AppendUint16(nil, uint16(cost))) }
 
 // Told returns what the host tells of one thing, nil if nothing.
 func (t *Terminator) Told(key uint32) []byte {

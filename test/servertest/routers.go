@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"netkeep/internal/fabric/edge"
+	"netkeep/internal/model"
 )
 
 // Routers is the connections of routers that a test says there are. The zero
@@ -56,6 +57,9 @@ func (r *Routers) Distance(from, to string) (int64, bool) {
 	_, connected := r.Connected(from)
 	return 0, connected && from == to
 }
+
+// DynamicCost says that no circuit has failed.
+func (r *Routers) DynamicCost(*model.Terminator) int { return 0 }
 
 // Drop ends a connection, with whichever certificate it was made.
 func (r *Routers) Drop(id, _ string) {

@@ -21,7 +21,7 @@ type place struct {
 }
 
 // Ranked has places of a zone together, those with the least in them first.
-func (p *place) Ranked() string { return fmt.Sprintf("%s\x00%08d", p.Zone, p.Count) }
+func (p *place) Ranked() (zone, at string) { return p.Zone + "\x00", fmt.Sprintf("%08d", p.Count) }
 
 type person struct {
 	kind.Meta

@@ -1,24 +1,41 @@
 package state
 
 import (
+	"iter"
+	"strings"
+
 	"netkeep/internal/data/state/cow"
 	"netkeep/internal/lang/kind"
 )
 
 // Ranking is the records of a kind in the kind's own order, and among equals by
-// id. Every question is answered without a look at all of them.
-type Ranking struct {
-	def  *kind.Def
-	tree *cow.Tree[entry]
-}
+// id. No question takes a look at all of them.
+type Ranking struct{ of *table }
 
 // Ranked returns the records of a kind that has an order of its own.
-func (s *Snapshot) Ranked(d *kind.Def) Ranking { return Ranking{d, s.table(d).ranked} }
+func (s *Snapshot) Ranked(d *kind.Def) Ranking { return Ranking{s.table(d)} }
 
-// From returns the first record that comes at key or after it, and where it
-// comes.
+// Groups yields the groups that begin with a prefix, in order, and how many
+// records each has.
+func (r Ranking) Groups(prefix string) iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		r.of.ranked.groups.From(tally{group: prefix}, func(t tally) bool {
+			return strings.HasPrefix(t.group, prefix) && yield(t.group, t.n)
+		})
+	}
+}
+
+// In yields the records of the groups that begin with a prefix.
+func (r Ranking) In(prefix string) iter.Seq[kind.Record] {
+	return func(yield func(kind.Record) bool) {
+		r.of.ranked.tree.From(entry{prefix, firstRow}, func(e entry) bool { return strings.HasPrefix(e.key, prefix) && yield(e.row.rec) })
+	}
+}
+
+// From returns the first record that comes at key, a group with a place in it,
+// or after it, and where it comes.
 func (r Ranking) From(key string) (rec kind.Record, at string, ok bool) {
-	r.tree.From(entry{key, firstRow}, func(e entry) bool {
+	r.of.ranked.tree.From(entry{key, firstRow}, func(e entry) bool {
 		rec, at, ok = e.row.rec, e.key, true
 		return false
 	})
@@ -26,19 +43,47 @@ func (r Ranking) From(key string) (rec kind.Record, at string, ok bool) {
 }
 
 // Before is how many records come before key.
-func (r Ranking) Before(key string) int { return r.tree.Before(entry{key, firstRow}) }
+func (r Ranking) Before(key string) int { return r.of.ranked.tree.Before(entry{key, firstRow}) }
 
 // Ahead is how many records come before this one, which must be among them.
 func (r Ranking) Ahead(rec kind.Record) int {
-	return r.tree.Before(entry{r.def.Rank(rec), &row{id: rec.Base().ID}})
+	group, place := r.of.def.Rank(rec)
+	return r.of.ranked.tree.Before(entry{group + place, &row{id: rec.Base().ID}})
 }
 
 // At returns the record that n others come before; nil if there is none.
 func (r Ranking) At(n int) kind.Record {
-	if e, ok := r.tree.At(n); ok {
+	if e, ok := r.of.ranked.tree.At(n); ok {
 		return e.row.rec
 	}
 	return nil
+}
+
+// ranks is rows in the order of their kind, and how many each group has.
+type ranks struct {
+	tree   cow.Tree[entry]
+	groups cow.Tree[tally]
+}
+
+type tally struct {
+	group string
+	n     int
+}
+
+func newRanks() *ranks {
+	return &ranks{cow.NewTree(byKey), cow.NewTree(func(a, b tally) bool { return a.group < b.group })}
+}
+
+func (r *ranks) copy() *ranks { return &ranks{r.tree.Copy(), r.groups.Copy()} }
+
+// count adds to the number of a group.
+func (r *ranks) count(group string, more int) {
+	t, _ := r.groups.Get(tally{group: group})
+	if t.group, t.n = group, t.n+more; t.n > 0 {
+		r.groups.Set(t)
+	} else {
+		r.groups.Delete(t)
+	}
 }
 
 // rank moves a record from where old comes to where r does. Either may be nil.
@@ -47,9 +92,13 @@ func (t *table) rank(old, r *row) {
 		return
 	}
 	if old != nil {
-		t.ranked.Delete(entry{t.def.Rank(old.rec), old})
+		group, place := t.def.Rank(old.rec)
+		t.ranked.tree.Delete(entry{group + place, old})
+		t.ranked.count(group, -1)
 	}
 	if r != nil {
-		t.ranked.Set(entry{t.def.Rank(r.rec), r})
+		group, place := t.def.Rank(r.rec)
+		t.ranked.tree.Set(entry{group + place, r})
+		t.ranked.count(group, 1)
 	}
 }

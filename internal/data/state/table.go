@@ -34,7 +34,7 @@ type table struct {
 	def     *kind.Def
 	rows    cow.Tree[*row]
 	indexes []cow.Tree[entry] // in the order of def.Indexes
-	ranked  *cow.Tree[entry]  // only for kinds with an order of their own
+	ranked  *ranks            // only for kinds with an order of their own
 	copying *sync.Mutex       // shared with all copies
 
 	// Only for kinds with role attributes:
@@ -58,8 +58,7 @@ func newTable(d *kind.Def) *table {
 		t.indexes = append(t.indexes, cow.NewTree(byKey))
 	}
 	if d.Ranks() {
-		ranked := cow.NewTree(byKey)
-		t.ranked = &ranked
+		t.ranked = newRanks()
 	}
 	if d.Attributes != nil {
 		t.byOrd = cow.NewTree(func(a, b *row) bool { return a.ord < b.ord })
@@ -81,8 +80,7 @@ func (t *table) copy() *table {
 		c.indexes[i] = ix.Copy()
 	}
 	if t.ranked != nil {
-		ranked := t.ranked.Copy()
-		c.ranked = &ranked
+		c.ranked = t.ranked.copy()
 	}
 	if t.bits != nil {
 		c.byOrd, c.bits, c.free = t.byOrd.Copy(), t.bits.Copy(), t.free.Copy()

@@ -175,13 +175,17 @@ func (w world) verifyIndexes(t tester, snap *state.Snapshot) {
 
 func (w world) verifyRanks(t tester, snap *state.Snapshot) {
 	t.Helper()
+	rank := func(rec kind.Record) string {
+		group, place := rec.(*place).Ranked()
+		return group + place
+	}
 	want := slices.SortedFunc(maps.Values(w[places.Def]), func(a, b kind.Record) int {
-		return cmp.Or(strings.Compare(a.(*place).Ranked(), b.(*place).Ranked()), strings.Compare(a.Base().ID, b.Base().ID))
+		return cmp.Or(strings.Compare(rank(a), rank(b)), strings.Compare(a.Base().ID, b.Base().ID))
 	})
-	ranked := snap.Ranked(places.Def)
+	ranked, zones := snap.Ranked(places.Def), map[string]int{}
 	for n, rec := range want {
-		at := rec.(*place).Ranked()
-		first := slices.IndexFunc(want, func(r kind.Record) bool { return r.(*place).Ranked() == at })
+		at := rank(rec)
+		first := slices.IndexFunc(want, func(r kind.Record) bool { return rank(r) == at })
 		got := ranked.At(n)
 		if got == nil || got.Base().ID != rec.Base().ID || ranked.Ahead(got) != n || ranked.Before(at) != first {
 			t.Fatalf("place %d is %+v, want %+v", n, got, rec)
@@ -189,9 +193,19 @@ func (w world) verifyRanks(t tester, snap *state.Snapshot) {
 		if got, key, ok := ranked.From(at); !ok || key != at || got.Base().ID != want[first].Base().ID {
 			t.Fatalf("from %q on comes %+v at %q, want %+v", at, got, key, want[first])
 		}
+		group, _ := rec.(*place).Ranked()
+		zones[group]++
 	}
 	if extra := ranked.At(len(want)); extra != nil || ranked.Before("\xff") != len(want) {
 		t.Fatalf("there is also %+v", extra)
+	}
+	if got := maps.Collect(ranked.Groups("")); !maps.Equal(got, zones) {
+		t.Fatalf("the groups are %v, want %v", got, zones)
+	}
+	for group := range zones {
+		if got := maps.Collect(ranked.Groups(group)); got[group] != zones[group] || len(got) != 1 || len(ids(ranked.In(group))) != zones[group] {
+			t.Fatalf("of group %q there are %v, %q, want %d", group, got, ids(ranked.In(group)), zones[group])
+		}
 	}
 }
 

@@ -31,10 +31,10 @@ type Options struct {
 	// there is one.
 	LinkFault func(r *control.Router, m *message.Fault)
 	LinkKnown func(id string) bool
-	// Invalid is told of terminators whose router knows nothing of them.
-	Invalid func(ctx context.Context, r *control.Router, said *wire.Frame, terminatorID string)
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Hosts chooses where circuits end, and is told how that went.
+	Hosts *terminator.Hosts
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 // Circuits makes circuits and ends them.
@@ -160,7 +160,10 @@ func (c *Circuits) Dial(ctx context.Context, r *control.Router, req Request) (*C
 		if _, has := req.PeerData[message.PeerPublicKey]; service.EncryptionRequired && !has {
 			return nil, nil, permit.Refuse(message.CodeEncryptionMissing, "the service wants encryption from end to end, and the dialer offers none")
 		}
-		t, ok := c.choose(snap, service, r, req, tried)
+		t, ok := c.Hosts.Choose(snap, terminator.Want{
+			Service: service, Host: req.Instance, Sticky: string(req.PeerData[message.PeerSticky]), Tried: tried,
+			Path: func(routerID string) (int64, bool) { return c.Graph.Cost(r.ID, routerID) },
+		})
 		if !ok {
 			break
 		}
@@ -177,14 +180,6 @@ func (c *Circuits) Dial(ctx context.Context, r *control.Router, req Request) (*C
 		last = permit.Refuse(message.CodeInvalidTerminator, "nobody hosts the service at present")
 	}
 	return nil, nil, last
-}
-
-// choose returns the terminator to try next.
-func (c *Circuits) choose(snap *state.Snapshot, service *model.Service, r *control.Router, req Request, tried map[string]bool) (terminator.Candidate, bool) {
-	cost := func(routerID string) (int64, bool) { return c.Graph.Cost(r.ID, routerID) }
-	among := terminator.Offered(snap, c.Sessions, service, cost, req.Instance)
-	among = slices.DeleteFunc(among, func(t terminator.Candidate) bool { return tried[t.ID] })
-	return terminator.Choose(service.TerminatorStrategy, among, string(req.PeerData[message.PeerSticky]))
 }
 
 // route has routers make a circuit that ends at a terminator.
@@ -216,6 +211,7 @@ func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Sessio
 		c.blame(ctx, t, err)
 		return nil, nil, err
 	}
+	c.Hosts.Succeeded(t)
 	return circuit, &Answer{circuit.Ingress, told}, nil
 }
 
@@ -228,23 +224,32 @@ func (c *Circuits) holds(circuit *Circuit) bool {
 	return ok
 }
 
-// blame takes a terminator out that its router knows nothing of.
+// blame has a terminator cost more whose router could not reach the host, and
+// takes it out if the router knows nothing of it.
 func (c *Circuits) blame(ctx context.Context, t *model.Terminator, err error) {
 	failed, ok := errors.AsType[*failure](err)
-	own := t.Binding == terminator.BindingEdge || t.Binding == terminator.BindingTunnel
-	if ok && own && failed.code == message.RouteInvalidTerminator && failed.router.ID == t.RouterID {
-		c.Invalid(ctx, failed.router, failed.said, t.ID)
+	if !ok || failed.router.ID != t.RouterID || failed.code == message.RouteInvalidLink {
+		return // it did not come to the host
 	}
+	own := t.Binding == terminator.BindingEdge || t.Binding == terminator.BindingTunnel
+	if own && failed.code == message.RouteInvalidTerminator {
+		c.Hosts.Invalid(ctx, failed.router, failed.said, t.ID)
+		return
+	}
+	c.Hosts.Failed(t)
 }
 
 // failure is why a router did not do its part.
 type failure struct {
 	router *control.Router
-	said   *wire.Frame
+	said   *wire.Frame // nil if it did not answer in time
 	code   message.RouteError
 }
 
 func (f *failure) Error() string {
+	if f.said == nil {
+		return "a router did not make the circuit in time"
+	}
 	return fmt.Sprintf("the host could not be reached: %.200s", f.said.Headers.Text(message.HeaderRouteError))
 }
 
@@ -263,7 +268,7 @@ func (c *Circuits) ask(ctx context.Context, routerID string, route *message.Rout
 	reply, err := r.Request(ctx, control.Message(message.TypeRoute, route))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return result{err: permit.Refuse(message.CodeInternal, "a router did not make the circuit in time")}
+		return result{err: &failure{router: r}}
 	case err != nil:
 		return result{err: err}
 	}

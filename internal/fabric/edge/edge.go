@@ -6,6 +6,8 @@ package edge
 import (
 	"context"
 	"errors"
+
+	"netkeep/internal/model"
 )
 
 // Routers is the control connections of routers. Its methods may be called at
@@ -20,6 +22,9 @@ type Routers interface {
 	// Distance is what the cheapest path from one router to another costs; ok
 	// is false if there is none.
 	Distance(from, to string) (cost int64, ok bool)
+	// DynamicCost is what a terminator costs more at present because circuits
+	// could not end at it.
+	DynamicCost(t *model.Terminator) int
 	// Drop ends a router's connection, if it has one, unless it is there with
 	// the certificate of this fingerprint, which is the only one that is good.
 	Drop(routerID, except string)
@@ -81,6 +86,9 @@ func (None) Carries(string) bool { return false }
 
 // Distance says that there is no path.
 func (None) Distance(_, _ string) (int64, bool) { return 0, false }
+
+// DynamicCost says that no circuit has failed.
+func (None) DynamicCost(*model.Terminator) int { return 0 }
 
 // Drop has nothing to drop.
 func (None) Drop(_, _ string) {}

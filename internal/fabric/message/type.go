@@ -187,6 +187,7 @@ const (
 	RouteMisconfigured     RouteError = 2
 	RouteTimeout           RouteError = 3
 	RouteRefused           RouteError = 4
+	RouteInvalidLink       RouteError = 8
 )
 
 // ALPN is the protocol that routers ask for when they connect to a controller.

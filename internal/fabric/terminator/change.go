@@ -165,3 +165,19 @@ func (h *Hosts) Invalid(ctx context.Context, r *control.Router, f *wire.Frame, i
 		h.Log.Warn("a terminator that its router does not know could not be removed", "terminator", id, "error", err)
 	}
 }
+
+// Failed takes note that a circuit could not end at a terminator: it costs more
+// for a while.
+func (h *Hosts) Failed(t *model.Terminator) { h.ledger.failed(t.ServiceID, t.ID, h.Now()) }
+
+// Succeeded takes note that a circuit ends at a terminator: if it failed lately
+// that counts for less.
+func (h *Hosts) Succeeded(t *model.Terminator) { h.ledger.succeeded(t.ServiceID, t.ID, h.Now()) }
+
+// Gone forgets what is known of a terminator that is no more.
+func (h *Hosts) Gone(t *model.Terminator) { h.ledger.forget(t.ServiceID, t.ID) }
+
+// DynamicCost is what a terminator costs more at present because it failed.
+func (h *Hosts) DynamicCost(t *model.Terminator) int {
+	return h.ledger.cost(t.ServiceID, t.ID, h.Now())
+}

@@ -12,8 +12,11 @@ import (
 // Candidate is a terminator that a circuit could end at.
 type Candidate struct {
 	*model.Terminator
-	// Path is what it costs to get to its router.
-	Path int
+	// Path is what it costs to get to its router, and Dynamic what the
+	// terminator costs more because it failed lately.
+	Path, Dynamic int
+	// rank is that of its precedence, as it counts.
+	rank int
 }
 
 // Offered returns the terminators of a service at which a circuit of a client
@@ -22,18 +25,24 @@ type Candidate struct {
 func Offered(snap *state.Snapshot, sessions permit.Register, service *model.Service, path func(routerID string) (int64, bool), host string) []Candidate {
 	var among []Candidate
 	for t := range model.Terminators.Select(snap, "service", service.ID) {
-		if t.Identity != host || !hosted(snap, sessions, t) {
-			continue
-		}
-		// A router that hosts itself says its key when it is dialled.
-		if service.EncryptionRequired && t.Binding != BindingTunnel && t.Told(message.PeerPublicKey) == nil {
+		if t.Identity != host || !usable(snap, sessions, service, t) {
 			continue
 		}
 		if cost, ok := path(t.RouterID); ok {
-			among = append(among, Candidate{Terminator: t, Path: int(cost)})
+			among = append(among, Candidate{Terminator: t, Path: int(cost), rank: standing(snap, t)})
 		}
 	}
 	return among
+}
+
+// usable reports whether a circuit can end at a terminator of the service, if
+// its router can be reached.
+func usable(snap *state.Snapshot, sessions permit.Register, service *model.Service, t *model.Terminator) bool {
+	// A router that hosts itself says its key when it is dialled.
+	if service.EncryptionRequired && t.Binding != BindingTunnel && t.Told(message.PeerPublicKey) == nil {
+		return false
+	}
+	return hosted(snap, sessions, t)
 }
 
 // hosted reports whether a terminator's host may still host. Its router or we
@@ -54,10 +63,42 @@ const (
 	Sticky       = "sticky"
 )
 
-// Choose returns the terminator that a circuit should end at; ok is false if
-// there is none. Those that must be used go before the ordinary ones and those
-// before the ones that failed; among equals the service's strategy decides.
-// sticky is the terminator that a client wants again, if it is known to it.
+// precedences are those of terminators: what must be used goes before what is
+// ordinary, and that before what failed.
+var precedences = [...]string{model.PrecedenceRequired, model.PrecedenceDefault, model.PrecedenceFailed}
+
+// last is the rank of what failed.
+const last = len(precedences) - 1
+
+// rank is the place of a precedence.
+func rank(precedence string) int {
+	switch precedence {
+	case model.PrecedenceRequired:
+		return 0
+	case model.PrecedenceFailed:
+		return last
+	}
+	return 1
+}
+
+// standing is the rank of a terminator: those of a router that asked for no
+// more circuits count as failed.
+func standing(snap *state.Snapshot, t *model.Terminator) int {
+	if quiesced(snap, t.RouterID) {
+		return last
+	}
+	return rank(t.Precedence)
+}
+
+func quiesced(snap *state.Snapshot, routerID string) bool {
+	r, ok := model.Routers.Get(snap, routerID)
+	return ok && r.Quiesced
+}
+
+// Choose returns the terminator that a circuit should end at, out of all that
+// there are; ok is false if there is none. Those of the best precedence go
+// first; among them the service's strategy decides. sticky is the terminator
+// that a client wants again, if it is known to it.
 func Choose(strategy string, among []Candidate, sticky string) (chosen Candidate, ok bool) {
 	best := first(among)
 	if len(best) == 0 {
@@ -67,7 +108,7 @@ func Choose(strategy string, among []Candidate, sticky string) (chosen Candidate
 	case Random:
 		return best[rand.IntN(len(best))], true
 	case Weighted:
-		return weighted(best), true
+		return draw(best, func(c Candidate) float64 { return weight(c.cost()) }), true
 	case Sticky:
 		for _, c := range best {
 			if c.ID == sticky {
@@ -78,33 +119,22 @@ func Choose(strategy string, among []Candidate, sticky string) (chosen Candidate
 	return cheapest(best), true
 }
 
-// rank is the order of precedences.
-func rank(precedence string) int {
-	switch precedence {
-	case model.PrecedenceRequired:
-		return 0
-	case model.PrecedenceFailed:
-		return 2
-	}
-	return 1
-}
-
 // first returns the candidates of the best precedence that there is.
 func first(among []Candidate) []Candidate {
 	var best []Candidate
-	at := 3
+	at := last + 1
 	for _, c := range among {
-		switch r := rank(c.Precedence); {
-		case r < at:
-			best, at = append(best[:0], c), r
-		case r == at:
+		switch {
+		case c.rank < at:
+			best, at = append(best[:0], c), c.rank
+		case c.rank == at:
 			best = append(best, c)
 		}
 	}
 	return best
 }
 
-func (c Candidate) cost() int { return c.Cost + c.Path }
+func (c Candidate) cost() int { return c.Cost + c.Path + c.Dynamic }
 
 // cheapest returns one of those that cost least, so that equals share the
 // load.
@@ -123,19 +153,21 @@ func cheapest(among []Candidate) Candidate {
 	return best
 }
 
-// weighted returns one of them, each the more likely the less it costs.
-func weighted(among []Candidate) Candidate {
+// weight is how likely something is chosen by the weighted strategy, against
+// others: what costs twice as much, half as often.
+func weight(cost int) float64 { return 1 / float64(1+cost) }
+
+// draw returns one of several, each as likely as its weight says.
+func draw[T any](among []T, weight func(T) float64) T {
 	total := 0.0
-	for _, c := range among {
-		total += weight(c)
+	for _, x := range among {
+		total += weight(x)
 	}
 	at := rand.Float64() * total
-	for _, c := range among {
-		if at -= weight(c); at < 0 {
-			return c
+	for _, x := range among {
+		if at -= weight(x); at < 0 {
+			return x
 		}
 	}
 	return among[len(among)-1]
 }
-
-func weight(c Candidate) float64 { return 1 / float64(1+c.cost()) }

@@ -8,7 +8,7 @@ import (
 )
 
 func candidate(id, precedence string, cost, path int) Candidate {
-	return Candidate{&model.Terminator{Meta: kind.Meta{ID: id}, Precedence: precedence, Cost: cost}, path}
+	return Candidate{Terminator: &model.Terminator{Meta: kind.Meta{ID: id}, Precedence: precedence, Cost: cost}, Path: path, rank: rank(precedence)}
 }
 
 // tally chooses many times and counts who was chosen.

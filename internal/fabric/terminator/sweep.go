@@ -83,6 +83,7 @@ func (h *Hosts) Sweep(ctx context.Context) {
 		case <-tick.C:
 			h.bury(ctx) // what failed before
 			h.askDue()
+			h.ledger.tidy(h.Now())
 		}
 	}
 }

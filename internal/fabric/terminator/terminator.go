@@ -5,6 +5,7 @@ package terminator
 
 import (
 	"context"
+	"crypto/subtle"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -34,6 +35,7 @@ type Hosts struct {
 	Options
 	recheck recheck
 	orphans orphans
+	ledger  ledger
 }
 
 // New returns Hosts that no router tells of any yet.
@@ -165,6 +167,8 @@ func write(tx *state.Tx, t *model.Terminator) error {
 		})
 	case count(tx, t.SessionID) >= maxPerSession:
 		return permit.Refuse(message.CodeInvalidSession, fmt.Sprintf("the session has %d terminators already", maxPerSession))
+	case taken(tx.Snapshot, t):
+		return permit.Refuse(message.CodeInvalidInstance, "another host has this name")
 	}
 	fresh := *t
 	return model.Terminators.Create(tx, &fresh)
@@ -173,6 +177,23 @@ func write(tx *state.Tx, t *model.Terminator) error {
 // same reports whether two stand for one host.
 func same(a, b *model.Terminator) bool {
 	return a.Binding == b.Binding && a.ServiceID == b.ServiceID && a.RouterID == b.RouterID && a.HostID == b.HostID && a.Identity == b.Identity
+}
+
+// taken reports whether others have the name that a host gives itself. Those
+// have it too who know its secret; a host itself has a new one each time.
+func taken(snap *state.Snapshot, t *model.Terminator) bool {
+	if t.Identity == "" {
+		return false
+	}
+	there := false
+	for rec := range snap.Ranked(model.Terminators.Def).In(model.TerminatorsNamed(t.ServiceID, t.Identity)) {
+		other := rec.(*model.Terminator)
+		if other.HostID == t.HostID || len(t.IdentitySecret) > 0 && subtle.ConstantTimeCompare(other.IdentitySecret, t.IdentitySecret) == 1 {
+			return false
+		}
+		there = true
+	}
+	return there
 }
 
 // count is how many terminators a session has.

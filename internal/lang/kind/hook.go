@@ -13,7 +13,7 @@ type hooks struct {
 	guard   func(r Reader, old Record) error
 	saved   func(w Writer, old, next Record) error
 	deleted func(w Writer, old Record) error
-	ranked  func(rec Record) string
+	ranked  func(rec Record) (group, place string)
 }
 
 // hooksOf finds the methods of *T that Spec describes. They are looked up and
@@ -46,9 +46,11 @@ func hooksOf[T any]() (h hooks) {
 		found["Deleted"] = true
 		h.deleted = func(w Writer, old Record) error { return any(old).(interface{ Deleted(Writer) error }).Deleted(w) }
 	}
-	if _, ok := zero.(interface{ Ranked() string }); ok {
+	if _, ok := zero.(interface{ Ranked() (group, place string) }); ok {
 		found["Ranked"] = true
-		h.ranked = func(rec Record) string { return any(rec).(interface{ Ranked() string }).Ranked() }
+		h.ranked = func(rec Record) (group, place string) {
+			return any(rec).(interface{ Ranked() (group, place string) }).Ranked()
+		}
 	}
 	// A method with the right name and the wrong signature would be a rule
 	// that silently never runs.

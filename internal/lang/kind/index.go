@@ -56,8 +56,9 @@ func (d *Def) Index(name string) *Index {
 // Ranks reports whether the kind has an order of its own.
 func (d *Def) Ranks() bool { return d.hooks.ranked != nil }
 
-// Rank is where a record comes in the kind's own order.
-func (d *Def) Rank(rec Record) string { return d.hooks.ranked(rec) }
+// Rank is where a record comes in the kind's own order: in which group, and
+// where in it.
+func (d *Def) Rank(rec Record) (group, place string) { return d.hooks.ranked(rec) }
 
 // AttributesOf returns the record's role attributes.
 func (d *Def) AttributesOf(rec Record) []string {

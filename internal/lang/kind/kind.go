@@ -78,7 +78,7 @@ type Writer interface {
 //	Guard(r Reader) error               may refuse a delete
 //	Saved(w Writer, old *T) error       writes what must change with the record
 //	Deleted(w Writer) error             writes what must change when it goes
-//	Ranked() string                     says where it comes in the kind's own order
+//	Ranked() (group, place string)      says where it comes in the kind's own order
 type Spec[T any] struct {
 	Name  string // singular, with dashes: "config-type"
 	Path  string // collection in URLs: "config-types"

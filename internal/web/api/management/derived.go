@@ -1,6 +1,8 @@
 package management
 
 import (
+	"strconv"
+
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/web/api"
@@ -17,7 +19,14 @@ var systemColumn = []rest.Derived{{Name: "isSystem", Doc: "Whether the controlle
 var postureCheckColumns = []rest.Derived{api.Constant("version", "Version of the check's type, which is always 1.", api.Integer, "1")}
 
 // terminatorColumns are what answers show of a terminator beyond its record.
-var terminatorColumns = []rest.Derived{api.Constant("dynamicCost", "What routers add to the cost because of failures; always 0.", api.Integer, "0")}
+func terminatorColumns(s *api.Service) []rest.Derived {
+	return []rest.Derived{{
+		Name: "dynamicCost", Doc: "What the controller adds to the cost at present because circuits could not end at the terminator lately; it gets less with time.",
+		Schema: api.Integer, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+			return strconv.AppendInt(dst, int64(s.Routers.DynamicCost(rec.(*model.Terminator))), 10)
+		},
+	}}
+}
 
 // edgeRouterColumns are what answers show of an edge router beyond its record.
 func edgeRouterColumns(s *api.Service) []rest.Derived {

@@ -99,6 +99,9 @@ func pathsOf(c *rest.Call, s *api.Service) (pathsOut, error) {
 func follow(snap *state.Snapshot, s *api.Service, service *model.Service, way *wayOut) {
 	cost := func(to string) (int64, bool) { return s.Routers.Distance(way.RouterID, to) }
 	among := terminator.Offered(snap, s.Grants, service, cost, "")
+	for i := range among {
+		among[i].Dynamic = s.Routers.DynamicCost(among[i].Terminator)
+	}
 	way.Hosts = len(among)
 	chosen, ok := terminator.Choose(service.TerminatorStrategy, among, "")
 	if !ok {
