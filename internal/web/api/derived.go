@@ -1,6 +1,7 @@
 package api
 
 import (
+	"strconv"
 	"time"
 
 	"netkeep/internal/lang/kind"
@@ -32,6 +33,16 @@ func Flag[T any](name, doc string, holds func(c *rest.Call, rec *T) bool) rest.D
 		}
 		return append(dst, "false"...)
 	}}
+}
+
+// DynamicCost shows what a terminator costs more.
+func DynamicCost(s *Service) rest.Derived {
+	return rest.Derived{
+		Name: "dynamicCost", Doc: "What the controller adds to the cost at present because circuits could not end at the terminator lately; it gets less with time.",
+		Schema: Integer, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+			return strconv.AppendInt(dst, int64(s.Routers.DynamicCost(rec.(*model.Terminator))), 10)
+		},
+	}
 }
 
 // IdentityColumns are what answers show of an identity beyond its record.

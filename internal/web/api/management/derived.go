@@ -1,8 +1,6 @@
 package management
 
 import (
-	"strconv"
-
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/web/api"
@@ -17,16 +15,6 @@ var systemColumn = []rest.Derived{{Name: "isSystem", Doc: "Whether the controlle
 // postureCheckColumns are what answers show of a posture check beyond its
 // record.
 var postureCheckColumns = []rest.Derived{api.Constant("version", "Version of the check's type, which is always 1.", api.Integer, "1")}
-
-// terminatorColumns are what answers show of a terminator beyond its record.
-func terminatorColumns(s *api.Service) []rest.Derived {
-	return []rest.Derived{{
-		Name: "dynamicCost", Doc: "What the controller adds to the cost at present because circuits could not end at the terminator lately; it gets less with time.",
-		Schema: api.Integer, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
-			return strconv.AppendInt(dst, int64(s.Routers.DynamicCost(rec.(*model.Terminator))), 10)
-		},
-	}}
-}
 
 // edgeRouterColumns are what answers show of an edge router beyond its record.
 func edgeRouterColumns(s *api.Service) []rest.Derived {

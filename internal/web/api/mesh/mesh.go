@@ -34,7 +34,7 @@ func records(s *api.Service) []rest.Resource {
 	return []rest.Resource{
 		{Kind: model.Routers.Def, Verbs: readOnly, Derived: routerColumns(s), Joins: routerJoins(s)},
 		{Kind: model.Services.Def, Noun: "fabricService", Verbs: readOnly},
-		{Kind: model.Terminators.Def, Verbs: readOnly | kind.Deletes, Derived: terminatorColumns()},
+		{Kind: model.Terminators.Def, Verbs: readOnly | kind.Deletes, Derived: terminatorColumns(s)},
 	}
 }
 
@@ -84,7 +84,7 @@ func routerJoins(s *api.Service) rest.Joins {
 
 // terminatorColumns are what answers show of a terminator beyond its record, and
 // parts of that under the names that clients of this API know.
-func terminatorColumns() []rest.Derived {
+func terminatorColumns(s *api.Service) []rest.Derived {
 	own := func(name, doc string, of func(*model.Terminator) string) rest.Derived {
 		return rest.Derived{Name: name, Doc: doc, Schema: api.Text, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
 			return kind.AppendText(dst, of(rec.(*model.Terminator)))
@@ -93,7 +93,7 @@ func terminatorColumns() []rest.Derived {
 	return []rest.Derived{
 		own("instanceId", "Name of one host among several; empty if it does not matter.", func(t *model.Terminator) string { return t.Identity }),
 		own("hostId", "Id of the identity that hosts the service here; empty if nobody says.", func(t *model.Terminator) string { return t.HostID }),
-		api.Constant("dynamicCost", "What routers add to the cost because of failures; always 0.", api.Integer, "0"),
+		api.DynamicCost(s),
 	}
 }
 
