@@ -139,9 +139,12 @@ func TestTunnelNotEnabled(t *testing.T) {
 	s := servertest.StartFabric(t)
 	w := addTunnel(t, s)
 	s.Admin(t).Patch(management+"edge-routers/"+w.id, M{"isTunnelerEnabled": false}).Want(200)
-	if _, err := w.conn.BeginTunnel(within(t), message.CreateTunnelSession{}); !isRefused(err, message.CodeTunnelingNotEnabled) {
-		t.Errorf("it begins: %v", err)
+	// A refusal would end it.
+	none, err := w.conn.BeginTunnel(within(t), message.CreateTunnelSession{})
+	if err != nil || none.IdentityID != w.id || none.Token == "" {
+		t.Fatalf("it is told %+v, %v", none, err)
 	}
+	s.Nobody(t).With("zt-session", none.Token).Get(client + "current-identity").Want(401)
 	if _, err := w.conn.HostTunnel(within(t), message.CreateTunnelTerminator{ServiceName: w.service, Address: "a"}); !isRefused(err, message.CodeTunnelingNotEnabled) {
 		t.Errorf("it hosts: %v", err)
 	}

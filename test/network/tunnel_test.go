@@ -13,11 +13,15 @@ import (
 	"time"
 )
 
-// addTunnelRouter adds a router that is a client itself.
+// addTunnelRouter adds a router that would be a client itself, and is allowed to
+// after it has begun.
 func (n *network) addTunnelRouter(name, options string) *router {
 	n.t.Helper()
 	listener := fmt.Sprintf("  - {binding: tunnel, options: {svcPollRate: 1s, %s}}\nedge:\n", options)
-	return n.addRouterAs(M{"name": name, "isTunnelerEnabled": true}, strings.Replace(routerConfig, "edge:\n", listener, 1))
+	r := n.addRouterAs(M{"name": name}, strings.Replace(routerConfig, "edge:\n", listener, 1))
+	n.control.says(n.t, "may not be a client has a tunnel listener\" router="+r.id, 0)
+	n.call("PATCH", "edge-routers/"+r.id, M{"isTunnelerEnabled": true})
+	return r
 }
 
 // hosted makes a service that leads to an address and is hosted by somebody.

@@ -14,8 +14,9 @@ import (
 // maxConfigTypes is how many config types a router may name.
 const maxConfigTypes = 256
 
-// onBegin answers a router that would be a client. It must be answered: it ends
-// if nobody does, and also if it is refused.
+// onBegin answers a router that would be a client. It ends if nobody answers,
+// and also if it is refused: one that may not be a client gets an answer that
+// opens nothing, so that it goes on as a router.
 func (t *Tunnels) onBegin(r *control.Router, f *wire.Frame, m *message.CreateTunnelSession) {
 	t.work(r, f, func(ctx context.Context) (*wire.Frame, error) {
 		if len(m.ConfigTypes) > maxConfigTypes {
@@ -33,6 +34,10 @@ func (t *Tunnels) onBegin(r *control.Router, f *wire.Frame, m *message.CreateTun
 			},
 		})
 		who, err := t.enter(ctx, r, r.Author("createTunnelSession", f))
+		if refused, ok := permit.AsRefusal(err); ok {
+			t.Log.Warn("a router that may not be a client has a tunnel listener", "router", r.ID, "name", r.Name, "reason", refused.Text)
+			return control.Message(message.TypeTunnelSessionCreated, powerless(r)), nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -40,6 +45,12 @@ func (t *Tunnels) onBegin(r *control.Router, f *wire.Frame, m *message.CreateTun
 		t.peer(r).knows.Store(&answer.ID)
 		return control.Message(message.TypeTunnelSessionCreated, answer), nil
 	})
+}
+
+// powerless is an API session that is none.
+func powerless(r *control.Router) *message.TunnelSession {
+	const none = "not-a-client"
+	return &message.TunnelSession{ID: none, Token: none, RefreshSeconds: 60, IdentityID: r.ID, IdentityName: r.Name, AppData: "{}"}
 }
 
 // maxSaid is how much is kept of one thing that a router says of itself.
