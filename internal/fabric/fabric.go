@@ -117,6 +117,7 @@ func New(opt Options) *Fabric {
 	f.Hosts.Register()
 	f.Links.Register()
 	f.Circuits.Register()
+	f.registerRetire()
 	f.registerSmall()
 	return f
 }

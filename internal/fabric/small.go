@@ -10,15 +10,22 @@ import (
 func (f *Fabric) registerSmall() {
 	ignore := func(*control.Router, *wire.Frame) {}
 	for _, typ := range []int32{
-		message.TypeHealthEvent, message.TypeAlerts, message.TypeMembersRequest,
+		message.TypeAlerts, message.TypeMembersRequest,
 		message.TypeResult,
 	} {
 		f.Handle(typ, ignore)
 	}
 	f.Handle(message.TypeInterfaces, func(r *control.Router, frame *wire.Frame) { r.Result(frame, true, "") })
 	control.On(f.Routers, message.TypeConnectEvents, f.onConnectEvents)
+	control.On(f.Routers, message.TypeHealthEvent, f.onHealth)
 	control.On(f.Routers, message.TypeExtend, f.onExtend)
 	control.On(f.Routers, message.TypeVerifyExtension, f.onVerifyExtension)
+}
+
+// onHealth hears how a check of a host went. It changes nothing: a host that
+// wants to be chosen otherwise because of it says so.
+func (f *Fabric) onHealth(r *control.Router, _ *wire.Frame, m *message.HealthEvent) {
+	f.opt.Log.Debug("a host was checked", "router", r.ID, "terminator", m.TerminatorID, "passed", m.Passed)
 }
 
 // onConnectEvents hears which identities have come and gone.

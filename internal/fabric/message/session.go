@@ -124,3 +124,12 @@ type Error struct {
 	Message string `pb:"2"`
 	Cause   string `pb:"3"`
 }
+
+// HealthEvent is TypeHealthEvent: how a check of a host went.
+type HealthEvent struct {
+	SessionToken    string   `pb:"1"`
+	Fingerprints    []string `pb:"2"`
+	TerminatorID    string   `pb:"3"`
+	Passed          bool     `pb:"4"`
+	APISessionToken string   `pb:"5"`
+}

@@ -1,0 +1,59 @@
+package fabric
+
+import (
+	"context"
+	"time"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/control"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/model"
+)
+
+// registerRetire has routers take themselves out of use, and back in.
+func (f *Fabric) registerRetire() {
+	quiesce := func(quiesced bool) func(tx *state.Tx, r *control.Router) error {
+		return func(tx *state.Tx, r *control.Router) error {
+			return model.Routers.Edit(tx, r.ID, func(record *model.Router) error {
+				record.Quiesced = quiesced
+				return nil
+			})
+		}
+	}
+	f.Handle(message.TypeQuiesce, f.retire("quiesceRouter", "no new circuits end at the router while there is another way", quiesce(true)))
+	f.Handle(message.TypeDequiesce, f.retire("dequiesceRouter", "circuits may end at the router again", quiesce(false)))
+	// Its connection ends with its record.
+	f.Handle(message.TypeDecommission, f.retire("decommissionRouter", "the router is deleted", func(tx *state.Tx, r *control.Router) error {
+		if r.Edge {
+			return model.EdgeRouters.Delete(tx, r.ID)
+		}
+		return model.Routers.Delete(tx, r.ID)
+	}))
+}
+
+// retireWait is how long such a write may take.
+const retireWait = 10 * time.Second
+
+// retire answers a router that asks for a change of its own record, which no
+// other can: what it is the record of is said by its certificate. The change is
+// made even if the router has gone meanwhile.
+func (f *Fabric) retire(operation, done string, change func(tx *state.Tx, r *control.Router) error) func(*control.Router, *wire.Frame) {
+	return func(r *control.Router, frame *wire.Frame) {
+		started := r.Go(func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retireWait)
+			defer cancel()
+			err := f.opt.State.Update(ctx, r.Author(operation, frame), func(tx *state.Tx) error { return change(tx, r) })
+			if err != nil {
+				f.opt.Log.Warn("a router's own change of itself failed", "router", r.ID, "operation", operation, "error", err)
+				r.Result(frame, false, "try again")
+				return
+			}
+			f.opt.Log.Info("a router changed itself", "router", r.ID, "name", r.Name, "operation", operation)
+			r.Result(frame, true, done)
+		})
+		if !started {
+			r.Result(frame, false, "the router asks for too much at once; try again")
+		}
+	}
+}

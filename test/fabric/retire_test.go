@@ -1,0 +1,87 @@
+package fabric
+
+import (
+	"context"
+	"testing"
+
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/scripted"
+	"netkeep/internal/fabric/wire"
+	"netkeep/internal/ops/config"
+	"netkeep/test/servertest"
+)
+
+// asks has a router of a mesh ask for a change of itself.
+func (m *mesh) asks(router string, typ int32) {
+	m.t.Helper()
+	ctx, cancel := context.WithTimeout(m.t.Context(), soon)
+	defer cancel()
+	reply, err := m.routers[router].Request(ctx, &wire.Frame{Type: typ})
+	must(m.t, err)
+	if reply.Type != message.TypeResult || !reply.Headers.Bool(message.HeaderSuccess) {
+		m.t.Fatalf("%d is answered with %+v: %s", typ, reply.Headers, reply.Body)
+	}
+}
+
+// ends fails the test unless a dial at a ends at a terminator.
+func (m *mesh) ends(what, want string) {
+	m.t.Helper()
+	_, h, err := m.dialOn(m.t, m.routers["a"])
+	must(m.t, err)
+	told, _ := h.Data(message.HeaderPeerData)
+	if got := string(told[message.PeerSticky]); got != want {
+		m.t.Errorf("%s: the circuit ends at %s, want %s", what, got, want)
+	}
+}
+
+// TestQuiesce has a router ask that no circuits end at it.
+func TestQuiesce(t *testing.T) {
+	dir := t.TempDir()
+	first, err := servertest.OpenFabric(dir)
+	must(t, err)
+	m := addMesh(t, first, "ab")
+	m.hostOn(t, m.routers["a"], "near")
+	m.ends("both are well", "near")
+	m.asks("a", message.TypeQuiesce)
+	m.ends("there is no other way", "near")
+	m.hostOn(t, m.routers["b"], "far")
+	m.ends("there is another way", "far")
+
+	must(t, first.Close())
+	second, err := servertest.OpenFabric(dir, func(c *config.Config) { c.Listen = first.Listening().String() })
+	must(t, err)
+	t.Cleanup(func() { must(t, second.Close()) })
+	for _, name := range []string{"a", "b"} {
+		was := m.routers[name]
+		<-was.Done()
+		m.records[name].server = second
+		m.connect(name, func(o *scripted.Options) {
+			if _, o.Links = was.Has(); name == "b" {
+				o.Links[m.id("ab")] = message.Link{ID: m.id("ab"), Destination: m.records["a"].id}
+			}
+		})
+	}
+	m.link("ab", 1)
+	m.ends("the router and the controller have come back", "far")
+	second.Admin(t).Patch(management+"edge-routers/"+m.records["a"].id, M{"cost": 5}).Want(200)
+	m.ends("the router was changed otherwise", "far")
+	m.asks("a", message.TypeDequiesce)
+	m.ends("it is back in use", "near")
+}
+
+// TestDecommission has a router ask to be deleted: it is, with what it has, and
+// no other.
+func TestDecommission(t *testing.T) {
+	s := servertest.StartFabric(t)
+	m := addMesh(t, s, "ab")
+	m.hostOn(t, m.routers["b"], "far")
+	must(t, m.routers["b"].Send(&wire.Frame{Type: message.TypeDecommission}))
+	<-m.routers["b"].Done()
+	for _, gone := range []string{"edge-routers/" + m.records["b"].id, "routers/" + m.records["b"].id, "terminators/far"} {
+		s.Admin(t).Get(management + gone).Want(404)
+	}
+	s.Admin(t).Get(management + "edge-routers/" + m.records["a"].id).Want(200)
+	if _, _, err := m.dialOn(t, m.routers["a"]); !isRefused(err, message.CodeInvalidTerminator) {
+		t.Errorf("its host can be dialled: %v", err)
+	}
+}
