@@ -24,6 +24,7 @@ import (
 	"netkeep/internal/fabric/sync"
 	"netkeep/internal/fabric/terminator"
 	"netkeep/internal/fabric/tunnel"
+	"netkeep/internal/fabric/usage"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
 	"netkeep/internal/policy/session"
@@ -47,8 +48,12 @@ type Options struct {
 	Renewal Renewal
 	// Kept is told of every connection that a router was let in with.
 	Kept func(net.Conn)
-	Now  func() time.Time
-	Log  *slog.Logger
+	// Dialled and Carried are told of every dial and of what services
+	// carry, for monitoring.
+	Dialled func(reason string, took time.Duration)
+	Carried func(serviceID string, sent, received uint64)
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Fabric is the routers of a network and what they carry. It is the
@@ -91,8 +96,12 @@ func New(opt Options) *Fabric {
 	})
 	f.Hosts = terminator.New(terminator.Options{State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Now: opt.Now, Log: opt.Log})
 	f.graph = path.New()
+	meter := usage.New(usage.Options{
+		Circuit: func(id string) (*circuit.Circuit, bool) { return f.Circuits.Get(id) }, Carried: opt.Carried, Now: opt.Now,
+	})
 	f.Circuits = circuit.New(circuit.Options{
 		State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Graph: f.graph, Hosts: f.Hosts, Now: opt.Now, Log: opt.Log,
+		Dialled: opt.Dialled, Ended: meter.Ended,
 		LinkFault: func(r *control.Router, m *message.Fault) { f.Links.Fault(r, m) },
 		LinkKnown: func(id string) bool {
 			_, known := f.Links.Get(id)
@@ -100,7 +109,7 @@ func New(opt Options) *Fabric {
 		},
 	})
 	f.Links = link.New(link.Options{
-		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Found: f.Circuits.PathsFound, Now: opt.Now, Log: opt.Log,
+		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Found: f.Circuits.PathsFound, Usage: meter.Heard, Now: opt.Now, Log: opt.Log,
 	})
 	f.sync = sync.New(sync.Options{
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,

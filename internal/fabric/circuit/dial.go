@@ -33,8 +33,13 @@ type Options struct {
 	LinkKnown func(id string) bool
 	// Hosts chooses where circuits end, and is told how that went.
 	Hosts *terminator.Hosts
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Dialled is told of every dial: why it failed, in one of a few words, empty
+	// if it did not, and how long it took. Ended is told of circuits that are
+	// over.
+	Dialled func(reason string, took time.Duration)
+	Ended   func(*Circuit)
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Circuits makes circuits and ends them.
@@ -139,9 +144,9 @@ type Answer struct {
 	PeerData map[uint32][]byte
 }
 
-// Dial makes a circuit from a router to where a service is hosted: it tries
+// dial makes a circuit from a router to where a service is hosted: it tries
 // terminators until one works.
-func (c *Circuits) Dial(ctx context.Context, r *control.Router, req Request) (*Circuit, *Answer, error) {
+func (c *Circuits) dial(ctx context.Context, r *control.Router, req Request) (*Circuit, *Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
 	tried := map[string]bool{}

@@ -15,6 +15,7 @@ func (c *Circuits) end(id string, now bool) bool {
 	if circuit == nil {
 		return false
 	}
+	c.Ended(circuit)
 	for _, routerID := range circuit.Path {
 		c.unroute(routerID, id, now)
 	}

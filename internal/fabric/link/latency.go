@@ -19,6 +19,7 @@ func (l *Links) onMetrics(r *control.Router, f *wire.Frame) {
 		l.Log.Debug("what a router has measured cannot be read", "router", r.ID, "error", err)
 		return
 	}
+	l.Usage(r.ID, m.Usage)
 	mean := func(name string) time.Duration {
 		if h := m.Histograms[name]; h.Count > 0 && h.Mean > 0 && h.Mean < float64(time.Hour) {
 			return time.Duration(h.Mean)
@@ -41,4 +42,19 @@ func (l *Link) measure(routerID string, latency time.Duration) {
 		side = 1
 	}
 	l.Latency[side] = latency
+}
+
+// Latencies returns what the ends of all links have measured.
+func (l *Links) Latencies() []time.Duration {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	var all []time.Duration
+	for _, link := range l.byID {
+		for _, latency := range link.Latency {
+			if latency > 0 {
+				all = append(all, latency)
+			}
+		}
+	}
+	return all
 }

@@ -75,6 +75,8 @@ type Options struct {
 	Lost func(ids []string)
 	// Found is told when there may be a path where there was none.
 	Found func()
+	// Usage is told what a router has counted of its circuits.
+	Usage func(routerID string, counted []message.Usage)
 	Now   func() time.Time
 	Log   *slog.Logger
 }

@@ -1,7 +1,8 @@
 // Package metrics is what monitoring sees of a controller, in the form that
 // Prometheus reads. Others tell it what happens, by functions that they are
 // given, and the rest it reads from snapshots when it is asked. Labels are
-// names that the program knows, never ids. It is the only package that knows
+// names that the program knows, and of a bounded number of services theirs;
+// never ids. It is the only package that knows
 // Prometheus and must not import rest, authn or api.
 package metrics
 
@@ -32,6 +33,9 @@ type Metrics struct {
 	lanes    [2]laneMetrics // by kind.Lane
 	queued   prometheus.Gauge
 	waited   prometheus.Histogram
+	dialled  prometheus.Histogram   // circuits that were made
+	failed   *prometheus.CounterVec // those that were not
+	carried  carried
 }
 
 // laneMetrics is what is counted of the commits of one lane.
@@ -64,6 +68,10 @@ func New(now func() time.Time) *Metrics {
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "netkeep_password_hash_wait_seconds", Help: "How long passwords waited for their turn to be hashed.", Buckets: waits,
 		}),
+		dialled: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "netkeep_dial_duration_seconds", Help: "How long it took to make circuits; its count is how many were made.", Buckets: durations,
+		}),
+		failed: counters("netkeep_dial_failures_total", "Circuits that were not made, by reason.", "reason"),
 	}
 	m.Registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

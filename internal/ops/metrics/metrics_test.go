@@ -65,6 +65,10 @@ func full(t *testing.T, m *metrics.Metrics) *state.State {
 		Build: build.Info{Version: "v1", Revision: "abc", Runtime: "go1"}, StoreSize: func() (int64, bool) { return 20480, true }, DiskFree: func() (int64, bool) { return 0, false },
 		LastSnapshot: func() (int64, bool) { return 1769860800, true },
 	})
+	m.WatchFabric(metrics.Fabric{
+		State: st, Online: func() int { return 3 }, Counts: func() (links, circuits int) { return 5, 7 }, Moved: func() uint64 { return 2 },
+		Latencies: func() []time.Duration { return []time.Duration{4e6, 1e6, 2e6, 3e6} },
+	})
 	return st
 }
 

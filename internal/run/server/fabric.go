@@ -20,6 +20,7 @@ import (
 	"netkeep/internal/model"
 	"netkeep/internal/ops/build"
 	"netkeep/internal/ops/limit"
+	"netkeep/internal/ops/metrics"
 	"netkeep/internal/pki"
 	"netkeep/internal/policy/session"
 )
@@ -29,10 +30,14 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *session.Gr
 	info := build.Read()
 	s.fabric = fabric.New(fabric.Options{
 		State: s.state, Root: s.keys.Root(), Bundle: s.keys.TrustBundle(), APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
-		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Now: time.Now, Log: s.log,
+		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Now: time.Now, Log: s.log,
 		Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})
 	s.routers = s.fabric
+	s.figures.WatchFabric(metrics.Fabric{
+		State: s.state, Online: func() int { return len(s.fabric.All()) }, Counts: s.fabric.View().Counts,
+		Latencies: s.fabric.Links.Latencies, Moved: s.fabric.Circuits.Moved,
+	})
 }
 
 // view is what routers make between them; nothing if they are others' to

@@ -1,0 +1,42 @@
+package circuit
+
+import (
+	"context"
+	"errors"
+
+	"netkeep/internal/fabric/control"
+	"netkeep/internal/fabric/message"
+	"netkeep/internal/fabric/permit"
+)
+
+// Dial makes a circuit from a router to where a service is hosted, and tells how
+// that went.
+func (c *Circuits) Dial(ctx context.Context, r *control.Router, req Request) (*Circuit, *Answer, error) {
+	began := c.Now()
+	made, answer, err := c.dial(ctx, r, req)
+	c.Dialled(outcome(err), c.Now().Sub(began))
+	return made, answer, err
+}
+
+// outcome is why there is no circuit, in one of a few words; empty if there is.
+func outcome(err error) string {
+	if err == nil {
+		return ""
+	}
+	if _, ok := errors.AsType[*failure](err); ok {
+		return "host"
+	}
+	refused, ok := permit.AsRefusal(err)
+	if !ok {
+		return "internal"
+	}
+	switch refused.Code {
+	case message.CodeInvalidTerminator:
+		return "no-host"
+	case message.CodeEncryptionMissing:
+		return "encryption"
+	case message.CodeInternal:
+		return "router"
+	}
+	return "refused"
+}
