@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -112,6 +114,11 @@ func TestCommands(t *testing.T) {
 	}
 	if out := term.run(0, "status"); !strings.Contains(out, "3 of 3 online, 2 links, 1 circuits") {
 		t.Errorf("the status says\n%s", out)
+	}
+	ask := filepath.Join(t.TempDir(), "ask.json")
+	must(t, os.WriteFile(ask, []byte(`{"appRegex": ".*", "requestedValues": ["links"]}`), 0o600))
+	if out := term.run(0, "api", "POST", "/fabric/v1/inspections", "-f", ask); strings.Count(out, `"appId"`) != 4 {
+		t.Errorf("the routers and the controller say of their links\n%s", out)
 	}
 	term.says("circuit circuit1 ended", "circuits", "end", id)
 	term.run(3, "circuits", "end", id)

@@ -354,8 +354,8 @@ func overrideCommand(env Env) *cobra.Command {
 func apiCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "api METHOD PATH",
-		Short:   "Call an operation of the Management API and print what it answers.",
-		Example: "  netkeep api GET '/identities?limit=1'\n  netkeep api POST /identities -f identity.json",
+		Short:   "Call an operation of the Management or Fabric API and print what it answers.",
+		Example: "  netkeep api GET '/identities?limit=1'\n  netkeep api POST /identities -f identity.json\n  netkeep api GET /fabric/v1/links",
 		Args:    Exactly(2),
 	}
 	file := cmd.Flags().StringP("file", "f", "", "File with the body, - for standard input.")
@@ -366,6 +366,9 @@ func apiCommand(env Env) *cobra.Command {
 			return Usagef("%q is no path of an operation; it looks like /identities?limit=1", args[1])
 		}
 		req := remote.Request{Method: strings.ToUpper(args[0]), Path: strings.TrimPrefix(at.Path, remote.Root), Query: at.Query()}
+		if strings.HasPrefix("/"+at.Path, fabricRoot+"/") {
+			req.Path = "/" + at.Path
+		}
 		if *file != "" {
 			body, err := readFile(env, *file, maxDocument)
 			if err != nil {
