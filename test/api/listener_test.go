@@ -47,13 +47,13 @@ func baseURL(body servertest.M, name string) any {
 	return versions[name].(servertest.M)["v1"].(servertest.M)["apiBaseUrls"].([]any)[0]
 }
 
-// TestOneListener checks that one listener serves both APIs unless told
+// TestOneListener checks that one listener serves all APIs unless told
 // otherwise.
 func TestOneListener(t *testing.T) {
 	if shared.ManagementAddress() != shared.Address() {
 		t.Errorf("the Management API is at %s, want %s", shared.ManagementAddress(), shared.Address())
 	}
-	for _, root := range []string{api.ClientRoot, api.ManagementRoot, "/edge/v1", ""} {
+	for _, root := range []string{api.ClientRoot, api.ManagementRoot, api.FabricRoot, "/edge/v1", ""} {
 		status, body := fetch(t, shared, shared.Address(), root+"/version")
 		if status != 200 {
 			t.Fatalf("%s answers %d: %v", root, status, body)
@@ -64,8 +64,9 @@ func TestOneListener(t *testing.T) {
 	}
 }
 
-// TestTwoListeners gives the Management API a listener of its own: each
-// listener has its API, not the other, and tells where that is.
+// TestTwoListeners gives the Management API a listener of its own, where the
+// Fabric API is too: each listener has its APIs, not the others, and tells where
+// those are.
 func TestTwoListeners(t *testing.T) {
 	s := servertest.Start(t, func(c *config.Config) { c.Management.Listen = "127.0.0.1:0" })
 	client, management := s.Address(), s.ManagementAddress()
@@ -82,6 +83,10 @@ func TestTwoListeners(t *testing.T) {
 		{client, api.ManagementRoot + "/version", 404},
 		{client, api.ManagementRoot, 404},
 		{client, api.ManagementRoot + "/identities", 404},
+		{client, api.FabricRoot + "/version", 404},
+		{client, api.FabricRoot + "/links", 404},
+		{management, api.FabricRoot + "/version", 200},
+		{management, api.FabricRoot + "/links", 401},
 		{management, api.ManagementRoot + "/version", 200},
 		{management, api.ManagementRoot, 200},
 		{management, api.ManagementRoot + "/identities", 401},
