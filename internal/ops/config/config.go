@@ -29,7 +29,7 @@ type Config struct {
 	Advertise string `yaml:"advertise" form:"place" eg:"controller.example.org:1280" doc:"Host and port under which clients reach the controller, which its certificate is made out to; the listen address if empty."`
 
 	Management struct {
-		Listen    string `yaml:"listen" form:"address" eg:"127.0.0.1:1290" doc:"Host and port to serve the Management API on, which listen then does not serve; listen serves both APIs if empty."`
+		Listen    string `yaml:"listen" form:"address" eg:"127.0.0.1:1290" doc:"Host and port to serve the Management and Fabric APIs on, which listen then does not serve; listen serves all APIs if empty."`
 		Advertise string `yaml:"advertise" form:"place" eg:"admin.example.org:1290" doc:"Host and port under which admins reach management.listen; that address if empty, with the host of advertise if it is all of the machine's addresses."`
 	} `yaml:"management"`
 
