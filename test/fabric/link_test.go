@@ -269,31 +269,10 @@ func TestForgottenForward(t *testing.T) {
 // as after its restart: it is put together again, and can be led elsewhere.
 func TestAdopted(t *testing.T) {
 	m := addMesh(t, servertest.StartFabric(t), "ab", "bc", "ad", "dc")
-	session := func(typ string) string {
-		list := m.Admin(t).Get(management + `sessions?filter=service="` + m.service + `"+and+type="` + typ + `"`).Want(200).List()
-		return list[0]["id"].(string)
-	}
-	id := "abcdefghijkl." + session(model.Dial) + "." + session(model.Bind)
-	path := func(from, to string) map[string]*message.Route {
-		return map[string]*message.Route{id: {CircuitID: id, Forwards: []message.Forward{{From: from, To: to}, {From: to, To: from}}}}
-	}
-	links := func(names ...string) map[string]message.Link {
-		all := map[string]message.Link{}
-		for _, name := range names {
-			all[m.id(name)] = message.Link{ID: m.id(name), Destination: m.records[name[1:]].id, Iteration: 1}
-		}
-		return all
-	}
-	for name, has := range map[string]struct {
-		circuits map[string]*message.Route
-		links    map[string]message.Link
-	}{
-		"a": {path("in.1", m.id("ab")), links("ab", "ad")},
-		"b": {path(m.id("ab"), m.id("bc")), links("ab", "bc")},
-		"c": {path(m.id("bc"), "out.1"), links("bc", "dc")},
-	} {
-		m.connect(name, func(o *scripted.Options) { o.Circuits, o.Links = has.circuits, has.links })
-	}
+	id := m.older()
+	m.connect("a", m.carrying(id, "in.1", m.id("ab"), "ab", "ad"))
+	m.connect("b", m.carrying(id, m.id("ab"), m.id("bc"), "ab", "bc"))
+	m.connect("c", m.carrying(id, m.id("bc"), "out.1", "bc", "dc"))
 	again := uint32(1)
 	servertest.Eventually(t, soon, "the circuit is led elsewhere", func() bool {
 		again++
@@ -305,6 +284,46 @@ func TestAdopted(t *testing.T) {
 	m.carries("a", id, "", "ad")
 	m.carries("c", id, "dc", "")
 	await(t, m.routers["b"], "who is not on the path any more is told", func(k scripted.Known) bool { return len(k.Circuits) == 0 })
+}
+
+// TestAdoptedInPart has the ends of a circuit come back to a controller that does
+// not know it, and the router between them never: it is led around that.
+func TestAdoptedInPart(t *testing.T) {
+	m := addMesh(t, servertest.StartFabric(t), "ab", "bc", "ad", "dc")
+	id := m.older()
+	m.routers["b"].Close()
+	m.offline("b")
+	m.connect("c", m.carrying(id, m.id("bc"), "out.1", "dc"))
+	m.connect("a", m.carrying(id, "in.1", m.id("ab"), "ab", "ad"))
+	servertest.Eventually(t, soon, "the circuit is led around", func() bool {
+		must(t, m.routers["a"].Fault(message.Fault{Subject: message.FaultForward, ID: id}))
+		m.settled("a")
+		return m.over(id, "d")
+	})
+	m.carries("a", id, "", "ad")
+	m.carries("c", id, "dc", "")
+}
+
+// older is the id of a circuit that the controller does not know.
+func (m *mesh) older() string {
+	m.t.Helper()
+	session := func(typ string) string {
+		list := m.Admin(m.t).Get(management + `sessions?filter=service="` + m.service + `"+and+type="` + typ + `"`).Want(200).List()
+		return list[0]["id"].(string)
+	}
+	return "abcdefghijkl." + session(model.Dial) + "." + session(model.Bind)
+}
+
+// carrying has a router say that it leads a circuit from one address to another,
+// and that it has some links.
+func (m *mesh) carrying(id, from, to string, links ...string) func(*scripted.Options) {
+	return func(o *scripted.Options) {
+		o.Circuits = map[string]*message.Route{id: {CircuitID: id, Forwards: []message.Forward{{From: from, To: to}, {From: to, To: from}}}}
+		o.Links = map[string]message.Link{}
+		for _, name := range links {
+			o.Links[m.id(name)] = message.Link{ID: m.id(name), Destination: m.records[name[1:]].id, Iteration: 1}
+		}
+	}
 }
 
 // TestLinksOfOthers has a router lie about links.

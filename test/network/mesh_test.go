@@ -132,15 +132,18 @@ func TestMesh(t *testing.T) {
 	m.control.kill(syscall.SIGKILL)
 	m.startController()
 	m.login()
-	m.eventually("the circuit and the links are known again", func() bool { return len(m.paths()) == 1 && len(m.fabric("links")) == 5 })
+	m.eventually("a part of the circuit is known again", func() bool { return len(m.paths()) == 1 })
 	_, from = hold.says(t, "word", from)
-	middle := strings.Fields(m.paths()[0])[1]
+	middle := "r2"
+	if strings.Contains(m.paths()[0], "r5") {
+		middle = "r5"
+	}
 	m.routers[middle].kill(syscall.SIGKILL)
 	_, from = hold.says(t, "word", from)
 	_, from = hold.says(t, "word", from)
 	m.eventually("the way is another", func() bool {
 		got := m.paths()
-		return len(got) == 1 && !strings.Contains(got[0], middle)
+		return len(got) == 1 && strings.HasPrefix(got[0], "r1 ") && !strings.Contains(got[0], middle)
 	})
 	hold.says(t, "word", from)
 }

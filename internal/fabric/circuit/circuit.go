@@ -38,8 +38,9 @@ type Circuit struct {
 	Moved           time.Time // when it last got another path
 
 	// told is what routers say that they do with it, by router and where
-	// something comes from: all there is of one that is older than this
-	// controller.
+	// something comes from, as long as that leads not from one end to the other.
+	// Path and Links are in no order then, except that the ends are where they
+	// belong once they are known.
 	told map[string]map[string]string
 }
 
@@ -51,8 +52,11 @@ func (c *Circuit) Tags() map[string]string {
 // involves reports whether a router is on the path.
 func (c *Circuit) involves(routerID string) bool { return slices.Contains(c.Path, routerID) }
 
-// whole reports whether all is known of it that another path needs.
-func (c *Circuit) whole() bool { return c.Ingress != "" && c.Egress != "" }
+// movable reports whether all is known of it that another path needs: its ends.
+func (c *Circuit) movable() bool { return c.Ingress != "" && c.Egress != "" }
+
+// whole reports whether its path is known.
+func (c *Circuit) whole() bool { return c.movable() && c.told == nil }
 
 // first and last are the routers at its ends.
 func (c *Circuit) first() string { return c.Path[0] }
@@ -61,7 +65,7 @@ func (c *Circuit) last() string  { return c.Path[len(c.Path)-1] }
 // over returns the circuit on another path.
 func (c *Circuit) over(p path.Path, now time.Time) *Circuit {
 	next := *c
-	next.Path, next.Links, next.Cost, next.Moved = p.Routers, p.Links, p.Cost, now
+	next.Path, next.Links, next.Cost, next.Moved, next.told = p.Routers, p.Links, p.Cost, now, nil
 	return &next
 }
 

@@ -57,7 +57,7 @@ func (c *Circuits) forgotten(routerID, id string, asked time.Time) {
 	circuit, ok := c.table.get(id)
 	switch {
 	case !ok || !circuit.Made.Before(asked) || !circuit.Moved.Before(asked):
-	case !circuit.whole() || circuit.first() == routerID || circuit.last() == routerID:
+	case !circuit.movable() || circuit.first() == routerID || circuit.last() == routerID:
 		c.end(id, true)
 	default:
 		c.moves.add(nil, id)
@@ -119,7 +119,7 @@ func (c *Circuits) adopt(routerID, id string, routes map[string]string) bool {
 
 // adopted has the path of a circuit looked at that has just become known.
 func (c *Circuits) adopted(circuit *Circuit) {
-	if circuit.whole() {
+	if circuit.movable() {
 		c.moves.adopt(circuit.ID, c.Now())
 	}
 }
@@ -154,35 +154,60 @@ func (c *Circuit) tell(routerID string, routes map[string]string) {
 		c.told = map[string]map[string]string{}
 	}
 	c.told[routerID] = routes
-	if path, links, ingress, egress, ok := assemble(c.told); ok {
-		c.Path, c.Links, c.Ingress, c.Egress, c.told = path, links, ingress, egress, nil
+	first, ingress := end(c.told, ingressPrefix)
+	last, egress := end(c.told, egressPrefix)
+	c.Ingress, c.Egress = ingress, egress
+	if path, links, ok := assemble(c.told, first, ingress, egress); ok {
+		c.Path, c.Links, c.told = path, links, nil
 		return
 	}
-	c.Path = slices.Sorted(maps.Keys(c.told))
+	c.Path, c.Links = pieces(c.told, first, last)
+}
+
+// pieces are the routers that tell of a circuit and the links that they name,
+// with the ends in their places.
+func pieces(told map[string]map[string]string, first, last string) (path, links []string) {
+	for id, routes := range told {
+		if id != first && id != last {
+			path = append(path, id)
+		}
+		for from := range routes {
+			if !strings.HasPrefix(from, ingressPrefix) && !strings.HasPrefix(from, egressPrefix) && !slices.Contains(links, from) {
+				links = append(links, from)
+			}
+		}
+	}
+	slices.Sort(path)
+	if first != "" {
+		path = slices.Insert(path, 0, first)
+	}
+	if last != "" && last != first {
+		path = append(path, last)
+	}
+	return path, links
 }
 
 // assemble follows a circuit from where it begins to where it ends, through
 // what its routers say.
-func assemble(told map[string]map[string]string) (path, links []string, ingress, egress string, ok bool) {
-	at, from := begin(told)
-	ingress = from
-	for at != "" && len(path) < len(told) {
+func assemble(told map[string]map[string]string, first, ingress, egress string) (path, links []string, ok bool) {
+	at, from := first, ingress
+	for at != "" && egress != "" && len(path) < len(told) {
 		path = append(path, at)
 		to := told[at][from]
-		if strings.HasPrefix(to, egressPrefix) {
-			return path, links, ingress, to, true
+		if to == egress {
+			return path, links, true
 		}
 		links = append(links, to)
 		at, from = behind(told, to, at), to
 	}
-	return nil, nil, "", "", false
+	return nil, nil, false
 }
 
-// begin is the router where a circuit begins, and the address of that end.
-func begin(told map[string]map[string]string) (routerID, ingress string) {
+// end is the router where a circuit begins or ends, and the address of that end.
+func end(told map[string]map[string]string, prefix string) (routerID, address string) {
 	for id, routes := range told {
 		for from := range routes {
-			if strings.HasPrefix(from, ingressPrefix) {
+			if strings.HasPrefix(from, prefix) {
 				return id, from
 			}
 		}

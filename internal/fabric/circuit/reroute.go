@@ -50,7 +50,7 @@ func (c *Circuits) PathsFound() {
 // have told of their links, and what is not among them is lost.
 func (c *Circuits) doubt() {
 	sound := func(circuit *Circuit) bool {
-		return !slices.ContainsFunc(circuit.Links, func(id string) bool { return !c.LinkKnown(id) })
+		return circuit.whole() && !slices.ContainsFunc(circuit.Links, func(id string) bool { return !c.LinkKnown(id) })
 	}
 	c.moves.add(sound, c.moves.doubtful(c.Now().Add(-doubtAfter))...)
 }
@@ -62,7 +62,7 @@ func (c *Circuits) RouterGone(routerID string) {
 		circuit, ok := c.table.get(id)
 		switch {
 		case !ok:
-		case !circuit.whole() || circuit.first() == routerID || circuit.last() == routerID:
+		case !circuit.movable() || circuit.first() == routerID || circuit.last() == routerID:
 			c.end(id, true)
 		default:
 			passed := func(circuit *Circuit) bool { return !circuit.involves(routerID) }
@@ -118,7 +118,7 @@ func (c *Circuits) reroute(ctx context.Context, id string) {
 	defer cancel()
 	for try := 1; ; try++ {
 		old, ok := c.table.get(id)
-		if !ok || !old.whole() {
+		if !ok || !old.movable() {
 			return
 		}
 		p, ok := c.Graph.Between(old.first(), old.last())
@@ -161,8 +161,8 @@ func (c *Circuits) leave(old, next *Circuit) {
 // only forgotten how, it is told again.
 func (c *Circuits) onForwardFault(circuit *Circuit) {
 	switch {
-	case !circuit.whole():
-	case len(circuit.Path) == 1:
+	case !circuit.movable():
+	case circuit.whole() && len(circuit.Path) == 1:
 		c.end(circuit.ID, true)
 	case c.Now().Sub(circuit.Moved) >= moveAgain:
 		c.moves.add(nil, circuit.ID)

@@ -274,7 +274,7 @@ func (l *Links) drop(links []*Link, reason string) {
 	var ids []string
 	l.mu.Lock()
 	for _, link := range links {
-		if now := l.byID[link.ID]; now == nil || now.Iteration != link.Iteration {
+		if now := l.byID[link.ID]; now == nil || now.Iteration != link.Iteration || !now.Since.Equal(link.Since) {
 			continue
 		}
 		delete(l.byID, link.ID)
