@@ -16,8 +16,8 @@ import (
 )
 
 // backdate is how far before now a certificate begins, for peers whose clock
-// is a little behind.
-const backdate = time.Minute
+// is minutes behind.
+const backdate = 10 * time.Minute
 
 const (
 	day                  = 24 * time.Hour

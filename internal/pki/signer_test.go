@@ -56,7 +56,7 @@ func TestSignClient(t *testing.T) {
 			if leaf.IsCA || !leaf.BasicConstraintsValid {
 				t.Error("not marked as no CA")
 			}
-			if !leaf.NotBefore.Equal(base.Add(-time.Minute)) || !leaf.NotAfter.Equal(base.Add(24*time.Hour)) {
+			if !leaf.NotBefore.Equal(base.Add(-10*time.Minute)) || !leaf.NotAfter.Equal(base.Add(24*time.Hour)) {
 				t.Errorf("valid from %v to %v", leaf.NotBefore, leaf.NotAfter)
 			}
 			if got := leaf.Subject.String(); got != "CN=abc" {

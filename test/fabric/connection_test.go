@@ -140,3 +140,14 @@ func TestStopWithRouters(t *testing.T) {
 		}
 	}
 }
+
+// TestSkewedClock has routers connect whose clocks are minutes behind or ahead.
+func TestSkewedClock(t *testing.T) {
+	s := servertest.StartFabric(t)
+	for _, skew := range []time.Duration{-9 * time.Minute, 9 * time.Minute} {
+		r := addRouter(t, s)
+		r.connect(t, func(o *scripted.Options) {
+			o.TLS.Time = func() time.Time { return time.Now().Add(skew) }
+		})
+	}
+}

@@ -67,6 +67,19 @@ func TestQuiesce(t *testing.T) {
 	m.ends("the router was changed otherwise", "far")
 	m.asks("a", message.TypeDequiesce)
 	m.ends("it is back in use", "near")
+
+	// One whose own tool is gone is taken back by its owner.
+	m.asks("a", message.TypeQuiesce)
+	quiesced := func() any {
+		return second.Admin(t).Get("/fabric/v1/routers/" + m.records["a"].id).Want(200).Data()["quiesced"]
+	}
+	if quiesced() != true {
+		t.Error("nobody can see that it is out of use")
+	}
+	second.Admin(t).Post(management+"edge-routers/"+m.records["a"].id+"/re-enroll", M{}).Want(200)
+	if quiesced() != false {
+		t.Error("it stays out of use when it is enrolled anew")
+	}
 }
 
 // TestDecommission has a router ask to be deleted: it is, with what it has, and

@@ -162,13 +162,20 @@ func (c RouterCerts) allowed(r kind.Reader, router *model.Router) error {
 // names are what the certificates are for besides the router's id.
 func (c RouterCerts) names() []string { return append(hosts(c.Client[0]), hosts(c.Server[0])...) }
 
-// Reinvite takes an edge router's certificate away and invites it anew. Other
-// properties stay.
+// Reinvite takes an edge router's certificate away and invites it anew, and back
+// into use if it had retired. Other properties stay.
 func (d *Desk) Reinvite(ctx context.Context, by state.Author, id string, invite *model.Enrollment) error {
 	return d.State.Update(ctx, by, func(tx *state.Tx) error {
 		err := model.EdgeRouters.Edit(tx, id, func(e *model.EdgeRouter) error {
 			e.IsVerified, e.Fingerprint, e.CertPEM = false, "", ""
 			e.UnverifiedFingerprint, e.UnverifiedCertPEM = "", ""
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		err = model.Routers.Edit(tx, id, func(r *model.Router) error {
+			r.Quiesced = false
 			return nil
 		})
 		if err != nil {

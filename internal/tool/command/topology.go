@@ -42,6 +42,7 @@ type topologyRouter struct {
 	ref
 	Connected   bool `json:"connected"`
 	Disabled    bool `json:"disabled"`
+	Quiesced    bool `json:"quiesced"`
 	NoTraversal bool `json:"noTraversal"`
 	Cost        int  `json:"cost"`
 	Version     struct {
@@ -145,6 +146,9 @@ func (r topologyRouter) state() string {
 		state = "disabled"
 	case r.Connected:
 		state = "online " + r.Version.Version
+	}
+	if r.Quiesced {
+		state += ", quiesced"
 	}
 	if r.Cost > 0 {
 		state += fmt.Sprintf(", cost %d", r.Cost)

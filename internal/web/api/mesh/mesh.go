@@ -52,6 +52,9 @@ func routerColumns(s *api.Service) []rest.Derived {
 			_, online := s.Routers.Connected(r.ID)
 			return online
 		}),
+		api.Flag("quiesced", "Whether the router has asked that no new circuits end at it while there is another way.", func(_ *rest.Call, r *model.Router) bool {
+			return r.Quiesced
+		}),
 		{
 			Name: "versionInfo", Doc: "What the router runs; left out while it is not connected.", Schema: versionOutput.Schema(), Optional: true,
 			Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
