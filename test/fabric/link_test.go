@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"crypto/x509"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"netkeep/internal/fabric/scripted"
 	"netkeep/internal/fabric/wire"
 	"netkeep/internal/model"
+	"netkeep/internal/pki"
 	"netkeep/test/servertest"
 )
 
@@ -375,4 +377,38 @@ func TestLinksOfOthers(t *testing.T) {
 	await(t, m.routers["a"], "a neighbour that was away hears of it when it is back", func(k scripted.Known) bool {
 		return k.Peers[liar.id].State == message.PeerRemoved
 	})
+}
+
+// TestVerifyRouter has a router ask who dials it: only the certificate that the
+// dialling router showed counts, and only that of a router that may be there.
+func TestVerifyRouter(t *testing.T) {
+	s := servertest.StartFabric(t)
+	first, second, third := addRouter(t, s), addRouter(t, s), addRouter(t, s)
+	c := first.connect(t)
+	shown := func(r *router) string {
+		leaf, err := x509.ParseCertificate(r.cert.Certificate[0])
+		must(t, err)
+		return pki.Fingerprint(leaf)
+	}
+	is := func(fingerprints ...string) bool {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		defer cancel()
+		ask := &message.VerifyRouter{RouterID: second.id, Fingerprints: fingerprints}
+		reply, err := c.Request(ctx, &wire.Frame{Type: message.TypeVerifyRouter, Body: message.Marshal(ask)})
+		must(t, err)
+		return reply.Type == message.TypeResult && reply.Headers.Bool(message.HeaderSuccess)
+	}
+	switch {
+	case !is(shown(second)):
+		t.Error("a router is not believed its own certificate")
+	case is(shown(third)) || is() || is(""):
+		t.Error("a router passes for another")
+	case is(shown(third), shown(second)):
+		t.Error("a certificate counts that nobody has shown to hold")
+	}
+	s.Admin(t).Patch(management+"edge-routers/"+second.id, M{"disabled": true}).Want(200)
+	if is(shown(second)) {
+		t.Error("a disabled router may dial others")
+	}
 }
