@@ -296,7 +296,10 @@ func TestAdoptedInPart(t *testing.T) {
 	m.routers["b"].Close()
 	m.offline("b")
 	m.connect("c", m.carrying(id, m.id("bc"), "out.1", "dc"))
-	m.connect("a", m.carrying(id, "in.1", m.id("ab"), "ab", "ad"))
+	m.connect("a", m.carrying(id, "in.1", m.id("ab"), "ab", "ad"), func(o *scripted.Options) {
+		// What it cannot forward it says before anything else.
+		o.Then = func(r *scripted.Router) { must(t, r.Fault(message.Fault{Subject: message.FaultForward, ID: id})) }
+	})
 	servertest.Eventually(t, soon, "the circuit is led around", func() bool {
 		must(t, m.routers["a"].Fault(message.Fault{Subject: message.FaultForward, ID: id}))
 		m.settled("a")

@@ -70,32 +70,43 @@ func (c *Circuits) onFault(r *control.Router, _ *wire.Frame, m *message.Fault) {
 			c.end(m.ID, false)
 		}
 	case message.FaultForward, message.FaultForwardUnknown:
+		var strange []string
 		for n, id := range strings.Fields(m.ID) {
 			if n == maxFault {
-				return
+				break
 			}
 			switch circuit, ok := c.table.get(id); {
 			case ok && circuit.involves(r.ID):
 				c.onForwardFault(circuit)
 			case m.Subject == message.FaultForward:
-				unroute(r, id, true)
+				strange = append(strange, id)
 			}
 		}
+		c.place(r, strange)
 	case message.FaultLink, message.FaultDuplicateLink:
 		c.LinkFault(r, m)
 	}
 }
 
 // onConfirmation answers a router that asks whether idle circuits are still
-// wanted: those that nobody knows are not. If one is older than this controller
-// the router is asked what it knows of it.
+// wanted.
 func (c *Circuits) onConfirmation(r *control.Router, _ *wire.Frame, m *message.CircuitConfirmation) {
-	older := false
+	var strange []string
 	for _, id := range m.CircuitIDs {
-		circuit, known := c.table.get(id)
-		if known && circuit.involves(r.ID) {
-			continue
+		if circuit, known := c.table.get(id); !known || !circuit.involves(r.ID) {
+			strange = append(strange, id)
 		}
+	}
+	c.place(r, strange)
+}
+
+// place deals with circuits that a router has and, as far as is known here,
+// should not have. They end, except those that are older than this controller:
+// it asks the router what it knows of them.
+func (c *Circuits) place(r *control.Router, ids []string) {
+	older := false
+	for _, id := range ids {
+		circuit, known := c.table.get(id)
 		if _, ok := c.recall(id); known && circuit.whole() || !ok {
 			unroute(r, id, true)
 			continue

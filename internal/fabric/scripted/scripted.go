@@ -47,6 +47,8 @@ type Options struct {
 	Links    map[string]message.Link
 	// Model is what it knows already.
 	Model Model
+	// Then, if set, is called as soon as it is connected.
+	Then func(*Router)
 	// Mute leaves the first word of the controller unanswered.
 	Mute bool
 	Now  func() time.Time
@@ -114,6 +116,9 @@ func Connect(ctx context.Context, opt Options) (*Router, error) {
 	}
 	r.ch = channel.New(r.Welcome.Text(message.HeaderConnectionID), channel.Options{Handle: r.hear, Now: opt.Now})
 	r.ch.Attach(conn)
+	if opt.Then != nil {
+		opt.Then(r)
+	}
 	return r, r.tellLinks()
 }
 
