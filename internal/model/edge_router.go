@@ -46,7 +46,7 @@ func (e *EdgeRouter) Check(kind.Reader, *EdgeRouter) error { return checkAllowed
 // Saved keeps what every edge router has beside it: its entry among all
 // routers, and what lets it act as a client of the network.
 func (e *EdgeRouter) Saved(w kind.Writer, _ *EdgeRouter) error {
-	err := upsert(w, Routers, e.ID, func(r *Router) {
+	err := Routers.Upsert(w, e.ID, func(r *Router) {
 		r.Name, r.Cost, r.Disabled, r.NoTraversal = e.Name, e.Cost, e.Disabled, e.NoTraversal
 		r.AllowedNames, r.IsVerified, r.Fingerprint, r.IsEdge = e.AllowedNames, e.IsVerified, e.Fingerprint, true
 		r.UnverifiedFingerprint, r.UnverifiedCertPEM = e.UnverifiedFingerprint, e.UnverifiedCertPEM
@@ -57,7 +57,7 @@ func (e *EdgeRouter) Saved(w kind.Writer, _ *EdgeRouter) error {
 	if !e.IsTunnelerEnabled {
 		return e.dropTunneler(w)
 	}
-	err = upsert(w, Identities, e.ID, func(i *Identity) {
+	err = Identities.Upsert(w, e.ID, func(i *Identity) {
 		if i.Type == "" {
 			i.Type = TypeRouter
 		}
@@ -66,7 +66,7 @@ func (e *EdgeRouter) Saved(w kind.Writer, _ *EdgeRouter) error {
 	if err != nil {
 		return err
 	}
-	return upsert(w, EdgeRouterPolicies, e.ID, func(p *EdgeRouterPolicy) {
+	return EdgeRouterPolicies.Upsert(w, e.ID, func(p *EdgeRouterPolicy) {
 		p.Name, p.Semantic, p.System = "edge-router-"+e.ID+"-system", AnyOf, true
 		p.IdentityRoles, p.EdgeRouterRoles = []string{"@" + e.ID}, []string{"@" + e.ID}
 	})
@@ -137,20 +137,6 @@ func (r *Router) Foreign() error {
 		return nil
 	}
 	return fault.New(fault.CodeForeignRouter, "this is an edge router; change it at edge-routers/"+r.ID)
-}
-
-// upsert creates or changes the record with an id.
-func upsert[T any](w kind.Writer, k *kind.Kind[T], id string, change func(*T)) error {
-	if _, there := k.Get(w, id); there {
-		return k.Edit(w, id, func(rec *T) error {
-			change(rec)
-			return nil
-		})
-	}
-	rec := k.New()
-	any(rec).(kind.Record).Base().ID = id
-	change(rec)
-	return k.Create(w, rec)
 }
 
 // drop deletes the record with an id, if there is one.

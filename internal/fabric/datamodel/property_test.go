@@ -152,9 +152,9 @@ func (w *world) change(t *rapid.T) {
 func (d random) make(tx *state.Tx, kind string, now time.Time) error {
 	switch kind {
 	case "router":
-		return upsert(tx, model.EdgeRouters, d.router, func(e *model.EdgeRouter) { e.Name, e.IsTunnelerEnabled = "router-"+e.ID, d.on })
+		return model.EdgeRouters.Upsert(tx, d.router, func(e *model.EdgeRouter) { e.Name, e.IsTunnelerEnabled = "router-"+e.ID, d.on })
 	case "identity":
-		return upsert(tx, model.Identities, d.router, func(i *model.Identity) {
+		return model.Identities.Upsert(tx, d.router, func(i *model.Identity) {
 			i.RoleAttributes, i.DefaultHostingCost, i.ServiceHostingCosts = d.attributes, d.cost, map[string]int{d.service: 5}
 			i.DisabledAt, i.DisabledUntil = nil, nil
 			if d.rare {
@@ -162,23 +162,23 @@ func (d random) make(tx *state.Tx, kind string, now time.Time) error {
 			}
 		})
 	case "stranger":
-		return upsert(tx, model.Identities, "stranger", func(i *model.Identity) { i.Name, i.Type, i.RoleAttributes = d.text, "User", d.attributes })
+		return model.Identities.Upsert(tx, "stranger", func(i *model.Identity) { i.Name, i.Type, i.RoleAttributes = d.text, "User", d.attributes })
 	case "service":
-		return upsert(tx, model.Services, d.service, func(s *model.Service) {
+		return model.Services.Upsert(tx, d.service, func(s *model.Service) {
 			s.Name, s.RoleAttributes, s.Configs = "service-"+s.ID+d.text, d.attributes, d.configs
 		})
 	case "config":
-		return upsert(tx, model.Configs, d.config, func(c *model.Config) {
+		return model.Configs.Upsert(tx, d.config, func(c *model.Config) {
 			c.Name, c.ConfigTypeID, c.Data = "config-"+c.ID, map[string]string{"c0": "t0", "c1": "t1", "c2": "t1"}[c.ID], data(d.text)
 		})
 	case "type":
-		return upsert(tx, model.ConfigTypes, d.typ, func(c *model.ConfigType) { c.Name = "type-" + c.ID + d.text })
+		return model.ConfigTypes.Upsert(tx, d.typ, func(c *model.ConfigType) { c.Name = "type-" + c.ID + d.text })
 	case "check":
-		return upsert(tx, model.PostureChecks, d.check, func(k *model.PostureCheck) {
+		return model.PostureChecks.Upsert(tx, d.check, func(k *model.PostureCheck) {
 			k.Name, k.TypeID, k.Domains, k.RoleAttributes = "check-"+k.ID, "DOMAIN", []string{d.text}, d.attributes
 		})
 	case "policy":
-		return upsert(tx, model.ServicePolicies, d.policy, d.policyOf)
+		return model.ServicePolicies.Upsert(tx, d.policy, d.policyOf)
 	case "override":
 		return d.override(tx)
 	}

@@ -19,13 +19,13 @@ func tunneler(t *testing.T) (*world, *router) {
 	w := newWorld(t.Fatal)
 	t.Cleanup(w.stop)
 	w.do(t, func(tx *state.Tx) error {
-		if err := upsert(tx, model.ConfigTypes, "t0", func(c *model.ConfigType) { c.Name = "some.v1" }); err != nil {
+		if err := model.ConfigTypes.Upsert(tx, "t0", func(c *model.ConfigType) { c.Name = "some.v1" }); err != nil {
 			return err
 		}
-		if err := upsert(tx, model.EdgeRouters, "r0", func(e *model.EdgeRouter) { e.Name, e.IsTunnelerEnabled = "r0", true }); err != nil {
+		if err := model.EdgeRouters.Upsert(tx, "r0", func(e *model.EdgeRouter) { e.Name, e.IsTunnelerEnabled = "r0", true }); err != nil {
 			return err
 		}
-		return upsert(tx, model.ServicePolicies, "p0", func(p *model.ServicePolicy) {
+		return model.ServicePolicies.Upsert(tx, "p0", func(p *model.ServicePolicy) {
 			p.Name, p.Type, p.Semantic, p.IdentityRoles, p.ServiceRoles = "p0", model.Bind, model.AnyOf, []string{"@r0"}, []string{"#all"}
 		})
 	})
@@ -48,11 +48,11 @@ func (w *world) do(t *testing.T, fn func(tx *state.Tx) error) {
 func (w *world) service(t *testing.T, id, text string) {
 	t.Helper()
 	w.do(t, func(tx *state.Tx) error {
-		err := upsert(tx, model.Configs, "c-"+id, func(c *model.Config) { c.Name, c.ConfigTypeID, c.Data = "c-"+id, "t0", data(text) })
+		err := model.Configs.Upsert(tx, "c-"+id, func(c *model.Config) { c.Name, c.ConfigTypeID, c.Data = "c-"+id, "t0", data(text) })
 		if err != nil {
 			return err
 		}
-		return upsert(tx, model.Services, id, func(s *model.Service) { s.Name, s.Configs = id, []string{"c-" + id} })
+		return model.Services.Upsert(tx, id, func(s *model.Service) { s.Name, s.Configs = id, []string{"c-" + id} })
 	})
 }
 
@@ -82,7 +82,7 @@ func TestResume(t *testing.T) {
 		r.want(t, "renewed", 1, 1, "s0")
 
 		w.do(t, func(tx *state.Tx) error {
-			return upsert(tx, model.Identities, "stranger", func(i *model.Identity) { i.Name, i.Type = "stranger", "User" })
+			return model.Identities.Upsert(tx, "stranger", func(i *model.Identity) { i.Name, i.Type = "stranger", "User" })
 		})
 		r.want(t, "nothing to it", 1, 1, "s0")
 		w.service(t, "s1", "two")

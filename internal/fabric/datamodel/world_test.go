@@ -17,7 +17,6 @@ import (
 	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
 	"netkeep/internal/fabric/wire"
-	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/access"
 )
@@ -219,20 +218,6 @@ func show(m *scripted.Model) string {
 	return fmt.Sprint(
 		m.Identities, " ", m.Services, " ", m.Policies, " ", m.Types, " ", m.Configs, " ", m.Keys,
 	)
-}
-
-// upsert creates or changes the record with an id.
-func upsert[T any](tx *state.Tx, k *kind.Kind[T], id string, change func(*T)) error {
-	if _, there := k.Get(tx, id); there {
-		return k.Edit(tx, id, func(rec *T) error {
-			change(rec)
-			return nil
-		})
-	}
-	rec := k.New()
-	any(rec).(kind.Record).Base().ID = id
-	change(rec)
-	return k.Create(tx, rec)
 }
 
 func data(text string) jsontext.Value { return jsontext.Value(fmt.Sprintf(`{"v":%q}`, text)) }

@@ -235,6 +235,20 @@ func (k *Kind[T]) Edit(w Writer, id string, change func(*T) error) error {
 	return w.Edit(k.Def, id, func(rec Record) error { return change(any(rec).(*T)) })
 }
 
+// Upsert changes the record with an id, and creates it if there is none.
+func (k *Kind[T]) Upsert(w Writer, id string, change func(*T)) error {
+	if _, there := k.Get(w, id); there {
+		return k.Edit(w, id, func(rec *T) error {
+			change(rec)
+			return nil
+		})
+	}
+	rec := k.New()
+	any(rec).(Record).Base().ID = id
+	change(rec)
+	return k.Create(w, rec)
+}
+
 // Delete removes the record with an id and what depends on it.
 func (k *Kind[T]) Delete(w Writer, id string) error { return w.Delete(k.Def, id) }
 

@@ -251,7 +251,7 @@ func BenchmarkPolicy(b *testing.B) {
 		b.Run(role[1:], func(b *testing.B) {
 			st := network(b, manyIdentities)
 			for b.Loop() {
-				update(b, st, func(tx *state.Tx) error { return put(tx, model.ServicePolicies, "extra", extra(role)) })
+				update(b, st, func(tx *state.Tx) error { return model.ServicePolicies.Upsert(tx, "extra", extra(role)) })
 				update(b, st, func(tx *state.Tx) error {
 					return model.ServicePolicies.Edit(tx, "extra", func(p *model.ServicePolicy) error {
 						p.Type = model.Bind
@@ -290,16 +290,16 @@ func BenchmarkAffected(b *testing.B) {
 		ref    state.Ref
 		change func(tx *state.Tx) error
 	}{
-		{"policy for all", policy, func(tx *state.Tx) error { return put(tx, model.ServicePolicies, "extra", extra("#all")) }},
-		{"policy for nobody", policy, func(tx *state.Tx) error { return put(tx, model.ServicePolicies, "extra", extra("#nobody")) }},
+		{"policy for all", policy, func(tx *state.Tx) error { return model.ServicePolicies.Upsert(tx, "extra", extra("#all")) }},
+		{"policy for nobody", policy, func(tx *state.Tx) error { return model.ServicePolicies.Upsert(tx, "extra", extra("#nobody")) }},
 		{"identity", state.Ref{Def: model.Identities.Def, ID: "i000007"}, func(tx *state.Tx) error {
-			return put(tx, model.Identities, "i000007", func(i *model.Identity) { i.RoleAttributes = i.RoleAttributes[1:] })
+			return model.Identities.Upsert(tx, "i000007", func(i *model.Identity) { i.RoleAttributes = i.RoleAttributes[1:] })
 		}},
 		{"service", state.Ref{Def: model.Services.Def, ID: "s000007"}, func(tx *state.Tx) error {
-			return put(tx, model.Services, "s000007", func(s *model.Service) { s.Name = "renamed" })
+			return model.Services.Upsert(tx, "s000007", func(s *model.Service) { s.Name = "renamed" })
 		}},
 		{"config of all services", state.Ref{Def: model.Configs.Def, ID: "shared"}, func(tx *state.Tx) error {
-			return put(tx, model.Configs, "shared", func(c *model.Config) { c.Data = jsontext.Value(`{"a":1}`) })
+			return model.Configs.Upsert(tx, "shared", func(c *model.Config) { c.Data = jsontext.Value(`{"a":1}`) })
 		}},
 	}
 	for _, c := range changes {
@@ -307,7 +307,7 @@ func BenchmarkAffected(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/everyone=%t", c.name, everyone), func(b *testing.B) {
 				st := network(b, manyIdentities)
 				update(b, st, func(tx *state.Tx) error {
-					return put(tx, model.ServicePolicies, "everything", func(p *model.ServicePolicy) {
+					return model.ServicePolicies.Upsert(tx, "everything", func(p *model.ServicePolicy) {
 						p.IdentityRoles = nil
 						if everyone {
 							p.IdentityRoles = []string{"#all"}

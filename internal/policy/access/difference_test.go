@@ -110,12 +110,12 @@ func BenchmarkDifference(b *testing.B) {
 		{"everything", policyFor([]string{"#all"}, []string{"#all"})},
 		{"nobody", policyFor([]string{"#nobody"}, []string{"#nobody"})},
 		{"identities", many(manyIdentities/10, func(tx *state.Tx, i int) error {
-			return put(tx, model.Identities, fmt.Sprintf("i%06d", i), func(who *model.Identity) {
+			return model.Identities.Upsert(tx, fmt.Sprintf("i%06d", i), func(who *model.Identity) {
 				who.RoleAttributes = []string{"a1", "a2", fmt.Sprint("a", i%300)}
 			})
 		})},
 		{"services", many(manyServices/10, func(tx *state.Tx, i int) error {
-			return put(tx, model.Services, fmt.Sprintf("n%06d", i), func(s *model.Service) {
+			return model.Services.Upsert(tx, fmt.Sprintf("n%06d", i), func(s *model.Service) {
 				s.Name, s.RoleAttributes = s.ID, []string{fmt.Sprint("a", i%100)}
 			})
 		})},
@@ -148,7 +148,7 @@ func attributesTo(n int) (roles []string) {
 
 func policyFor(identities, services []string) func(tx *state.Tx) error {
 	return func(tx *state.Tx) error {
-		return put(tx, model.ServicePolicies, "extra", func(p *model.ServicePolicy) {
+		return model.ServicePolicies.Upsert(tx, "extra", func(p *model.ServicePolicy) {
 			p.Name, p.Type, p.Semantic = "extra", model.Dial, model.AnyOf
 			p.IdentityRoles, p.ServiceRoles = identities, services
 		})

@@ -13,7 +13,7 @@ import (
 // identity creates or changes an identity and returns the step.
 func (w *world) identity(id string, attributes ...string) step {
 	s, err := w.write(func(tx *state.Tx) error {
-		return put(tx, model.Identities, id, person(id, attributes...))
+		return model.Identities.Upsert(tx, id, person(id, attributes...))
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -38,12 +38,12 @@ func (w *world) delete(id string) step {
 // open gives everyone with one of the attributes a service.
 func (w *world) open(attributes ...string) {
 	_, err := w.write(func(tx *state.Tx) error {
-		err := put(tx, model.Services, "crm", func(s *model.Service) { s.Name, s.TerminatorStrategy = "crm", "smartrouting" })
+		err := model.Services.Upsert(tx, "crm", func(s *model.Service) { s.Name, s.TerminatorStrategy = "crm", "smartrouting" })
 		if err != nil {
 			return err
 		}
 		for _, a := range attributes {
-			err := put(tx, model.ServicePolicies, "for-"+a, func(p *model.ServicePolicy) {
+			err := model.ServicePolicies.Upsert(tx, "for-"+a, func(p *model.ServicePolicy) {
 				p.Name, p.Type, p.Semantic = "for-"+a, model.Dial, model.AnyOf
 				p.IdentityRoles, p.ServiceRoles = []string{"#" + a}, []string{"@crm"}
 			})
@@ -155,7 +155,7 @@ func TestLastChangeMovedOrdinal(t *testing.T) {
 			return err
 		}
 		for _, id := range []string{"bob", "cid"} {
-			if err := put(tx, model.Identities, id, person(id)); err != nil {
+			if err := model.Identities.Upsert(tx, id, person(id)); err != nil {
 				return err
 			}
 		}

@@ -59,7 +59,7 @@ func TestShared(t *testing.T) {
 	w := newWorld(t)
 	s, err := w.write(func(tx *state.Tx) error {
 		for _, id := range ids("s", 3) {
-			err := put(tx, model.Services, id, func(s *model.Service) {
+			err := model.Services.Upsert(tx, id, func(s *model.Service) {
 				s.Name, s.RoleAttributes = id, []string{"a"}
 			})
 			if err != nil {
@@ -98,7 +98,7 @@ func TestEmptyAttribute(t *testing.T) {
 	person("ann", "")(ann)
 	w.smuggle(model.Identities.Def, ann)
 	_, err := w.write(func(tx *state.Tx) error {
-		return put(tx, model.Services, "crm", func(s *model.Service) { s.Name = "crm" })
+		return model.Services.Upsert(tx, "crm", func(s *model.Service) { s.Name = "crm" })
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -121,28 +121,28 @@ func (s *script) write(tx *state.Tx, words []string) error {
 		}
 		return s.write(tx, words[1:])
 	case "identity", "admin":
-		return put(tx, model.Identities, id, func(i *model.Identity) {
+		return model.Identities.Upsert(tx, id, func(i *model.Identity) {
 			i.Name, i.Type = id, "User"
 			i.RoleAttributes, i.IsAdmin = rest, words[0] == "admin"
 		})
 	case "service":
 		attributes, configs := cut(rest, "+")
-		return put(tx, model.Services, id, func(v *model.Service) {
+		return model.Services.Upsert(tx, id, func(v *model.Service) {
 			v.Name, v.RoleAttributes, v.Configs = id, attributes, configs
 		})
 	case "edge-router":
-		return put(tx, model.EdgeRouters, id, func(r *model.EdgeRouter) { r.Name, r.RoleAttributes = id, rest })
+		return model.EdgeRouters.Upsert(tx, id, func(r *model.EdgeRouter) { r.Name, r.RoleAttributes = id, rest })
 	case "posture-check":
-		return put(tx, model.PostureChecks, id, func(k *model.PostureCheck) { k.Name, k.TypeID, k.RoleAttributes = id, "MFA", rest })
+		return model.PostureChecks.Upsert(tx, id, func(k *model.PostureCheck) { k.Name, k.TypeID, k.RoleAttributes = id, "MFA", rest })
 	case "config-type":
-		return put(tx, model.ConfigTypes, id, func(c *model.ConfigType) { c.Name = strings.Join(append(rest, id)[:1], "") })
+		return model.ConfigTypes.Upsert(tx, id, func(c *model.ConfigType) { c.Name = strings.Join(append(rest, id)[:1], "") })
 	case "config":
-		return put(tx, model.Configs, id, func(c *model.Config) {
+		return model.Configs.Upsert(tx, id, func(c *model.Config) {
 			c.Name, c.ConfigTypeID, c.Data = id, rest[0], jsontext.Value(`{"version":"`+strings.Join(rest[1:], "")+`"}`)
 		})
 	case "override":
 		c, _ := model.Configs.Get(tx, rest[1])
-		return put(tx, model.ServiceConfigs, model.ServiceConfigID(id, rest[0], c.ConfigTypeID), func(o *model.ServiceConfig) {
+		return model.ServiceConfigs.Upsert(tx, model.ServiceConfigID(id, rest[0], c.ConfigTypeID), func(o *model.ServiceConfig) {
 			o.IdentityID, o.ServiceID, o.ConfigID, o.ConfigTypeID = id, rest[0], rest[1], c.ConfigTypeID
 		})
 	}
@@ -154,17 +154,17 @@ func (s *script) writePolicy(tx *state.Tx, what, id string, words []string) erro
 	case "service-policy":
 		identities, rest := cut(words[2:], ":")
 		services, checks := cut(rest, ":")
-		return put(tx, model.ServicePolicies, id, func(p *model.ServicePolicy) {
+		return model.ServicePolicies.Upsert(tx, id, func(p *model.ServicePolicy) {
 			p.Name, p.Type, p.Semantic = id, words[0], words[1]
 			p.IdentityRoles, p.ServiceRoles, p.PostureCheckRoles = identities, services, checks
 		})
 	case "edge-router-policy":
-		return put(tx, model.EdgeRouterPolicies, id, func(p *model.EdgeRouterPolicy) {
+		return model.EdgeRouterPolicies.Upsert(tx, id, func(p *model.EdgeRouterPolicy) {
 			p.Name, p.Semantic = id, words[0]
 			p.IdentityRoles, p.EdgeRouterRoles = cut(words[1:], ":")
 		})
 	case "service-edge-router-policy":
-		return put(tx, model.ServiceEdgeRouterPolicies, id, func(p *model.ServiceEdgeRouterPolicy) {
+		return model.ServiceEdgeRouterPolicies.Upsert(tx, id, func(p *model.ServiceEdgeRouterPolicy) {
 			p.Name, p.Semantic = id, words[0]
 			p.ServiceRoles, p.EdgeRouterRoles = cut(words[1:], ":")
 		})

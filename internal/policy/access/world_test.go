@@ -116,20 +116,6 @@ func diff(before, after *state.Snapshot) []state.Ref {
 	return refs
 }
 
-// put creates or changes the record with an id.
-func put[T any](tx *state.Tx, k *kind.Kind[T], id string, change func(*T)) error {
-	if _, there := k.Get(tx, id); there {
-		return k.Edit(tx, id, func(rec *T) error {
-			change(rec)
-			return nil
-		})
-	}
-	rec := k.New()
-	any(rec).(kind.Record).Base().ID = id
-	change(rec)
-	return k.Create(tx, rec)
-}
-
 // Ids of the records that may exist, by kind. There are few, so that they come
 // and go and come again. Credentials are called after their methods: an
 // identity may have one of each.
@@ -287,21 +273,21 @@ func drawMember(t *rapid.T, d *kind.Def, id string) func(*state.Tx) error {
 	return func(tx *state.Tx) error {
 		switch d {
 		case model.Identities.Def:
-			return put(tx, model.Identities, id, func(i *model.Identity) {
+			return model.Identities.Upsert(tx, id, func(i *model.Identity) {
 				i.Name, i.Type = id, "User"
 				i.RoleAttributes, i.IsAdmin = attrs, flag
 			})
 		case model.Services.Def:
-			return put(tx, model.Services, id, func(s *model.Service) {
+			return model.Services.Upsert(tx, id, func(s *model.Service) {
 				s.Name, s.RoleAttributes = id, attrs
 				s.Configs = oneOfAType(tx, existing(tx, model.Configs.Def, configs))
 			})
 		case model.EdgeRouters.Def:
-			return put(tx, model.EdgeRouters, id, func(r *model.EdgeRouter) {
+			return model.EdgeRouters.Upsert(tx, id, func(r *model.EdgeRouter) {
 				r.Name, r.RoleAttributes, r.IsTunnelerEnabled = id, attrs, flag
 			})
 		}
-		return put(tx, model.PostureChecks, id, func(k *model.PostureCheck) {
+		return model.PostureChecks.Upsert(tx, id, func(k *model.PostureCheck) {
 			k.Name, k.TypeID, k.RoleAttributes, k.PromptOnWake = id, "MFA", attrs, flag
 		})
 	}
@@ -332,7 +318,7 @@ func drawPolicy(t *rapid.T, d *kind.Def, id string) func(*state.Tx) error {
 		}
 		switch d {
 		case model.ServicePolicies.Def:
-			return put(tx, model.ServicePolicies, id, func(p *model.ServicePolicy) {
+			return model.ServicePolicies.Upsert(tx, id, func(p *model.ServicePolicy) {
 				p.Name = fmt.Sprint(id, only)
 				if fresh || only == 0 {
 					p.Semantic, p.Type = semantic, typ
@@ -342,13 +328,13 @@ func drawPolicy(t *rapid.T, d *kind.Def, id string) func(*state.Tx) error {
 				set(3, &p.PostureCheckRoles, model.PostureChecks.Def, checks)
 			})
 		case model.EdgeRouterPolicies.Def:
-			return put(tx, model.EdgeRouterPolicies, id, func(p *model.EdgeRouterPolicy) {
+			return model.EdgeRouterPolicies.Upsert(tx, id, func(p *model.EdgeRouterPolicy) {
 				p.Name, p.Semantic = id, semantic
 				set(1, &p.IdentityRoles, model.Identities.Def, identities)
 				set(2, &p.EdgeRouterRoles, model.EdgeRouters.Def, routers)
 			})
 		}
-		return put(tx, model.ServiceEdgeRouterPolicies, id, func(p *model.ServiceEdgeRouterPolicy) {
+		return model.ServiceEdgeRouterPolicies.Upsert(tx, id, func(p *model.ServiceEdgeRouterPolicy) {
 			p.Name, p.Semantic = id, semantic
 			set(1, &p.ServiceRoles, model.Services.Def, services)
 			set(2, &p.EdgeRouterRoles, model.EdgeRouters.Def, routers)
@@ -367,9 +353,9 @@ func drawOther(t *rapid.T, d *kind.Def, id string) func(*state.Tx) error {
 		hasConfig, hasType := has(tx, model.Configs.Def, config), has(tx, model.ConfigTypes.Def, configType)
 		switch {
 		case d == model.ConfigTypes.Def:
-			return put(tx, model.ConfigTypes, id, func(c *model.ConfigType) { c.Name = id + text })
+			return model.ConfigTypes.Upsert(tx, id, func(c *model.ConfigType) { c.Name = id + text })
 		case d == model.Configs.Def && hasType:
-			return put(tx, model.Configs, id, func(c *model.Config) {
+			return model.Configs.Upsert(tx, id, func(c *model.Config) {
 				c.Name, c.Data = id, jsontext.Value(`{"v":"`+text+`"}`)
 				if c.ConfigTypeID == "" {
 					c.ConfigTypeID = configType
@@ -381,19 +367,19 @@ func drawOther(t *rapid.T, d *kind.Def, id string) func(*state.Tx) error {
 			if !has(tx, model.Identities.Def, identity) || !has(tx, model.Services.Def, service) || c.ConfigTypeID != "t0" {
 				return nil
 			}
-			return put(tx, model.ServiceConfigs, id, func(o *model.ServiceConfig) {
+			return model.ServiceConfigs.Upsert(tx, id, func(o *model.ServiceConfig) {
 				o.IdentityID, o.ServiceID, o.ConfigID, o.ConfigTypeID = identity, service, config, c.ConfigTypeID
 			})
 		case d == model.Terminators.Def && hasService && has(tx, model.EdgeRouters.Def, router):
-			return put(tx, model.Terminators, id, func(x *model.Terminator) {
+			return model.Terminators.Upsert(tx, id, func(x *model.Terminator) {
 				x.ServiceID, x.RouterID, x.Binding, x.Address = service, router, "transport", "tcp:"+text
 			})
 		case d == model.Authenticators.Def && hasIdentity:
-			return put(tx, model.Authenticators, id, func(a *model.Authenticator) {
+			return model.Authenticators.Upsert(tx, id, func(a *model.Authenticator) {
 				a.IdentityID, a.Method, a.Username = identity, id, id+text
 			})
 		case d == model.Enrollments.Def && hasIdentity:
-			return put(tx, model.Enrollments, id, func(e *model.Enrollment) {
+			return model.Enrollments.Upsert(tx, id, func(e *model.Enrollment) {
 				e.IdentityID, e.Method, e.Token = identity, id, id+text
 			})
 		}

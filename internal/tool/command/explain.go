@@ -1,10 +1,10 @@
 package command
 
 import (
+	"context"
 	"net/url"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
@@ -31,6 +31,14 @@ type explanation struct {
 	} `json:"links"`
 }
 
+// both are the ids of an identity and a service that were named.
+func (s *session) both(ctx context.Context, args []string) (identity, service string, err error) {
+	if identity, err = s.idOf(ctx, identities, args[0]); err == nil {
+		service, err = s.idOf(ctx, services, args[1])
+	}
+	return identity, service, err
+}
+
 func explainCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "explain IDENTITY SERVICE",
@@ -43,11 +51,7 @@ func explainCommand(env Env) *cobra.Command {
 	cmd.Flags().Bool("dial", true, "Whether it can use the service.")
 	output := outputFlag(cmd, formText)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
-		identity, err := s.idOf(cmd.Context(), identities, args[0])
-		if err != nil {
-			return err
-		}
-		service, err := s.idOf(cmd.Context(), services, args[1])
+		identity, service, err := s.both(cmd.Context(), args)
 		if err != nil {
 			return err
 		}
@@ -55,15 +59,7 @@ func explainCommand(env Env) *cobra.Command {
 		if err := s.Get(cmd.Context(), "/identities/"+identity+"/explain/"+service, url.Values{"type": {typeName(*bind)}}, &raw); err != nil {
 			return err
 		}
-		if *output != formText {
-			return s.raw(*output, raw)
-		}
-		var e explanation
-		if err := json.Unmarshal(raw, &e); err != nil {
-			return err
-		}
-		s.explain(e)
-		return nil
+		return told(s, *output, raw, s.explain)
 	})
 	return cmd
 }
@@ -85,7 +81,7 @@ func typeName(bind bool) string {
 	return "Dial"
 }
 
-func (s *session) explain(e explanation) {
+func (s *session) explain(e explanation) error {
 	doing := "use"
 	if e.Type == "Bind" {
 		doing = "host"
@@ -117,6 +113,7 @@ func (s *session) explain(e explanation) {
 			s.Printf("%s-> %s\n", indent, screen.Plain(l.Remedy))
 		}
 	}
+	return nil
 }
 
 func whoCanCommand(env Env) *cobra.Command {

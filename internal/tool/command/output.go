@@ -73,6 +73,18 @@ func (s *session) raw(form string, raw jsontext.Value) error {
 	return err
 }
 
+// told writes an answer as it came, or has text tell it to people.
+func told[T any](s *session, form string, raw jsontext.Value, text func(T) error) error {
+	if form != formText {
+		return s.raw(form, raw)
+	}
+	var answer T
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return err
+	}
+	return text(answer)
+}
+
 // rendered is JSON as JSON or YAML for people. For a terminal, whatever would
 // move the cursor or change colours is written as an escape.
 func rendered(form string, raw jsontext.Value, shown bool) ([]byte, error) {

@@ -3,7 +3,6 @@ package command
 import (
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
@@ -50,11 +49,7 @@ func tracePathCommand(env Env) *cobra.Command {
 	}
 	output := outputFlag(cmd, formText)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
-		identity, err := s.idOf(cmd.Context(), identities, args[0])
-		if err != nil {
-			return err
-		}
-		service, err := s.idOf(cmd.Context(), services, args[1])
+		identity, service, err := s.both(cmd.Context(), args)
 		if err != nil {
 			return err
 		}
@@ -62,14 +57,7 @@ func tracePathCommand(env Env) *cobra.Command {
 		if err := s.Get(cmd.Context(), fabricRoot+"/paths/"+identity+"/"+service, nil, &raw); err != nil {
 			return err
 		}
-		if *output != formText {
-			return s.raw(*output, raw)
-		}
-		var p paths
-		if err := json.Unmarshal(raw, &p); err != nil {
-			return err
-		}
-		return s.paths(p)
+		return told(s, *output, raw, s.paths)
 	})
 	return cmd
 }

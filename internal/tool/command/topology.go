@@ -64,14 +64,7 @@ func topologyCommand(env Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *output != formText {
-			return s.raw(*output, raw)
-		}
-		var t topology
-		if err := json.Unmarshal(raw, &t); err != nil {
-			return err
-		}
-		return s.picture(t)
+		return told(s, *output, raw, s.picture)
 	})
 	return cmd
 }
