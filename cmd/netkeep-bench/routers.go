@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // crew is how much there is of what routers have to do with.

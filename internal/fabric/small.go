@@ -2,8 +2,8 @@ package fabric
 
 import (
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // registerSmall takes what needs no part of its own.

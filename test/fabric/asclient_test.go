@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
+	"netkeep/internal/line/message"
 	"netkeep/internal/model"
 	"netkeep/test/servertest"
 )

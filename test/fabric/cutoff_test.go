@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
+	"netkeep/internal/line/message"
 	"netkeep/internal/ops/config"
 	"netkeep/test/etcdtest"
 	"netkeep/test/servertest"

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 	"netkeep/test/servertest"
 )

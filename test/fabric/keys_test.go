@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
+	"netkeep/internal/line/message"
 	"netkeep/test/servertest"
 )
 

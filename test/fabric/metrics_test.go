@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/test/servertest"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/ops/config"
 	"netkeep/test/servertest"
 )

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/path"
+	"netkeep/internal/line/message"
 )
 
 // Circuit is a connection from the router where somebody dials to the one

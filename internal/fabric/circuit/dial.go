@@ -12,11 +12,11 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/path"
 	"netkeep/internal/fabric/permit"
 	"netkeep/internal/fabric/terminator"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 )
 

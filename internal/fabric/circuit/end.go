@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // end forgets a circuit and tells the routers on its path. now says not to

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/permit"
+	"netkeep/internal/line/message"
 )
 
 // Dial makes a circuit from a router to where a service is hosted, and tells how

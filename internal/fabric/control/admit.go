@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/fabric/channel"
 	"netkeep/internal/fabric/edge"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/channel"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
 )

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/channel"
 	"netkeep/internal/fabric/edge"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/channel"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // Options of Routers.

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 
 	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/channel"
 	"netkeep/internal/fabric/edge"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/channel"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 )
 

@@ -15,9 +15,9 @@ import (
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
 	"netkeep/internal/lang/kind"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/fabric/message"
+	"netkeep/internal/line/message"
 )
 
 // A router is told of two policies, whichever there are: one gives its identity

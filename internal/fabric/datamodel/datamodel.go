@@ -16,8 +16,8 @@ import (
 	"netkeep/internal/data/state/cow"
 	"netkeep/internal/data/store"
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/access"
 )

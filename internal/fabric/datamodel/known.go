@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/message"
+	"netkeep/internal/line/message"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/access"
 )

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"netkeep/internal/data/store"
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // sent is changes that a router was told: it may ask for them again.

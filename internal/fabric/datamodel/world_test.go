@@ -14,9 +14,9 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/access"
 )

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // onMetrics hears how long things take on a router's links. Both ends measure a

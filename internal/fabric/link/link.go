@@ -15,9 +15,9 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/path"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 )
 

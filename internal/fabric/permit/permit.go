@@ -8,7 +8,7 @@ import (
 	"errors"
 
 	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/message"
+	"netkeep/internal/line/message"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/access"
 )

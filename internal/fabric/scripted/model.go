@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // Model is what a router of the second generation knows beforehand, as it was

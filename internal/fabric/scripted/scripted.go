@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/fabric/channel"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/channel"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // Options of a Router.

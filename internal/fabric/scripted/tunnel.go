@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // What a router of the first generation says that is a client itself.

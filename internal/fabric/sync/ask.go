@@ -2,8 +2,8 @@ package sync
 
 import (
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
+	"netkeep/internal/line/message"
 	"netkeep/internal/model"
 )
 

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 
 	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/permit"
+	"netkeep/internal/line/message"
 	"netkeep/internal/model"
 )
 

@@ -14,10 +14,10 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/permit"
-	"netkeep/internal/fabric/wire"
 	"netkeep/internal/lang/kind"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 )
 

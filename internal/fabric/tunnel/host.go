@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/terminator"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 )
 

@@ -18,13 +18,13 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/fabric/channel"
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/fabric/edge"
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/terminator"
-	"netkeep/internal/fabric/wire"
 	"netkeep/internal/lang/fault"
+	"netkeep/internal/line/channel"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
 )

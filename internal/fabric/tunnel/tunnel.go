@@ -15,11 +15,11 @@ import (
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/circuit"
 	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/permit"
 	"netkeep/internal/fabric/terminator"
-	"netkeep/internal/fabric/wire"
 	"netkeep/internal/lang/fault"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 )
 

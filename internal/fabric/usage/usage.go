@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"netkeep/internal/fabric/circuit"
-	"netkeep/internal/fabric/message"
+	"netkeep/internal/line/message"
 )
 
 // Options of a Meter.

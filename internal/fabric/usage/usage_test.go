@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"netkeep/internal/fabric/circuit"
-	"netkeep/internal/fabric/message"
 	"netkeep/internal/fabric/usage"
+	"netkeep/internal/line/message"
 )
 
 // TestMeter has routers tell what they carried, some of them what they did not.

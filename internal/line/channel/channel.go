@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // Options of a Channel.

@@ -6,8 +6,8 @@ import (
 	"net"
 	"time"
 
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // Hello is the first frame of whoever dialled.

@@ -16,7 +16,6 @@ package wire
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 )
@@ -65,30 +64,11 @@ func (f *Frame) Append(dst []byte) []byte {
 // length that is announced and not sent costs nothing. The error is io.EOF if
 // the connection ended between frames.
 func Read(r io.Reader, most Bounds) (*Frame, error) {
-	var p [prefix]byte
-	if _, err := io.ReadFull(r, p[:]); err != nil {
-		return nil, err
-	}
-	if [4]byte(p[:4]) != magic {
-		return nil, ErrMagic
-	}
-	f := &Frame{
-		Type: int32(binary.LittleEndian.Uint32(p[4:])),
-		Seq:  int32(binary.LittleEndian.Uint32(p[8:])),
-	}
-	headers, body := binary.LittleEndian.Uint32(p[12:]), binary.LittleEndian.Uint32(p[16:])
-	if uint64(headers) > uint64(most.Headers) || uint64(body) > uint64(most.Body) {
-		return nil, fmt.Errorf("%w: %d bytes of headers of at most %d, %d of body of at most %d", ErrTooLarge, headers, most.Headers, body, most.Body)
-	}
-	block, err := take(r, int(headers))
+	p, err := ReadPacket(r, most)
 	if err != nil {
 		return nil, err
 	}
-	if f.Headers, err = parseHeaders(block); err != nil {
-		return nil, err
-	}
-	f.Body, err = take(r, int(body))
-	return f, err
+	return p.Frame()
 }
 
 // step is how much memory is set aside before anything of it has arrived.

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"netkeep/internal/fabric/message"
-	"netkeep/internal/fabric/wire"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 )
 
 // pair returns two channels that are connected, one handling with serve.

@@ -1,0 +1,164 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Packet is a frame whose headers are still bytes: what only passes through,
+// or is looked at for a header or two, needs no map of them. Who reads a packet
+// owns what is in it.
+type Packet struct {
+	Type int32
+	Seq  int32
+	// Block is the headers, whole: each of them is as long as it says.
+	Block []byte
+	Body  []byte
+}
+
+// ReadPacket takes one frame, under the rules of Read.
+func ReadPacket(r io.Reader, most Bounds) (*Packet, error) {
+	var first [prefix]byte
+	if _, err := io.ReadFull(r, first[:]); err != nil {
+		return nil, err
+	}
+	return readPacket(r, &first, most)
+}
+
+// readPacket takes what follows the prefix of a frame.
+func readPacket(r io.Reader, first *[prefix]byte, most Bounds) (*Packet, error) {
+	if [4]byte(first[:4]) != magic {
+		return nil, ErrMagic
+	}
+	p := &Packet{
+		Type: int32(binary.LittleEndian.Uint32(first[4:])),
+		Seq:  int32(binary.LittleEndian.Uint32(first[8:])),
+	}
+	headers, body := binary.LittleEndian.Uint32(first[12:]), binary.LittleEndian.Uint32(first[16:])
+	if uint64(headers) > uint64(most.Headers) || uint64(body) > uint64(most.Body) {
+		return nil, fmt.Errorf("%w: %d bytes of headers of at most %d, %d of body of at most %d", ErrTooLarge, headers, most.Headers, body, most.Body)
+	}
+	all, err := take(r, int(headers)+int(body))
+	if err != nil {
+		return nil, err
+	}
+	p.Block, p.Body = all[:headers:headers], all[headers:]
+	return p, p.check()
+}
+
+// check makes sure that the headers add up, so that nobody has to later.
+func (p *Packet) check() error {
+	block, n := p.Block, 0
+	for len(block) > 0 {
+		if len(block) < 4 || n == maxHeaders {
+			return ErrHeaders
+		}
+		_, rest, ok := cutSized(block[4:])
+		if !ok {
+			return ErrHeaders
+		}
+		block, n = rest, n+1
+	}
+	return nil
+}
+
+// Each calls f for every header, in order.
+func (p *Packet) Each(f func(key int32, value []byte)) {
+	for block := p.Block; len(block) > 0; {
+		key := int32(binary.LittleEndian.Uint32(block))
+		value, rest, ok := cutSized(block[4:])
+		if !ok {
+			return // no packet that was read
+		}
+		f(key, value)
+		block = rest
+	}
+}
+
+// Bytes returns a header as it is.
+func (p *Packet) Bytes(key int32) ([]byte, bool) {
+	for block := p.Block; len(block) >= 8; {
+		value, rest, ok := cutSized(block[4:])
+		if !ok {
+			break
+		}
+		if int32(binary.LittleEndian.Uint32(block)) == key {
+			return value, true
+		}
+		block = rest
+	}
+	return nil, false
+}
+
+// Uint32 returns a number of four bytes.
+func (p *Packet) Uint32(key int32) (uint32, bool) {
+	v, _ := p.Bytes(key)
+	if len(v) != 4 {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(v), true
+}
+
+// Frame returns the packet with its headers taken apart.
+func (p *Packet) Frame() (*Frame, error) {
+	h, err := parseHeaders(p.Block)
+	if err != nil {
+		return nil, err
+	}
+	f := &Frame{Type: p.Type, Seq: p.Seq, Headers: h}
+	if len(p.Body) > 0 {
+		f.Body = p.Body
+	}
+	return f, nil
+}
+
+// Append adds the packet's bytes.
+func (p *Packet) Append(dst []byte) []byte {
+	dst = p.AppendHead(dst, len(p.Body))
+	return append(dst, p.Body...)
+}
+
+// AppendHead adds the packet's bytes up to its body, for a body of n bytes
+// that is written separately.
+func (p *Packet) AppendHead(dst []byte, n int) []byte {
+	dst = slices.Grow(dst, prefix+len(p.Block)+n)
+	dst = append(dst, magic[:]...)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(p.Type))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(p.Seq))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(p.Block)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
+	return append(dst, p.Block...)
+}
+
+// Block is headers as bytes, for who writes many frames and wants no map.
+type Block []byte
+
+// Bytes adds a header as it is.
+func (b Block) Bytes(key int32, value []byte) Block {
+	return appendSized(binary.LittleEndian.AppendUint32(b, uint32(key)), value)
+}
+
+// Text adds a header of text.
+func (b Block) Text(key int32, value string) Block {
+	return appendSized(binary.LittleEndian.AppendUint32(b, uint32(key)), value)
+}
+
+// Uint16 adds a header of two bytes.
+func (b Block) Uint16(key int32, v uint16) Block {
+	b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, uint32(key)), 2)
+	return binary.LittleEndian.AppendUint16(b, v)
+}
+
+// Uint32 adds a header of four bytes.
+func (b Block) Uint32(key int32, v uint32) Block {
+	b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, uint32(key)), 4)
+	return binary.LittleEndian.AppendUint32(b, v)
+}
+
+// Uint64 adds a header of eight bytes.
+func (b Block) Uint64(key int32, v uint64) Block {
+	b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, uint32(key)), 8)
+	return binary.LittleEndian.AppendUint64(b, v)
+}
