@@ -10,8 +10,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"netkeep/internal/line/message"
@@ -24,6 +26,9 @@ type Options struct {
 	// order of its socket. It runs where frames are read: while it does, the
 	// peer is not listened to.
 	Handle func(c *Channel, f *wire.Frame)
+	// Packet, if set, sees every frame before its headers are taken apart, for
+	// channels that carry much; it reports whether it has taken it.
+	Packet func(c *Channel, p *wire.Packet) bool
 	// Closed, if set, is called once when the channel has ended, with the
 	// reason.
 	Closed func(c *Channel, reason error)
@@ -31,10 +36,18 @@ type Options struct {
 	Bounds wire.Bounds
 	// Queue is how many bytes may wait to be sent.
 	Queue int
+	// Soft is how many bytes may wait to be sent before Offer takes no more.
+	Soft int
+	// Room, if set, is called where frames are written, when Offer takes some
+	// again after it did not.
+	Room func(c *Channel)
 	// Beat is how often the peer is asked for a sign of life, and Silence how
-	// long it may go without one.
+	// long it may go without one, or take for what is written to it. Below zero
+	// it is not asked, and may take as long as it likes.
 	Beat, Silence time.Duration
-	Now           func() time.Time
+	// Echoed, if set, is told how long each sign of life was on its way.
+	Echoed func(took time.Duration)
+	Now    func() time.Time
 }
 
 // Bounds and times that suit a control connection.
@@ -42,6 +55,7 @@ const (
 	MaxHeaders = 64 << 10
 	MaxBody    = 8 << 20
 	MaxQueue   = 16 << 20
+	MaxSoft    = 512 << 10
 	Beat       = 10 * time.Second
 	Silence    = 30 * time.Second
 )
@@ -53,6 +67,9 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.Queue == 0 {
 		o.Queue = MaxQueue
+	}
+	if o.Soft == 0 {
+		o.Soft = MaxSoft
 	}
 	if o.Beat == 0 {
 		o.Beat = Beat
@@ -79,11 +96,12 @@ type Channel struct {
 
 	queue queue
 
+	seq     atomic.Uint32
 	mu      sync.Mutex
-	seq     int32
 	waiting map[int32]chan *wire.Frame
-	sockets []net.Conn
-	reason  error // set once it is over
+	sockets []net.Conn // frames are sent on the first
+	readers []net.Conn // frames are only read from these
+	reason  error      // set once it is over
 
 	over     context.Context // ends with the channel
 	end      context.CancelFunc
@@ -96,7 +114,7 @@ func New(id string, opt Options) *Channel {
 	opt = opt.WithDefaults()
 	c := &Channel{ID: id, opt: opt, waiting: map[int32]chan *wire.Frame{}, lastEcho: opt.Now()}
 	c.over, c.end = context.WithCancel(context.Background())
-	c.queue.init(opt.Queue)
+	c.queue.init(opt.Queue, opt.Soft)
 	return c
 }
 
@@ -106,6 +124,22 @@ func (c *Channel) Attach(conn net.Conn) {
 	if c.join(conn) {
 		go c.read(conn)
 	}
+}
+
+// AttachReader adds a socket from which frames are only read: it neither gets
+// any nor keeps the channel from its end.
+func (c *Channel) AttachReader(conn net.Conn) {
+	c.mu.Lock()
+	over := c.reason != nil
+	if !over {
+		c.readers = append(c.readers, conn)
+	}
+	c.mu.Unlock()
+	if over {
+		_ = conn.Close()
+		return
+	}
+	go c.read(conn)
 }
 
 // Serve is Attach, except that it returns when the socket has ended.
@@ -169,8 +203,8 @@ func (c *Channel) Close(reason error) {
 		return
 	}
 	c.reason = reason
-	sockets := c.sockets
-	c.sockets = nil
+	sockets := append(c.sockets, c.readers...)
+	c.sockets, c.readers = nil, nil
 	clear(c.waiting)
 	c.mu.Unlock()
 	c.end()
@@ -190,7 +224,7 @@ func (c *Channel) Send(f *wire.Frame) error {
 }
 
 func (c *Channel) enqueue(f *wire.Frame) error {
-	err := c.queue.add(f.Append(nil))
+	err := c.queue.add(item{bytes: f.Append(nil)})
 	if err != nil {
 		c.Close(err)
 		return err
@@ -214,6 +248,31 @@ func (c *Channel) SendWhenReady(ctx context.Context, f *wire.Frame) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Offer queues a packet and reports true, unless more waits already than the
+// channel likes or it is over. It never waits and never ends the channel. The
+// packet gets its number and must not be changed any more.
+func (c *Channel) Offer(p *wire.Packet) bool {
+	if c.over.Err() != nil {
+		return false
+	}
+	p.Seq = c.next()
+	return c.queue.offer(p)
+}
+
+// OfferWhenRoom is Offer, except that it waits for room.
+func (c *Channel) OfferWhenRoom(ctx context.Context, p *wire.Packet) error {
+	for !c.Offer(p) {
+		select {
+		case <-c.queue.room():
+		case <-c.over.Done():
+			return c.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // Reply answers a frame.
@@ -266,20 +325,23 @@ func (c *Channel) Request(ctx context.Context, f *wire.Frame) (*wire.Frame, erro
 	}
 }
 
-func (c *Channel) number(f *wire.Frame) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.seq++; c.seq < 0 {
-		c.seq = 1 // negative numbers are hellos'
-	}
-	f.Seq = c.seq
-}
+func (c *Channel) number(f *wire.Frame) { f.Seq = c.next() }
+
+// next is a number for a frame; negative ones are hellos'.
+func (c *Channel) next() int32 { return int32(c.seq.Add(1) & math.MaxInt32) }
 
 // read takes frames from a socket until it ends.
 func (c *Channel) read(conn net.Conn) {
 	r := bufio.NewReaderSize(conn, 4<<10)
 	for {
-		f, err := wire.Read(r, c.opt.Bounds)
+		p, err := wire.ReadPacket(r, c.opt.Bounds)
+		if err == nil && c.opt.Packet != nil && c.opt.Packet(c, p) {
+			continue
+		}
+		var f *wire.Frame
+		if err == nil {
+			f, err = p.Frame()
+		}
 		if err != nil {
 			c.detach(conn, fmt.Errorf("read: %w", err))
 			return
@@ -293,17 +355,23 @@ func (c *Channel) read(conn net.Conn) {
 func (c *Channel) detach(conn net.Conn, reason error) {
 	_ = conn.Close()
 	c.mu.Lock()
-	left := c.sockets[:0:0]
-	for _, s := range c.sockets {
+	c.sockets, c.readers = without(c.sockets, conn), without(c.readers, conn)
+	left := len(c.sockets)
+	c.mu.Unlock()
+	if left == 0 || errors.Is(reason, wire.ErrMagic) || errors.Is(reason, wire.ErrTooLarge) || errors.Is(reason, wire.ErrHeaders) {
+		c.Close(reason)
+	}
+}
+
+// without is the list less a socket. The list itself may be in use elsewhere.
+func without(list []net.Conn, conn net.Conn) []net.Conn {
+	var left []net.Conn
+	for _, s := range list {
 		if s != conn {
 			left = append(left, s)
 		}
 	}
-	c.sockets = left
-	c.mu.Unlock()
-	if len(left) == 0 || errors.Is(reason, wire.ErrMagic) || errors.Is(reason, wire.ErrTooLarge) || errors.Is(reason, wire.ErrHeaders) {
-		c.Close(reason)
-	}
+	return left
 }
 
 // take does with a frame what has to be done.
@@ -340,38 +408,49 @@ func (c *Channel) heed(f *wire.Frame) {
 	if asked, ok := f.Headers.Uint64(message.HeaderHeartbeat); ok {
 		c.queue.echo(asked)
 	}
-	if _, ok := f.Headers.Uint64(message.HeaderHeartbeatResponse); ok {
+	if asked, ok := f.Headers.Uint64(message.HeaderHeartbeatResponse); ok {
+		now := c.opt.Now()
 		c.mu.Lock()
-		c.lastEcho = c.opt.Now()
+		c.lastEcho = now
 		c.mu.Unlock()
+		if c.opt.Echoed != nil {
+			c.opt.Echoed(time.Duration(now.UnixNano() - int64(asked)))
+		}
 	}
 }
 
 // write sends what is queued, and asks for signs of life.
 func (c *Channel) write() {
-	beat := time.NewTicker(c.opt.Beat)
-	defer beat.Stop()
+	var beats <-chan time.Time
+	if c.opt.Beat > 0 {
+		beat := time.NewTicker(c.opt.Beat)
+		defer beat.Stop()
+		beats = beat.C
+	}
 	for {
 		ask := false
 		select {
 		case <-c.over.Done():
 			return
 		case <-c.queue.waiting:
-		case <-beat.C:
+		case <-beats:
 			if c.silent() {
 				c.Close(ErrSilent)
 				return
 			}
 			ask = true
 		}
-		buf := c.queue.take()
+		items, room := c.queue.take()
 		if echo, ok := c.queue.takeEcho(); ok {
-			buf = append(buf, c.heartbeat(message.HeaderHeartbeatResponse, echo))
+			items = append(items, item{bytes: c.heartbeat(message.HeaderHeartbeatResponse, echo)})
 		}
 		if ask {
-			buf = append(buf, c.heartbeat(message.HeaderHeartbeat, uint64(c.opt.Now().UnixNano())))
+			items = append(items, item{bytes: c.heartbeat(message.HeaderHeartbeat, uint64(c.opt.Now().UnixNano()))})
 		}
-		c.flush(buf)
+		c.flush(items)
+		if room && c.opt.Room != nil {
+			c.opt.Room(c)
+		}
 	}
 }
 
@@ -388,36 +467,38 @@ func (c *Channel) heartbeat(header int32, stamp uint64) []byte {
 	return f.Append(nil)
 }
 
-// flush writes frames to the first socket. What a socket that breaks takes
-// along is lost: who needs an answer asks again.
-func (c *Channel) flush(frames net.Buffers) {
+// buffers are where frames are put together before they are written: a channel
+// needs one only while it writes.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// flush writes frames to the first socket, at once: each write is a record of
+// TLS. What a socket that breaks takes along is lost: who needs an answer asks
+// again.
+func (c *Channel) flush(items []item) {
 	c.mu.Lock()
 	var conn net.Conn
 	if len(c.sockets) > 0 {
 		conn = c.sockets[0]
 	}
 	c.mu.Unlock()
-	if conn == nil || len(frames) == 0 {
+	if conn == nil || len(items) == 0 {
 		return
 	}
-	_ = conn.SetWriteDeadline(c.opt.Now().Add(c.opt.Silence))
-	if _, err := conn.Write(join(frames)); err != nil {
+	kept := buffers.Get().(*[]byte)
+	all := (*kept)[:0]
+	for _, i := range items {
+		all = i.append(all)
+	}
+	if c.opt.Silence > 0 {
+		_ = conn.SetWriteDeadline(c.opt.Now().Add(c.opt.Silence))
+	}
+	clear(items) // what they hold may go
+	_, err := conn.Write(all)
+	if cap(all) <= 2*chunk {
+		*kept = all
+		buffers.Put(kept)
+	}
+	if err != nil {
 		c.detach(conn, fmt.Errorf("write: %w", err))
 	}
-}
-
-// join makes one write of several frames: each write is a record of TLS.
-func join(frames net.Buffers) []byte {
-	if len(frames) == 1 {
-		return frames[0]
-	}
-	size := 0
-	for _, f := range frames {
-		size += len(f)
-	}
-	all := make([]byte, 0, size)
-	for _, f := range frames {
-		all = append(all, f...)
-	}
-	return all
 }

@@ -1,23 +1,51 @@
 package channel
 
-import "sync"
+import (
+	"sync"
 
-// queue is the frames that wait to be sent, as bytes, and the sign of life
+	"netkeep/internal/line/wire"
+)
+
+// item is one frame that waits: its bytes, or a packet that becomes bytes when
+// it is written.
+type item struct {
+	bytes  []byte
+	packet *wire.Packet
+}
+
+func (i item) size() int {
+	if i.packet != nil {
+		return i.packet.Size()
+	}
+	return len(i.bytes)
+}
+
+func (i item) append(dst []byte) []byte {
+	if i.packet != nil {
+		return i.packet.Append(dst)
+	}
+	return append(dst, i.bytes...)
+}
+
+// queue is the frames that wait to be sent, and the sign of life
 // that the peer is owed.
 type queue struct {
 	waiting chan struct{} // has an element while there is something to send
 
 	mu      sync.Mutex
 	most    int // bytes
+	soft    int // bytes, for what is offered
 	bytes   int
-	frames  [][]byte
+	frames  []item
+	refused bool          // something was offered and not taken
+	roomy   chan struct{} // closed when what is offered is taken again; nil if nobody waits
 	empty   chan struct{} // closed when all was taken; nil if nobody waits
 	stamp   uint64
 	hasEcho bool
 }
 
-func (q *queue) init(most int) {
-	q.most, q.waiting = most, make(chan struct{}, 1)
+func (q *queue) init(most, soft int) {
+	q.most, q.soft, q.waiting = most, soft, make(chan struct{}, 1)
 }
 
 func (q *queue) wake() {
@@ -28,42 +56,91 @@ func (q *queue) wake() {
 }
 
 // add queues a frame, or says that there is no room.
-func (q *queue) add(frame []byte) error {
+func (q *queue) add(i item) error {
+	size := i.size()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.bytes+len(frame) > q.most {
+	if q.bytes+size > q.most {
 		return ErrFull
 	}
-	q.frames = append(q.frames, frame)
-	q.bytes += len(frame)
-	q.wake()
+	q.push(i, size)
 	return nil
 }
+
+// offer queues a packet unless too much waits already.
+func (q *queue) offer(p *wire.Packet) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.bytes > q.soft {
+		q.refused = true
+		return false
+	}
+	i := item{packet: p}
+	q.push(i, i.size())
+	return true
+}
+
+func (q *queue) push(i item, size int) {
+	q.frames = append(q.frames, i)
+	q.bytes += size
+	q.wake()
+}
+
+// room returns a channel that is closed when what is offered is taken.
+func (q *queue) room() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.bytes <= q.soft {
+		return closed
+	}
+	if q.roomy == nil {
+		q.roomy = make(chan struct{})
+	}
+	return q.roomy
+}
+
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // chunk is how much is taken at a time: while it is written, more is queued.
 const chunk = 256 << 10
 
-// take returns frames to send, in order.
-func (q *queue) take() [][]byte {
+// take returns frames to send, in order, and whether there is room now for what
+// was refused before.
+func (q *queue) take() (taken []item, room bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, size := 0, 0
-	for n < len(q.frames) && (n == 0 || size+len(q.frames[n]) <= chunk) {
-		size += len(q.frames[n])
+	for n < len(q.frames) {
+		next := q.frames[n].size()
+		if n > 0 && size+next > chunk {
+			break
+		}
+		size += next
 		n++
 	}
-	taken := q.frames[:n:n]
+	taken = q.frames[:n:n]
 	q.bytes -= size
+	if q.bytes <= q.soft/2 {
+		room, q.refused = q.refused, false
+		if q.roomy != nil {
+			close(q.roomy)
+			q.roomy = nil
+		}
+	}
 	if q.frames = q.frames[n:]; len(q.frames) > 0 {
 		q.wake()
-		return taken
+		return taken, room
 	}
 	q.frames = nil
 	if q.empty != nil {
 		close(q.empty)
 		q.empty = nil
 	}
-	return taken
+	return taken, room
 }
 
 // drained returns a channel that is closed when nothing waits any more, or nil

@@ -114,22 +114,19 @@ func (p *Packet) Frame() (*Frame, error) {
 	return f, nil
 }
 
+// Size is how many bytes the packet has.
+func (p *Packet) Size() int { return prefix + len(p.Block) + len(p.Body) }
+
 // Append adds the packet's bytes.
 func (p *Packet) Append(dst []byte) []byte {
-	dst = p.AppendHead(dst, len(p.Body))
-	return append(dst, p.Body...)
-}
-
-// AppendHead adds the packet's bytes up to its body, for a body of n bytes
-// that is written separately.
-func (p *Packet) AppendHead(dst []byte, n int) []byte {
-	dst = slices.Grow(dst, prefix+len(p.Block)+n)
+	dst = slices.Grow(dst, p.Size())
 	dst = append(dst, magic[:]...)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(p.Type))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(p.Seq))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(p.Block)))
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
-	return append(dst, p.Block...)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(p.Body)))
+	dst = append(dst, p.Block...)
+	return append(dst, p.Body...)
 }
 
 // Block is headers as bytes, for who writes many frames and wants no map.

@@ -1,0 +1,144 @@
+package channel
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
+)
+
+// TestOffer offers more than a peer takes: what is refused costs nothing, and
+// whoever was refused hears when there is room, whether it waits or not.
+func TestOffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		rooms := 0
+		c := New("c", Options{Soft: 1000, Beat: -1, Silence: -1, Room: func(*Channel) { rooms++ }, Now: time.Now,
+			Handle: func(*Channel, *wire.Frame) {}})
+		c.Attach(here)
+		taken := 0
+		for c.Offer(&wire.Packet{Type: 6, Body: make([]byte, 100)}) {
+			taken++
+			synctest.Wait() // what can be written is
+		}
+		if taken < 2 || taken > 20 {
+			t.Fatalf("%d packets of 100 bytes were taken where about 1000 bytes may wait", taken)
+		}
+		waited := make(chan error)
+		go func() {
+			waited <- c.OfferWhenRoom(t.Context(), &wire.Packet{Type: 6, Body: []byte("last")})
+		}()
+		time.Sleep(time.Hour)
+		if c.Err() != nil || rooms != 0 {
+			t.Fatalf("a peer that takes nothing for an hour: %v, %d calls", c.Err(), rooms)
+		}
+		for got := 0; got <= taken; got++ {
+			p, err := wire.ReadPacket(there, wire.Bounds{Headers: 100, Body: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last := string(p.Body) == "last"; last != (got == taken) {
+				t.Fatalf("packet %d of %d has body %q", got, taken, p.Body)
+			}
+		}
+		if err := <-waited; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if rooms != 1 {
+			t.Fatalf("was told of room %d times, not once", rooms)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for c.Offer(&wire.Packet{Type: 6, Body: make([]byte, 100)}) {
+		}
+		if err := c.OfferWhenRoom(ctx, &wire.Packet{Type: 6}); err != context.Canceled {
+			t.Fatalf("waiting in vain: %v", err)
+		}
+		c.Close(nil)
+		if err := c.OfferWhenRoom(t.Context(), &wire.Packet{Type: 6}); err != ErrClosed {
+			t.Fatalf("offering to what is closed: %v", err)
+		}
+	})
+}
+
+// TestPacket has some frames seen before their headers are taken apart.
+func TestPacket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var packets, frames []int32
+		a, _ := pair(t, Options{}, Options{
+			Packet: func(_ *Channel, p *wire.Packet) bool {
+				packets = append(packets, p.Type)
+				return p.Type == 6
+			},
+			Handle: func(_ *Channel, f *wire.Frame) { frames = append(frames, f.Type) },
+		})
+		for _, typ := range []int32{6, 7, 6} {
+			if err := a.Send(&wire.Frame{Type: typ}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if len(packets) != 3 || len(frames) != 1 || frames[0] != 7 {
+			t.Fatalf("saw packets %v and frames %v", packets, frames)
+		}
+	})
+}
+
+// TestReaders reads from a further socket, which neither gets anything nor
+// keeps the channel.
+func TestReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var frames []int32
+		_, b := pair(t, Options{}, Options{Handle: func(_ *Channel, f *wire.Frame) { frames = append(frames, f.Type) }})
+		here, there := net.Pipe()
+		b.AttachReader(there)
+		if _, err := here.Write((&wire.Frame{Type: 9}).Append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(frames) != 1 || b.Sockets() != 1 {
+			t.Fatalf("heard %v on %d sockets", frames, b.Sockets())
+		}
+		b.detach(b.sockets[0], ErrSilent)
+		if b.Err() != ErrSilent {
+			t.Fatal("a socket that is only read from keeps the channel")
+		}
+		if _, err := here.Write([]byte{1}); err == nil {
+			t.Fatal("the further socket outlives the channel")
+		}
+	})
+}
+
+// TestEchoed measures how long a sign of life is on its way.
+func TestEchoed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		var took []time.Duration
+		c := New("c", Options{Echoed: func(d time.Duration) { took = append(took, d) }, Now: time.Now, Handle: func(*Channel, *wire.Frame) {}})
+		c.Attach(here)
+		defer c.Close(nil)
+		f, err := wire.Read(there, wire.Bounds{Headers: 100, Body: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stamp, ok := f.Headers.Uint64(message.HeaderHeartbeat)
+		if !ok {
+			t.Fatalf("%v is no heartbeat", f)
+		}
+		time.Sleep(3 * time.Millisecond)
+		answer := &wire.Frame{Type: message.TypeHeartbeat, Headers: wire.Headers{}}
+		answer.Headers.SetUint64(message.HeaderHeartbeatResponse, stamp)
+		if _, err := there.Write(answer.Append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(took) != 1 || took[0] != 3*time.Millisecond {
+			t.Fatalf("measured %v, not 3ms", took)
+		}
+	})
+}
