@@ -335,11 +335,12 @@ func (c *Channel) read(conn net.Conn) {
 	r := bufio.NewReaderSize(conn, 4<<10)
 	for {
 		p, err := wire.ReadPacket(r, c.opt.Bounds)
-		if err == nil && c.opt.Packet != nil && c.opt.Packet(c, p) {
-			continue
-		}
 		var f *wire.Frame
 		if err == nil {
+			c.heed(p)
+			if c.opt.Packet != nil && c.opt.Packet(c, p) {
+				continue
+			}
 			f, err = p.Frame()
 		}
 		if err != nil {
@@ -376,7 +377,6 @@ func without(list []net.Conn, conn net.Conn) []net.Conn {
 
 // take does with a frame what has to be done.
 func (c *Channel) take(f *wire.Frame) {
-	c.heed(f)
 	if n, ok := f.Headers.Uint32(message.HeaderReplyFor); ok && c.deliver(int32(n), f) {
 		return
 	}
@@ -403,18 +403,26 @@ func (c *Channel) deliver(seq int32, f *wire.Frame) bool {
 	return ok
 }
 
-// heed takes note of signs of life and of requests for one.
-func (c *Channel) heed(f *wire.Frame) {
-	if asked, ok := f.Headers.Uint64(message.HeaderHeartbeat); ok {
+// heed takes note of signs of life and of requests for one, which any frame
+// may carry. They are between neighbours: a packet that goes on to others must
+// not take them along.
+func (c *Channel) heed(p *wire.Packet) {
+	asked, asks := p.Uint64(message.HeaderHeartbeat)
+	sent, echoes := p.Uint64(message.HeaderHeartbeatResponse)
+	if !asks && !echoes {
+		return
+	}
+	p.Drop(message.HeaderHeartbeat, message.HeaderHeartbeatResponse)
+	if asks {
 		c.queue.echo(asked)
 	}
-	if asked, ok := f.Headers.Uint64(message.HeaderHeartbeatResponse); ok {
+	if echoes {
 		now := c.opt.Now()
 		c.mu.Lock()
 		c.lastEcho = now
 		c.mu.Unlock()
 		if c.opt.Echoed != nil {
-			c.opt.Echoed(time.Duration(now.UnixNano() - int64(asked)))
+			c.opt.Echoed(time.Duration(now.UnixNano() - int64(sent)))
 		}
 	}
 }

@@ -142,3 +142,43 @@ func TestEchoed(t *testing.T) {
 		}
 	})
 }
+
+// TestBorneBeats has signs of life come with data, as other programs send them:
+// they are heeded, and the data goes on without them.
+func TestBorneBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		var took []time.Duration
+		var blocks []string
+		c := New("c", Options{
+			Echoed: func(d time.Duration) { took = append(took, d) }, Now: time.Now, Beat: -1, Silence: -1,
+			Packet: func(_ *Channel, p *wire.Packet) bool {
+				blocks = append(blocks, string(p.Block))
+				return true
+			},
+		})
+		c.Attach(here)
+		defer c.Close(nil)
+		sent := time.Now().Add(-5 * time.Millisecond).UnixNano()
+		data := wire.Block{}.Text(message.HeaderStreamCircuit, "circuit").Uint64(message.HeaderHeartbeatResponse, uint64(sent)).
+			Uint64(message.HeaderHeartbeat, 77).Uint64(message.HeaderStreamSeq, 3)
+		if _, err := there.Write((&wire.Packet{Type: message.TypePayload, Block: data}).Append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		f, err := wire.Read(there, wire.Bounds{Headers: 100, Body: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if echo, _ := f.Headers.Uint64(message.HeaderHeartbeatResponse); echo != 77 {
+			t.Errorf("the peer that asked by its data hears %v", f)
+		}
+		synctest.Wait()
+		if len(took) != 1 || took[0] != 5*time.Millisecond {
+			t.Errorf("measured %v, not 5ms", took)
+		}
+		want := string(wire.Block{}.Text(message.HeaderStreamCircuit, "circuit").Uint64(message.HeaderStreamSeq, 3))
+		if len(blocks) != 1 || blocks[0] != want {
+			t.Errorf("data goes on with headers %q, want %q", blocks, want)
+		}
+	})
+}

@@ -101,6 +101,26 @@ func (p *Packet) Uint32(key int32) (uint32, bool) {
 	return binary.LittleEndian.Uint32(v), true
 }
 
+// Uint64 returns a number of eight bytes.
+func (p *Packet) Uint64(key int32) (uint64, bool) {
+	v, _ := p.Bytes(key)
+	if len(v) != 8 {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(v), true
+}
+
+// Drop takes headers out. The bytes that others may see stay as they are.
+func (p *Packet) Drop(keys ...int32) {
+	left := make(Block, 0, len(p.Block))
+	p.Each(func(key int32, value []byte) {
+		if !slices.Contains(keys, key) {
+			left = left.Bytes(key, value)
+		}
+	})
+	p.Block = left
+}
+
 // Frame returns the packet with its headers taken apart.
 func (p *Packet) Frame() (*Frame, error) {
 	h, err := parseHeaders(p.Block)
