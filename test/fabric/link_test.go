@@ -2,7 +2,6 @@ package fabric
 
 import (
 	"context"
-	"crypto/x509"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"netkeep/internal/line/message"
 	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
-	"netkeep/internal/pki"
 	"netkeep/test/servertest"
 )
 
@@ -388,11 +386,7 @@ func TestVerifyRouter(t *testing.T) {
 	s := servertest.StartFabric(t)
 	first, second, third := addRouter(t, s), addRouter(t, s), addRouter(t, s)
 	c := first.connect(t)
-	shown := func(r *router) string {
-		leaf, err := x509.ParseCertificate(r.cert.Certificate[0])
-		must(t, err)
-		return pki.Fingerprint(leaf)
-	}
+	shown := func(r *router) string { return r.fingerprint(t) }
 	is := func(fingerprints ...string) bool {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), soon)

@@ -19,6 +19,7 @@ import (
 
 	"netkeep/internal/fabric/scripted"
 	"netkeep/internal/model"
+	"netkeep/internal/pki"
 	"netkeep/test/servertest"
 )
 
@@ -84,6 +85,14 @@ func pair(key *ecdsa.PrivateKey, chain string) tls.Certificate {
 		}
 		cert.Certificate, rest = append(cert.Certificate, block.Bytes), more
 	}
+}
+
+// fingerprint is that of the certificate that it connects with.
+func (r *router) fingerprint(t *testing.T) string {
+	t.Helper()
+	leaf, err := x509.ParseCertificate(r.cert.Certificate[0])
+	must(t, err)
+	return pki.Fingerprint(leaf)
 }
 
 // options are those of a well-behaved router.

@@ -15,6 +15,18 @@ type Listeners struct {
 	Listeners []Listener `pb:"1"`
 }
 
+// RouterMetadata is what a router of the first generation can do; it travels in
+// its hello.
+type RouterMetadata struct {
+	Capabilities []RouterAbility `pb:"1"`
+}
+
+// RouterAbility is something that not all routers can do.
+type RouterAbility uint32
+
+// MakesLinks is said by routers that make links by themselves.
+const MakesLinks RouterAbility = 1
+
 // PeerState is what a router needs to know of another.
 type PeerState struct {
 	ID        string     `pb:"1"`

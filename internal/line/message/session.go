@@ -1,5 +1,17 @@
 package message
 
+import (
+	"crypto/sha256"
+	"encoding/base64"
+)
+
+// Digest is what a token is known by where it must not be: nobody can use it in
+// its place.
+func Digest(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
 // ServerHello is TypeServerHello: the first word to an edge router.
 type ServerHello struct {
 	Version string            `pb:"1"`

@@ -93,6 +93,7 @@ const (
 // otherwise: there Grouped is not set.
 const (
 	HeaderOldListeners    int32 = 10
+	HeaderOldMetadata     int32 = 11
 	HeaderOldCapabilities int32 = 12
 	HeaderListeners       int32 = 1000
 	HeaderCapabilities    int32 = 1002
@@ -108,6 +109,11 @@ const (
 	HeaderSubscription   int32 = 1026
 	HeaderFailedCircuit  int32 = 1026 // of TypeError
 )
+
+// HeaderDigests is a header of our own. In TypeClientHello it says that the
+// router needs no tokens, and in frames that name sessions that there are
+// digests in their place.
+const HeaderDigests int32 = 31001
 
 // Headers of TypeCreateCircuit and TypeCircuitCreated, which have no body.
 const (
