@@ -85,6 +85,7 @@ func (l *Links) admit(ctx context.Context, conn *tls.Conn, at message.Listener) 
 		return nil, errBusy
 	}
 	defer l.leave(fingerprint)
+	defer context.AfterFunc(l.over, func() { _ = conn.Close() })()
 	h, err := channel.ReadHello(conn, l.opt.Now().Add(helloWait))
 	if err != nil {
 		return nil, err

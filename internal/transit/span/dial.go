@@ -103,6 +103,7 @@ func (l *Links) connect(k *Link, binding string) error {
 	if err != nil {
 		return err
 	}
+	defer context.AfterFunc(l.over, func() { _ = conn.Close() })()
 	answer, err := channel.Greet(conn, deadline, k.hello(l.opt.ID, binding))
 	if id := answer.Text(message.HeaderListenerID); err == nil && id != "" && id != k.peer {
 		err = fmt.Errorf("another router has that address: %q", clip(id))

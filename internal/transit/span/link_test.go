@@ -18,7 +18,6 @@ func TestLink(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(t)
 				a, b := n.node("a", ""), n.node("b", "")
-				defer func() { a.stop(); b.stop() }()
 				switch order {
 				case "a first":
 					a.meets(b)
@@ -86,7 +85,6 @@ func TestBindings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		a, b := n.node("a", "lo"), n.node("b", "eth0")
-		defer func() { a.stop(); b.stop() }()
 		a.meets(b)
 		b.meets(a)
 		time.Sleep(2 * time.Minute)
@@ -147,7 +145,6 @@ func TestDuplicates(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newNetwork(t).node("r", "")
-				defer d.stop()
 				old := d.bare(test.old, 1, test.oldDialled)
 				if err := d.add(old); err != nil {
 					t.Fatal(err)
@@ -197,7 +194,6 @@ func (d *node) bare(id string, iteration uint32, dialled bool) *Link {
 func TestRedialled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newNetwork(t).node("r", "")
-		defer d.stop()
 		first, third, second := d.bare("x", 1, false), d.bare("x", 3, false), d.bare("x", 2, false)
 		for _, k := range []*Link{first, third} {
 			if err := d.add(k); err != nil {
@@ -226,7 +222,6 @@ func TestRedialled(t *testing.T) {
 func TestPromoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newNetwork(t).node("r", "")
-		defer d.stop()
 		old, spare := d.bare("a", 1, true), d.bare("b", 1, false)
 		for _, k := range []*Link{old, spare} {
 			if err := d.add(k); err != nil {
