@@ -21,6 +21,16 @@ const (
 	HeaderStreamStamp   int32 = 2260
 )
 
+// Headers of what TypeStreamControl says: the way that a circuit takes.
+const (
+	HeaderControlHops    int32 = 20
+	HeaderControlHopType int32 = 21
+	HeaderControlHopID   int32 = 22
+	HeaderControlTime    int32 = 23
+	HeaderControlUser    int32 = 24
+	HeaderControlError   int32 = 25
+)
+
 // Headers of a hello on a link. Their numbers mean other things elsewhere.
 const (
 	HeaderLinkConn      int32 = 0

@@ -1,0 +1,204 @@
+package stream
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pair is two ends that are connected by nothing but calls.
+type pair struct {
+	a, b       *End // initiator and terminator
+	overA      chan error
+	overB      chan error
+	loseToB    func(p *Payload) bool
+	loseAckToA func(a *Ack) bool
+}
+
+func newPair(t *testing.T, adjust func(*pair)) *pair {
+	t.Helper()
+	p := &pair{overA: make(chan error, 1), overB: make(chan error, 1)}
+	p.loseToB = func(*Payload) bool { return false }
+	p.loseAckToA = func(*Ack) bool { return false }
+	if adjust != nil {
+		adjust(p)
+	}
+	p.a = New(Options{
+		Circuit: "c", Now: time.Now,
+		Send: func(x *Payload, _ bool) bool {
+			if !p.loseToB(x) {
+				p.b.Payload(x)
+			}
+			return true
+		},
+		Ack:  func(x *Ack) { p.b.Acked(x) },
+		Over: func(err error) { p.overA <- err },
+	})
+	p.b = New(Options{
+		Circuit: "c", Terminator: true, Now: time.Now,
+		Send: func(x *Payload, _ bool) bool { p.a.Payload(x); return true },
+		Ack: func(x *Ack) {
+			if !p.loseAckToA(x) {
+				p.a.Acked(x)
+			}
+		},
+		Over: func(err error) { p.overB <- err },
+	})
+	return p
+}
+
+func write(t *testing.T, e *End, text string) {
+	t.Helper()
+	if err := e.Write(t.Context(), Message{Data: []byte(text)}); err != nil {
+		t.Fatalf("write %q: %v", text, err)
+	}
+}
+
+func wantNext(t *testing.T, e *End, text string) {
+	t.Helper()
+	if m, ok := e.Next(); !ok || m.End || string(m.Data) != text {
+		t.Fatalf("next is %q, %v, want %q", m.Data, ok, text)
+	}
+}
+
+func wantEnd(t *testing.T, e *End, reason error) {
+	t.Helper()
+	m, ok := e.Next()
+	if !ok || !m.End || !errors.Is(m.Err, reason) {
+		t.Fatalf("next is %+v, %v, want the end because of %v", m, ok, reason)
+	}
+	if m, ok := e.Next(); ok {
+		t.Fatalf("after the end comes %+v", m)
+	}
+}
+
+func wantNothing(t *testing.T, e *End) {
+	t.Helper()
+	if m, ok := e.Next(); ok {
+		t.Fatalf("next is %+v, want nothing", m)
+	}
+}
+
+func TestBothWaysAndHalfClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, nil)
+		p.a.Start()
+		write(t, p.a, "one")
+		write(t, p.a, "two")
+		wantNext(t, p.b, "one")
+		write(t, p.b, "yes")
+		wantNext(t, p.b, "two")
+		wantNothing(t, p.b)
+		wantNext(t, p.a, "yes")
+
+		if err := p.a.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.a.Write(t.Context(), Message{}); !errors.Is(err, ErrClosed) {
+			t.Fatalf("write after the end: %v", err)
+		}
+		wantEnd(t, p.b, nil)
+		write(t, p.b, "bye")
+		wantNext(t, p.a, "bye")
+		if err := p.b.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		wantEnd(t, p.a, nil)
+
+		began := time.Now()
+		if err := <-p.overA; err != nil {
+			t.Errorf("a is over because of %v", err)
+		}
+		if err := <-p.overB; err != nil {
+			t.Errorf("b is over because of %v", err)
+		}
+		if took := time.Since(began); took != linger {
+			t.Errorf("ends lingered for %v", took)
+		}
+	})
+}
+
+// TestTerminatorWaits: nothing is said before the initiator has started, and
+// what was to be said is said then.
+func TestTerminatorWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, nil)
+		if p.b.TryWrite(Message{Data: []byte("early")}) {
+			t.Fatal("the terminator spoke first")
+		}
+		wrote := make(chan error, 1)
+		go func() { wrote <- p.b.Write(t.Context(), Message{Data: []byte("early")}) }()
+		synctest.Wait()
+		p.a.Start()
+		if err := <-wrote; err != nil {
+			t.Fatal(err)
+		}
+		wantNext(t, p.a, "early")
+		wantNothing(t, p.b)
+
+		q := newPair(t, nil)
+		if err := <-q.overB; !errors.Is(err, ErrNotStarted) {
+			t.Fatalf("without a start: %v", err)
+		}
+		p.a.Abort(nil)
+		p.b.Abort(nil)
+		wantEnd(t, p.a, ErrAborted)
+		wantEnd(t, p.b, ErrAborted)
+	})
+}
+
+// TestRefuse: who takes no more says so, and the other end's writes fail.
+func TestRefuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, nil)
+		p.a.Start()
+		write(t, p.a, "lost on nobody")
+		p.b.CloseRead()
+		wantNothing(t, p.b)
+		if err := p.a.Write(t.Context(), Message{}); !errors.Is(err, ErrRefused) {
+			t.Fatalf("write to who refuses: %v", err)
+		}
+		if err := p.a.Writable(); !errors.Is(err, ErrRefused) {
+			t.Fatalf("writable: %v", err)
+		}
+		write(t, p.b, "still here")
+		wantNext(t, p.a, "still here")
+		if err := p.b.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		wantEnd(t, p.a, nil)
+		if a, b := <-p.overA, <-p.overB; a != nil || b != nil {
+			t.Errorf("over because of %v and %v", a, b)
+		}
+	})
+}
+
+// TestClose: the other end is told, and what is in between is not sent into
+// nothing.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, nil)
+		p.a.Start()
+		write(t, p.a, "one")
+		broken := errors.New("broken")
+		p.a.Close(broken)
+		p.a.Close(nil)
+		wantEnd(t, p.a, broken)
+		wantNext(t, p.b, "one")
+		wantEnd(t, p.b, nil)
+		write(t, p.b, "into nothing")
+		if s := p.b.Stats(); s.InFlight != 0 {
+			t.Errorf("%d bytes are in flight", s.InFlight)
+		}
+		if err := <-p.overA; err != broken {
+			t.Errorf("a is over because of %v", err)
+		}
+		if err := p.b.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-p.overB; !errors.Is(err, ErrUnheard) {
+			t.Errorf("b is over because of %v", err)
+		}
+	})
+}
