@@ -49,6 +49,8 @@ type Options struct {
 	Model Model
 	// Then, if set, is called as soon as it is connected.
 	Then func(*Router)
+	// Digests has it ask for digests in place of tokens.
+	Digests bool
 	// Mute leaves the first word of the controller unanswered.
 	Mute bool
 	Now  func() time.Time
@@ -198,7 +200,9 @@ func (r *Router) hear(c *channel.Channel, f *wire.Frame) {
 	switch f.Type {
 	case message.TypeServerHello:
 		if !r.opt.Mute {
-			_ = c.Reply(f, &wire.Frame{Type: message.TypeClientHello, Body: message.Marshal(r.clientHello())})
+			h := wire.Headers{}
+			h.SetBool(message.HeaderDigests, r.opt.Digests)
+			_ = c.Reply(f, &wire.Frame{Type: message.TypeClientHello, Headers: h, Body: message.Marshal(r.clientHello())})
 		}
 	case message.TypeAPISessionsAdded:
 		r.added(f)

@@ -24,13 +24,13 @@ func (s *Sync) onHeartbeat(r *control.Router, _ *wire.Frame, m *message.APISessi
 		}
 	}
 	if len(gone.Tokens) > 0 {
-		_ = r.Send(control.Message(message.TypeAPISessionsRemoved, &gone))
+		_ = r.Send(s.formOf(r).removed(message.TypeAPISessionsRemoved, gone))
 	}
 }
 
 // onValidate answers a router that wonders which sessions still are.
 func (s *Sync) onValidate(r *control.Router, _ *wire.Frame, m *message.ValidateSessions) {
-	snap := s.State.Snapshot()
+	snap, form := s.State.Snapshot(), s.formOf(r)
 	var gone message.Removed
 	for n, named := range m.Sessions {
 		if n == maxNamed {
@@ -40,10 +40,10 @@ func (s *Sync) onValidate(r *control.Router, _ *wire.Frame, m *message.ValidateS
 			continue
 		}
 		if _, byToken := s.Permits.Recognise(snap, named); !byToken {
-			gone.Tokens, gone.IDs = append(gone.Tokens, named), append(gone.IDs, named)
+			gone.Tokens, gone.IDs = append(gone.Tokens, named), append(gone.IDs, form.text(named))
 		}
 	}
 	if len(gone.IDs) > 0 {
-		_ = r.Send(control.Message(message.TypeSessionsRemoved, &gone))
+		_ = r.Send(form.removed(message.TypeSessionsRemoved, gone))
 	}
 }

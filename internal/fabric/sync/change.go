@@ -6,6 +6,7 @@ import (
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 )
 
@@ -82,13 +83,13 @@ func (s *Sync) tellOf(before, after *state.Snapshot, concerned map[string]bool) 
 		}
 	}
 	if len(added) > 0 {
-		s.broadcast(control.Message(message.TypeAPISessionsAdded, &message.APISessionsAdded{Sessions: added}))
+		s.broadcast(func(f form) *wire.Frame { return f.added(added, false) })
 	}
 	if len(updated) > 0 {
-		s.broadcast(control.Message(message.TypeAPISessionsUpdated, &message.APISessionsUpdated{Sessions: updated}))
+		s.broadcast(func(f form) *wire.Frame { return f.updated(updated) })
 	}
 	if len(removed.IDs) > 0 {
-		s.broadcast(control.Message(message.TypeAPISessionsRemoved, &removed))
+		s.broadcast(func(f form) *wire.Frame { return f.removed(message.TypeAPISessionsRemoved, removed) })
 	}
 }
 
@@ -103,5 +104,6 @@ func (s *Sync) seen(snap *state.Snapshot, id string) (message.APISession, bool) 
 
 // SessionRemoved tells routers that a session to dial or host is over.
 func (s *Sync) SessionRemoved(id, token string) {
-	s.broadcast(control.Message(message.TypeSessionsRemoved, &message.Removed{IDs: []string{id}, Tokens: []string{token}}))
+	gone := message.Removed{IDs: []string{id}, Tokens: []string{token}}
+	s.broadcast(func(f form) *wire.Frame { return f.removed(message.TypeSessionsRemoved, gone) })
 }

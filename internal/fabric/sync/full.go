@@ -12,7 +12,6 @@ import (
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
 )
 
@@ -22,11 +21,7 @@ const chunk = 100
 // start tells a router everything, from the beginning.
 func (s *Sync) start(r *control.Router) {
 	s.mu.Lock()
-	p := s.routers[r]
-	if p == nil {
-		p = &progress{}
-		s.routers[r] = p
-	}
+	p := s.of(r)
 	running := p.syncing
 	p.syncing, p.again = true, running
 	if running {
@@ -66,15 +61,15 @@ func (s *Sync) tell(r *control.Router, p *progress) {
 // sendAll sends the API sessions of a snapshot in chunks of one sync, whose id
 // must sort behind those before.
 func (s *Sync) sendAll(r *control.Router, snap *state.Snapshot) error {
-	id := fmt.Sprintf("%019d", s.Now().UnixNano())
+	id, form := fmt.Sprintf("%019d", s.Now().UnixNano()), s.formOf(r)
 	sequence := 0
 	send := func(sessions []message.APISession, last bool) error {
 		state, err := json.Marshal(message.SyncState{ID: id, IsLast: last, Sequence: sequence})
 		if err != nil {
 			return err
 		}
-		f := control.Message(message.TypeAPISessionsAdded, &message.APISessionsAdded{Full: true, Sessions: sessions})
-		f.Headers = wire.Headers{message.HeaderSyncState: state}
+		f := form.added(sessions, true)
+		f.Headers[message.HeaderSyncState] = state
 		f.Headers.SetText(message.HeaderSyncStrategy, "instant")
 		sequence++
 		return r.SendWhenReady(f)

@@ -52,6 +52,7 @@ type Sync struct {
 
 // progress is how far a router has come.
 type progress struct {
+	form form // in which it is told of sessions
 	// While everything is being sent, what changes meanwhile waits: it must
 	// not be undone by what was true before.
 	syncing bool
@@ -92,15 +93,37 @@ func (s *Sync) onLeft(r *control.Router) {
 }
 
 // onHello hears where clients reach a router, and tells it everything.
-func (s *Sync) onHello(r *control.Router, _ *wire.Frame, m *message.ClientHello) {
+func (s *Sync) onHello(r *control.Router, f *wire.Frame, m *message.ClientHello) {
 	if !r.Edge {
 		return
 	}
 	r.Describe(func(info *edge.Router) {
 		info.Hostname, info.Listeners = m.Hostname, listeners(m)
 	})
+	s.mu.Lock()
+	s.of(r).form = form(f.Headers.Bool(message.HeaderDigests))
+	s.mu.Unlock()
 	s.start(r)
 	s.Online(r)
+}
+
+// of is how far a router has come: it begins here if it is new. The caller
+// holds the mutex.
+func (s *Sync) of(r *control.Router) *progress {
+	p := s.routers[r]
+	if p == nil {
+		p = &progress{}
+		s.routers[r] = p
+	}
+	return p
+}
+
+// formOf is how a router is told of sessions.
+func (s *Sync) formOf(r *control.Router) form {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.routers[r]
+	return p != nil && p.form
 }
 
 func (s *Sync) onResync(r *control.Router, _ *wire.Frame, m *message.ResyncRequest) {
@@ -108,13 +131,17 @@ func (s *Sync) onResync(r *control.Router, _ *wire.Frame, m *message.ResyncReque
 	s.start(r)
 }
 
-// broadcast sends a frame to every router that has been told everything, and
-// keeps it for those that are being told.
-func (s *Sync) broadcast(f *wire.Frame) {
+// broadcast sends news to every router that has been told everything, in the
+// form that it takes, and keeps them for those that are being told.
+func (s *Sync) broadcast(news func(form) *wire.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	made := map[form]*wire.Frame{}
 	for r, p := range s.routers {
-		own := *f // each gives it a number of its own
+		if made[p.form] == nil {
+			made[p.form] = news(p.form)
+		}
+		own := *made[p.form] // each gives it a number of its own
 		switch {
 		case !p.syncing:
 			_ = r.Send(&own)
