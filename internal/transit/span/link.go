@@ -91,12 +91,13 @@ func (k *Link) close(reason error) {
 	if was == linkClosed {
 		return
 	}
+	// Sockets may take seconds to close, and another link may be needed now.
+	k.links.closed(k, was == linkOpen, reason)
 	for _, c := range []*channel.Channel{k.data, k.acks} {
 		if c != nil {
 			c.Close(reason)
 		}
 	}
-	k.links.closed(k, was == linkOpen, reason)
 }
 
 // ID is the link's id, which both ends know.

@@ -31,7 +31,7 @@ func TestLink(t *testing.T) {
 					a.meets(b)
 					b.meets(a)
 				}
-				time.Sleep(2 * time.Minute)
+				pass(2 * time.Minute)
 				k, other := a.only(), b.only()
 				if k.ID() != other.ID() || k.Peer() != "b" || other.Peer() != "a" || k.dialled == other.dialled {
 					t.Fatalf("one end has %s to %s, the other %s to %s", k.ID(), k.Peer(), other.ID(), other.Peer())
@@ -87,7 +87,7 @@ func TestBindings(t *testing.T) {
 		a, b := n.node("a", "lo"), n.node("b", "eth0")
 		a.meets(b)
 		b.meets(a)
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		keys := func(d *node) (keys []string) {
 			for _, k := range d.All() {
 				keys = append(keys, k.key)
@@ -158,12 +158,12 @@ func TestDuplicates(t *testing.T) {
 					t.Errorf("%s stays, not %s", got, test.stays)
 				}
 				if test.gone != "" {
-					time.Sleep(test.after - time.Second)
+					pass(test.after - time.Second)
 					if len(d.ids()) != 2 {
 						t.Errorf("of two only %v can be sent over", d.ids())
 					}
 				}
-				time.Sleep(2 * time.Second)
+				pass(2 * time.Second)
 				if got := d.ids(); !slices.Equal(got, []string{test.stays}) {
 					t.Errorf("%v is left, not %s", got, test.stays)
 				}
@@ -233,7 +233,7 @@ func TestPromoted(t *testing.T) {
 			t.Fatal("a fault of an earlier time closed the link")
 		}
 		d.Close("a", 1)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if d.only() != spare || d.byKey[spare.key] != spare {
 			t.Errorf("%v is left", d.ids())
 		}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"netkeep/internal/line/message"
@@ -36,6 +37,12 @@ type network struct {
 type dialled struct {
 	from, address string
 	at            time.Time
+}
+
+// pass has time go by, and everything happen that it brings.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 // node is one router.
@@ -93,6 +100,8 @@ func (n *network) certificate(name string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{chain[0].Raw, chain[1].Raw}, PrivateKey: key, Leaf: chain[0]}
 }
 
+func fingerprintOf(cert tls.Certificate) string { return pki.Fingerprint(cert.Leaf) }
+
 // node adds a router that listens at its name, on an interface if one is named.
 func (n *network) node(id, binding string) *node {
 	n.t.Helper()
@@ -106,7 +115,7 @@ func (n *network) node(id, binding string) *node {
 	})
 	n.mu.Lock()
 	n.nodes[d.at.Address] = d
-	n.owners[pki.Fingerprint(d.cert.Leaf)] = id
+	n.owners[fingerprintOf(d.cert)] = id
 	n.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	d.cancel = cancel
@@ -279,4 +288,19 @@ func (d *node) faulted() []message.Fault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.faults)
+}
+
+// pending is how many sockets are no links yet: those of which the hello is
+// awaited, and halves of links.
+func (d *node) pending() (sockets, halves int) {
+	d.Links.mu.RLock()
+	defer d.Links.mu.RUnlock()
+	return d.gate.all, len(d.halves)
+}
+
+// known is how many peers the router has reasons to dial.
+func (d *node) known() int {
+	d.Links.mu.RLock()
+	defer d.Links.mu.RUnlock()
+	return len(d.peers)
 }
