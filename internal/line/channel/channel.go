@@ -29,6 +29,9 @@ type Options struct {
 	// Packet, if set, sees every frame before its headers are taken apart, for
 	// channels that carry much; it reports whether it has taken it.
 	Packet func(c *Channel, p *wire.Packet) bool
+	// Large, if set, is asked before more than LargeFrame bytes are read at once,
+	// and may wait; done is called when they have been taken.
+	Large func() (done func())
 	// Closed, if set, is called once when the channel has ended, with the
 	// reason.
 	Closed func(c *Channel, reason error)
@@ -49,6 +52,9 @@ type Options struct {
 	Echoed func(took time.Duration)
 	Now    func() time.Time
 }
+
+// LargeFrame is the size from which Options.Large is asked.
+const LargeFrame = 1 << 20
 
 // Bounds and times that suit a control connection.
 const (
@@ -334,21 +340,35 @@ func (c *Channel) next() int32 { return int32(c.seq.Add(1) & math.MaxInt32) }
 func (c *Channel) read(conn net.Conn) {
 	r := bufio.NewReaderSize(conn, 4<<10)
 	for {
-		p, err := wire.ReadPacket(r, c.opt.Bounds)
-		var f *wire.Frame
-		if err == nil {
-			c.heed(p)
-			if c.opt.Packet != nil && c.opt.Packet(c, p) {
-				continue
-			}
-			f, err = p.Frame()
-		}
-		if err != nil {
+		if err := c.readOne(r); err != nil {
 			c.detach(conn, fmt.Errorf("read: %w", err))
 			return
 		}
+	}
+}
+
+// readOne takes one frame and does with it what has to be done.
+func (c *Channel) readOne(r *bufio.Reader) error {
+	head, err := wire.ReadHead(r, c.opt.Bounds)
+	if err != nil {
+		return err
+	}
+	if head.Size() > LargeFrame && c.opt.Large != nil {
+		defer c.opt.Large()()
+	}
+	p, err := head.Read(r)
+	if err != nil {
+		return err
+	}
+	c.heed(p)
+	if c.opt.Packet != nil && c.opt.Packet(c, p) {
+		return nil
+	}
+	f, err := p.Frame()
+	if err == nil {
 		c.take(f)
 	}
+	return err
 }
 
 // detach gives a socket up. The channel ends with the last, or when a socket

@@ -20,31 +20,45 @@ type Packet struct {
 
 // ReadPacket takes one frame, under the rules of Read.
 func ReadPacket(r io.Reader, most Bounds) (*Packet, error) {
-	var first [prefix]byte
-	if _, err := io.ReadFull(r, first[:]); err != nil {
-		return nil, err
-	}
-	return readPacket(r, &first, most)
-}
-
-// readPacket takes what follows the prefix of a frame.
-func readPacket(r io.Reader, first *[prefix]byte, most Bounds) (*Packet, error) {
-	if [4]byte(first[:4]) != magic {
-		return nil, ErrMagic
-	}
-	p := &Packet{
-		Type: int32(binary.LittleEndian.Uint32(first[4:])),
-		Seq:  int32(binary.LittleEndian.Uint32(first[8:])),
-	}
-	headers, body := binary.LittleEndian.Uint32(first[12:]), binary.LittleEndian.Uint32(first[16:])
-	if uint64(headers) > uint64(most.Headers) || uint64(body) > uint64(most.Body) {
-		return nil, fmt.Errorf("%w: %d bytes of headers of at most %d, %d of body of at most %d", ErrTooLarge, headers, most.Headers, body, most.Body)
-	}
-	all, err := take(r, int(headers)+int(body))
+	h, err := ReadHead(r, most)
 	if err != nil {
 		return nil, err
 	}
-	p.Block, p.Body = all[:headers:headers], all[headers:]
+	return h.Read(r)
+}
+
+// Head is the beginning of a frame, which says how long the rest is.
+type Head struct {
+	typ, seq      int32
+	headers, body int
+}
+
+// ReadHead takes the beginning of a frame.
+func ReadHead(r io.Reader, most Bounds) (Head, error) {
+	var b [prefix]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return Head{}, err
+	}
+	if [4]byte(b[:4]) != magic {
+		return Head{}, ErrMagic
+	}
+	headers, body := binary.LittleEndian.Uint32(b[12:]), binary.LittleEndian.Uint32(b[16:])
+	if uint64(headers) > uint64(most.Headers) || uint64(body) > uint64(most.Body) {
+		return Head{}, fmt.Errorf("%w: %d bytes of headers of at most %d, %d of body of at most %d", ErrTooLarge, headers, most.Headers, body, most.Body)
+	}
+	return Head{int32(binary.LittleEndian.Uint32(b[4:])), int32(binary.LittleEndian.Uint32(b[8:])), int(headers), int(body)}, nil
+}
+
+// Size is how many bytes follow.
+func (h Head) Size() int { return h.headers + h.body }
+
+// Read takes the rest of the frame.
+func (h Head) Read(r io.Reader) (*Packet, error) {
+	all, err := take(r, h.Size())
+	if err != nil {
+		return nil, err
+	}
+	p := &Packet{Type: h.typ, Seq: h.seq, Block: all[:h.headers:h.headers], Body: all[h.headers:]}
 	return p, p.check()
 }
 

@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -124,7 +125,13 @@ func echo(client ziti.Context, service string, size int, seed uint64) error {
 	_, _ = source.Read(data)
 	sent := make(chan error, 1)
 	go func() {
-		_, err := conn.Write(data)
+		// Each write is one message, and takes memory of every router on its way.
+		var err error
+		for part := range slices.Chunk(data, 1<<20) {
+			if _, err = conn.Write(part); err != nil {
+				break
+			}
+		}
 		sent <- err
 	}()
 	got := sha256.New()

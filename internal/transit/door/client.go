@@ -1,0 +1,304 @@
+package door
+
+import (
+	"crypto/x509"
+	"log/slog"
+	"sync"
+	"time"
+
+	"netkeep/internal/line/channel"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
+)
+
+// client is one program that has shown who it is, over a socket or several.
+type client struct {
+	door         *Door
+	ch           *channel.Channel
+	entry        Entry
+	of           *identity
+	token        string // of its API session
+	leaf         *x509.Certificate
+	fingerprints []string
+	secret       []byte // that further sockets have to know
+	since        time.Time
+	log          *slog.Logger
+
+	mu       sync.Mutex
+	conns    map[uint32]*conn
+	binds    map[uint32]*bind
+	flows    map[string]*conn // by circuit, of those that are ends themselves
+	waiting  []*conn          // that have something for the client and found no room
+	assigned uint32           // the last number that was given to a connection
+	pending  int
+	over     bool
+}
+
+func (d *Door) newClient(token string, chain []*x509.Certificate, hello *channel.Hello) *client {
+	c := &client{
+		door: d, token: token, leaf: chain[0], secret: newSecret(), since: d.Now(), log: d.Log,
+		conns: map[uint32]*conn{}, binds: map[uint32]*bind{}, flows: map[string]*conn{}, assigned: message.FirstAssigned - 1,
+	}
+	for _, cert := range chain {
+		c.fingerprints = append(c.fingerprints, Fingerprint(cert))
+	}
+	c.ch = channel.New(newID(), channel.Options{
+		Handle: c.handle, Packet: c.packet, Closed: c.closed, Room: c.resume, Large: c.large,
+		Bounds: wire.Bounds{Headers: maxHeaders, Body: maxFrame},
+		// Clients know no signs of life, and may be slow for as long as they like:
+		// it costs them alone.
+		Beat: -1, Silence: -1,
+		Now: d.Now,
+	})
+	return c
+}
+
+// room reports whether the client may have another socket.
+func (c *client) room() bool { return c.ch.Sockets() < maxSockets }
+
+// large waits until no other client of the identity is read from that sends much
+// at once.
+func (c *client) large() (done func()) {
+	c.of.large.Lock()
+	return c.of.large.Unlock
+}
+
+// count is how many connections the client has.
+func (c *client) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.conns)
+}
+
+// packet takes what there is much of.
+func (c *client) packet(_ *channel.Channel, p *wire.Packet) bool {
+	switch p.Type {
+	case message.TypeData:
+		if conn := c.conn(p); conn != nil {
+			conn.fromClient(p)
+		}
+	case message.TypePayload, message.TypeAck:
+		c.flowing(p)
+	default:
+		return false
+	}
+	return true
+}
+
+// conn is the connection that a packet names, nil if there is none: that is
+// usual after one has ended.
+func (c *client) conn(p *wire.Packet) *conn {
+	id, _ := p.Uint32(message.HeaderConn)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conns[id]
+}
+
+// handle takes everything else.
+func (c *client) handle(_ *channel.Channel, f *wire.Frame) {
+	switch f.Type {
+	case message.TypeConnect:
+		c.ask(f, c.connect)
+	case message.TypeBind:
+		c.bind(f)
+	case message.TypeUnbind:
+		c.unbind(f, true)
+	case message.TypeUpdateBind:
+		c.ask(f, c.updateBind)
+	case message.TypeBindHealth:
+		c.bindHealth(f)
+	case message.TypeClosed:
+		c.close(f)
+	case message.TypeCircuitEnded:
+		c.endFlow(string(f.Body))
+	case message.TypeTraceRoute:
+		c.trace(f)
+	case message.TypeUpdateToken:
+		_ = c.ch.Reply(f, &wire.Frame{Type: message.TypeTokenNotUpdated, Body: []byte("this network's API sessions have tokens that stay as they are")})
+	default:
+		c.log.Debug("a client says what is not known here", "type", f.Type)
+	}
+}
+
+// ask does what takes time away from where frames are read, for a bounded
+// number of requests at a time.
+func (c *client) ask(f *wire.Frame, do func(*wire.Frame)) {
+	c.mu.Lock()
+	full := c.pending >= maxPending || c.over
+	if !full {
+		c.pending++
+	}
+	c.mu.Unlock()
+	if full {
+		c.refuse(f, "too many requests of this client wait already; try again")
+		return
+	}
+	go func() {
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.pending--
+		}()
+		do(f)
+	}()
+}
+
+// refuse answers a request with why it was not heeded.
+func (c *client) refuse(f *wire.Frame, reason string) {
+	h := wire.Headers{}
+	if id, ok := f.Headers[message.HeaderConn]; ok {
+		h[message.HeaderConn] = id
+	}
+	_ = c.ch.Reply(f, &wire.Frame{Type: message.TypeClosed, Headers: h, Body: []byte(reason)})
+}
+
+// tellClosed tells the client that a connection or listener is over.
+func (c *client) tellClosed(id uint32, reason string) {
+	h := wire.Headers{}
+	h.SetUint32(message.HeaderConn, id)
+	_ = c.ch.Send(&wire.Frame{Type: message.TypeClosed, Headers: h, Body: []byte(reason)})
+}
+
+// claim takes a number for a connection that the client has chosen, or reports
+// why it cannot have it.
+func (c *client) claim(f *wire.Frame) (uint32, string) {
+	id, ok := f.Headers.Uint32(message.HeaderConn)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !ok || id >= message.FirstAssigned:
+		return 0, "the connection has no number that a client may give"
+	case c.conns[id] != nil || c.binds[id] != nil:
+		return 0, "there is a connection with this number already"
+	case len(c.conns) >= maxConns:
+		return 0, "this client has too many connections; close some"
+	}
+	return id, ""
+}
+
+// number gives a connection a number that the client does not use, if it may
+// have another.
+func (c *client) number(conn *conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over || len(c.conns) >= maxConns {
+		return false
+	}
+	for {
+		if c.assigned++; c.assigned < message.FirstAssigned {
+			c.assigned = message.FirstAssigned
+		}
+		if c.conns[c.assigned] == nil {
+			break
+		}
+	}
+	conn.id = c.assigned
+	c.conns[conn.id] = conn
+	c.door.uses(c, conn.session, 1)
+	return true
+}
+
+// close is a client that ends a connection. That it ends a listener follows
+// upon its unbinding it.
+func (c *client) close(f *wire.Frame) {
+	id, _ := f.Headers.Uint32(message.HeaderConn)
+	c.mu.Lock()
+	conn := c.conns[id]
+	c.mu.Unlock()
+	if conn != nil {
+		conn.closedByClient()
+		return
+	}
+	c.unbind(f, false)
+}
+
+// resume goes on with the connections that waited for room, each in its turn.
+func (c *client) resume(*channel.Channel) {
+	c.mu.Lock()
+	waiting := c.waiting
+	c.waiting = nil
+	c.mu.Unlock()
+	for _, conn := range waiting {
+		conn.resume()
+	}
+}
+
+// offer queues a packet for the client. If there is no room, the connection is
+// called when there is; a client that is gone takes everything.
+func (c *client) offer(conn *conn, p *wire.Packet) bool {
+	if c.ch.Offer(p) {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Once more: there may have been room before anybody could be called.
+	if c.over || c.ch.Offer(p) {
+		return true
+	}
+	c.waiting = append(c.waiting, conn)
+	return false
+}
+
+// drop forgets a connection.
+func (c *client) drop(conn *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conns[conn.id] == conn {
+		delete(c.conns, conn.id)
+		c.door.uses(c, conn.session, -1)
+	}
+	if c.flows[conn.circuit] == conn {
+		delete(c.flows, conn.circuit)
+	}
+}
+
+// closed is the end of the client: so it is of all that it had.
+func (c *client) closed(_ *channel.Channel, reason error) {
+	if c.door.remove(c) {
+		c.entry.Leave()
+		c.log.Info("a client is gone", "reason", reason.Error())
+	}
+	c.mu.Lock()
+	c.over = true
+	var conns []*conn
+	for _, conn := range c.conns {
+		conns = append(conns, conn)
+	}
+	var binds []*bind
+	for _, b := range c.binds {
+		binds = append(binds, b)
+	}
+	c.mu.Unlock()
+	for _, b := range binds {
+		c.forget(b)
+		c.door.hosts.remove(b)
+	}
+	for _, conn := range conns {
+		conn.closedByClient()
+	}
+	c.resume(nil)
+}
+
+// endSession ends what the client does with a session.
+func (c *client) endSession(digest string) {
+	c.mu.Lock()
+	var conns []*conn
+	for _, conn := range c.conns {
+		if conn.session == digest {
+			conns = append(conns, conn)
+		}
+	}
+	var binds []*bind
+	for _, b := range c.binds {
+		if b.session == digest {
+			binds = append(binds, b)
+		}
+	}
+	c.mu.Unlock()
+	for _, conn := range conns {
+		conn.abort("the session is over")
+	}
+	for _, b := range binds {
+		c.dropBind(b, "the session is over")
+	}
+}

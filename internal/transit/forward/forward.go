@@ -1,0 +1,353 @@
+// Package forward is where a router looks up what goes where: which circuits it
+// carries, and the places, links and ends of streams, that their frames come
+// from and go to. It never looks into what it passes on, and never waits for
+// one circuit on account of another. It must not import who makes circuits or
+// links.
+package forward
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/stream"
+	"netkeep/internal/line/wire"
+)
+
+// Place is where frames of streams go: a link, or a client that is the end of a
+// stream itself.
+type Place interface {
+	// Packet takes a frame, and reports whether it has. With wait, it may take
+	// up to a second to find room for it.
+	Packet(p *wire.Packet, wait bool) bool
+}
+
+// Fault says that a circuit cannot be carried as it was asked for.
+type Fault struct {
+	Address string // that there is not
+	Link    bool
+}
+
+func (f *Fault) Error() string {
+	if f.Link {
+		return fmt.Sprintf("there is no link %s here", f.Address)
+	}
+	return fmt.Sprintf("there is no end of a circuit %s here", f.Address)
+}
+
+// maxStrays is how many circuits are remembered whose frames lead nowhere.
+const maxStrays = 1000
+
+// Options of a Table.
+type Options struct {
+	// ID is this router's.
+	ID  string
+	Now func() time.Time
+}
+
+// Table is the circuits and places of a router.
+type Table struct {
+	opt Options
+
+	mu       sync.RWMutex
+	circuits map[string]*circuit
+	places   map[string]place
+
+	strayMu sync.Mutex
+	strays  map[string]bool // whether the circuit is known
+}
+
+// place is one of the two.
+type place struct {
+	end *stream.End
+	via Place
+}
+
+func (p place) there() bool { return p.end != nil || p.via != nil }
+
+// circuit is where what comes from an address goes. Its hops are replaced, never
+// changed.
+type circuit struct {
+	hops   []hop
+	active atomic.Int64 // when something last passed, in ns
+}
+
+type hop struct {
+	from, to string
+}
+
+func (c *circuit) to(from string) (string, bool) {
+	for _, h := range c.hops {
+		if h.from == from {
+			return h.to, true
+		}
+	}
+	return "", false
+}
+
+// New returns a table with nothing in it.
+func New(opt Options) *Table {
+	return &Table{opt: opt, circuits: map[string]*circuit{}, places: map[string]place{}, strays: map[string]bool{}}
+}
+
+// AddEnd makes the end of a stream known under its address.
+func (t *Table) AddEnd(address string, end *stream.End) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.places[address] = place{end: end}
+}
+
+// AddPlace makes a link or a client known under its address.
+func (t *Table) AddPlace(address string, via Place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.places[address] = place{via: via}
+}
+
+// Remove forgets what has an address.
+func (t *Table) Remove(address string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.places, address)
+}
+
+// RemovePlace forgets what has an address if it is still this: a link may have
+// been replaced by another of the same id.
+func (t *Table) RemovePlace(address string, via Place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.places[address].via == via {
+		delete(t.places, address)
+	}
+}
+
+// Has reports whether there is something with an address.
+func (t *Table) Has(address string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.places[address].there()
+}
+
+// Route has the table carry a circuit. What it was told before of the same
+// circuit stays where nothing else is said: a circuit that is led elsewhere
+// must not lose what is on its way.
+func (t *Table) Route(id string, forwards []message.Forward) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range forwards {
+		if f.Type != message.ToStart && !t.places[f.To].there() {
+			return &Fault{Address: f.To, Link: f.Type == message.ToLink}
+		}
+	}
+	c := &circuit{}
+	if old := t.circuits[id]; old != nil {
+		c.hops = slices.Clone(old.hops)
+	}
+	for _, f := range forwards {
+		c.hops = slices.DeleteFunc(c.hops, func(h hop) bool { return h.from == f.From })
+		c.hops = append(c.hops, hop{f.From, f.To})
+	}
+	c.active.Store(t.opt.Now().UnixNano())
+	t.circuits[id] = c
+	return nil
+}
+
+// ErrUnrouted is why the end of a stream is over whose circuit was taken away.
+var ErrUnrouted = errors.New("the circuit has ended")
+
+// Client is a place that is the end of a stream.
+type Client interface {
+	Place
+	// Unrouted says that the circuit was taken away.
+	Unrouted()
+}
+
+// Unroute forgets a circuit. Those of its ends that are here are over.
+func (t *Table) Unroute(id string) {
+	for _, p := range t.unroute(id) {
+		if p.end != nil {
+			p.end.Abort(ErrUnrouted)
+		} else if c, ok := p.via.(Client); ok {
+			c.Unrouted()
+		}
+	}
+}
+
+func (t *Table) unroute(id string) (was []place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.circuits[id]
+	if c == nil {
+		return nil
+	}
+	delete(t.circuits, id)
+	for _, h := range c.hops {
+		was = append(was, t.places[h.from], t.places[h.to])
+	}
+	return was
+}
+
+// next finds where what comes from an address goes.
+func (t *Table) next(id []byte, from string) (place, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c := t.circuits[string(id)]
+	if c == nil {
+		return place{}, false
+	}
+	c.active.Store(t.opt.Now().UnixNano())
+	to, ok := c.to(from)
+	if !ok {
+		return place{}, false
+	}
+	p := t.places[to]
+	return p, p.there()
+}
+
+// Payload passes on what an end of this router sends. With wait, it may take up
+// to a second.
+func (t *Table) Payload(from string, p *stream.Payload, wait bool) bool {
+	to, ok := t.next([]byte(p.Circuit), from)
+	switch {
+	case !ok:
+		t.stray(p.Circuit)
+		return false
+	case to.end != nil:
+		to.end.Payload(p)
+		return true
+	}
+	return to.via.Packet(p.Packet(), wait)
+}
+
+// Ack passes on what an end of this router acknowledges.
+func (t *Table) Ack(from string, a *stream.Ack) {
+	to, ok := t.next([]byte(a.Circuit), from)
+	switch {
+	case !ok:
+	case to.end != nil:
+		to.end.Acked(a)
+	default:
+		to.via.Packet(a.Packet(), false)
+	}
+}
+
+// Packet passes on a frame of a stream that came over a link or from a client.
+// It never waits: what finds no room is lost, and sent again by its end.
+func (t *Table) Packet(from string, p *wire.Packet) {
+	if p.Type == message.TypeStreamControl {
+		t.control(from, p)
+		return
+	}
+	id, ok := stream.CircuitOf(p)
+	if !ok {
+		return
+	}
+	to, ok := t.next(id, from)
+	switch {
+	case !ok && p.Type == message.TypePayload:
+		t.stray(string(id))
+	case !ok:
+	case to.end != nil:
+		deliver(to.end, p)
+	default:
+		to.via.Packet(p, false)
+	}
+}
+
+// deliver takes a frame apart for the end of a stream. One that is damaged is
+// as good as lost.
+func deliver(end *stream.End, p *wire.Packet) {
+	switch p.Type {
+	case message.TypePayload:
+		if payload, err := stream.ParsePayload(p); err == nil {
+			end.Payload(payload)
+		}
+	case message.TypeAck:
+		if ack, err := stream.ParseAck(p); err == nil {
+			end.Acked(ack)
+		}
+	}
+}
+
+// stray remembers a circuit whose payloads lead nowhere.
+func (t *Table) stray(id string) {
+	t.mu.RLock()
+	_, known := t.circuits[id]
+	t.mu.RUnlock()
+	t.strayMu.Lock()
+	defer t.strayMu.Unlock()
+	if len(t.strays) < maxStrays {
+		t.strays[id] = known
+	}
+}
+
+// Strays returns the circuits whose payloads have led nowhere since it was last
+// asked: those that are carried here, and others.
+func (t *Table) Strays() (known, unknown []string) {
+	t.strayMu.Lock()
+	defer t.strayMu.Unlock()
+	for id, k := range t.strays {
+		if k {
+			known = append(known, id)
+		} else {
+			unknown = append(unknown, id)
+		}
+	}
+	clear(t.strays)
+	slices.Sort(known)
+	slices.Sort(unknown)
+	return known, unknown
+}
+
+// Idle returns the circuits on which nothing has passed for a while, and for
+// how long.
+func (t *Table) Idle(least time.Duration) map[string]time.Duration {
+	now := t.opt.Now().UnixNano()
+	idle := map[string]time.Duration{}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for id, c := range t.circuits {
+		if since := time.Duration(now - c.active.Load()); since >= least {
+			idle[id] = since
+		}
+	}
+	return idle
+}
+
+// Quiet is how long nothing has passed on a circuit; false if it is not carried.
+func (t *Table) Quiet(id string) (time.Duration, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c := t.circuits[id]
+	if c == nil {
+		return 0, false
+	}
+	return time.Duration(t.opt.Now().UnixNano() - c.active.Load()), true
+}
+
+// Circuits returns what is carried: of each circuit where what comes from an
+// address goes.
+func (t *Table) Circuits() map[string]map[string]string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := make(map[string]map[string]string, len(t.circuits))
+	for id, c := range t.circuits {
+		routes := make(map[string]string, len(c.hops))
+		for _, h := range c.hops {
+			routes[h.from] = h.to
+		}
+		all[id] = routes
+	}
+	return all
+}
+
+// Len is how many circuits are carried.
+func (t *Table) Len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.circuits)
+}

@@ -1,0 +1,54 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"netkeep/internal/line/message"
+	"netkeep/internal/transit/door"
+	"netkeep/internal/transit/uplink"
+)
+
+// asker asks the controller for clients.
+type asker struct {
+	*uplink.Uplink
+	log *slog.Logger
+}
+
+func (a asker) ID() string { return a.Status().ControllerID }
+
+// Enter lets a client in that has shown that the API session is its own.
+func (a asker) Enter(ctx context.Context, e door.Entrant) (door.Entry, error) {
+	session, ok := a.Sessions().Await(ctx, e.Token)
+	if !ok {
+		return door.Entry{}, errors.New("there is no API session with its token")
+	}
+	stop, ok := a.Sessions().Watch(session.ID, door.Fingerprint(e.Leaf), e.Ended)
+	if !ok {
+		return door.Entry{}, errors.New("its certificate does not belong to the API session whose token it shows")
+	}
+	gone := a.Arrived(uplink.Client{Token: e.Token, IdentityID: session.IdentityID, Source: e.Remote, Destination: e.Local})
+	return door.Entry{IdentityID: session.IdentityID, Leave: func() {
+		stop()
+		gone()
+	}}, nil
+}
+
+func (a asker) Dial(ctx context.Context, q door.DialRequest) (*door.Dialed, error) {
+	d, err := a.Uplink.Dial(ctx, uplink.DialRequest(q))
+	if err != nil {
+		return nil, err
+	}
+	return &door.Dialed{Circuit: d.Circuit, Address: d.Address, PeerData: d.PeerData}, nil
+}
+
+func (a asker) Health(m *message.HealthEvent) {
+	if err := a.Uplink.Health(m); err != nil {
+		a.log.Warn("the controller was not told how a check of a host went", "error", err)
+	}
+}
+
+// Fault is lost if the controller is away: it asks which circuits there are
+// when it is back.
+func (a asker) Fault(m message.Fault) { _ = a.Uplink.Fault(m) }

@@ -1,0 +1,159 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"netkeep/internal/line/message"
+	"netkeep/internal/transit/door"
+	"netkeep/internal/transit/exit"
+	"netkeep/internal/transit/forward"
+	"netkeep/internal/transit/uplink"
+)
+
+// Bindings of terminators: clients that host, and addresses.
+const (
+	edgeBinding      = "edge"
+	transportBinding = "transport"
+)
+
+// Route makes this router's part of a circuit.
+func (r *Router) Route(ctx context.Context, m *message.Route) (map[uint32][]byte, error) {
+	var told map[uint32][]byte
+	if m.Egress != nil && !r.table.Has(m.Egress.Address) {
+		var err error
+		if told, err = r.egress(ctx, m); err != nil {
+			return nil, err
+		}
+	}
+	err := r.table.Route(m.CircuitID, m.Forwards)
+	if missing, ok := errors.AsType[*forward.Fault](err); ok && missing.Link {
+		_ = r.uplink.Fault(message.Fault{Subject: message.FaultLink, ID: missing.Address})
+		return nil, &uplink.RouteFailure{Code: message.RouteInvalidLink, Text: missing.Error()}
+	}
+	return told, err
+}
+
+// egress has a circuit end here.
+func (r *Router) egress(ctx context.Context, m *message.Route) (map[uint32][]byte, error) {
+	switch m.Egress.Binding {
+	case edgeBinding:
+		err := r.door.Egress(ctx, m.CircuitID, m.Egress)
+		if f, ok := errors.AsType[*door.Failure](err); ok {
+			err = &uplink.RouteFailure{Code: f.Code, Text: f.Text}
+		}
+		return nil, err
+	case transportBinding:
+		told, err := r.exits.Dial(ctx, m.CircuitID, m.Egress)
+		if f, ok := errors.AsType[*exit.Failure](err); ok {
+			err = &uplink.RouteFailure{Code: f.Code, Text: f.Text}
+		}
+		return told, err
+	}
+	return nil, &uplink.RouteFailure{
+		Code: message.RouteMisconfigured,
+		Text: fmt.Sprintf("this router knows no way out called %q; it knows %s and %s", m.Egress.Binding, edgeBinding, transportBinding),
+	}
+}
+
+// quiet is how long nothing must have passed on a circuit before it is taken
+// away that may end what it does.
+const quiet = 5 * time.Second
+
+// Unroute takes a circuit away: at once, or when nothing passes on it any more.
+func (r *Router) Unroute(m *message.Unroute) {
+	since, carried := r.table.Quiet(m.CircuitID)
+	switch {
+	case !carried:
+	case m.Now || since >= quiet:
+		r.table.Unroute(m.CircuitID)
+	default:
+		time.AfterFunc(quiet-since, func() { r.Unroute(m) })
+	}
+}
+
+// maxInspected is how many clients are asked at once whether they still host.
+const maxInspected = 32
+
+// Validate says which of these terminators there are.
+func (r *Router) Validate(ctx context.Context, m *message.ValidateTerminators) map[string]message.TerminatorState {
+	states := make(map[string]message.TerminatorState, len(m.Terminators))
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	slots := make(chan struct{}, maxInspected)
+	for _, t := range m.Terminators {
+		slots <- struct{}{}
+		asked.Go(func() {
+			defer func() { <-slots }()
+			s := r.validate(ctx, t, !m.PostCreate)
+			mu.Lock()
+			defer mu.Unlock()
+			states[t.ID] = s
+		})
+	}
+	asked.Wait()
+	return states
+}
+
+// Why a terminator is not valid.
+const (
+	unknownBinding    = 0
+	unknownTerminator = 1
+)
+
+func (r *Router) validate(ctx context.Context, t message.Terminator, ask bool) message.TerminatorState {
+	switch {
+	case t.Binding == transportBinding:
+		return message.TerminatorState{Valid: true}
+	case t.Binding != edgeBinding:
+		return message.TerminatorState{Reason: unknownBinding, Detail: "this router knows no such way out"}
+	case r.door.Validate(ctx, t.Address, ask):
+		return message.TerminatorState{Valid: true}
+	}
+	return message.TerminatorState{Reason: unknownTerminator, Detail: "nobody hosts under this address here"}
+}
+
+// SessionsRemoved ends what was made with sessions that are over.
+func (r *Router) SessionsRemoved(digests []string) {
+	for _, digest := range digests {
+		r.door.EndSession(digest)
+	}
+}
+
+// Inspect says what is known here.
+func (r *Router) Inspect(_ context.Context, names []string) map[string]string {
+	known := map[string]string{}
+	for _, name := range names {
+		if name == "router-circuits" {
+			type carried struct {
+				Routes map[string]string `json:"routes"`
+			}
+			circuits := map[string]carried{}
+			for id, routes := range r.table.Circuits() {
+				circuits[id] = carried{routes}
+			}
+			if text, err := json.Marshal(map[string]any{"circuits": circuits}); err == nil {
+				known[name] = string(text)
+			}
+		}
+	}
+	return known
+}
+
+// Connected tells a controller anew what it may not know.
+func (r *Router) Connected() {
+	r.door.Connected()
+}
+
+// Disconnected is when the controller is away. What there is goes on.
+func (r *Router) Disconnected() {}
+
+// Peers is told of other routers.
+func (r *Router) Peers(*message.PeerStates) {}
+
+// LinkFault is told of a link that is to be closed.
+func (r *Router) LinkFault(*message.Fault) {}

@@ -1,0 +1,52 @@
+package router
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"netkeep/internal/line/message"
+)
+
+// How often the controller is told what nobody asks for.
+const (
+	strayTime  = 15 * time.Second
+	idleTime   = time.Minute
+	metricTime = time.Minute
+)
+
+// upkeep tells the controller of circuits that lead nowhere, of those on which
+// nothing happens, and of what was carried.
+func (r *Router) upkeep(ctx context.Context) {
+	strays, idle, metrics := time.NewTicker(strayTime), time.NewTicker(idleTime), time.NewTicker(metricTime)
+	defer strays.Stop()
+	defer idle.Stop()
+	defer metrics.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-strays.C:
+			known, unknown := r.table.Strays()
+			r.fault(message.FaultForward, known)
+			r.fault(message.FaultForwardUnknown, unknown)
+		case <-idle.C:
+			if quiet := r.table.Idle(idleTime); len(quiet) > 0 {
+				_ = r.uplink.Confirm(quiet) // it is told again
+			}
+		case <-metrics.C:
+			_ = r.uplink.Metrics(r.metrics()) // what is not heard is lost
+		}
+	}
+}
+
+func (r *Router) fault(subject message.FaultSubject, circuits []string) {
+	if len(circuits) > 0 {
+		_ = r.uplink.Fault(message.Fault{Subject: subject, ID: strings.Join(circuits, " ")})
+	}
+}
+
+// metrics is what was measured since the last time.
+func (r *Router) metrics() *message.Metrics {
+	return &message.Metrics{Usage: r.usage.take()}
+}
