@@ -52,7 +52,7 @@ func (c *conn) open(flow bool) {
 		c.client.mu.Lock()
 		c.client.flows[c.circuit] = c
 		c.client.mu.Unlock()
-		d.Table.AddPlace(c.address, c)
+		d.Table.AddClient(c.address, c)
 		return
 	}
 	c.end = stream.New(stream.Options{

@@ -30,7 +30,7 @@ import (
 
 // Bounds on what clients may hold and how long they may take.
 const (
-	helloTime     = 5 * time.Second // for the handshake, and again for the hello
+	helloTime     = 5 * time.Second
 	admitTime     = 5 * time.Second // for the controller to tell of a new API session
 	maxStrangers  = 512             // sockets that have not shown who they are
 	maxClients    = 20_000
@@ -151,8 +151,8 @@ func (d *Door) Run(ctx context.Context) {
 	}
 }
 
-// Serve lets a client in whose socket was accepted, and returns when that has
-// been decided. The socket is closed if it was not.
+// Serve lets a client in that has shown its certificate, and returns when that
+// has been decided. The socket is closed if it was not.
 func (d *Door) Serve(ctx context.Context, conn *tls.Conn) {
 	select {
 	case d.strangers <- struct{}{}:
@@ -169,11 +169,6 @@ func (d *Door) Serve(ctx context.Context, conn *tls.Conn) {
 }
 
 func (d *Door) admit(ctx context.Context, conn *tls.Conn) error {
-	within, cancel := context.WithTimeout(ctx, helloTime)
-	defer cancel()
-	if err := conn.HandshakeContext(within); err != nil {
-		return fmt.Errorf("its handshake failed: %w", err)
-	}
 	hello, err := channel.ReadHello(conn, d.Now().Add(helloTime))
 	if err != nil {
 		return fmt.Errorf("it said no hello: %w", err)

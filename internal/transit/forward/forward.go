@@ -45,8 +45,10 @@ const maxStrays = 1000
 // Options of a Table.
 type Options struct {
 	// ID is this router's.
-	ID  string
-	Now func() time.Time
+	ID string
+	// Link returns the link with an id: they come and go by themselves.
+	Link func(id string) (Place, bool)
+	Now  func() time.Time
 }
 
 // Table is the circuits and places of a router.
@@ -68,6 +70,15 @@ type place struct {
 }
 
 func (p place) there() bool { return p.end != nil || p.via != nil }
+
+// at returns what has an address; t.mu is held.
+func (t *Table) at(address string) place {
+	p, ok := t.places[address]
+	if !ok {
+		p.via, _ = t.opt.Link(address)
+	}
+	return p
+}
 
 // circuit is where what comes from an address goes. Its hops are replaced, never
 // changed.
@@ -101,35 +112,25 @@ func (t *Table) AddEnd(address string, end *stream.End) {
 	t.places[address] = place{end: end}
 }
 
-// AddPlace makes a link or a client known under its address.
-func (t *Table) AddPlace(address string, via Place) {
+// AddClient makes a client known that is the end of a stream.
+func (t *Table) AddClient(address string, via Client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.places[address] = place{via: via}
 }
 
-// Remove forgets what has an address.
+// Remove forgets the end with an address.
 func (t *Table) Remove(address string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.places, address)
 }
 
-// RemovePlace forgets what has an address if it is still this: a link may have
-// been replaced by another of the same id.
-func (t *Table) RemovePlace(address string, via Place) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.places[address].via == via {
-		delete(t.places, address)
-	}
-}
-
 // Has reports whether there is something with an address.
 func (t *Table) Has(address string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.places[address].there()
+	return t.at(address).there()
 }
 
 // Route has the table carry a circuit. What it was told before of the same
@@ -139,7 +140,7 @@ func (t *Table) Route(id string, forwards []message.Forward) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, f := range forwards {
-		if f.Type != message.ToStart && !t.places[f.To].there() {
+		if f.Type != message.ToStart && !t.at(f.To).there() {
 			return &Fault{Address: f.To, Link: f.Type == message.ToLink}
 		}
 	}
@@ -204,7 +205,7 @@ func (t *Table) next(id []byte, from string) (place, bool) {
 	if !ok {
 		return place{}, false
 	}
-	p := t.places[to]
+	p := t.at(to)
 	return p, p.there()
 }
 

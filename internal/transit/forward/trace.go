@@ -35,7 +35,7 @@ func (t *Table) control(from string, p *wire.Packet) {
 // answer sends a control message back to where it came from.
 func (t *Table) answer(place string, c *stream.Control) {
 	t.mu.RLock()
-	p := t.places[place]
+	p := t.at(place)
 	t.mu.RUnlock()
 	if p.via != nil {
 		p.via.Packet(c.Packet(), false)

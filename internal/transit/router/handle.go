@@ -128,24 +128,32 @@ func (r *Router) SessionsRemoved(digests []string) {
 func (r *Router) Inspect(_ context.Context, names []string) map[string]string {
 	known := map[string]string{}
 	for _, name := range names {
-		if name == "router-circuits" {
-			type carried struct {
-				Routes map[string]string `json:"routes"`
-			}
-			circuits := map[string]carried{}
-			for id, routes := range r.table.Circuits() {
-				circuits[id] = carried{routes}
-			}
-			if text, err := json.Marshal(map[string]any{"circuits": circuits}); err == nil {
-				known[name] = string(text)
-			}
+		switch name {
+		case "router-circuits":
+			known[name] = r.circuits()
+		case "links":
+			known[name] = r.links.Inspect()
 		}
 	}
 	return known
 }
 
+// circuits are those that are carried here, as JSON.
+func (r *Router) circuits() string {
+	type carried struct {
+		Routes map[string]string `json:"routes"`
+	}
+	all := map[string]carried{}
+	for id, routes := range r.table.Circuits() {
+		all[id] = carried{routes}
+	}
+	text, _ := json.Marshal(map[string]any{"circuits": all}) // texts alone
+	return string(text)
+}
+
 // Connected tells a controller anew what it may not know.
 func (r *Router) Connected() {
+	r.links.Connected()
 	r.door.Connected()
 }
 
@@ -153,7 +161,7 @@ func (r *Router) Connected() {
 func (r *Router) Disconnected() {}
 
 // Peers is told of other routers.
-func (r *Router) Peers(*message.PeerStates) {}
+func (r *Router) Peers(m *message.PeerStates) { r.links.Peers(m) }
 
 // LinkFault is told of a link that is to be closed.
-func (r *Router) LinkFault(*message.Fault) {}
+func (r *Router) LinkFault(m *message.Fault) { r.links.Close(m.ID, m.Iteration) }

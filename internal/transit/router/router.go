@@ -9,23 +9,24 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
 	"time"
 
 	"netkeep/internal/line/message"
+	"netkeep/internal/pki"
 	"netkeep/internal/transit/door"
 	"netkeep/internal/transit/exit"
 	"netkeep/internal/transit/forward"
+	"netkeep/internal/transit/span"
 	"netkeep/internal/transit/uplink"
 )
 
 // Papers are the certificates of a router, and whom it trusts.
 type Papers struct {
 	Client, Server tls.Certificate // to call with, and to be called under
-	Roots          *x509.CertPool
+	CAs            []*x509.Certificate
 }
 
 // Options of a Router.
@@ -34,12 +35,17 @@ type Options struct {
 	Controllers []string // addresses such as tls:host:6262
 	// Papers is asked whenever a connection begins: they are renewed.
 	Papers func() Papers
-	// Edge is where clients connect and EdgeAddresses how they are told of it.
-	Edge          net.Listener
-	EdgeAddresses []string
-	Version       string // five fields, as hellos have it
-	Now           func() time.Time
-	Log           *slog.Logger
+	// Listeners are where clients and other routers connect: each of them takes
+	// both.
+	Listeners []net.Listener
+	// EdgeAddresses are how clients are told to come here, and LinkAddresses how
+	// other routers are; without any of those this router only dials others.
+	EdgeAddresses, LinkAddresses []string
+	// LinkGroups are those of the routers that this one links with.
+	LinkGroups []string
+	Version    string // five fields, as hellos have it
+	Now        func() time.Time
+	Log        *slog.Logger
 }
 
 // Router is one.
@@ -48,22 +54,53 @@ type Router struct {
 	table  *forward.Table
 	door   *door.Door
 	exits  *exit.Exits
+	links  *span.Links
 	uplink *uplink.Uplink
 	usage  usage
+	// strangers bounds the handshakes that go on.
+	strangers slots
 }
+
+// maxStrangers is how many sockets may be in their handshake at once.
+const maxStrangers = 512
+
+// slots is a number of which no more are taken than there are.
+type slots chan struct{}
+
+// TryAcquire takes one if there is one.
+func (s slots) TryAcquire() bool {
+	select {
+	case s <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// Release gives one back.
+func (s slots) Release() { <-s }
 
 // New returns a router that does nothing yet.
 func New(opt Options) (*Router, error) {
-	r := &Router{opt: opt, table: forward.New(forward.Options{ID: opt.ID, Now: opt.Now})}
+	r := &Router{opt: opt, strangers: make(slots, maxStrangers)}
+	r.table = forward.New(forward.Options{ID: opt.ID, Link: r.link, Now: opt.Now})
 	r.usage.init(opt.Now)
+	listeners := r.linkListeners()
 	var err error
 	r.uplink, err = uplink.New(uplink.Options{
 		ID: opt.ID, Endpoints: opt.Controllers, TLS: r.callController, Version: opt.Version,
-		EdgeAddresses: opt.EdgeAddresses, Handler: r, Now: opt.Now, Log: opt.Log,
+		EdgeAddresses: opt.EdgeAddresses, LinkListeners: listeners, Handler: r, Now: opt.Now, Log: opt.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
+	r.links = span.New(span.Options{
+		ID: opt.ID, Dial: span.TLSDial(r.callRouter), Roots: func() *pki.Roots { return pki.NewRoots(opt.Papers().CAs) },
+		Verify:  r.uplink.VerifyRouter,
+		Report:  func(links []message.Link, complete bool) { _ = r.uplink.ReportLinks(links, complete) },
+		Fault:   func(f message.Fault) bool { return r.uplink.Fault(f) == nil },
+		Arrived: r.table.Packet, Listeners: listeners, Dialers: []span.Dialer{{Groups: r.linkGroups()}}, Now: opt.Now, Log: opt.Log,
+	})
 	r.door = door.New(door.Options{
 		ID: opt.ID, Version: opt.Version, Controller: asker{r.uplink, opt.Log}, Table: r.table, Meter: r.usage.meter, Now: opt.Now, Log: opt.Log,
 	})
@@ -83,64 +120,18 @@ func (r *Router) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { cancel(r.uplink.Run(ctx)) })
 	parts.Go(func() { r.door.Run(ctx) })
+	parts.Go(func() { r.links.Run(ctx) })
 	parts.Go(func() { r.upkeep(ctx) })
-	parts.Go(func() { cancel(r.accept(ctx, r.opt.Edge)) })
+	for _, at := range r.opt.Listeners {
+		parts.Go(func() { cancel(r.accept(ctx, at)) })
+	}
 	<-ctx.Done()
-	_ = r.opt.Edge.Close()
+	for _, at := range r.opt.Listeners {
+		_ = at.Close()
+	}
 	parts.Wait()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return nil
-}
-
-// accept lets in who connects.
-func (r *Router) accept(ctx context.Context, at net.Listener) error {
-	for {
-		conn, err := at.Accept()
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("the address for clients: %w", err)
-		case err != nil:
-			// Most often there are too many open files: others may close theirs.
-			r.opt.Log.Warn("a connection was not taken", "error", err)
-			r.pause(ctx)
-			continue
-		}
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetKeepAlivePeriod(keepAlive)
-		}
-		go r.door.Serve(ctx, tls.Server(conn, r.serveClients()))
-	}
-}
-
-// keepAlive is how often a peer that says nothing is looked for.
-const keepAlive = 15 * time.Second
-
-// pause is how long nobody is let in when it went wrong.
-func (r *Router) pause(ctx context.Context) {
-	t := time.NewTimer(50 * time.Millisecond)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
-// callController is how the controller is called.
-func (r *Router) callController() (*tls.Config, error) {
-	p := r.opt.Papers()
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{p.Client}, RootCAs: p.Roots}, nil
-}
-
-// serveClients is how clients are served. They show a certificate of whatever
-// authority: it counts by its fingerprint, which the controller tells.
-func (r *Router) serveClients() *tls.Config {
-	p := r.opt.Papers()
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{p.Server}, ClientAuth: tls.RequireAnyClientCert,
-		NextProtos: []string{message.EdgeALPN}, SessionTicketsDisabled: true,
-	}
 }

@@ -12,7 +12,7 @@ import (
 const (
 	strayTime  = 15 * time.Second
 	idleTime   = time.Minute
-	metricTime = time.Minute
+	metricTime = 15 * time.Second
 )
 
 // upkeep tells the controller of circuits that lead nowhere, of those on which
@@ -48,5 +48,5 @@ func (r *Router) fault(subject message.FaultSubject, circuits []string) {
 
 // metrics is what was measured since the last time.
 func (r *Router) metrics() *message.Metrics {
-	return &message.Metrics{Usage: r.usage.take()}
+	return &message.Metrics{Histograms: r.links.Latencies(), Usage: r.usage.take()}
 }

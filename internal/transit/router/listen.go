@@ -1,0 +1,155 @@
+package router
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
+	"netkeep/internal/transit/forward"
+	"netkeep/internal/transit/span"
+)
+
+// Times of connections.
+const (
+	handshakeTime = 5 * time.Second
+	keepAlive     = 15 * time.Second // how often a peer that says nothing is looked for
+	pauseTime     = 50 * time.Millisecond
+	roomTime      = time.Second // that an end waits for room on a link
+)
+
+// accept lets in who connects.
+func (r *Router) accept(ctx context.Context, at net.Listener) error {
+	for {
+		conn, err := at.Accept()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("the router's address %s: %w", at.Addr(), err)
+		case err != nil:
+			// Most often there are too many open files: others may close theirs.
+			r.opt.Log.Warn("a connection was not taken", "error", err)
+			pause(ctx)
+			continue
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetKeepAlivePeriod(keepAlive)
+		}
+		go r.serve(ctx, tls.Server(conn, r.serveClients()))
+	}
+}
+
+func pause(ctx context.Context) {
+	t := time.NewTimer(pauseTime)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// serve finds out whether a client or a router has come. Whoever has not shown
+// that in time, or is one too many, is turned away.
+func (r *Router) serve(ctx context.Context, conn *tls.Conn) {
+	if !r.strangers.TryAcquire() {
+		_ = conn.Close()
+		r.opt.Log.Warn("too many connect at once; one was turned away", "at_once", maxStrangers)
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, handshakeTime)
+	err := conn.HandshakeContext(within)
+	cancel()
+	r.strangers.Release()
+	switch {
+	case err != nil:
+		_ = conn.Close()
+		r.opt.Log.Info("a handshake failed", "address", conn.RemoteAddr().String(), "error", err)
+	case conn.ConnectionState().NegotiatedProtocol == message.LinkALPN:
+		r.links.Serve(ctx, conn, r.linkListener())
+	default:
+		r.door.Serve(ctx, conn)
+	}
+}
+
+// callController is how the controller is called.
+func (r *Router) callController() (*tls.Config, error) { return r.callRouter(), nil }
+
+// callRouter is how others are called: the peer must be who the network's
+// authority says it is.
+func (r *Router) callRouter() *tls.Config {
+	p := r.opt.Papers()
+	roots := x509.NewCertPool()
+	for _, ca := range p.CAs {
+		roots.AddCert(ca)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{p.Client}, RootCAs: roots}
+}
+
+// serveClients is how whoever comes is served. Clients show a certificate of
+// whatever authority: it counts by its fingerprint, which the controller tells.
+// Those of routers are verified when they are known to be some.
+func (r *Router) serveClients() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAnyClientCert, SessionTicketsDisabled: true,
+		NextProtos:   []string{message.EdgeALPN, message.LinkALPN},
+		Certificates: []tls.Certificate{r.opt.Papers().Server},
+		// Many small records cost more than a first byte that is a little later.
+		DynamicRecordSizingDisabled: true,
+	}
+}
+
+// linkGroups are those of the routers that this one links with.
+func (r *Router) linkGroups() []string {
+	if len(r.opt.LinkGroups) == 0 {
+		return []string{span.DefaultGroup}
+	}
+	return r.opt.LinkGroups
+}
+
+// linkListeners are where other routers are told to come.
+func (r *Router) linkListeners() []message.Listener {
+	var all []message.Listener
+	for _, at := range r.opt.LinkAddresses {
+		all = append(all, message.Listener{Address: at, Protocol: "tls", Groups: slices.Clone(r.linkGroups())})
+	}
+	return all
+}
+
+// linkListener is the one that other routers come to: all are alike.
+func (r *Router) linkListener() message.Listener {
+	if all := r.linkListeners(); len(all) > 0 {
+		return all[0]
+	}
+	return message.Listener{Protocol: "tls", Groups: r.linkGroups()}
+}
+
+// way is a link as a place that frames go to.
+type way struct{ *span.Link }
+
+// Packet sends a frame over the link.
+func (w way) Packet(p *wire.Packet, wait bool) bool {
+	if w.Offer(p) {
+		return true
+	}
+	if !wait {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), roomTime)
+	defer cancel()
+	return w.OfferWhenRoom(ctx, p) == nil
+}
+
+// link finds the link with an id.
+func (r *Router) link(id string) (forward.Place, bool) {
+	if l, ok := r.links.Get(id); ok {
+		return way{l}, true
+	}
+	return nil, false
+}
