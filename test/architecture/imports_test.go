@@ -105,7 +105,7 @@ var narrow = map[string][]string{
 	"tool/join":            {"lang/fault", "disk", "pki", "model"},
 	"tool/manifest":        {"lang", "model"},
 	"tool/command":         {"lang", "model", "ops/build"},
-	"transit/client":       {"line", "pki", "tool/remote"},
+	"transit/client":       {"lang/spell", "line", "tool/profile", "tool/remote"},
 	"transit/door":         {"line", "ops/limit"},
 	"transit/exit":         {"line"},
 	"transit/forward":      {"line"},

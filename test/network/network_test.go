@@ -25,7 +25,7 @@ import (
 )
 
 // programs are built once, before all tests.
-var programs struct{ netkeep, paste, ziti, peer string }
+var programs struct{ netkeep, paste, party, ziti, peer string }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -43,6 +43,7 @@ func run(m *testing.M) int {
 	}{
 		{&programs.netkeep, "netkeep", "./cmd/netkeep", filepath.Join("..", "..")},
 		{&programs.paste, "paste", "./test/paste", filepath.Join("..", "..")},
+		{&programs.party, "party", "./test/party", filepath.Join("..", "..")},
 		{&programs.ziti, "ziti", "github.com/openziti/ziti/ziti", "."},
 		{&programs.peer, "peer", "./peer", "."},
 	} {

@@ -106,6 +106,9 @@ type Request struct {
 	Header map[string]string
 	// Stranger says that no session is shown, and none is renewed for it.
 	Stranger bool
+	// Repeatable says that to make the request twice does no harm, though it is
+	// no mere look.
+	Repeatable bool
 }
 
 // Call makes a request and reads the answer's data into out, which may be nil.
@@ -186,7 +189,7 @@ func (c *Client) send(ctx context.Context, r Request, token string) (io.ReadClos
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.unreachable(err, r.Method != http.MethodGet)
+		return nil, c.unreachable(err, r.Method != http.MethodGet && !r.Repeatable)
 	}
 	if resp.StatusCode/100 == 2 {
 		return &answer{resp.Body, c.address, c.most, c.most}, nil

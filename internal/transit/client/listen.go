@@ -1,0 +1,325 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net"
+	"sync"
+	"time"
+
+	"netkeep/internal/line/cipher"
+)
+
+// Precedence is how a host stands beside others of the same service.
+type Precedence byte
+
+// The precedences.
+const (
+	Default  Precedence = 0
+	Required Precedence = 1 // before all that are not
+	Failed   Precedence = 2 // only if there is no other
+)
+
+// ListenOptions are what may be said of hosting.
+type ListenOptions struct {
+	Cost       uint16
+	Precedence Precedence
+	// Instance is a name that the host has alone in its service, if it has one,
+	// and Secret shows to others of the same name that they may have it too.
+	Instance string
+	Secret   []byte
+	// Routers is at how many routers the service is hosted; 3 if not given.
+	Routers int
+	// Patient has Listen return before any router has agreed.
+	Patient bool
+	// Pending is how many dials may wait to be accepted; 64 if not given.
+	Pending int
+}
+
+const (
+	usualRouters = 3
+	usualPending = 64
+	// How long it takes to try again to host: longer each time, as long as
+	// nothing comes of it.
+	firstPause = time.Second
+	lastPause  = 30 * time.Second
+	// lookAgain is how often it is looked for further routers.
+	lookAgain = time.Minute
+)
+
+// Listener hosts a service, at some routers at a time. It is a net.Listener.
+type Listener struct {
+	client  *Client
+	service *Service
+	opt     ListenOptions
+	id      string // that routers know it by, whenever it comes back
+	pair    *cipher.Pair
+	pending chan *Pending
+
+	over context.Context
+	end  context.CancelFunc
+	lost chan struct{} // has an element when a binding was lost
+
+	mu         sync.Mutex
+	cost       uint16
+	precedence Precedence
+	bindings   map[string]*binding // by the router's address
+	first      chan struct{}       // closed when a router has agreed
+	why        error               // why the last try came to nothing
+	said       string              // what the log was told of it
+}
+
+// Listen hosts a service until the listener is closed. It returns when a first
+// router has agreed, or with why none did; the listener binds again wherever it
+// is lost.
+func (c *Client) Listen(ctx context.Context, service string, opt ListenOptions) (*Listener, error) {
+	s, err := c.service(ctx, service, toBind)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Routers == 0 {
+		opt.Routers = usualRouters
+	}
+	if opt.Pending == 0 {
+		opt.Pending = usualPending
+	}
+	id := make([]byte, 16)
+	_, _ = rand.Read(id)
+	l := &Listener{
+		client: c, service: s, opt: opt, id: hex.EncodeToString(id), pending: make(chan *Pending, opt.Pending),
+		lost: make(chan struct{}, 1), bindings: map[string]*binding{}, first: make(chan struct{}),
+		cost: opt.Cost, precedence: opt.Precedence,
+	}
+	if s.Encrypted {
+		if l.pair, err = cipher.NewPair(); err != nil {
+			return nil, err
+		}
+	}
+	l.over, l.end = context.WithCancel(c.over)
+	c.mu.Lock()
+	if c.over.Err() != nil {
+		c.mu.Unlock()
+		return nil, net.ErrClosed
+	}
+	c.listeners[l] = struct{}{}
+	c.wg.Go(l.keep)
+	c.mu.Unlock()
+	if opt.Patient {
+		return l, nil
+	}
+	if err := l.await(ctx); err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// await returns when a router has agreed.
+func (l *Listener) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	select {
+	case <-l.first:
+		return nil
+	case <-l.over.Done():
+		return net.ErrClosed
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why != nil {
+		return l.why
+	}
+	return say(context.Cause(ctx), "the service %s was not hosted in time", l.service.Name)
+}
+
+// keep hosts the service at as many routers as it should be.
+func (l *Listener) keep() {
+	wait := firstPause
+	for l.over.Err() == nil {
+		bound, err := l.fill()
+		l.mu.Lock()
+		l.why = err
+		l.mu.Unlock()
+		again := lookAgain
+		switch {
+		case bound == 0 || err != nil:
+			l.complain(bound, err)
+			again, wait = wait, min(2*wait, lastPause)
+		default:
+			wait = firstPause
+			l.mu.Lock()
+			l.said = ""
+			l.mu.Unlock()
+		}
+		if !l.rest(jitter(again), bound > 0) {
+			return
+		}
+	}
+}
+
+// complain says why the service is hosted at fewer routers than it should be,
+// once.
+func (l *Listener) complain(bound int, err error) {
+	l.mu.Lock()
+	again := err == nil || err.Error() == l.said
+	if err != nil {
+		l.said = err.Error()
+	}
+	l.mu.Unlock()
+	if !again && l.over.Err() == nil {
+		l.client.log.Warn("a service is not hosted at all its routers", "service", l.service.Name, "routers", bound, "error", err)
+	}
+}
+
+// rest waits until it is time to look again. What is lost is bound again at
+// once, unless nothing came of it the last time.
+func (l *Listener) rest(d time.Duration, heed bool) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	lost := l.lost
+	if !heed {
+		lost = nil
+	}
+	select {
+	case <-t.C:
+	case <-lost:
+	case <-l.over.Done():
+		return false
+	}
+	return true
+}
+
+// fill binds at routers until there are enough, and returns at how many the
+// service is hosted then.
+func (l *Listener) fill() (int, error) {
+	ctx, cancel := context.WithTimeout(l.over, apiTime)
+	defer cancel()
+	leave, _, err := l.client.sessionFor(ctx, l.service, toBind, true)
+	if err != nil {
+		return l.count(), err
+	}
+	places := l.candidates(leave)
+	if len(places) == 0 && l.count() == 0 {
+		return 0, say(ErrNoRouter, "none of the %d edge routers for the service %s is online; look at: netkeep list edge-routers", len(leave.Routers), l.service.Name)
+	}
+	for len(places) > 0 && l.count() < l.opt.Routers {
+		n := min(l.opt.Routers-l.count(), len(places))
+		failed := make(chan error, n)
+		for _, p := range places[:n] {
+			go func() { failed <- l.bind(ctx, p, leave) }()
+		}
+		for range n {
+			if e := <-failed; e != nil {
+				err = e
+			}
+		}
+		places = places[n:]
+	}
+	if l.count() >= l.opt.Routers {
+		err = nil
+	}
+	return l.count(), err
+}
+
+// candidates are routers at which the service could be hosted and is not.
+func (l *Listener) candidates(s *session) []*routerPlace {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var places []*routerPlace
+	for _, p := range s.Routers {
+		if at := p.address(); at != "" && l.bindings[at] == nil {
+			places = append(places, p)
+		}
+	}
+	return places
+}
+
+func (l *Listener) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.bindings)
+}
+
+// Update changes what the host costs and how it stands beside others.
+func (l *Listener) Update(cost uint16, precedence Precedence) {
+	l.mu.Lock()
+	l.cost, l.precedence = cost, precedence
+	all := l.all()
+	l.mu.Unlock()
+	for _, b := range all {
+		b.update(cost, precedence)
+	}
+}
+
+// Health tells the network whether what is hosted is well.
+func (l *Listener) Health(well bool) {
+	l.mu.Lock()
+	all := l.all()
+	l.mu.Unlock()
+	for _, b := range all {
+		b.health(well)
+	}
+}
+
+// all is the bindings; the lock must be held.
+func (l *Listener) all() []*binding {
+	var all []*binding
+	for _, b := range l.bindings {
+		all = append(all, b)
+	}
+	return all
+}
+
+// AcceptPending waits for a dial and leaves it open whether it is accepted.
+func (l *Listener) AcceptPending() (*Pending, error) {
+	select {
+	case p := <-l.pending:
+		return p, nil
+	case <-l.over.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// Accept implements net.Listener.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		p, err := l.AcceptPending()
+		if err != nil {
+			return nil, err
+		}
+		// A dialer that is gone already is no error of the listener.
+		if conn, err := p.Accept(); err == nil {
+			return conn, nil
+		}
+	}
+}
+
+// Addr implements net.Listener.
+func (l *Listener) Addr() net.Addr { return Addr(l.service.Name) }
+
+// Close implements net.Listener. Connections that were accepted go on.
+func (l *Listener) Close() error {
+	l.end()
+	l.mu.Lock()
+	all := l.all()
+	clear(l.bindings)
+	l.mu.Unlock()
+	for _, b := range all {
+		b.unbind()
+	}
+	for {
+		select {
+		case p := <-l.pending:
+			p.Refuse("the service is not hosted here any more")
+			continue
+		default:
+		}
+		break
+	}
+	l.client.mu.Lock()
+	defer l.client.mu.Unlock()
+	delete(l.client.listeners, l)
+	return nil
+}

@@ -1,0 +1,169 @@
+// Command party is a client of the network that is made with ours, for tests
+// beside clients of others. It hosts a service that sends back what it gets, or
+// dials one.
+//
+//	party [-plain] host IDENTITY SERVICE         one line a connection, until it is ended
+//	party [-plain] dial IDENTITY SERVICE BYTES [CONNECTIONS]
+//	party [-plain] hold IDENTITY SERVICE         a word every 100 ms, until it fails
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"netkeep/internal/transit/client"
+)
+
+func main() {
+	plain := flag.Bool("plain", false, "leave the flow of connections to routers")
+	flag.Parse()
+	if err := run(flag.Args(), *plain); err != nil {
+		fmt.Println("failed:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, plain bool) error {
+	if len(args) < 3 {
+		return errors.New("usage: party host|dial|hold IDENTITY SERVICE …")
+	}
+	ctx := context.Background()
+	c, err := client.Open(ctx, client.Options{
+		Identity: args[1], Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Plain: plain, Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	switch service := args[2]; args[0] {
+	case "host":
+		return host(ctx, c, service)
+	case "dial":
+		return dialAll(ctx, c, service, args[3:])
+	case "hold":
+		return hold(ctx, c, service)
+	}
+	return fmt.Errorf("unknown command %q", args[0])
+}
+
+// host sends back what it gets.
+func host(ctx context.Context, c *client.Client, service string) error {
+	l, err := c.Listen(ctx, service, client.ListenOptions{})
+	if err != nil {
+		return err
+	}
+	fmt.Println("hosting", service)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		info := conn.(*client.Conn).Info()
+		fmt.Printf("accepted caller=%q data=%q\n", info.Caller, info.Data)
+		go func() {
+			defer conn.Close()
+			_, _ = io.Copy(conn, conn)
+			_ = conn.(*client.Conn).CloseWrite()
+		}()
+	}
+}
+
+func dial(ctx context.Context, c *client.Client, service string) (*client.Conn, error) {
+	return c.Dial(ctx, service, client.DialOptions{Data: []byte(`{"say":"hello"}`)})
+}
+
+// dialAll sends random bytes over some connections at once and compares what
+// comes back.
+func dialAll(ctx context.Context, c *client.Client, service string, args []string) error {
+	numbers := [2]int{1 << 20, 1} // bytes, connections
+	for i, arg := range args {
+		var err error
+		if numbers[i], err = strconv.Atoi(arg); err != nil {
+			return err
+		}
+	}
+	size, connections := numbers[0], numbers[1]
+	errs := make([]error, connections)
+	var done sync.WaitGroup
+	began := time.Now()
+	for i := range connections {
+		done.Go(func() { errs[i] = echo(ctx, c, service, size, uint64(i)) })
+	}
+	done.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	fmt.Printf("ok connections=%d bytes=%d took=%v\n", connections, size, time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// echo sends size bytes, closes its half and expects them back, and then the
+// end.
+func echo(ctx context.Context, c *client.Client, service string, size int, seed uint64) error {
+	conn, err := dial(ctx, c, service)
+	if err != nil {
+		return fmt.Errorf("dial: %w", err)
+	}
+	defer conn.Close()
+	data := make([]byte, size)
+	source := rand.NewChaCha8(sha256.Sum256(strconv.AppendUint(nil, seed, 10)))
+	_, _ = source.Read(data)
+	sent := make(chan error, 1)
+	go func() {
+		_, err := conn.Write(data)
+		sent <- errors.Join(err, conn.CloseWrite())
+	}()
+	_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
+	got := sha256.New()
+	if _, err := io.Copy(got, conn); err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	if err := <-sent; err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if want := sha256.Sum256(data); !bytes.Equal(got.Sum(nil), want[:]) {
+		return errors.New("what came back is not what was sent")
+	}
+	return nil
+}
+
+// hold keeps a connection busy until it fails, and says when it did.
+func hold(ctx context.Context, c *client.Client, service string) error {
+	conn, err := dial(ctx, c, service)
+	if err != nil {
+		return fmt.Errorf("dial: %w", err)
+	}
+	defer conn.Close()
+	fmt.Println("holding")
+	last := time.Now()
+	for n := 0; ; n++ {
+		word := fmt.Appendf(nil, "%08d", n)
+		if _, err := conn.Write(word); err != nil {
+			return fmt.Errorf("last word at %d: %w", last.UnixMilli(), err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		back := make([]byte, len(word))
+		if _, err := io.ReadFull(conn, back); err != nil {
+			return fmt.Errorf("last word at %d: %w", last.UnixMilli(), err)
+		}
+		if !bytes.Equal(back, word) {
+			return errors.New("what came back is not what was sent")
+		}
+		last = time.Now()
+		if n%10 == 0 {
+			fmt.Println("word", n)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
