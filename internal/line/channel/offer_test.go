@@ -3,6 +3,7 @@ package channel
 import (
 	"context"
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,6 +180,31 @@ func TestBorneBeats(t *testing.T) {
 		want := string(wire.Block{}.Text(message.HeaderStreamCircuit, "circuit").Uint64(message.HeaderStreamSeq, 3))
 		if len(blocks) != 1 || blocks[0] != want {
 			t.Errorf("data goes on with headers %q, want %q", blocks, want)
+		}
+	})
+}
+
+// TestSkipped sends a frame that is too large between others, on a channel that
+// reads past it.
+func TestSkipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bodies []string
+		var skipped []int64
+		a, b := pair(t, Options{}, Options{
+			Bounds: wire.Bounds{Headers: 100, Body: 100}, Skipped: func(e *wire.TooLarge) { skipped = append(skipped, e.Headers+e.Body) },
+			Handle: func(_ *Channel, f *wire.Frame) { bodies = append(bodies, string(f.Body)) },
+		})
+		for _, f := range []*wire.Frame{
+			{Type: 6, Body: []byte("one")}, {Type: 6, Body: make([]byte, 100_000)}, {Type: 6, Headers: wire.Headers{7: make([]byte, 200)}},
+			{Type: 6, Body: []byte("two")},
+		} {
+			if err := a.Send(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if b.Err() != nil || !slices.Equal(bodies, []string{"one", "two"}) || !slices.Equal(skipped, []int64{100_000, 208}) {
+			t.Errorf("the channel is %v, heard %q and skipped %v", b.Err(), bodies, skipped)
 		}
 	})
 }

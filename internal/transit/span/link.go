@@ -3,6 +3,7 @@ package span
 import (
 	"context"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,11 @@ const (
 	// silence is how long a peer may go without a sign of life. Vendors' wait
 	// as long.
 	silence = 60 * time.Second
+	// maxFrame is how much one message may be. Programs that write much at once
+	// make one of it, and so do the public SDK and router. Of a peer, only one
+	// that is large is read at a time; one that is too large is lost, and with
+	// it the circuit it is for.
+	maxFrame = 256 << 20
 	// soft is how much may wait to be sent before packets are refused. More
 	// would only make them old: their senders repeat them.
 	soft = 1 << 20
@@ -60,6 +66,7 @@ func (k *Link) open() *channel.Channel {
 		Packet: func(_ *channel.Channel, p *wire.Packet) bool { return k.packet(p) },
 		Handle: func(*channel.Channel, *wire.Frame) {}, // nothing else is said over links
 		Closed: func(_ *channel.Channel, reason error) { k.close(reason) },
+		Bounds: wire.Bounds{Headers: channel.MaxHeaders, Body: maxFrame}, Large: k.large, Skipped: k.skipped,
 		Echoed: k.echoed, Soft: soft, Silence: silence, Now: k.links.opt.Now,
 	})
 }
@@ -75,6 +82,17 @@ func (k *Link) packet(p *wire.Packet) bool {
 		return true
 	}
 	return false
+}
+
+// large waits until no other large frame of the peer is read.
+func (k *Link) large() (done func()) {
+	of, _ := k.links.large.LoadOrStore(k.peer, &sync.Mutex{})
+	of.(*sync.Mutex).Lock()
+	return of.(*sync.Mutex).Unlock
+}
+
+func (k *Link) skipped(e *wire.TooLarge) {
+	k.links.opt.Log.Warn("a frame was lost that is too large", "link", k.id, "router", k.peer, "bytes", e.Body)
 }
 
 // beat asks the peer for a sign of life at once, so that the latency is known
