@@ -206,6 +206,9 @@ func (e *End) Abort(reason error) {
 	var t todo
 	e.mu.Lock()
 	if e.phase == living {
+		if e.sentAll && e.ending >= 0 && e.ending < e.in.next {
+			reason = e.lossy // nothing was to come but that the reader takes it
+		}
 		e.started = false
 		now, _ := e.now()
 		e.finish(reason, &t, now)

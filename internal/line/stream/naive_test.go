@@ -184,7 +184,7 @@ func (n *naive) Stats() Stats { return Stats{Heard: time.Since(n.heard)} }
 
 func (n *naive) Payload(p *Payload) {
 	n.mu.Lock()
-	if n.over {
+	if n.over || p.Flags&FlagTerminator == n.flag() {
 		n.mu.Unlock()
 		return
 	}
@@ -235,6 +235,9 @@ func (n *naive) deliver(p *Payload) {
 }
 
 func (n *naive) Acked(a *Ack) {
+	if a.Flags&FlagTerminator == n.flag() {
+		return
+	}
 	n.mu.Lock()
 	n.heard = time.Now()
 	for _, seq := range a.Seqs {

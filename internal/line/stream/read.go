@@ -118,9 +118,12 @@ func (e *End) arrive(p *Payload, t *todo) {
 		e.dropped++
 		t.ack = e.ack(0)
 	}
-	if p.Flags&(FlagEnd|FlagEOF) != 0 && e.ending < 0 && int64(p.Seq) >= e.in.next {
-		e.ending, e.reached, e.endingBy = int64(p.Seq), e.in.next, now+closeWait
-		e.arm(e.endingBy, now)
+	if p.Flags&(FlagEnd|FlagEOF) != 0 && e.ending < 0 {
+		e.ending = int64(p.Seq)
+		if e.ending >= e.in.next { // something before it is missing
+			e.reached, e.endingBy = e.in.next, now+closeWait
+			e.arm(e.endingBy, now)
+		}
 	}
 	if p.Flags&FlagRefuse != 0 && !e.refused {
 		e.refused, e.sentAll = true, true

@@ -86,6 +86,9 @@ type world struct {
 	delay, jitter        time.Duration
 	cuts                 [][2]time.Duration // when nothing passes
 	gentle               bool               // everything must arrive
+	clean                bool               // and both ends must know
+	brisk                time.Duration      // and it must not take longer
+	loops                bool               // some of what is sent comes back
 	coded                bool               // what is sent becomes bytes and back
 	unrouting            bool
 
@@ -111,6 +114,7 @@ type side struct {
 	vanished       bool
 	ended          bool // the reader has seen the end
 	endErr         error
+	endAt          time.Duration
 	done, over     bool
 	doneErr        error
 	broke          bool // its user did what loses data
@@ -186,6 +190,7 @@ func newWorld(seed uint64, verbose bool) *world {
 		w.loss, w.double, w.refuse = w.pick(35), w.pick(20), w.pick(20)
 	}
 	w.delay, w.jitter = w.upTo(50*time.Millisecond), w.upTo(time.Duration(w.pick(3))*100*time.Millisecond)
+	w.loops = w.pick(5) == 0
 	longest := 60 * time.Second
 	if w.gentle {
 		longest = 8 * time.Second
@@ -218,7 +223,29 @@ func newWorld(seed uint64, verbose bool) *world {
 			s.plan.breakAt, s.plan.breaks = w.upTo(20*time.Second)+1, breakage(w.pick(int(breakages)))
 		}
 	}
+	w.clean = w.gentle && len(w.cuts) == 0 && w.loss < 10 && w.refuse == 0
+	if w.pick(20) == 0 {
+		w.hurry()
+	}
 	return w
+}
+
+// hurry makes a world in which nothing goes wrong, except that a reader pauses
+// until nobody can send any more. When it goes on everything is there at once.
+func (w *world) hurry() {
+	w.gentle, w.clean, w.loops, w.cuts = true, true, false, nil
+	w.loss, w.double, w.refuse, w.delay, w.jitter = 0, 0, 0, w.upTo(10*time.Millisecond), 0
+	for i, s := range w.sides {
+		s.window, s.buffer = 100<<10, 100<<10
+		s.plan = plan{sizes: make([]int, 60*(1-i))}
+		for n := range s.plan.sizes {
+			s.plan.sizes[n] = 2000 + w.pick(5000)
+		}
+	}
+	reader := &w.sides[1].plan
+	reader.pauseAt, reader.pause = 1+w.pick(20), 2*time.Second+w.upTo(5*time.Second)
+	// To write and to read take a millisecond each at most.
+	w.brisk = time.Second + reader.pause + 2*60*time.Millisecond + 5*2*w.delay
 }
 
 func (w *world) newPlan() plan {
@@ -337,12 +364,18 @@ func (s *side) send(p *Payload, _ bool) bool {
 		}
 		p = back
 	}
+	if w.loops && w.pick(20) == 0 {
+		w.carry(func() { s.end.Payload(p) })
+	}
 	w.carry(func() {
 		if p.Flags&FlagStart != 0 {
 			w.locked(func() { s.other.started = true })
 		}
 		s.other.end.Payload(p)
 		s.other.weigh()
+		if p.Flags&FlagRefuse != 0 && s.other.end.Writable() == nil && !s.other.plan.naive {
+			w.locked(func() { w.fault("side %d writes though nobody takes it", s.other.name) })
+		}
 	})
 	return true
 }
@@ -359,6 +392,9 @@ func (s *side) ack(a *Ack) {
 			return
 		}
 		a = back
+	}
+	if w.loops && w.pick(20) == 0 {
+		w.carry(func() { s.end.Acked(a) })
 	}
 	w.carry(func() { s.other.end.Acked(a) })
 }

@@ -152,7 +152,7 @@ func (s *side) look(m Message) {
 		w.fault("side %d got %+v after the end", s.name, m)
 	case m.End:
 		w.note("%d reads the end: %v", s.name, m.Err)
-		s.ended, s.endErr = true, m.Err
+		s.ended, s.endErr, s.endAt = true, m.Err, time.Since(w.began)
 		s.stopIfFinished()
 	case s.deaf:
 		w.fault("side %d got a message though it takes none", s.name)
@@ -249,6 +249,12 @@ func (w *world) judge() {
 		// it caused that.
 		case !from.broke && !from.vanished && from.doneErr == nil && !errors.Is(from.end.Writable(), ErrRefused):
 			w.fault("side %d did not get everything, and side %d does not know", s.name, from.name)
+		}
+		if w.brisk > 0 && s.endAt > w.brisk {
+			w.fault("side %d had everything only after %v, not within %v", s.name, s.endAt, w.brisk)
+		}
+		if w.clean && s.doneErr != nil && !s.plan.naive && !from.plan.naive {
+			w.fault("side %d ended because of %v", s.name, s.doneErr)
 		}
 		if w.gentle && s.doneErr != nil && (s.other.doneErr != nil || !errors.Is(s.doneErr, ErrAborted) && !errors.Is(s.doneErr, ErrUnheard)) {
 			w.fault("side %d ended because of %v, side %d because of %v", s.name, s.doneErr, s.other.name, s.other.doneErr)
