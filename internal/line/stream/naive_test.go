@@ -180,7 +180,11 @@ func (n *naive) Next() (Message, bool) {
 	return Message{End: true, Err: n.reason}, true
 }
 
-func (n *naive) Stats() Stats { return Stats{Heard: time.Since(n.heard)} }
+func (n *naive) Stats() Stats {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return Stats{Heard: time.Since(n.heard)}
+}
 
 func (n *naive) Payload(p *Payload) {
 	n.mu.Lock()
