@@ -272,6 +272,16 @@ func (c *Channel) Offer(p *wire.Packet) bool {
 	return c.queue.offer(p)
 }
 
+// OfferFirst is Offer for what is small and should not wait behind data, such as
+// acknowledgements: it goes before all that waits, and has room of its own.
+func (c *Channel) OfferFirst(p *wire.Packet) bool {
+	if c.over.Err() != nil {
+		return false
+	}
+	p.Seq = c.next()
+	return c.queue.offerFirst(p)
+}
+
 // OfferWhenRoom is Offer, except that it waits for room.
 func (c *Channel) OfferWhenRoom(ctx context.Context, p *wire.Packet) error {
 	for !c.Offer(p) {

@@ -67,6 +67,45 @@ func TestOffer(t *testing.T) {
 	})
 }
 
+// TestOfferFirst has something small go before much that waits, even where there
+// is no room for more of that.
+func TestOfferFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		c := New("c", Options{Soft: 1 << 20, Beat: -1, Silence: -1, Now: time.Now, Handle: func(*Channel, *wire.Frame) {}})
+		c.Attach(here)
+		defer c.Close(nil)
+		for c.Offer(&wire.Packet{Type: 6, Body: make([]byte, 100_000)}) {
+			synctest.Wait()
+		}
+		small := 0
+		for ; c.OfferFirst(&wire.Packet{Type: 7, Body: make([]byte, 1000)}); small++ {
+		}
+		if small < 1000 || small > 1100 {
+			t.Errorf("%d small ones were taken", small)
+		}
+		data, got := 0, 0
+		for got < small {
+			p, err := wire.ReadPacket(there, wire.Bounds{Headers: 100, Body: 100_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Type == 7 {
+				got++
+			} else if data++; data > 2 { // those that were being written
+				t.Fatalf("%d of much came before one of %d small ones", data, small-got)
+			}
+		}
+		if c.OfferFirst(&wire.Packet{Type: 7}); c.Err() != nil {
+			t.Error(c.Err())
+		}
+		c.Close(nil)
+		if c.OfferFirst(&wire.Packet{Type: 7}) {
+			t.Error("what is closed takes something")
+		}
+	})
+}
+
 // TestPacket has some frames seen before their headers are taken apart.
 func TestPacket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

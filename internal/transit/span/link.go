@@ -2,6 +2,7 @@ package span
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -55,9 +56,9 @@ const (
 	// that is large is read at a time; one that is too large is lost, and with
 	// it the circuit it is for.
 	maxFrame = 256 << 20
-	// soft is how much may wait to be sent before packets are refused. More
-	// would only make them old: their senders repeat them.
-	soft = 1 << 20
+	// soft is how much may wait to be sent before packets are refused: what one
+	// stream has on its way. More would only make them old.
+	soft = 4 << 20
 )
 
 // open gives a link a connection.
@@ -125,20 +126,30 @@ func (k *Link) ID() string { return k.id }
 func (k *Link) Peer() string { return k.peer }
 
 // Offer sends a packet, unless more waits already than is good: then it is
-// refused, and its sender repeats it later. It never waits.
-func (k *Link) Offer(p *wire.Packet) bool { return k.channel(p).Offer(p) }
-
-// OfferWhenRoom is Offer, except that it waits for room.
-func (k *Link) OfferWhenRoom(ctx context.Context, p *wire.Packet) error {
-	return k.channel(p).OfferWhenRoom(ctx, p)
-}
-
-func (k *Link) channel(p *wire.Packet) *channel.Channel {
-	if p.Type == message.TypeAck && k.acks != nil {
-		return k.acks
+// refused, and its sender repeats it later. It never waits. Acknowledgements go
+// before data: who waits for them would send the data again.
+func (k *Link) Offer(p *wire.Packet) bool {
+	switch {
+	case p.Type != message.TypeAck:
+		return k.data.Offer(p)
+	case k.acks != nil:
+		return k.acks.Offer(p)
 	}
-	return k.data
+	return k.data.OfferFirst(p)
 }
+
+// OfferWhenRoom is Offer, except that data waits for room.
+func (k *Link) OfferWhenRoom(ctx context.Context, p *wire.Packet) error {
+	if p.Type != message.TypeAck {
+		return k.data.OfferWhenRoom(ctx, p)
+	}
+	if !k.Offer(p) {
+		return errNoRoom
+	}
+	return nil
+}
+
+var errNoRoom = errors.New("span: too many acknowledgements wait")
 
 // told is the link as controllers are told of it.
 func (k *Link) told() message.Link {

@@ -70,6 +70,7 @@ func talk(t *testing.T, a, b *node, linkID string) {
 		if !k.Offer(payload("circuit", "hello")) {
 			t.Errorf("%s cannot send", way[0].id)
 		}
+		synctest.Wait()
 		if err := k.OfferWhenRoom(t.Context(), &wire.Packet{Type: message.TypeAck, Body: []byte("heard")}); err != nil {
 			t.Error(err)
 		}
