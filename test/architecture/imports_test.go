@@ -106,7 +106,7 @@ var narrow = map[string][]string{
 	"tool/manifest":        {"lang", "model"},
 	"tool/command":         {"lang", "model", "ops/build"},
 	"transit/client":       {"lang/spell", "line", "tool/profile", "tool/remote"},
-	"transit/door":         {"line", "ops/limit"},
+	"transit/door":         {"line", "pki"},
 	"transit/exit":         {"line"},
 	"transit/forward":      {"line"},
 	"transit/span":         {"line", "pki"},

@@ -1,7 +1,6 @@
 package sync
 
 import (
-	"maps"
 	"slices"
 
 	"netkeep/internal/data/state"
@@ -44,7 +43,6 @@ func (s *Sync) Applied(before, after *state.Snapshot, changed []state.Ref) {
 	if len(concerned) > 0 {
 		s.tellOf(before, after, concerned)
 	}
-	s.move(before, after, changed)
 }
 
 // note adds the API sessions of an identity.
@@ -56,16 +54,15 @@ func note(concerned map[string]bool, snap *state.Snapshot, identityID string) {
 
 // Restart tells every router everything again: anything may have changed.
 func (s *Sync) Restart() {
-	for _, r := range s.told() {
+	s.mu.Lock()
+	all := make([]*control.Router, 0, len(s.routers))
+	for r := range s.routers {
+		all = append(all, r)
+	}
+	s.mu.Unlock()
+	for _, r := range all {
 		s.start(r)
 	}
-}
-
-// told are the routers that have said hello.
-func (s *Sync) told() []*control.Router {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.routers))
 }
 
 // tellOf tells routers how API sessions differ from what they were.
@@ -85,10 +82,14 @@ func (s *Sync) tellOf(before, after *state.Snapshot, concerned map[string]bool) 
 			updated = append(updated, next)
 		}
 	}
-	s.share(after, added, func(f form, part []message.APISession) *wire.Frame { return f.added(part, false) })
-	s.share(after, updated, form.updated)
+	if len(added) > 0 {
+		s.broadcast(func(f form) *wire.Frame { return f.added(added, false) })
+	}
+	if len(updated) > 0 {
+		s.broadcast(func(f form) *wire.Frame { return f.updated(updated) })
+	}
 	if len(removed.IDs) > 0 {
-		s.tellAll(message.TypeAPISessionsRemoved, removed)
+		s.broadcast(func(f form) *wire.Frame { return f.removed(message.TypeAPISessionsRemoved, removed) })
 	}
 }
 
@@ -103,17 +104,6 @@ func (s *Sync) seen(snap *state.Snapshot, id string) (message.APISession, bool) 
 
 // SessionRemoved tells routers that a session to dial or host is over.
 func (s *Sync) SessionRemoved(id, token string) {
-	s.tellAll(message.TypeSessionsRemoved, message.Removed{IDs: []string{id}, Tokens: []string{token}})
-}
-
-// tellAll tells every router of sessions that are over: one that was never told
-// of them does not mind.
-func (s *Sync) tellAll(typ int32, gone message.Removed) {
-	made := map[form]*wire.Frame{}
-	s.broadcast(func(_ *control.Router, f form) *wire.Frame {
-		if made[f] == nil {
-			made[f] = f.removed(typ, gone)
-		}
-		return made[f]
-	})
+	gone := message.Removed{IDs: []string{id}, Tokens: []string{token}}
+	s.broadcast(func(f form) *wire.Frame { return f.removed(message.TypeSessionsRemoved, gone) })
 }

@@ -9,6 +9,7 @@ import (
 	"netkeep/internal/line/channel"
 	"netkeep/internal/line/message"
 	"netkeep/internal/line/wire"
+	"netkeep/internal/pki"
 )
 
 // client is one program that has shown who it is, over a socket or several.
@@ -40,7 +41,7 @@ func (d *Door) newClient(token string, chain []*x509.Certificate, hello *channel
 		conns: map[uint32]*conn{}, binds: map[uint32]*bind{}, flows: map[string]*conn{}, assigned: message.FirstAssigned - 1,
 	}
 	for _, cert := range chain {
-		c.fingerprints = append(c.fingerprints, Fingerprint(cert))
+		c.fingerprints = append(c.fingerprints, pki.Fingerprint(cert))
 	}
 	c.ch = channel.New(newID(), channel.Options{
 		Handle: c.handle, Packet: c.packet, Closed: c.closed, Room: c.resume, Large: c.large,

@@ -264,6 +264,7 @@ func (c *client) flowing(p *wire.Packet) {
 	if p.Type == message.TypePayload {
 		conn.count(true, len(p.Body))
 	}
+	p.Drop(message.HeaderConn) // it is this client's, and no other's
 	c.door.Table.Packet(conn.address, p)
 }
 

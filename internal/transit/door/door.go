@@ -8,11 +8,9 @@ package door
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha1" //nolint:gosec // what API sessions name certificates by
 	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -342,12 +340,6 @@ func (d *Door) Count() (clients, conns int) {
 		conns += c.count()
 	}
 	return len(all), conns
-}
-
-// Fingerprint is what an API session names a certificate by.
-func Fingerprint(cert *x509.Certificate) string {
-	sum := sha1.Sum(cert.Raw) //nolint:gosec // as above
-	return hex.EncodeToString(sum[:])
 }
 
 func newSecret() []byte { return []byte(rand.Text()) }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"netkeep/internal/line/message"
+	"netkeep/internal/pki"
 	"netkeep/internal/transit/door"
 	"netkeep/internal/transit/uplink"
 )
@@ -24,7 +25,7 @@ func (a asker) Enter(ctx context.Context, e door.Entrant) (door.Entry, error) {
 	if !ok {
 		return door.Entry{}, errors.New("there is no API session with its token")
 	}
-	stop, ok := a.Sessions().Watch(session.ID, door.Fingerprint(e.Leaf), e.Ended)
+	stop, ok := a.Sessions().Watch(session.ID, pki.Fingerprint(e.Leaf), e.Ended)
 	if !ok {
 		return door.Entry{}, errors.New("its certificate does not belong to the API session whose token it shows")
 	}

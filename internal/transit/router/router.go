@@ -135,3 +135,6 @@ func (r *Router) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Carried is how many circuits the router carries.
+func (r *Router) Carried() int { return r.table.Len() }
