@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -127,9 +128,29 @@ type Router struct {
 	Papers            router.Papers
 	net               *Network
 	*router.Router
+	log  journal
 	stop context.CancelFunc
 	done chan struct{}
 	once sync.Once
+}
+
+// journal is what a router has logged.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+// Logged reports whether the router has logged something with these words.
+func (r *Router) Logged(words string) bool {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	return strings.Contains(r.log.text.String(), words)
 }
 
 // AddRouter makes a router, enrolls it and runs it. It has further words
@@ -148,7 +169,12 @@ func (n *Network) AddRouter(name string, words ...string) *Router {
 	n.must(err)
 	r.Address = l.Addr().String()
 	r.start(l)
-	n.T.Cleanup(r.Stop)
+	n.T.Cleanup(func() {
+		r.Stop()
+		if n.T.Failed() {
+			n.T.Logf("%s logged:\n%s", r.Name, r.log.text.String())
+		}
+	})
 	return r
 }
 
@@ -172,15 +198,11 @@ func (n *Network) papers(at join.Layout) router.Papers {
 func (r *Router) start(l net.Listener) {
 	n := r.net
 	n.T.Helper()
-	var log slog.Handler = slog.DiscardHandler
-	if testing.Verbose() {
-		log = slog.NewTextHandler(n.T.Output(), nil)
-	}
 	var err error
 	r.Router, err = router.New(router.Options{
 		ID: r.ID, Controllers: []string{"tls:" + n.Server.URL[len("https://"):]}, Papers: func() router.Papers { return r.Papers },
 		Listeners: []net.Listener{l}, EdgeAddresses: []string{"tls:" + r.Address}, LinkAddresses: []string{"tls:" + r.Address},
-		LinkGroups: []string{n.Word}, Version: "v1.6.20|test|2026-01-01 00:00:00|linux|amd64", Now: time.Now, Log: slog.New(log),
+		LinkGroups: []string{n.Word}, Version: "v1.6.20|test|2026-01-01 00:00:00|linux|amd64", Now: time.Now, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 	})
 	n.must(err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -30,7 +30,6 @@ import (
 const (
 	helloTime     = 5 * time.Second
 	admitTime     = 5 * time.Second // for the controller to tell of a new API session
-	maxStrangers  = 512             // sockets that have not shown who they are
 	maxClients    = 20_000
 	maxOfIdentity = 256    // clients of one identity
 	maxConns      = 20_000 // of one client
@@ -110,8 +109,7 @@ type Options struct {
 // Door is where clients enter.
 type Door struct {
 	Options
-	hosts     hosts
-	strangers chan struct{}
+	hosts hosts
 
 	mu         sync.Mutex
 	clients    map[string]*client // by the id of their connection
@@ -129,7 +127,7 @@ type identity struct {
 // New returns a door that nobody has come through yet.
 func New(opt Options) *Door {
 	d := &Door{
-		Options: opt, strangers: make(chan struct{}, maxStrangers),
+		Options: opt,
 		clients: map[string]*client{}, identities: map[string]*identity{}, sessions: map[string]map[*client]int{},
 	}
 	d.hosts.init(d)
@@ -149,21 +147,15 @@ func (d *Door) Run(ctx context.Context) {
 	}
 }
 
-// Serve lets a client in that has shown its certificate, and returns when that
-// has been decided. The socket is closed if it was not.
-func (d *Door) Serve(ctx context.Context, conn *tls.Conn) {
-	select {
-	case d.strangers <- struct{}{}:
-		defer func() { <-d.strangers }()
-	default:
-		_ = conn.Close()
-		d.Log.Warn("too many clients connect at once; one was turned away", "at_once", maxStrangers)
-		return
-	}
+// Serve lets a client in that has shown its certificate, and returns whether it
+// did. The socket is closed if not.
+func (d *Door) Serve(ctx context.Context, conn *tls.Conn) bool {
 	if err := d.admit(ctx, conn); err != nil {
 		_ = conn.Close()
 		d.Log.Info("a client was turned away", "address", conn.RemoteAddr().String(), "reason", err.Error())
+		return false
 	}
+	return true
 }
 
 func (d *Door) admit(ctx context.Context, conn *tls.Conn) error {

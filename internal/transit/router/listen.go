@@ -19,7 +19,6 @@ import (
 // Times of connections.
 const (
 	handshakeTime = 5 * time.Second
-	keepAlive     = 15 * time.Second // how often a peer that says nothing is looked for
 	pauseTime     = 50 * time.Millisecond
 	roomTime      = time.Second // that an end waits for room on a link
 )
@@ -39,9 +38,6 @@ func (r *Router) accept(ctx context.Context, at net.Listener) error {
 			pause(ctx)
 			continue
 		}
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetKeepAlivePeriod(keepAlive)
-		}
 		go r.serve(ctx, tls.Server(conn, r.serveClients()))
 	}
 }
@@ -56,25 +52,19 @@ func pause(ctx context.Context) {
 }
 
 // serve finds out whether a client or a router has come. Whoever has not shown
-// that in time, or is one too many, is turned away.
+// that in time is turned away.
 func (r *Router) serve(ctx context.Context, conn *tls.Conn) {
-	if !r.strangers.TryAcquire() {
-		_ = conn.Close()
-		r.opt.Log.Warn("too many connect at once; one was turned away", "at_once", maxStrangers)
-		return
-	}
 	within, cancel := context.WithTimeout(ctx, handshakeTime)
 	err := conn.HandshakeContext(within)
 	cancel()
-	r.strangers.Release()
 	switch {
 	case err != nil:
 		_ = conn.Close()
 		r.opt.Log.Info("a handshake failed", "address", conn.RemoteAddr().String(), "error", err)
 	case conn.ConnectionState().NegotiatedProtocol == message.LinkALPN:
 		r.links.Serve(ctx, conn, r.linkListener())
-	default:
-		r.door.Serve(ctx, conn)
+	case r.door.Serve(ctx, conn):
+		r.conns.Keep(conn)
 	}
 }
 

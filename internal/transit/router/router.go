@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"netkeep/internal/line/message"
+	"netkeep/internal/ops/limit"
 	"netkeep/internal/pki"
 	"netkeep/internal/transit/door"
 	"netkeep/internal/transit/exit"
@@ -57,32 +58,19 @@ type Router struct {
 	links  *span.Links
 	uplink *uplink.Uplink
 	usage  usage
-	// strangers bounds the handshakes that go on.
-	strangers slots
+	conns  limit.Connections
 }
 
-// maxStrangers is how many sockets may be in their handshake at once.
-const maxStrangers = 512
-
-// slots is a number of which no more are taken than there are.
-type slots chan struct{}
-
-// TryAcquire takes one if there is one.
-func (s slots) TryAcquire() bool {
-	select {
-	case s <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-// Release gives one back.
-func (s slots) Release() { <-s }
+// Bounds of sockets: how many there may be, and what part of those that have
+// not shown who they are one address may have. Whoever takes most loses first.
+const (
+	maxConns  = 30_000
+	connShare = 25
+)
 
 // New returns a router that does nothing yet.
 func New(opt Options) (*Router, error) {
-	r := &Router{opt: opt, strangers: make(slots, maxStrangers)}
+	r := &Router{opt: opt, conns: limit.Connections{Max: maxConns, Share: connShare}}
 	r.table = forward.New(forward.Options{ID: opt.ID, Link: r.link, Now: opt.Now})
 	r.usage.init(opt.Now)
 	listeners := r.linkListeners()
@@ -96,10 +84,10 @@ func New(opt Options) (*Router, error) {
 	}
 	r.links = span.New(span.Options{
 		ID: opt.ID, Dial: span.TLSDial(r.callRouter), Roots: func() *pki.Roots { return pki.NewRoots(opt.Papers().CAs) },
-		Verify:  r.uplink.VerifyRouter,
-		Report:  func(links []message.Link, complete bool) { _ = r.uplink.ReportLinks(links, complete) },
-		Fault:   func(f message.Fault) bool { return r.uplink.Fault(f) == nil },
-		Arrived: r.table.Packet, Listeners: listeners, Dialers: []span.Dialer{{Groups: r.linkGroups()}}, Now: opt.Now, Log: opt.Log,
+		Verify:   r.uplink.VerifyRouter,
+		Report:   func(links []message.Link, complete bool) { _ = r.uplink.ReportLinks(links, complete) },
+		Fault:    func(f message.Fault) bool { return r.uplink.Fault(f) == nil },
+		Admitted: r.conns.Keep, Arrived: r.table.Packet, Listeners: listeners, Dialers: []span.Dialer{{Groups: r.linkGroups()}}, Now: opt.Now, Log: opt.Log,
 	})
 	r.door = door.New(door.Options{
 		ID: opt.ID, Version: opt.Version, Controller: asker{r.uplink, opt.Log}, Table: r.table, Meter: r.usage.meter, Now: opt.Now, Log: opt.Log,
@@ -123,7 +111,7 @@ func (r *Router) Run(ctx context.Context) error {
 	parts.Go(func() { r.links.Run(ctx) })
 	parts.Go(func() { r.upkeep(ctx) })
 	for _, at := range r.opt.Listeners {
-		parts.Go(func() { cancel(r.accept(ctx, at)) })
+		parts.Go(func() { cancel(r.accept(ctx, r.conns.Listener(at))) })
 	}
 	<-ctx.Done()
 	for _, at := range r.opt.Listeners {

@@ -72,6 +72,9 @@ func (l *Links) Serve(ctx context.Context, conn *tls.Conn, at message.Listener) 
 		_ = conn.Close()
 		return
 	}
+	if l.opt.Admitted != nil {
+		l.opt.Admitted(conn)
+	}
 	serve.Serve(conn)
 }
 

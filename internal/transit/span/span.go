@@ -42,6 +42,8 @@ type Options struct {
 	// another takes its place. It reports whether they were told; if not, it is
 	// called again every few seconds, and when Connected is.
 	Fault func(f message.Fault) bool
+	// Admitted, if set, is told of sockets that have shown whose they are.
+	Admitted func(conn net.Conn)
 	// Arrived takes what came over a link. It must not block: nothing else
 	// comes over that link while it runs.
 	Arrived func(linkID string, p *wire.Packet)
