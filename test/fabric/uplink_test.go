@@ -195,6 +195,7 @@ func TestUplink(t *testing.T) {
 func TestUplinkSessions(t *testing.T) {
 	s := servertest.StartFabric(t)
 	r, user := addRouter(t, s), s.AddUser(t, false)
+	allow(t, s, "@"+user.ID, "@"+r.id)
 	early := s.Login(t, user.Username, user.Password)
 	u, _ := r.own(t)
 	r.online(t)

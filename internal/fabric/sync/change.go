@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"maps"
 	"slices"
 
 	"netkeep/internal/data/state"
@@ -43,6 +44,7 @@ func (s *Sync) Applied(before, after *state.Snapshot, changed []state.Ref) {
 	if len(concerned) > 0 {
 		s.tellOf(before, after, concerned)
 	}
+	s.move(before, after, changed)
 }
 
 // note adds the API sessions of an identity.
@@ -54,15 +56,16 @@ func note(concerned map[string]bool, snap *state.Snapshot, identityID string) {
 
 // Restart tells every router everything again: anything may have changed.
 func (s *Sync) Restart() {
-	s.mu.Lock()
-	all := make([]*control.Router, 0, len(s.routers))
-	for r := range s.routers {
-		all = append(all, r)
-	}
-	s.mu.Unlock()
-	for _, r := range all {
+	for _, r := range s.told() {
 		s.start(r)
 	}
+}
+
+// told are the routers that have said hello.
+func (s *Sync) told() []*control.Router {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.routers))
 }
 
 // tellOf tells routers how API sessions differ from what they were.
@@ -82,14 +85,10 @@ func (s *Sync) tellOf(before, after *state.Snapshot, concerned map[string]bool) 
 			updated = append(updated, next)
 		}
 	}
-	if len(added) > 0 {
-		s.broadcast(func(f form) *wire.Frame { return f.added(added, false) })
-	}
-	if len(updated) > 0 {
-		s.broadcast(func(f form) *wire.Frame { return f.updated(updated) })
-	}
+	s.share(after, added, func(f form, part []message.APISession) *wire.Frame { return f.added(part, false) })
+	s.share(after, updated, form.updated)
 	if len(removed.IDs) > 0 {
-		s.broadcast(func(f form) *wire.Frame { return f.removed(message.TypeAPISessionsRemoved, removed) })
+		s.tellAll(message.TypeAPISessionsRemoved, removed)
 	}
 }
 
@@ -104,6 +103,17 @@ func (s *Sync) seen(snap *state.Snapshot, id string) (message.APISession, bool) 
 
 // SessionRemoved tells routers that a session to dial or host is over.
 func (s *Sync) SessionRemoved(id, token string) {
-	gone := message.Removed{IDs: []string{id}, Tokens: []string{token}}
-	s.broadcast(func(f form) *wire.Frame { return f.removed(message.TypeSessionsRemoved, gone) })
+	s.tellAll(message.TypeSessionsRemoved, message.Removed{IDs: []string{id}, Tokens: []string{token}})
+}
+
+// tellAll tells every router of sessions that are over: one that was never told
+// of them does not mind.
+func (s *Sync) tellAll(typ int32, gone message.Removed) {
+	made := map[form]*wire.Frame{}
+	s.broadcast(func(_ *control.Router, f form) *wire.Frame {
+		if made[f] == nil {
+			made[f] = f.removed(typ, gone)
+		}
+		return made[f]
+	})
 }

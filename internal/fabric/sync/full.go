@@ -13,6 +13,7 @@ import (
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/line/message"
 	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
 )
 
 // chunk is how many API sessions one frame holds.
@@ -75,7 +76,7 @@ func (s *Sync) sendAll(r *control.Router, snap *state.Snapshot) error {
 		return r.SendWhenReady(f)
 	}
 	part := make([]message.APISession, 0, chunk)
-	for one := range s.usable(snap) {
+	for one := range s.usable(snap, r.ID) {
 		if len(part) == chunk {
 			if err := send(part, false); err != nil {
 				return err
@@ -87,10 +88,15 @@ func (s *Sync) sendAll(r *control.Router, snap *state.Snapshot) error {
 	return send(part, true)
 }
 
-// usable yields the API sessions that routers may let in, by id.
-func (s *Sync) usable(snap *state.Snapshot) iter.Seq[message.APISession] {
+// usable yields the API sessions that a router may let in, by id.
+func (s *Sync) usable(snap *state.Snapshot, routerID string) iter.Seq[message.APISession] {
 	return func(yield func(message.APISession) bool) {
+		may := access.IdentitiesOfRouter(snap, routerID)
 		for api := range model.APISessions.All(snap) {
+			ord, ok := snap.Ordinal(model.Identities.Def, api.IdentityID)
+			if !ok || !may.Contains(ord) && api.IdentityID != routerID {
+				continue
+			}
 			if s.Sessions.Usable(snap, api) && !yield(s.describe(snap, api)) {
 				return
 			}

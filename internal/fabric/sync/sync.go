@@ -1,5 +1,6 @@
 // Package sync keeps edge routers informed of who may connect to them: the API
-// sessions that there are, with the certificates that go with each. It must not
+// sessions of those whom a policy gives the router, with the certificates that
+// go with each. It must not
 // import rest or api, nor authn: what it needs of API sessions it is told.
 package sync
 
@@ -131,24 +132,28 @@ func (s *Sync) onResync(r *control.Router, _ *wire.Frame, m *message.ResyncReque
 	s.start(r)
 }
 
-// broadcast sends news to every router that has been told everything, in the
-// form that it takes, and keeps them for those that are being told.
-func (s *Sync) broadcast(news func(form) *wire.Frame) {
+// broadcast tells every router that has said hello what news makes of it for
+// that router: nothing if it is nil.
+func (s *Sync) broadcast(news func(r *control.Router, f form) *wire.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made := map[form]*wire.Frame{}
 	for r, p := range s.routers {
-		if made[p.form] == nil {
-			made[p.form] = news(p.form)
+		if f := news(r, p.form); f != nil {
+			p.send(r, f)
 		}
-		own := *made[p.form] // each gives it a number of its own
-		switch {
-		case !p.syncing:
-			_ = r.Send(&own)
-		case len(p.held) < maxHeld:
-			p.held = append(p.held, &own)
-		default:
-			p.again, p.held = true, nil
-		}
+	}
+}
+
+// send sends a frame to a router that has been told everything, and keeps it
+// for one that is being told. The caller holds the mutex.
+func (p *progress) send(r *control.Router, f *wire.Frame) {
+	own := *f // each gives it a number of its own
+	switch {
+	case !p.syncing:
+		_ = r.Send(&own)
+	case len(p.held) < maxHeld:
+		p.held = append(p.held, &own)
+	default:
+		p.again, p.held = true, nil
 	}
 }

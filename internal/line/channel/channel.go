@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"sync"
@@ -32,6 +33,10 @@ type Options struct {
 	// Large, if set, is asked before more than LargeFrame bytes are read at once,
 	// and may wait; done is called when they have been taken.
 	Large func() (done func())
+	// Skipped, if set, is told of frames that exceed Bounds, which are then read
+	// past. Else the channel ends with the first: for what many share, one too
+	// large frame of one of them is no reason.
+	Skipped func(e *wire.TooLarge)
 	// Closed, if set, is called once when the channel has ended, with the
 	// reason.
 	Closed func(c *Channel, reason error)
@@ -267,6 +272,16 @@ func (c *Channel) Offer(p *wire.Packet) bool {
 	return c.queue.offer(p)
 }
 
+// OfferFirst is Offer for what is small and should not wait behind data, such as
+// acknowledgements: it goes before all that waits, and has room of its own.
+func (c *Channel) OfferFirst(p *wire.Packet) bool {
+	if c.over.Err() != nil {
+		return false
+	}
+	p.Seq = c.next()
+	return c.queue.offerFirst(p)
+}
+
 // OfferWhenRoom is Offer, except that it waits for room.
 func (c *Channel) OfferWhenRoom(ctx context.Context, p *wire.Packet) error {
 	for !c.Offer(p) {
@@ -350,6 +365,11 @@ func (c *Channel) read(conn net.Conn) {
 // readOne takes one frame and does with it what has to be done.
 func (c *Channel) readOne(r *bufio.Reader) error {
 	head, err := wire.ReadHead(r, c.opt.Bounds)
+	if large, ok := errors.AsType[*wire.TooLarge](err); ok && c.opt.Skipped != nil {
+		c.opt.Skipped(large)
+		_, err = io.CopyN(io.Discard, r, large.Headers+large.Body)
+		return err
+	}
 	if err != nil {
 		return err
 	}

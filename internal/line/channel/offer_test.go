@@ -3,6 +3,7 @@ package channel
 import (
 	"context"
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,45 @@ func TestOffer(t *testing.T) {
 		c.Close(nil)
 		if err := c.OfferWhenRoom(t.Context(), &wire.Packet{Type: 6}); err != ErrClosed {
 			t.Fatalf("offering to what is closed: %v", err)
+		}
+	})
+}
+
+// TestOfferFirst has something small go before much that waits, even where there
+// is no room for more of that.
+func TestOfferFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		c := New("c", Options{Soft: 1 << 20, Beat: -1, Silence: -1, Now: time.Now, Handle: func(*Channel, *wire.Frame) {}})
+		c.Attach(here)
+		defer c.Close(nil)
+		for c.Offer(&wire.Packet{Type: 6, Body: make([]byte, 100_000)}) {
+			synctest.Wait()
+		}
+		small := 0
+		for ; c.OfferFirst(&wire.Packet{Type: 7, Body: make([]byte, 1000)}); small++ {
+		}
+		if small < 1000 || small > 1100 {
+			t.Errorf("%d small ones were taken", small)
+		}
+		data, got := 0, 0
+		for got < small {
+			p, err := wire.ReadPacket(there, wire.Bounds{Headers: 100, Body: 100_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Type == 7 {
+				got++
+			} else if data++; data > 2 { // those that were being written
+				t.Fatalf("%d of much came before one of %d small ones", data, small-got)
+			}
+		}
+		if c.OfferFirst(&wire.Packet{Type: 7}); c.Err() != nil {
+			t.Error(c.Err())
+		}
+		c.Close(nil)
+		if c.OfferFirst(&wire.Packet{Type: 7}) {
+			t.Error("what is closed takes something")
 		}
 	})
 }
@@ -179,6 +219,31 @@ func TestBorneBeats(t *testing.T) {
 		want := string(wire.Block{}.Text(message.HeaderStreamCircuit, "circuit").Uint64(message.HeaderStreamSeq, 3))
 		if len(blocks) != 1 || blocks[0] != want {
 			t.Errorf("data goes on with headers %q, want %q", blocks, want)
+		}
+	})
+}
+
+// TestSkipped sends a frame that is too large between others, on a channel that
+// reads past it.
+func TestSkipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bodies []string
+		var skipped []int64
+		a, b := pair(t, Options{}, Options{
+			Bounds: wire.Bounds{Headers: 100, Body: 100}, Skipped: func(e *wire.TooLarge) { skipped = append(skipped, e.Headers+e.Body) },
+			Handle: func(_ *Channel, f *wire.Frame) { bodies = append(bodies, string(f.Body)) },
+		})
+		for _, f := range []*wire.Frame{
+			{Type: 6, Body: []byte("one")}, {Type: 6, Body: make([]byte, 100_000)}, {Type: 6, Headers: wire.Headers{7: make([]byte, 200)}},
+			{Type: 6, Body: []byte("two")},
+		} {
+			if err := a.Send(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if b.Err() != nil || !slices.Equal(bodies, []string{"one", "two"}) || !slices.Equal(skipped, []int64{100_000, 208}) {
+			t.Errorf("the channel is %v, heard %q and skipped %v", b.Err(), bodies, skipped)
 		}
 	})
 }

@@ -37,6 +37,8 @@ type queue struct {
 	soft    int // bytes, for what is offered
 	bytes   int
 	frames  []item
+	ahead   int           // bytes of first
+	first   []item        // goes before frames
 	refused bool          // something was offered and not taken
 	roomy   chan struct{} // closed when what is offered is taken again; nil if nobody waits
 	empty   chan struct{} // closed when all was taken; nil if nobody waits
@@ -60,7 +62,7 @@ func (q *queue) add(i item) error {
 	size := i.size()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.bytes+size > q.most {
+	if q.bytes+q.ahead+size > q.most {
 		return ErrFull
 	}
 	q.push(i, size)
@@ -77,6 +79,19 @@ func (q *queue) offer(p *wire.Packet) bool {
 	}
 	i := item{packet: p}
 	q.push(i, i.size())
+	return true
+}
+
+// offerFirst queues a packet before all that are not offered so.
+func (q *queue) offerFirst(p *wire.Packet) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ahead > q.soft {
+		return false
+	}
+	q.first = append(q.first, item{packet: p})
+	q.ahead += p.Size()
+	q.wake()
 	return true
 }
 
@@ -113,17 +128,20 @@ const chunk = 256 << 10
 func (q *queue) take() (taken []item, room bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n, size := 0, 0
-	for n < len(q.frames) {
-		next := q.frames[n].size()
-		if n > 0 && size+next > chunk {
-			break
+	n, size := some(q.first, chunk)
+	taken, q.first = cut(q.first, n)
+	q.ahead -= size
+	if len(q.first) == 0 {
+		var rest []item
+		n, size = some(q.frames, chunk-size)
+		rest, q.frames = cut(q.frames, n)
+		q.bytes -= size
+		if len(taken) == 0 {
+			taken = rest
+		} else {
+			taken = append(taken, rest...)
 		}
-		size += next
-		n++
 	}
-	taken = q.frames[:n:n]
-	q.bytes -= size
 	if q.bytes <= q.soft/2 {
 		room, q.refused = q.refused, false
 		if q.roomy != nil {
@@ -131,11 +149,10 @@ func (q *queue) take() (taken []item, room bool) {
 			q.roomy = nil
 		}
 	}
-	if q.frames = q.frames[n:]; len(q.frames) > 0 {
+	if len(q.first)+len(q.frames) > 0 {
 		q.wake()
 		return taken, room
 	}
-	q.frames = nil
 	if q.empty != nil {
 		close(q.empty)
 		q.empty = nil
@@ -143,12 +160,34 @@ func (q *queue) take() (taken []item, room bool) {
 	return taken, room
 }
 
+// some is how many of the items make up most bytes, and how many they have. A
+// single one may have more, if there is any room at all.
+func some(items []item, most int) (n, size int) {
+	for n < len(items) && size < most {
+		next := items[n].size()
+		if n > 0 && size+next > most {
+			break
+		}
+		size += next
+		n++
+	}
+	return n, size
+}
+
+// cut parts a list.
+func cut(items []item, n int) (taken, rest []item) {
+	if n == len(items) {
+		return items, nil // what comes next needs no memory of what was
+	}
+	return items[:n:n], items[n:]
+}
+
 // drained returns a channel that is closed when nothing waits any more, or nil
 // if that is so now.
 func (q *queue) drained() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.frames) == 0 {
+	if len(q.first)+len(q.frames) == 0 {
 		return nil
 	}
 	if q.empty == nil {

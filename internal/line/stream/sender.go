@@ -163,15 +163,17 @@ func (s *sender) overdue(now time.Duration, stamp uint16, most int) (again []*Pa
 	return again
 }
 
-// keep drops what is in flight without a flag.
-func (s *sender) keep(flag uint32) {
+// keep drops what is in flight without a flag; lost says that there was data.
+func (s *sender) keep(flag uint32) (lost bool) {
 	for n := s.base; n < s.next; n++ {
 		if f := s.at(n); f.p != nil && f.p.Flags&flag == 0 {
+			lost = lost || len(f.p.Data) > 0 || len(f.p.Headers) > 0
 			s.bytes -= f.p.cost()
 			*f = flight{}
 		}
 	}
 	s.advance()
+	return lost
 }
 
 // advance moves base to the oldest that is in flight.

@@ -33,8 +33,9 @@ const (
 	// maxMessage is how long a message that comes in parts may be.
 	maxMessage = 16 << 20
 	// emptied is how much must have been held for the peer to be told that half
-	// of it is taken.
-	emptied = 10_000
+	// of it is taken. What is less stops nobody, and a message that is taken as
+	// it comes need not be reported twice.
+	emptied = 64 << 10
 )
 
 // Times of an end.

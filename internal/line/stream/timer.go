@@ -9,12 +9,12 @@ func (e *End) arm(at, now time.Duration) {
 	if e.timerAt != 0 && e.timerAt <= at {
 		return
 	}
-	e.timerAt = max(at, 1)
+	e.timerAt = max(at, now+time.Millisecond)
 	if e.timer == nil {
-		e.timer = time.AfterFunc(at-now, e.fire)
+		e.timer = time.AfterFunc(e.timerAt-now, e.fire)
 		return
 	}
-	e.timer.Reset(at - now)
+	e.timer.Reset(e.timerAt - now)
 }
 
 func (e *End) fire() {

@@ -44,10 +44,23 @@ func ReadHead(r io.Reader, most Bounds) (Head, error) {
 	}
 	headers, body := binary.LittleEndian.Uint32(b[12:]), binary.LittleEndian.Uint32(b[16:])
 	if uint64(headers) > uint64(most.Headers) || uint64(body) > uint64(most.Body) {
-		return Head{}, fmt.Errorf("%w: %d bytes of headers of at most %d, %d of body of at most %d", ErrTooLarge, headers, most.Headers, body, most.Body)
+		return Head{}, &TooLarge{int64(headers), int64(body), most}
 	}
 	return Head{int32(binary.LittleEndian.Uint32(b[4:])), int32(binary.LittleEndian.Uint32(b[8:])), int(headers), int(body)}, nil
 }
+
+// TooLarge is an ErrTooLarge that says by how much.
+type TooLarge struct {
+	Headers, Body int64 // bytes that follow
+	Most          Bounds
+}
+
+func (e *TooLarge) Error() string {
+	return fmt.Sprintf("%v: %d bytes of headers of at most %d, %d of body of at most %d", ErrTooLarge, e.Headers, e.Most.Headers, e.Body, e.Most.Body)
+}
+
+// Is makes it an ErrTooLarge.
+func (e *TooLarge) Is(target error) bool { return target == ErrTooLarge }
 
 // Size is how many bytes follow.
 func (h Head) Size() int { return h.headers + h.body }

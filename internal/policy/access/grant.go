@@ -153,6 +153,11 @@ func EdgeRouters(snap *state.Snapshot, identityID string) *cow.Bitmap {
 	return across(snap, EdgeRouterPolicyIdentities, EdgeRouterPolicyRouters, identityID)
 }
 
+// IdentitiesOfRouter returns the identities that may connect to an edge router.
+func IdentitiesOfRouter(snap *state.Snapshot, routerID string) *cow.Bitmap {
+	return across(snap, EdgeRouterPolicyRouters, EdgeRouterPolicyIdentities, routerID)
+}
+
 // RoutersOfService returns the edge routers that a service may be used
 // through.
 func RoutersOfService(snap *state.Snapshot, serviceID string) *cow.Bitmap {

@@ -2,7 +2,9 @@ package span
 
 import (
 	"context"
+	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,9 +51,14 @@ const (
 	// silence is how long a peer may go without a sign of life. Vendors' wait
 	// as long.
 	silence = 60 * time.Second
-	// soft is how much may wait to be sent before packets are refused. More
-	// would only make them old: their senders repeat them.
-	soft = 1 << 20
+	// maxFrame is how much one message may be. Programs that write much at once
+	// make one of it, and so do the public SDK and router. Of a peer, only one
+	// that is large is read at a time; one that is too large is lost, and with
+	// it the circuit it is for.
+	maxFrame = 256 << 20
+	// soft is how much may wait to be sent before packets are refused: what one
+	// stream has on its way. More would only make them old.
+	soft = 4 << 20
 )
 
 // open gives a link a connection.
@@ -60,6 +67,7 @@ func (k *Link) open() *channel.Channel {
 		Packet: func(_ *channel.Channel, p *wire.Packet) bool { return k.packet(p) },
 		Handle: func(*channel.Channel, *wire.Frame) {}, // nothing else is said over links
 		Closed: func(_ *channel.Channel, reason error) { k.close(reason) },
+		Bounds: wire.Bounds{Headers: channel.MaxHeaders, Body: maxFrame}, Large: k.large, Skipped: k.skipped,
 		Echoed: k.echoed, Soft: soft, Silence: silence, Now: k.links.opt.Now,
 	})
 }
@@ -75,6 +83,17 @@ func (k *Link) packet(p *wire.Packet) bool {
 		return true
 	}
 	return false
+}
+
+// large waits until no other large frame of the peer is read.
+func (k *Link) large() (done func()) {
+	of, _ := k.links.large.LoadOrStore(k.peer, &sync.Mutex{})
+	of.(*sync.Mutex).Lock()
+	return of.(*sync.Mutex).Unlock
+}
+
+func (k *Link) skipped(e *wire.TooLarge) {
+	k.links.opt.Log.Warn("a frame was lost that is too large", "link", k.id, "router", k.peer, "bytes", e.Body)
 }
 
 // beat asks the peer for a sign of life at once, so that the latency is known
@@ -107,20 +126,30 @@ func (k *Link) ID() string { return k.id }
 func (k *Link) Peer() string { return k.peer }
 
 // Offer sends a packet, unless more waits already than is good: then it is
-// refused, and its sender repeats it later. It never waits.
-func (k *Link) Offer(p *wire.Packet) bool { return k.channel(p).Offer(p) }
-
-// OfferWhenRoom is Offer, except that it waits for room.
-func (k *Link) OfferWhenRoom(ctx context.Context, p *wire.Packet) error {
-	return k.channel(p).OfferWhenRoom(ctx, p)
-}
-
-func (k *Link) channel(p *wire.Packet) *channel.Channel {
-	if p.Type == message.TypeAck && k.acks != nil {
-		return k.acks
+// refused, and its sender repeats it later. It never waits. Acknowledgements go
+// before data: who waits for them would send the data again.
+func (k *Link) Offer(p *wire.Packet) bool {
+	switch {
+	case p.Type != message.TypeAck:
+		return k.data.Offer(p)
+	case k.acks != nil:
+		return k.acks.Offer(p)
 	}
-	return k.data
+	return k.data.OfferFirst(p)
 }
+
+// OfferWhenRoom is Offer, except that data waits for room.
+func (k *Link) OfferWhenRoom(ctx context.Context, p *wire.Packet) error {
+	if p.Type != message.TypeAck {
+		return k.data.OfferWhenRoom(ctx, p)
+	}
+	if !k.Offer(p) {
+		return errNoRoom
+	}
+	return nil
+}
+
+var errNoRoom = errors.New("span: too many acknowledgements wait")
 
 // told is the link as controllers are told of it.
 func (k *Link) told() message.Link {

@@ -1,6 +1,8 @@
 package span
 
 import (
+	"encoding/binary"
+	"io"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -68,6 +70,7 @@ func talk(t *testing.T, a, b *node, linkID string) {
 		if !k.Offer(payload("circuit", "hello")) {
 			t.Errorf("%s cannot send", way[0].id)
 		}
+		synctest.Wait()
 		if err := k.OfferWhenRoom(t.Context(), &wire.Packet{Type: message.TypeAck, Body: []byte("heard")}); err != nil {
 			t.Error(err)
 		}
@@ -237,5 +240,40 @@ func TestPromoted(t *testing.T) {
 		if d.only() != spare || d.byKey[spare.key] != spare {
 			t.Errorf("%v is left", d.ids())
 		}
+	})
+}
+
+// TestLarge sends what a program wrote at once, and more than a link carries:
+// that is lost, and the link stays.
+func TestLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		r := n.node("r", "")
+		c := n.caller(t, "peer", r)
+		conn, err := c.greet(c.hello("link"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.Copy(io.Discard, conn) }()
+		head := func(size uint32) []byte {
+			b := (&wire.Packet{Type: message.TypePayload}).Append(nil)
+			return binary.LittleEndian.AppendUint32(b[:16], size)
+		}
+		body := make([]byte, 1<<20)
+		for _, size := range []int{20 << 20, maxFrame + 1<<20, 1 << 20} {
+			if _, err := conn.Write(head(uint32(size))); err != nil {
+				t.Fatal(err)
+			}
+			for range size / len(body) {
+				if _, err := conn.Write(body); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		synctest.Wait()
+		if got := r.bodies("link"); len(got) != 2 || len(got[0]) != 20<<20 || len(got[1]) != 1<<20 {
+			t.Errorf("%d frames arrived", len(got))
+		}
+		r.only()
 	})
 }

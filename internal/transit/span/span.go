@@ -85,6 +85,7 @@ type Links struct {
 	wake chan struct{} // has an element while there is something to tell
 
 	dialling chan struct{} // an element for each that is being dialled
+	large    sync.Map      // of peers, who reads much from each
 
 	mu     sync.RWMutex
 	byID   map[string]*Link // every link that can be sent over

@@ -1,0 +1,182 @@
+package stream
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"time"
+)
+
+// Write sends a message. It waits while as much is in flight, or held by the
+// other end, as may be, and until a terminator was started.
+func (e *End) Write(ctx context.Context, m Message) error {
+	for {
+		e.mu.Lock()
+		p, room, err := e.write(m)
+		var waiters chan struct{}
+		if !room && err == nil {
+			if e.waiters == nil {
+				e.waiters = make(chan struct{})
+			}
+			waiters = e.waiters
+		}
+		e.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		if room {
+			// What is not sent is sent again later.
+			e.o.Send(p, true)
+			return nil
+		}
+		select {
+		case <-waiters:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// TryWrite sends a message unless Write would wait. Room is called when it would
+// not any more. It is also false if nothing can be written any more.
+func (e *End) TryWrite(m Message) bool {
+	e.mu.Lock()
+	p, room, err := e.write(m)
+	e.tried = e.tried || !room && err == nil
+	e.mu.Unlock()
+	if room {
+		e.o.Send(p, false)
+	}
+	return room
+}
+
+// Writable returns why nothing can be written any more, nil if it can be.
+func (e *End) Writable() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.writable()
+}
+
+func (e *End) writable() error {
+	switch {
+	case e.phase != living && e.reason != nil:
+		return e.reason
+	case e.refused:
+		return ErrRefused
+	case e.phase != living || e.closing:
+		return ErrClosed
+	case e.out.next > math.MaxInt32-8: // the last are for the end
+		return ErrExhausted
+	}
+	return nil
+}
+
+func (e *End) write(m Message) (p *Payload, room bool, err error) {
+	if err := e.writable(); err != nil {
+		return nil, false, err
+	}
+	if !e.started || e.out.full() {
+		return nil, false, nil
+	}
+	now, stamp := e.now()
+	var headers []Header
+	if m.Flags != 0 {
+		headers = append(headers, Header{KeyDataFlags, binary.LittleEndian.AppendUint32(nil, m.Flags)})
+	}
+	if len(m.UUID) > 0 {
+		headers = append(headers, Header{KeyUUID, m.UUID})
+	}
+	return e.enqueue(0, headers, m.Data, now, stamp), true, nil
+}
+
+// wake lets go on who waits for room.
+func (e *End) wake(t *todo) {
+	if e.waiters != nil {
+		close(e.waiters)
+		e.waiters = nil
+	}
+	t.room, e.tried = t.room || e.tried, false
+}
+
+// CloseWrite says that no more is written. What was is sent again until it is
+// acknowledged; if for closeWait nothing is, the end gives up. The other
+// direction stays open.
+func (e *End) CloseWrite() error {
+	var t todo
+	e.mu.Lock()
+	var err error
+	switch {
+	case e.phase != living:
+		err = e.writable()
+	case !e.closing && !e.refused:
+		e.closing = true
+		if e.started {
+			now, stamp := e.now()
+			t.send = append(t.send, e.sendEOF(now, stamp))
+		}
+		e.wake(&t)
+	}
+	e.mu.Unlock()
+	e.do(&t)
+	return err
+}
+
+// sendEOF waits for no window: it is nothing but a number.
+func (e *End) sendEOF(now time.Duration, stamp uint16) *Payload {
+	flag := FlagEnd
+	if e.peerEOF {
+		flag = FlagEOF
+	}
+	e.eof, e.closeBy = e.out.next, now+closeWait
+	return e.enqueue(flag, nil, nil, now, stamp)
+}
+
+// Acked takes an acknowledgement that arrived.
+func (e *End) Acked(a *Ack) {
+	if a.Flags&FlagTerminator != 0 == e.o.Terminator {
+		return
+	}
+	var t todo
+	e.mu.Lock()
+	if e.phase == living {
+		e.acked(a, &t)
+	}
+	e.mu.Unlock()
+	e.do(&t)
+}
+
+func (e *End) acked(a *Ack, t *todo) {
+	now, stamp := e.now()
+	e.heard = now
+	again, silent := 0, e.out.silent
+	for _, seq := range a.Seqs {
+		fresh, resent := e.out.ack(int64(seq), a.Stamp, now)
+		if resent {
+			again += 2
+		}
+		if fresh && e.closing {
+			e.closeBy = now + closeWait
+		}
+	}
+	was := e.out.held
+	e.out.held = int(min(a.Held, math.MaxInt32))
+	// What the peer had no room for comes again as soon as it has.
+	if was > Buffer && e.out.held <= Buffer {
+		e.out.cursor, e.out.silent, again = e.out.base, 0, burst
+	}
+	if silent > 0 && e.out.silent == 0 && e.out.bytes > 0 {
+		e.arm(now+e.out.wait(), now)
+	}
+	if again > 0 {
+		t.send = e.out.overdue(now, stamp, again)
+	}
+	if (e.waiters != nil || e.tried) && e.out.roomy() {
+		e.wake(t)
+	}
+	// Everything before the end of writing was sent before it, so that nothing
+	// in flight means that all has arrived.
+	if e.eof >= 0 && e.out.base > e.eof && !e.sentAll {
+		e.sentAll = true
+		e.finishIfBoth(t, now)
+	}
+}

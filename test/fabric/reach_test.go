@@ -1,0 +1,69 @@
+package fabric
+
+import (
+	"testing"
+
+	"netkeep/internal/fabric/scripted"
+	"netkeep/test/servertest"
+)
+
+// allow makes a policy by which identities may use routers, and returns its id.
+func allow(t *testing.T, s *servertest.Server, identities, routers string) string {
+	t.Helper()
+	return s.Admin(t).Post(management+"edge-router-policies", M{
+		"name": servertest.Unique("policy"), "semantic": "AnyOf", "identityRoles": []string{identities}, "edgeRouterRoles": []string{routers},
+	}).Want(201).ID()
+}
+
+// TestReach tells a router of the sessions of those who may use it, as soon as
+// that is so and for as long, whatever makes it so.
+func TestReach(t *testing.T) {
+	s := servertest.StartFabric(t)
+	admin := s.Admin(t)
+	user, other := s.AddUser(t, false), s.AddUser(t, false)
+	r := addRouter(t, s)
+	allow(t, s, "@"+other.ID, "@"+r.id)
+	id := s.Login(t, user.Username, user.Password).Get(client + "current-api-session").Want(200).ID()
+	c := r.connect(t)
+	knows := func(what string, want bool) {
+		t.Helper()
+		// A session of somebody else is told behind whatever there is to tell.
+		marker := s.Login(t, other.Username, other.Password).Get(client + "current-api-session").Want(200).ID()
+		await(t, c, what, func(k scripted.Known) bool {
+			_, last := k.Sessions[marker]
+			_, has := k.Sessions[id]
+			if last && has != want {
+				t.Errorf("%s: it knows the session: %v", what, has)
+			}
+			return last
+		})
+	}
+	knows("without a policy", false)
+
+	policy := allow(t, s, "@"+user.ID, "@"+r.id)
+	knows("a policy gives the identity the router", true)
+	admin.Delete(management + "edge-router-policies/" + policy).Want(200)
+	knows("the policy is gone", false)
+
+	allow(t, s, "#staff", "#near")
+	admin.Patch(management+"edge-routers/"+r.id, M{"roleAttributes": []string{"near"}}).Want(200)
+	knows("the identity has no such attribute", false)
+	admin.Patch(management+"identities/"+user.ID, M{"roleAttributes": []string{"staff"}}).Want(200)
+	knows("the identity gets an attribute", true)
+	admin.Patch(management+"edge-routers/"+r.id, M{"roleAttributes": []string{}}).Want(200)
+	knows("the router loses its attribute", false)
+	admin.Patch(management+"edge-routers/"+r.id, M{"roleAttributes": []string{"near"}}).Want(200)
+	knows("the router has it again", true)
+	admin.Patch(management+"identities/"+user.ID, M{"roleAttributes": []string{}}).Want(200)
+	knows("the identity loses its attribute", false)
+
+	second := allow(t, s, "@"+user.ID, "#all")
+	c.Close()
+	c = r.connect(t)
+	knows("it is told everything", true)
+	third := allow(t, s, "#all", "@"+r.id)
+	admin.Delete(management + "edge-router-policies/" + second).Want(200)
+	knows("another policy gives the same", true)
+	admin.Delete(management + "edge-router-policies/" + third).Want(200)
+	knows("the last of its policies is gone", false)
+}
