@@ -59,6 +59,8 @@ type Router struct {
 	uplink *uplink.Uplink
 	usage  usage
 	conns  limit.Connections
+	// measured has an element when a link was measured for the first time.
+	measured chan struct{}
 }
 
 // Bounds of sockets: how many there may be, and what part of those that have
@@ -70,7 +72,7 @@ const (
 
 // New returns a router that does nothing yet.
 func New(opt Options) (*Router, error) {
-	r := &Router{opt: opt, conns: limit.Connections{Max: maxConns, Share: connShare}}
+	r := &Router{opt: opt, conns: limit.Connections{Max: maxConns, Share: connShare}, measured: make(chan struct{}, 1)}
 	r.table = forward.New(forward.Options{ID: opt.ID, Link: r.link, Now: opt.Now})
 	r.usage.init(opt.Now)
 	listeners := r.linkListeners()
@@ -87,6 +89,7 @@ func New(opt Options) (*Router, error) {
 		Verify:   r.uplink.VerifyRouter,
 		Report:   func(links []message.Link, complete bool) { _ = r.uplink.ReportLinks(links, complete) },
 		Fault:    func(f message.Fault) bool { return r.uplink.Fault(f) == nil },
+		Measured: r.noteMeasured,
 		Admitted: r.conns.Keep, Arrived: r.table.Packet, Listeners: listeners, Dialers: []span.Dialer{{Groups: r.linkGroups()}}, Now: opt.Now, Log: opt.Log,
 	})
 	r.door = door.New(door.Options{

@@ -13,6 +13,9 @@ const (
 	strayTime  = 15 * time.Second
 	idleTime   = time.Minute
 	metricTime = 15 * time.Second
+	// linkTime is how long new links are gathered before it is told how fast they
+	// are.
+	linkTime = time.Second
 )
 
 // upkeep tells the controller of circuits that lead nowhere, of those on which
@@ -22,6 +25,8 @@ func (r *Router) upkeep(ctx context.Context) {
 	defer strays.Stop()
 	defer idle.Stop()
 	defer metrics.Stop()
+	links := time.NewTimer(linkTime) // there is nothing to tell yet, which does no harm
+	defer links.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,7 +41,20 @@ func (r *Router) upkeep(ctx context.Context) {
 			}
 		case <-metrics.C:
 			_ = r.uplink.Metrics(r.metrics()) // what is not heard is lost
+		case <-r.measured:
+			links.Reset(linkTime)
+		case <-links.C:
+			_ = r.uplink.Metrics(&message.Metrics{Histograms: r.links.Latencies()})
 		}
+	}
+}
+
+// noteMeasured has the controller told soon how fast a new link is: it takes it
+// for a slow one until then.
+func (r *Router) noteMeasured() {
+	select {
+	case r.measured <- struct{}{}:
+	default: // noted already
 	}
 }
 

@@ -246,6 +246,8 @@ func TestLatency(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		measured := 0
+		r.opt.Measured = func() { measured++ }
 		wait := 20 * time.Millisecond
 		for range 7 {
 			f, err := wire.Read(conn, wire.Bounds{Headers: 100, Body: 100})
@@ -263,6 +265,9 @@ func TestLatency(t *testing.T) {
 			if first := r.Latencies()["link.link.latency"]; first.Count == 1 && (first.Mean != 20e6 || time.Since(r.only().since) > time.Second) {
 				t.Errorf("at first it was %v, after %v", first, time.Since(r.only().since))
 			}
+		}
+		if measured != 1 {
+			t.Errorf("%d times it was said that the link is measured", measured)
 		}
 		if h := r.Latencies()["link.link.latency"]; h != (message.Histogram{Count: 6, Min: 40e6, Max: 40e6, Mean: 40e6}) || r.only().Latency() != 40*time.Millisecond {
 			t.Errorf("of the last minute it is %+v", h)

@@ -27,12 +27,19 @@ func (k *Link) echoed(took time.Duration) {
 	if took < 0 || took > silence+unheard {
 		return // it answers what was not asked
 	}
-	m := &k.latency
+	if k.latency.add(took, k.links.opt.Now()) && k.links.opt.Measured != nil {
+		k.links.opt.Measured()
+	}
+}
+
+// add reports whether it was the first.
+func (m *latency) add(took time.Duration, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.took[m.count%len(m.took)] = took
 	m.count++
-	m.heard = k.links.opt.Now()
+	m.heard = now
+	return m.count == 1
 }
 
 // histogram is how the link's latency was spread lately.

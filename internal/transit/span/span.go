@@ -42,6 +42,9 @@ type Options struct {
 	// another takes its place. It reports whether they were told; if not, it is
 	// called again every few seconds, and when Connected is.
 	Fault func(f message.Fault) bool
+	// Measured, if set, is called when there is a latency of one more link: until
+	// controllers are told of it, they take the link for a slow one.
+	Measured func()
 	// Admitted, if set, is told of sockets that have shown whose they are.
 	Admitted func(conn net.Conn)
 	// Arrived takes what came over a link. It must not block: nothing else
