@@ -198,21 +198,21 @@ func (e *End) Close(reason error) {
 }
 
 // Abort ends the stream at once and tells nobody. What has arrived can still be
-// taken.
+// taken. Without a reason it ends well if nothing but that was missing.
 func (e *End) Abort(reason error) {
-	if reason == nil {
-		reason = ErrAborted
-	}
 	var t todo
 	e.mu.Lock()
-	if e.phase == living {
-		if e.sentAll && e.ending >= 0 && e.ending < e.in.next {
-			reason = e.lossy // nothing was to come but that the reader takes it
+	switch e.phase {
+	case living:
+		if all := e.sentAll && e.ending >= 0 && e.ending < e.in.next; all && reason == nil {
+			reason = e.lossy
+		} else if reason == nil {
+			reason = ErrAborted
 		}
 		e.started = false
 		now, _ := e.now()
 		e.finish(reason, &t, now)
-	} else if e.phase == lingering {
+	case lingering:
 		e.phase, t.over, t.reason = over, true, e.reason
 	}
 	if t.over && e.timer != nil {

@@ -25,8 +25,9 @@ type sender struct {
 	lost              int // sent again since the window shrank
 	twice             int // acknowledged twice since the factor grew
 
-	cursor int64 // up to where it was looked for what to send again
-	silent uint8 // times that something was sent again since an acknowledgement
+	cursor int64         // up to where it was looked for what to send again
+	rounds time.Duration // when that was begun last
+	silent uint8         // times that it was since an acknowledgement
 
 	sentBytes, resent int64
 }
@@ -113,13 +114,17 @@ func (s *sender) wait() time.Duration {
 	return max(w, min(w<<min(s.silent, 8), mostSilence))
 }
 
-// due returns when the first payload in flight is to be sent again; ok is false
-// if nothing is in flight.
+// due returns when something in flight is to be sent again; ok is false if
+// nothing is in flight. Into silence it is not more often than one waits, however
+// much is left.
 func (s *sender) due() (at time.Duration, ok bool) {
 	for n := s.base; n < s.next; n++ {
 		if f := s.at(n); f.p != nil && (!ok || f.sent < at) {
 			at, ok = f.sent, true
 		}
+	}
+	if s.silent > 0 {
+		at = max(at, s.rounds)
 	}
 	return at + s.wait(), ok
 }
@@ -133,7 +138,7 @@ func (s *sender) round(now time.Duration, stamp uint16) []*Payload {
 	case s.silent > 0:
 		most = burstBlind
 	}
-	s.cursor = s.base
+	s.cursor, s.rounds = s.base, now
 	again := s.overdue(now, stamp, most)
 	if len(again) > 0 && s.silent < 255 {
 		s.silent++
