@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 // lone is an end whose peer is the test.
 type lone struct {
 	*End
+	mu     sync.Mutex // what the race detector goes by; time keeps things apart
 	sent   []*Payload
 	acks   []*Ack
 	rooms  int
@@ -25,15 +27,22 @@ func newLone(o Options) *lone {
 	l := &lone{}
 	o.Circuit, o.Now = "c", time.Now
 	o.Send = func(p *Payload, _ bool) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		if !l.refuse {
 			l.sent = append(l.sent, p)
 		}
 		return !l.refuse
 	}
-	o.Ack = func(a *Ack) { l.acks = append(l.acks, a) }
-	o.Room = func() { l.rooms++ }
-	o.Done = func(err error) { l.done = append(l.done, err) }
-	o.Over = func(err error) { l.over = append(l.over, err) }
+	locked := func(f func()) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		f()
+	}
+	o.Ack = func(a *Ack) { locked(func() { l.acks = append(l.acks, a) }) }
+	o.Room = func() { locked(func() { l.rooms++ }) }
+	o.Done = func(err error) { locked(func() { l.done = append(l.done, err) }) }
+	o.Over = func(err error) { locked(func() { l.over = append(l.over, err) }) }
 	l.End = New(o)
 	return l
 }
@@ -42,6 +51,13 @@ func newLone(o Options) *lone {
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
+}
+
+func (l *lone) pass(d time.Duration) {
+	l.mu.Lock()
+	_ = l.sent // what was done to it comes before what the timer does
+	l.mu.Unlock()
+	pass(d)
 }
 
 func (l *lone) taken() []*Payload {
@@ -163,11 +179,11 @@ func TestSentAgain(t *testing.T) {
 			l.TryWrite(Message{Data: []byte("x")})
 		}
 		first := l.taken()
-		pass(leastWait - time.Millisecond)
+		l.pass(leastWait - time.Millisecond)
 		if again := l.taken(); len(again) != 0 {
 			t.Fatalf("%d came again at once", len(again))
 		}
-		pass(2 * time.Millisecond)
+		l.pass(2 * time.Millisecond)
 		again := l.taken()
 		if len(again) != burst || again[0].Seq != 1 || again[0].Flags != FlagAgain || again[0].Stamp == first[0].Stamp || first[0].Flags != 0 {
 			t.Fatalf("%d came again, first %+v after %+v", len(again), again[0], first[0])
@@ -176,7 +192,7 @@ func TestSentAgain(t *testing.T) {
 		last := time.Now()
 		for range 8 {
 			for l.sent = nil; len(l.sent) == 0; {
-				pass(time.Millisecond)
+				l.pass(time.Millisecond)
 			}
 			if got := len(l.sent); got > burstBlind {
 				t.Fatalf("%d were sent into silence", got)
@@ -190,13 +206,13 @@ func TestSentAgain(t *testing.T) {
 		// One answer, and two more go at once, and so on.
 		l.taken()
 		l.say(0, 1)
-		pass(leastWait + 2*time.Millisecond)
+		l.pass(leastWait + 2*time.Millisecond)
 		for range 10 {
 			for _, p := range l.taken() {
 				l.say(0, p.Seq)
 			}
 		}
-		pass(leastWait + 2*time.Millisecond)
+		l.pass(leastWait + 2*time.Millisecond)
 		for _, p := range l.taken() {
 			l.say(0, p.Seq)
 		}
@@ -236,7 +252,7 @@ func TestRTT(t *testing.T) {
 		answer := func(after time.Duration, want time.Duration) {
 			t.Helper()
 			l.TryWrite(Message{})
-			pass(after)
+			l.pass(after)
 			l.say(0, l.taken()[0].Seq)
 			if got := l.Stats().RTT; got.Round(time.Millisecond) != want {
 				t.Fatalf("measured %v, want %v", got, want)
@@ -249,7 +265,7 @@ func TestRTT(t *testing.T) {
 		answer(100*time.Millisecond, 100*time.Millisecond)
 		l.TryWrite(Message{})
 		seq := l.taken()[0].Seq
-		pass(time.Second)
+		l.pass(time.Second)
 		again := l.taken()
 		l.say(0, seq)
 		if got := l.Stats().RTT; len(again) == 0 || got != 100*time.Millisecond {
@@ -281,7 +297,7 @@ func TestWindow(t *testing.T) {
 		if want := (64<<10)/(1024+entry) + 1; n != want {
 			t.Errorf("%d fit, want %d", n, want)
 		}
-		pass(20 * time.Minute)
+		l.pass(20 * time.Minute)
 		if l.out.window != leastWindow {
 			t.Errorf("the window shrank to %d", l.out.window)
 		}
@@ -322,7 +338,7 @@ func TestPeerIsFull(t *testing.T) {
 		}
 		wrote := make(chan error, 1)
 		go func() { wrote <- l.Write(t.Context(), Message{}) }()
-		pass(10 * time.Second)
+		l.pass(10 * time.Second)
 		if again := len(l.taken()); again < 5 || again > 20 {
 			t.Errorf("asked %d times in ten seconds", again)
 		}
@@ -363,14 +379,14 @@ func TestUnheard(t *testing.T) {
 		if last := l.sent[len(l.sent)-1]; last.Flags != FlagEnd || last.Seq != 3 {
 			t.Fatalf("a peer that never said that it knows EOF is sent %+v", last)
 		}
-		pass(closeWait - time.Second)
+		l.pass(closeWait - time.Second)
 		l.say(0, 1)
-		pass(closeWait - time.Second)
+		l.pass(closeWait - time.Second)
 		if len(l.done) != 0 {
 			t.Fatalf("gave up: %v", l.done)
 		}
 		l.taken()
-		pass(2 * time.Second)
+		l.pass(2 * time.Second)
 		if len(l.done) != 1 || !errors.Is(l.done[0], ErrUnheard) || len(l.over) != 0 {
 			t.Fatalf("done %v, over %v", l.done, l.over)
 		}
@@ -384,7 +400,7 @@ func TestUnheard(t *testing.T) {
 			t.Error("who lingers does not acknowledge")
 		}
 		wantEnd(t, l.End, ErrUnheard)
-		pass(linger)
+		l.pass(linger)
 		if len(l.over) != 1 || len(l.taken()) != 0 {
 			t.Errorf("over %v", l.over)
 		}
@@ -403,14 +419,14 @@ func TestIncomplete(t *testing.T) {
 		l.hear(0, 0, "zero")
 		l.hear(3, FlagEnd, "")
 		l.hear(1, 0, "one")
-		pass(closeWait + time.Second)
+		l.pass(closeWait + time.Second)
 		wantNext(t, l.End, "zero")
 		wantNext(t, l.End, "one")
 		wantNothing(t, l.End)
 		if len(l.done) != 0 {
 			t.Fatalf("gave up while there was something to read: %v", l.done)
 		}
-		pass(2 * closeWait)
+		l.pass(2 * closeWait)
 		if len(l.done) != 1 || !errors.Is(l.done[0], ErrIncomplete) {
 			t.Fatalf("done %v", l.done)
 		}
@@ -419,7 +435,7 @@ func TestIncomplete(t *testing.T) {
 		whole := started(Options{})
 		whole.hear(1, FlagEnd, "")
 		whole.hear(0, 0, "zero")
-		pass(2 * closeWait)
+		l.pass(2 * closeWait)
 		wantNext(t, whole.End, "zero")
 		wantEnd(t, whole.End, nil)
 		whole.Abort(nil)
@@ -453,7 +469,7 @@ func TestNotSent(t *testing.T) {
 		l.refuse = true
 		write(t, l.End, "one")
 		l.refuse = false
-		pass(leastWait + time.Millisecond)
+		l.pass(leastWait + time.Millisecond)
 		if again := l.taken(); len(again) != 1 || string(again[0].Data) != "one" {
 			t.Fatalf("sent again: %v", again)
 		}
