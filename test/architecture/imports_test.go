@@ -76,6 +76,7 @@ var siblings = map[string][]string{
 	"transit/exit":         {"transit/forward"},
 	"transit/span":         {"transit/forward"},
 	"transit/router":       {"transit/door", "transit/exit", "transit/forward", "transit/span", "transit/uplink"},
+	"transit/station":      {"transit/router", "transit/uplink"},
 	"transit/tunneler":     {"transit/client"},
 	"run/cli":              {"run/server"},
 }
@@ -110,6 +111,7 @@ var narrow = map[string][]string{
 	"transit/exit":         {"line"},
 	"transit/forward":      {"line"},
 	"transit/span":         {"line", "pki"},
+	"transit/station":      {"disk", "ops/health", "ops/metrics", "pki", "tool/join"},
 	"transit/tunneler":     {"lang/spell"},
 	"transit/uplink":       {"line", "pki"},
 	"run/cli":              {"disk", "ops", "web/api", "fabric/edge", "tool", "transit"},

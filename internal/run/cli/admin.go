@@ -42,7 +42,7 @@ func adminResetCommand(env Env) *cobra.Command {
 		if reset.Password, err = newPassword(cmd.InOrStdin(), *file); err != nil {
 			return err
 		}
-		done, err := server.ResetAdmin(cmd.Context(), cfg, reset, newLogger(env, cfg))
+		done, err := server.ResetAdmin(cmd.Context(), cfg, reset, newLogger(env, cfg.Log.Level, cfg.Log.Format))
 		if err != nil {
 			return err
 		}

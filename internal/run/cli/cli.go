@@ -1,6 +1,6 @@
-// Package cli is the program: the commands that run a controller or look after
-// its data, and with them those that talk to one. Only run, admin, keys and
-// restore use the server; what talks to a controller is tool/command's.
+// Package cli is the program: the commands that run a controller or a router or
+// look after its data, and with them those that talk to one. Only run, admin,
+// keys and restore use the server; what talks to a controller is tool/command's.
 package cli
 
 import (
@@ -49,7 +49,9 @@ func Root(env Env) *cobra.Command {
 		c.GroupID = command.GroupServer
 		root.AddCommand(c)
 	}
-	root.AddCommand(versionCommand())
+	router := routerCommand(env)
+	router.GroupID = command.GroupJoin
+	root.AddCommand(router, versionCommand())
 	return root
 }
 

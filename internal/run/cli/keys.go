@@ -30,7 +30,7 @@ func keysForgetCommand(env Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		root, err := server.ForgetKeys(cmd.Context(), cfg, newLogger(env, cfg))
+		root, err := server.ForgetKeys(cmd.Context(), cfg, newLogger(env, cfg.Log.Level, cfg.Log.Format))
 		if err != nil {
 			return err
 		}

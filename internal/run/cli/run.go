@@ -56,7 +56,7 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	log := newLogger(env, cfg)
+	log := newLogger(env, cfg.Log.Level, cfg.Log.Format)
 	for _, text := range config.Ignored(env.Environ) {
 		log.Warn(text)
 	}
@@ -99,21 +99,17 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 // logStart says what has started and where it is.
 func logStart(log *slog.Logger, srv *server.Server, cfg config.Config) {
 	b := build.Read()
-	metrics := "off"
-	if at := srv.Metrics(); at != nil {
-		metrics = at.String()
-	}
 	log.Info("ready", "version", b.Version, "revision", b.Revision, "data", cfg.Data, "listen", srv.Listening().String(),
-		"advertise", srv.Address(), "management", srv.ManagementAddress(), "metrics", metrics)
+		"advertise", srv.Address(), "management", srv.ManagementAddress(), "metrics", place(srv.Metrics()))
 }
 
-func newLogger(env Env, cfg config.Config) *slog.Logger {
+func newLogger(env Env, least, format string) *slog.Logger {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
+	if err := level.UnmarshalText([]byte(least)); err != nil {
 		level = slog.LevelInfo
 	}
 	opt := &slog.HandlerOptions{Level: level}
-	if cfg.Log.Format == "text" || cfg.Log.Format == "" && env.Screen().Tells {
+	if format == "text" || format == "" && env.Screen().Tells {
 		return slog.New(slog.NewTextHandler(env.Stderr, opt))
 	}
 	return slog.New(slog.NewJSONHandler(env.Stderr, opt))

@@ -6,13 +6,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"netkeep/internal/disk"
 )
 
 // dir is the data directory, held by this process alone.
 type dir struct {
-	path string
-	lock *os.File
+	path    string
+	release func() error
 }
 
 // openDir makes the directory if it is not there, and keeps other controllers
@@ -22,19 +23,14 @@ func openDir(path string) (*dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		return &dir{path, f}, nil
-	}
-	_ = f.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	release, err := disk.Hold(path)
+	switch {
+	case errors.Is(err, disk.ErrHeld):
 		return nil, fmt.Errorf("data directory %s is in use by another netkeep; stop that one or give this one --data of its own", path)
+	case err != nil:
+		return nil, fmt.Errorf("lock data directory %s: %w", path, err)
 	}
-	return nil, fmt.Errorf("lock data directory %s: %w", path, err)
+	return &dir{path, release}, nil
 }
 
 // spaceToGoOn is how much must fit on the disk before it is worth trying again.
@@ -77,4 +73,4 @@ func (d *dir) note(name, line string) error {
 
 func (d *dir) sub(name string) string { return filepath.Join(d.path, name) }
 
-func (d *dir) close() error { return d.lock.Close() }
+func (d *dir) close() error { return d.release() }

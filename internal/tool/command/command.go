@@ -67,7 +67,7 @@ func Add(root *cobra.Command, env Env) {
 			root.AddCommand(c)
 		}
 	}
-	group(GroupJoin, enrollCommand(env), routerCommand(env))
+	group(GroupJoin, enrollCommand(env))
 	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), profilesCommand(env), passwordCommand(env), mfaCommand(env))
 	group(GroupFiles, exportCommand(env), planCommand(env), applyCommand(env))
 	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env),

@@ -15,9 +15,9 @@ import (
 // maxToken is more than any enrollment token has.
 const maxToken = 64 << 10
 
-// invitation reads an enrollment token: the text itself, a file or standard
+// Invitation reads an enrollment token: the text itself, a file or standard
 // input.
-func invitation(env Env, arg string) (*join.Invitation, error) {
+func Invitation(env Env, arg string) (*join.Invitation, error) {
 	text := arg
 	if _, err := os.Stat(arg); arg == "-" || err == nil {
 		data, err := readFile(env, arg, maxToken)
@@ -54,7 +54,7 @@ func enrollCommand(env Env) *cobra.Command {
 	flags.StringVarP(&r.Username, "username", "u", "", "User name, if the token is for a password and has none.")
 	flags.StringVar(&passwordFile, "password-file", "", "File with the new password, - for standard input; asked for if not given.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		inv, err := invitation(env, args[0])
+		inv, err := Invitation(env, args[0])
 		if err != nil {
 			return err
 		}

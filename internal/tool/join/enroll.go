@@ -50,7 +50,7 @@ func Enroll(ctx context.Context, inv *Invitation, r Request) (file string, err e
 		return "", errors.New("say where the identity's file should go: -o FILE")
 	}
 	opt := Options{Now: r.Now}
-	if opt.Trust, err = readTrust(r.CA); err != nil {
+	if opt.Trust, err = ReadTrust(r.CA); err != nil {
 		return "", err
 	}
 	key, err := r.material(inv, &opt)
@@ -167,7 +167,7 @@ func EnrollRouter(ctx context.Context, inv *Invitation, r RouterRequest) (Layout
 	}
 	opt := Options{Now: r.Now}
 	var err error
-	if opt.Trust, err = readTrust(r.CA); err != nil {
+	if opt.Trust, err = ReadTrust(r.CA); err != nil {
 		return layout, err
 	}
 	key, err := newKey(r.Algorithm)
@@ -228,7 +228,9 @@ func readKey(path string) (crypto.Signer, error) {
 	return key, nil
 }
 
-func readTrust(path string) ([]*x509.Certificate, error) {
+// ReadTrust reads certificates that vouch for a controller; none if there is no
+// file.
+func ReadTrust(path string) ([]*x509.Certificate, error) {
 	if path == "" {
 		return nil, nil
 	}

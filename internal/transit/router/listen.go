@@ -69,12 +69,22 @@ func (r *Router) serve(ctx context.Context, conn *tls.Conn) {
 }
 
 // callController is how the controller is called.
-func (r *Router) callController() (*tls.Config, error) { return r.callRouter(), nil }
+func (r *Router) callController() (*tls.Config, error) {
+	papers := r.opt.Papers
+	if r.opt.Calling != nil {
+		papers = r.opt.Calling
+	}
+	cfg := call(papers())
+	cfg.ServerName = r.opt.ServerName
+	return cfg, nil
+}
 
-// callRouter is how others are called: the peer must be who the network's
-// authority says it is.
-func (r *Router) callRouter() *tls.Config {
-	p := r.opt.Papers()
+// callRouter is how other routers are called.
+func (r *Router) callRouter() *tls.Config { return call(r.opt.Papers()) }
+
+// call is how others are called: the peer must be who the network's authority
+// says it is.
+func call(p Papers) *tls.Config {
 	roots := x509.NewCertPool()
 	for _, ca := range p.CAs {
 		roots.AddCert(ca)

@@ -36,6 +36,12 @@ type Options struct {
 	Controllers []string // addresses such as tls:host:6262
 	// Papers is asked whenever a connection begins: they are renewed.
 	Papers func() Papers
+	// Calling, if set, is asked instead when the controller is called: where
+	// papers are being renewed, it may know the router by others.
+	Calling func() Papers
+	// ServerName is what the controller's certificate is for; the host of its
+	// address if empty.
+	ServerName string
 	// Listeners are where clients and other routers connect: each of them takes
 	// both.
 	Listeners []net.Listener
@@ -103,6 +109,27 @@ func New(opt Options) (*Router, error) {
 
 // Status is how the connection to the controller stands.
 func (r *Router) Status() uplink.Status { return r.uplink.Status() }
+
+// Controller is the connection to the controller.
+func (r *Router) Controller() *uplink.Uplink { return r.uplink }
+
+// Figures are what a router has and has done.
+type Figures struct {
+	Clients, Terminators, Circuits, Links int
+	Sessions                              int // API sessions that it knows
+	// Entered and Left are bytes that entered the network here, and left it.
+	Entered, Left uint64
+}
+
+// Figures are those of now.
+func (r *Router) Figures() Figures {
+	f := Figures{
+		Terminators: len(r.door.Terminators()), Circuits: r.table.Len(), Links: len(r.links.All()), Sessions: r.uplink.Sessions().Len(),
+	}
+	f.Clients, _ = r.door.Count()
+	f.Entered, f.Left = r.usage.totals()
+	return f
+}
 
 // Run carries what there is to carry until ctx ends.
 func (r *Router) Run(ctx context.Context) error {

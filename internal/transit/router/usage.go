@@ -14,6 +14,7 @@ type usage struct {
 
 	mu     sync.Mutex
 	since  time.Time
+	total  [2]uint64           // that entered and left, of what was taken
 	meters map[string][]*meter // by circuit: both ends may be here
 }
 
@@ -69,7 +70,7 @@ func (u *usage) take() []message.Usage {
 				left = append(left, m)
 			}
 			for i, n := range [2]uint64{m.in.Swap(0), m.out.Swap(0)} {
-				if n > 0 {
+				if u.total[i] += n; n > 0 {
 					bytes[m.names[i]] += n
 				}
 			}
@@ -86,4 +87,17 @@ func (u *usage) take() []message.Usage {
 		return nil
 	}
 	return []message.Usage{took}
+}
+
+// totals are the bytes that entered and left since the start.
+func (u *usage) totals() (entered, left uint64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	entered, left = u.total[0], u.total[1]
+	for _, meters := range u.meters {
+		for _, m := range meters {
+			entered, left = entered+m.in.Load(), left+m.out.Load()
+		}
+	}
+	return entered, left
 }

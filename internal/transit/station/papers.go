@@ -1,0 +1,161 @@
+package station
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"netkeep/internal/pki"
+	"netkeep/internal/tool/join"
+	"netkeep/internal/transit/router"
+)
+
+// Identity is who a router is, as its file has it. It is replaced as a whole,
+// so that key and certificates always belong together.
+type Identity struct {
+	ID          string   `json:"id"`
+	Controllers []string `json:"controllers"` // such as tls:host:1280
+	// ServerName is what the controller's certificate is for, if that is not
+	// the host of its address.
+	ServerName string `json:"serverName,omitempty"`
+	Key        string `json:"key"`        // PEM, as the following
+	Cert       string `json:"cert"`       // to call with
+	ServerCert string `json:"serverCert"` // to be called under
+	CA         string `json:"ca"`         // whom the router trusts
+}
+
+// papers is an identity that can be used.
+type papers struct {
+	Identity
+	router.Papers
+}
+
+const (
+	maxChain = 10
+	maxCAs   = 100
+)
+
+// readPapers reads a router's identity.
+func readPapers(path string) (*papers, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("the router's identity: %w", err)
+	}
+	var id Identity
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if err := dec.Decode(&id); err != nil {
+		return nil, fmt.Errorf("%s is damaged (%w): restore it from a backup, or enroll the router again with --force", path, err)
+	}
+	p, err := id.use()
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w; restore it from a backup, or enroll the router again with --force", path, err)
+	}
+	return p, nil
+}
+
+// use makes an identity one that can be used.
+func (i Identity) use() (*papers, error) {
+	p := &papers{Identity: i}
+	if i.ID == "" || len(i.Controllers) == 0 {
+		return nil, errors.New("it does not say who the router is or where its controller is")
+	}
+	key, err := pki.ParseKey([]byte(i.Key))
+	if err != nil {
+		return nil, fmt.Errorf("its key: %w", err)
+	}
+	for _, one := range []struct {
+		text string
+		to   *tls.Certificate
+	}{{i.Cert, &p.Client}, {i.ServerCert, &p.Server}} {
+		if *one.to, err = pair(key, one.text); err != nil {
+			return nil, err
+		}
+	}
+	if cn := p.Client.Leaf.Subject.CommonName; cn != i.ID {
+		return nil, fmt.Errorf("its certificate is that of %s and not of %s", cn, i.ID)
+	}
+	if p.CAs, err = pki.ParseCertificates([]byte(i.CA), maxCAs); err != nil {
+		return nil, fmt.Errorf("its authorities: %w", err)
+	}
+	return p, nil
+}
+
+// pair is a key with a certificate of it.
+func pair(key crypto.Signer, chain string) (tls.Certificate, error) {
+	certs, err := pki.ParseCertificates([]byte(chain), maxChain)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("its certificates: %w", err)
+	}
+	public, ok := certs[0].PublicKey.(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !public.Equal(key.Public()) {
+		return tls.Certificate{}, errors.New("its certificate is of another key")
+	}
+	c := tls.Certificate{PrivateKey: key, Leaf: certs[0]}
+	for _, cert := range certs {
+		c.Certificate = append(c.Certificate, cert.Raw)
+	}
+	return c, nil
+}
+
+// request asks for certificates like those that the router has, for a new key.
+func (p *papers) request() (crypto.Signer, string, error) {
+	key, err := pki.P256.Generate()
+	if err != nil {
+		return nil, "", err
+	}
+	leaf := p.Server.Leaf
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: p.Client.Leaf.Subject, DNSNames: leaf.DNSNames, IPAddresses: leaf.IPAddresses,
+	}, key)
+	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), err
+}
+
+// expires is when the first of the certificates runs out.
+func (p *papers) expires() time.Time {
+	if p.Server.Leaf.NotAfter.Before(p.Client.Leaf.NotAfter) {
+		return p.Server.Leaf.NotAfter
+	}
+	return p.Client.Leaf.NotAfter
+}
+
+// inForce says why the router's certificate cannot be used now, if so.
+func (s *Station) inForce(now time.Time) error {
+	p := s.papers
+	if s.pending != nil && s.pending.expires().After(p.expires()) {
+		p = s.pending
+	}
+	switch leaf := p.Client.Leaf; {
+	case now.After(p.expires()):
+		return fmt.Errorf("the router's certificate expired at %s: have an admin re-enroll the router, and enroll it again with --force", p.expires().UTC().Format(time.RFC3339))
+	case now.Before(leaf.NotBefore):
+		return fmt.Errorf("the router's certificate is not valid before %s, and the clock of this machine says %s: set the clock", leaf.NotBefore.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// writeIdentity puts an identity in its file.
+func writeIdentity(path string, i Identity) error {
+	text, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(path, append(text, '\n'))
+}
+
+// identityOf is what a router was enrolled with.
+func identityOf(id string, controllers []string, r *join.Router) Identity {
+	return Identity{
+		ID: id, Controllers: controllers, Key: string(r.Key), Cert: string(r.Cert), ServerCert: string(r.ServerCert), CA: string(r.CA),
+	}
+}
+
+// isThere reports whether an error says that a file exists.
+func isThere(err error) bool { return !errors.Is(err, fs.ErrNotExist) }
