@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test network check lint golden bench clean
+.PHONY: build run test network network-bench check lint golden bench clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -42,6 +42,11 @@ network: ## a whole network with routers and clients of others
 		echo '*** make network: NOT RUN. The modules of the public router cannot be had here.'; \
 		echo '*** Nothing was shown about routers and clients of others.'; exit 0; } && \
 	$(GO) test -count=1 -timeout 15m -v ./...
+
+network-bench: build ## our router beside the public one, in one run
+	@cd test/network && $(GO) build -o ../../bin/network-bench ./bench && \
+	$(GO) build -ldflags '-X github.com/openziti/ziti/common/version.Version=v1.6.0' -o ../../bin/ziti github.com/openziti/ziti/ziti
+	bin/network-bench -netkeep $(CURDIR)/bin/netkeep -ziti $(CURDIR)/bin/ziti $(ARGS)
 
 # go vet is in bin/lint, which loads what the tests compile.
 lint:

@@ -4,7 +4,10 @@ go 1.26
 
 tool github.com/openziti/ziti/ziti
 
-require github.com/openziti/sdk-golang v1.1.0
+require (
+	github.com/openziti/sdk-golang v1.1.0
+	github.com/sirupsen/logrus v1.9.3
+)
 
 require (
 	github.com/AppsFlyer/go-sundheit v0.6.0 // indirect
@@ -144,7 +147,6 @@ require (
 	github.com/sagikazarmark/locafero v0.7.0 // indirect
 	github.com/shirou/gopsutil/v3 v3.24.5 // indirect
 	github.com/shoenig/go-m1cpu v0.1.6 // indirect
-	github.com/sirupsen/logrus v1.9.3 // indirect
 	github.com/skip2/go-qrcode v0.0.0-20200617195104-da1b6568686e // indirect
 	github.com/sourcegraph/conc v0.3.0 // indirect
 	github.com/speps/go-hashids v2.0.0+incompatible // indirect

@@ -174,7 +174,7 @@ func TestCutOff(t *testing.T) {
 			if took := cut(t, conn); took > 2*time.Second {
 				t.Fatalf("was cut off after %v", took)
 			}
-			n.Eventually("it is logged", func() bool { return router.Logged("identity=" + i.ID) && router.Logged("its API session is over") })
+			n.Eventually("it is logged", func() bool { return router.Logged("identity="+i.ID) && router.Logged("its API session is over") })
 		})
 	}
 }

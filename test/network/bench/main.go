@@ -1,0 +1,162 @@
+// Command bench measures routers of our own beside the public ones, in one run
+// on one machine: both under the same controller, driven by the same public
+// SDK, one after the other and then again, so that what the machine does
+// besides falls on both.
+//
+//	bench -netkeep FILE -ziti FILE [-rounds N] [-idle N]
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+func main() {
+	logrus.SetLevel(logrus.FatalLevel) // the SDK's; what goes wrong comes back as an error
+	var b bench
+	flag.StringVar(&b.netkeep, "netkeep", "", "our program")
+	flag.StringVar(&b.ziti, "ziti", "", "the public program")
+	flag.IntVar(&b.rounds, "rounds", 3, "how often everything is measured")
+	flag.IntVar(&b.idle, "idle", 10_000, "connections that do nothing")
+	flag.Int64Var(&b.bytes, "bytes", 256<<20, "bytes of each transfer")
+	flag.Parse()
+	if err := b.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is what is measured with what.
+type bench struct {
+	netkeep, ziti string
+	rounds, idle  int
+	bytes         int64
+	net           *network
+}
+
+// side is one of the two, with one router and with two that are linked.
+type side struct {
+	name     string
+	one, two *pair
+}
+
+// figures are what was measured, by line and side, once a round.
+type figures map[string]map[string][]float64
+
+func (f figures) add(line, side string, v float64) {
+	if f[line] == nil {
+		f[line] = map[string][]float64{}
+	}
+	f[line][side] = append(f[line][side], v)
+}
+
+func (b *bench) run() error {
+	if b.netkeep == "" || b.ziti == "" {
+		return errors.New("both programs must be named")
+	}
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if b.net, err = start(dir, b.netkeep, b.ziti); err != nil {
+		return err
+	}
+	defer b.net.stop()
+	measured := figures{}
+	for round := range b.rounds {
+		for _, name := range []string{"ours", "theirs"} {
+			fmt.Printf("round %d, %s\n", round+1, name)
+			if err := b.measure(fmt.Sprintf("%s%d", name, round), name, measured); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	measured.print()
+	return nil
+}
+
+// measure takes all figures of one side, with routers of its own that end
+// afterwards.
+func (b *bench) measure(word, name string, f figures) error {
+	s, err := b.net.side(word, name == "ours")
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	for _, over := range []struct {
+		what string
+		pair *pair
+	}{{"one router", s.one}, {"two linked", s.two}} {
+		for _, conns := range []int{1, 50} {
+			line := fmt.Sprintf("%s, %d connection(s)", over.what, conns)
+			cpu := over.pair.cpu()
+			took, err := over.pair.transfer(conns, b.bytes)
+			if err != nil {
+				return fmt.Errorf("%s: %w", line, err)
+			}
+			gib := float64(b.bytes) / (1 << 30)
+			f.add(line+": MiB/s", name, gib*1024/took.Seconds())
+			f.add(line+": CPU s/GiB of the routers", name, (over.pair.cpu()-cpu).Seconds()/gib)
+		}
+		times, err := over.pair.dials(300, 1)
+		if err != nil {
+			return err
+		}
+		slices.Sort(times)
+		f.add(over.what+": dial to first byte p50 ms", name, ms(times[len(times)/2]))
+		f.add(over.what+": dial to first byte p99 ms", name, ms(times[len(times)*99/100]))
+	}
+	return b.crowd(s, name, f)
+}
+
+// crowd measures many dials at once, and many connections that do nothing.
+func (b *bench) crowd(s *side, name string, f figures) error {
+	const many = 2000
+	cpu, began := s.one.cpu(), time.Now()
+	if _, err := s.one.dials(many, 64); err != nil {
+		return err
+	}
+	f.add("dials a second, 64 at once", name, many/time.Since(began).Seconds())
+	f.add("CPU ms a dial of the router", name, ms(s.one.cpu()-cpu)/many)
+	before := s.one.memory()
+	release, err := s.one.hold(b.idle)
+	if err != nil {
+		return err
+	}
+	defer release()
+	f.add(fmt.Sprintf("KiB of the router an idle connection, %d of them", b.idle), name, float64(s.one.memory()-before)/1024/float64(b.idle))
+	return nil
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// print shows the middle of each figure, and how ours relates to theirs.
+func (f figures) print() {
+	lines := make([]string, 0, len(f))
+	for line := range f {
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	fmt.Printf("\n%-66s %10s %10s %8s\n", "", "ours", "theirs", "ratio")
+	for _, line := range lines {
+		ours, theirs := middle(f[line]["ours"]), middle(f[line]["theirs"])
+		better := "more is better"
+		if !strings.HasSuffix(line, "MiB/s") && !strings.HasPrefix(line, "dials") {
+			better = "less is better"
+		}
+		fmt.Printf("%-66s %10.2f %10.2f %8.2f   %s\n", line, ours, theirs, ours/theirs, better)
+	}
+}
+
+func middle(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[len(sorted)/2]
+}
