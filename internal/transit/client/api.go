@@ -148,6 +148,21 @@ func (r *serviceRecord) service() *Service {
 	return s
 }
 
+// Hosting is how an identity hosts unless somebody says otherwise: what it costs
+// and how it stands beside others, with what differs for single services by id.
+type Hosting struct {
+	Cost        uint16            `json:"defaultHostingCost"`
+	Precedence  string            `json:"defaultHostingPrecedence"`
+	Costs       map[string]uint16 `json:"serviceHostingCosts"`
+	Precedences map[string]string `json:"serviceHostingPrecedences"`
+}
+
+// Hosting asks for how the identity hosts.
+func (c *Client) Hosting(ctx context.Context) (*Hosting, error) {
+	h := &Hosting{}
+	return h, plainly(c.api.call(ctx, http.MethodGet, "/current-identity", nil, h))
+}
+
 // What a session is for.
 const (
 	toDial = "Dial"
@@ -209,11 +224,18 @@ func verb(purpose string) string {
 	return "dial"
 }
 
+// Temporary reports whether an error is of a controller that cannot be reached
+// or cannot answer at present.
+func Temporary(err error) bool {
+	e, said := errors.AsType[*remote.Error](err)
+	return errors.Is(err, remote.ErrUnreachable) || said && (e.Status >= 500 || e.Status == http.StatusTooManyRequests)
+}
+
 // plainly leaves out what only people at a terminal can do.
 func plainly(err error) error {
 	e, ok := errors.AsType[*remote.Error](err)
 	if !ok {
-		return err
+		return err // nil too
 	}
 	return say(e, "%s", cmp.Or(e.Reason, e.Message, http.StatusText(e.Status)))
 }

@@ -15,8 +15,9 @@ import (
 	"netkeep/internal/line/wire"
 )
 
-// chunk is how much of what a program writes becomes one message.
-const chunk = 32 << 10
+// chunk is how much of what a program writes becomes one message. The largest
+// datagram is shorter: what is written whole is read whole.
+const chunk = 64 << 10
 
 // carrier is how the messages of one connection travel: held by routers, or by
 // us.

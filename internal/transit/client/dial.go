@@ -93,6 +93,7 @@ func (r *router) dial(ctx context.Context, s *Service, leave *session, opt DialO
 		ask.Headers[message.HeaderPublicKey] = pair.Public()
 		ask.Headers[message.HeaderCryptoMethod] = []byte{0}
 	}
+	ask.Headers.SetBool(message.HeaderClientFlow, !r.client.opt.Plain && !r.client.hosts(s.Name))
 	opt.fill(ask.Headers, r.client)
 	said, err := r.ch.Request(ctx, ask)
 	if err == nil {
@@ -110,7 +111,6 @@ func (r *router) dial(ctx context.Context, s *Service, leave *session, opt DialO
 // fill adds what a dial says.
 func (o DialOptions) fill(h wire.Headers, c *Client) {
 	h.SetText(message.HeaderMarker, marker())
-	h.SetBool(message.HeaderClientFlow, !c.opt.Plain)
 	if o.Caller == "" {
 		o.Caller = c.Name()
 	}
@@ -121,6 +121,19 @@ func (o DialOptions) fill(h wire.Headers, c *Client) {
 	if o.Data != nil {
 		h[message.HeaderAppData] = o.Data
 	}
+}
+
+// hosts reports whether a service is hosted here too. Routers know streams by
+// their circuits: one that has both ends here must have one of them there.
+func (c *Client) hosts(service string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for l := range c.listeners {
+		if l.service.Name == service {
+			return true
+		}
+	}
+	return false
 }
 
 // marker names a connection in the logs of all who carry it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -66,6 +67,7 @@ type Listener struct {
 	precedence Precedence
 	bindings   map[string]*binding // by the router's address
 	first      chan struct{}       // closed when a router has agreed
+	never      chan struct{}       // closed when the controller said that none may
 	why        error               // why the last try came to nothing
 	said       string              // what the log was told of it
 }
@@ -88,7 +90,7 @@ func (c *Client) Listen(ctx context.Context, service string, opt ListenOptions) 
 	_, _ = rand.Read(id)
 	l := &Listener{
 		client: c, service: s, opt: opt, id: hex.EncodeToString(id), pending: make(chan *Pending, opt.Pending),
-		lost: make(chan struct{}, 1), bindings: map[string]*binding{}, first: make(chan struct{}),
+		lost: make(chan struct{}, 1), bindings: map[string]*binding{}, first: make(chan struct{}), never: make(chan struct{}),
 		cost: opt.Cost, precedence: opt.Precedence,
 	}
 	if s.Encrypted {
@@ -124,6 +126,7 @@ func (l *Listener) await(ctx context.Context) error {
 		return nil
 	case <-l.over.Done():
 		return net.ErrClosed
+	case <-l.never:
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
@@ -139,9 +142,7 @@ func (l *Listener) keep() {
 	wait := firstPause
 	for l.over.Err() == nil {
 		bound, err := l.fill()
-		l.mu.Lock()
-		l.why = err
-		l.mu.Unlock()
+		l.note(err)
 		again := lookAgain
 		switch {
 		case bound == 0 || err != nil:
@@ -156,6 +157,16 @@ func (l *Listener) keep() {
 		if !l.rest(jitter(again), bound > 0) {
 			return
 		}
+	}
+}
+
+// note keeps why a try came to nothing.
+func (l *Listener) note(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.why = err
+	if _, final := errors.AsType[*problem](err); final && !isClosed(l.never) {
+		close(l.never)
 	}
 }
 

@@ -46,6 +46,12 @@ func (c *Client) Services() ([]*Service, <-chan struct{}) {
 	return all, now.next
 }
 
+// MayDial reports whether the identity may dial a service, as far as is known.
+func (c *Client) MayDial(service string) bool {
+	s := c.known().byName[service]
+	return s != nil && s.Dial
+}
+
 func (c *Client) known() *catalog {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,0 +1,156 @@
+// Package overlay puts a Go program into a network of netkeep: it dials
+// services and hosts them as if they were addresses, wherever they are.
+// Nothing listens on a port, and nothing needs to be reachable but an edge
+// router.
+//
+// A program is an identity of the network. Invite one and enroll it, which
+// writes the file that Open reads:
+//
+//	netkeep invite my-program --save my-program.jwt
+//	netkeep enroll my-program.jwt -o my-program.json
+//
+// What it may do is what policies say: a service policy of type Dial to dial a
+// service, one of type Bind to host it.
+package overlay
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"netkeep/internal/ops/build"
+	"netkeep/internal/transit/client"
+)
+
+// What errors of Dial and Listen may be, for errors.Is. Their texts say what to
+// do.
+var (
+	ErrNoService = client.ErrNoService // the identity is offered no such service
+	ErrDenied    = client.ErrDenied    // a policy, or a posture check, does not let it
+	ErrNoRouter  = client.ErrNoRouter  // no edge router can be reached
+	ErrNoHost    = client.ErrNoHost    // nobody hosts the service at present
+	ErrRefused   = client.ErrRefused   // who hosts it did not want the connection
+)
+
+// Network is a network as one identity sees it. All methods may be called at
+// any time.
+type Network struct{ c *client.Client }
+
+// Option changes how a network is used.
+type Option func(*client.Options)
+
+// WithLog has connections to routers and what becomes of them logged.
+func WithLog(log *slog.Logger) Option { return func(o *client.Options) { o.Log = log } }
+
+// Open logs in with the file of an identity. What it returns stays logged in,
+// follows what the identity may use, and must be closed.
+func Open(ctx context.Context, identityFile string, options ...Option) (*Network, error) {
+	opt := client.Options{Identity: identityFile, Program: "netkeep-overlay", Version: build.Read().Version, Now: time.Now}
+	for _, o := range options {
+		o(&opt)
+	}
+	c, err := client.Open(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	return &Network{c}, nil
+}
+
+// Close ends all connections and listeners.
+func (n *Network) Close() error { return n.c.Close() }
+
+// Dial connects to a service. The connection also has CloseWrite, which leaves
+// the other direction open; it is encrypted from end to end if the service says
+// so.
+func (n *Network) Dial(ctx context.Context, service string) (net.Conn, error) {
+	return n.dial(ctx, service, client.DialOptions{})
+}
+
+// dial never returns a connection that is nil inside.
+func (n *Network) dial(ctx context.Context, service string, opt client.DialOptions) (net.Conn, error) {
+	conn, err := n.c.Dial(ctx, service, opt)
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// suffix may follow the name of a service where a host is expected.
+const suffix = ".ziti"
+
+// DialContext is Dial for an http.Transport and others who have an address: the
+// host is the name of a service, as it is or with .ziti behind it. Whoever hosts
+// the service is told the port.
+func (n *Network) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if !strings.HasPrefix(network, "tcp") {
+		return nil, net.UnknownNetworkError(network)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	service := host
+	if short, ok := strings.CutSuffix(host, suffix); ok && !n.offered(host) {
+		service = short
+	}
+	data, err := json.Marshal(map[string]string{"dst_protocol": "tcp", "dst_hostname": host, "dst_port": port})
+	if err != nil {
+		return nil, err
+	}
+	return n.dial(ctx, service, client.DialOptions{Data: data})
+}
+
+func (n *Network) offered(service string) bool {
+	for _, s := range n.Services() {
+		if s.Name == service {
+			return true
+		}
+	}
+	return false
+}
+
+// Listen hosts a service. It returns when the first edge router has agreed, or
+// with why none did; from then on the service is hosted again wherever it is
+// lost. The remote address of a connection is the name of who dialled.
+func (n *Network) Listen(service string) (net.Listener, error) {
+	l, err := n.c.Listen(context.Background(), service, client.ListenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Service is one that the identity may use.
+type Service struct {
+	Name string
+	// Dial and Host are what the identity may do with it.
+	Dial, Host bool
+	// Encrypted says that its connections are, from end to end.
+	Encrypted bool
+}
+
+func (s Service) String() string {
+	var may []string
+	if s.Dial {
+		may = append(may, "dial")
+	}
+	if s.Host {
+		may = append(may, "host")
+	}
+	return fmt.Sprintf("%s (%s)", s.Name, strings.Join(may, ", "))
+}
+
+// Services returns what the identity may use, by name.
+func (n *Network) Services() []Service {
+	known, _ := n.c.Services()
+	list := make([]Service, len(known))
+	for i, s := range known {
+		list[i] = Service{Name: s.Name, Dial: s.Dial, Host: s.Bind, Encrypted: s.Encrypted}
+	}
+	return list
+}

@@ -1,0 +1,119 @@
+package overlay_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"netkeep/overlay"
+	"netkeep/test/networktest"
+	"netkeep/test/servertest"
+)
+
+// M is a JSON object.
+type M = servertest.M
+
+// TestOverlay goes through what a program does with the package, examples
+// included, in a network of ours.
+func TestOverlay(t *testing.T) {
+	n := networktest.New(t, servertest.StartFabric(t))
+	n.AddRouter("router")
+	me := n.AddIdentity("me")
+	post := func(kind string, body M) { n.Admin.Post(networktest.Management+kind, body).Want(201) }
+	everybody, all := []string{"#" + n.Word}, []string{n.Word}
+	for _, name := range []string{"greeting", "echo", "empty"} {
+		post("services", M{"name": name, "encryptionRequired": name != "echo", "roleAttributes": all})
+	}
+	for _, typ := range []string{"Dial", "Bind"} {
+		post("service-policies", M{"name": typ, "type": typ, "semantic": "AnyOf", "identityRoles": everybody, "serviceRoles": everybody})
+	}
+	post("services", M{"name": "ours", "encryptionRequired": true, "roleAttributes": []string{"ours"}})
+	post("service-policies", M{"name": "ours", "type": "Bind", "semantic": "AnyOf", "identityRoles": everybody, "serviceRoles": []string{"#ours"}})
+	post("service-edge-router-policies", M{"name": "ours", "semantic": "AnyOf", "serviceRoles": []string{"#ours"}, "edgeRouterRoles": everybody})
+	post("services", M{"name": "lost", "encryptionRequired": true, "roleAttributes": []string{"lost"}})
+	post("service-policies", M{"name": "lost", "type": "Bind", "semantic": "AnyOf", "identityRoles": everybody, "serviceRoles": []string{"#lost"}})
+	t.Chdir(t.TempDir())
+	if err := os.Symlink(me.File, "my-program.json"); err != nil {
+		t.Fatal(err)
+	}
+
+	if got, want := said(t, Example), "hello, "+me.Name+"\n"; got != want {
+		t.Errorf("the example says %q, want %q", got, want)
+	}
+	if got, want := said(t, ExampleNetwork_Dial), "echo said: is anybody there?\n"; got != want {
+		t.Errorf("the example of a dial says %q, want %q", got, want)
+	}
+
+	network, err := overlay.Open(t.Context(), me.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, s := range network.Services() {
+		list = append(list, s.String())
+	}
+	if want := []string{"echo (dial, host)", "empty (dial, host)", "greeting (dial, host)", "lost (host)", "ours (host)"}; !slices.Equal(list, want) {
+		t.Errorf("the services are %q, want %q", list, want)
+	}
+	for _, test := range []struct {
+		service string
+		kind    error
+		says    string
+	}{
+		{"emtpy", overlay.ErrNoService, "is it empty?"},
+		{"ours", overlay.ErrDenied, "a service policy of type Dial is missing"},
+		{"empty", overlay.ErrNoHost, "nobody hosts the service empty at present"},
+	} {
+		conn, err := network.Dial(t.Context(), test.service)
+		if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) || conn != nil {
+			t.Errorf("a dial of %s: %v", test.service, err)
+		}
+	}
+	if _, err := network.DialContext(t.Context(), "udp", "echo:1"); err == nil {
+		t.Error("there are datagrams")
+	}
+	if _, err := network.Listen("lost"); !errors.Is(err, overlay.ErrNoRouter) || !strings.Contains(err.Error(), "netkeep list service-edge-router-policies") {
+		t.Errorf("a service without routers: %v", err)
+	}
+	l, err := network.Listen("ours")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := network.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a listener of a network that was closed: %v", err)
+	}
+	if _, err := network.Dial(t.Context(), "echo"); err == nil {
+		t.Error("a network that was closed can be dialled")
+	}
+	if _, err := overlay.Open(t.Context(), "nothing.json"); err == nil {
+		t.Error("there is a network without an identity")
+	}
+}
+
+// said is what a function prints.
+func said(t *testing.T, f func()) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := os.Stdout
+	os.Stdout = w
+	f()
+	os.Stdout = out
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
