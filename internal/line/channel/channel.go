@@ -30,6 +30,10 @@ type Options struct {
 	// Packet, if set, sees every frame before its headers are taken apart, for
 	// channels that carry much; it reports whether it has taken it.
 	Packet func(c *Channel, p *wire.Packet) bool
+	// Lane, if set, says what a packet that is offered belongs to, such as a
+	// circuit. Packets that belong to the same stay in their order; others take
+	// turns with them, and each has its share of what may wait.
+	Lane func(p *wire.Packet) []byte
 	// Large, if set, is asked before more than LargeFrame bytes are read at once,
 	// and may wait; done is called when they have been taken.
 	Large func() (done func())
@@ -269,6 +273,9 @@ func (c *Channel) Offer(p *wire.Packet) bool {
 		return false
 	}
 	p.Seq = c.next()
+	if c.opt.Lane != nil {
+		return c.queue.offerIn(c.opt.Lane(p), p)
+	}
 	return c.queue.offer(p)
 }
 

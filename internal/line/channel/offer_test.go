@@ -106,6 +106,61 @@ func TestOfferFirst(t *testing.T) {
 	})
 }
 
+// TestLanes has one send much and others little: those have room and do not wait
+// for all of it, and everything of one stays in its order.
+func TestLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		c := New("c", Options{Soft: 1 << 20, Beat: -1, Silence: -1, Now: time.Now, Handle: func(*Channel, *wire.Frame) {},
+			Lane: func(p *wire.Packet) []byte { return p.Block }})
+		c.Attach(here)
+		defer c.Close(nil)
+		number := map[string]byte{}
+		packet := func(lane string, size int) *wire.Packet {
+			number[lane]++
+			return &wire.Packet{Type: 6, Block: wire.Block{}.Text(1, lane), Body: append(make([]byte, size), number[lane])}
+		}
+		much := 0
+		for ; c.Offer(packet("much", 30_000)); much++ {
+			synctest.Wait()
+		}
+		number["much"]-- // the last was not taken
+		if c.Offer(packet("late", 600_000)) {
+			t.Error("more than a share was taken where there was no room")
+		}
+		delete(number, "late")
+		for i := range 5 {
+			for _, lane := range []string{"a", "b", "c"} {
+				if !c.Offer(packet(lane, 1000)) {
+					t.Fatalf("there was no room for packet %d of %s", i, lane)
+				}
+			}
+		}
+		got, seen, behind := map[string]byte{}, 0, 0
+		for range much + 15 {
+			p, err := wire.ReadPacket(there, wire.Bounds{Headers: 100, Body: 100_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lane, _ := p.Bytes(1)
+			if got[string(lane)]++; p.Body[len(p.Body)-1] != got[string(lane)] {
+				t.Fatalf("packet %d of %s comes as number %d", p.Body[len(p.Body)-1], lane, got[string(lane)])
+			}
+			if string(lane) != "much" {
+				seen++
+			} else if seen < 15 {
+				behind += len(p.Body)
+			}
+		}
+		if behind > 2*chunk+3*turn { // what was taken already, and some turns
+			t.Errorf("little waited for %d bytes of much", behind)
+		}
+		if c.queue.any() || c.queue.bytes != 0 || len(c.queue.lanes.byKey) != 0 {
+			t.Errorf("left are %+v", &c.queue)
+		}
+	})
+}
+
 // TestPacket has some frames seen before their headers are taken apart.
 func TestPacket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

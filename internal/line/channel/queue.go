@@ -39,6 +39,7 @@ type queue struct {
 	frames  []item
 	ahead   int           // bytes of first
 	first   []item        // goes before frames
+	lanes   lanes         // go after frames; their bytes count as those of frames
 	refused bool          // something was offered and not taken
 	roomy   chan struct{} // closed when what is offered is taken again; nil if nobody waits
 	empty   chan struct{} // closed when all was taken; nil if nobody waits
@@ -79,6 +80,23 @@ func (q *queue) offer(p *wire.Packet) bool {
 	}
 	i := item{packet: p}
 	q.push(i, i.size())
+	return true
+}
+
+// offerIn queues a packet of a lane unless too much waits already. A lane always
+// has room for its share, whatever waits of others.
+func (q *queue) offerIn(key []byte, p *wire.Packet) bool {
+	i := item{packet: p}
+	size := i.size()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.bytes > q.soft && q.lanes.held(key)+size > q.soft/(len(q.lanes.turns)+1) {
+		q.refused = true
+		return false
+	}
+	q.lanes.add(key, i, size)
+	q.bytes += size
+	q.wake()
 	return true
 }
 
@@ -128,28 +146,27 @@ const chunk = 256 << 10
 func (q *queue) take() (taken []item, room bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n, size := some(q.first, chunk)
-	taken, q.first = cut(q.first, n)
+	var size int
+	taken, q.first, size = move(nil, q.first, chunk)
 	q.ahead -= size
-	if len(q.first) == 0 {
-		var rest []item
-		n, size = some(q.frames, chunk-size)
-		rest, q.frames = cut(q.frames, n)
+	if left := chunk - size; len(q.first) == 0 {
+		taken, q.frames, size = move(taken, q.frames, left)
 		q.bytes -= size
-		if len(taken) == 0 {
-			taken = rest
-		} else {
-			taken = append(taken, rest...)
+		if left -= size; len(q.frames) == 0 {
+			taken, size = q.lanes.take(taken, left)
+			q.bytes -= size
 		}
 	}
-	if q.bytes <= q.soft/2 {
+	// One who sends much is told when there is much room; among several, others
+	// would have taken it by then.
+	if q.bytes <= q.soft/2 || q.bytes <= q.soft && len(q.lanes.turns) > 1 {
 		room, q.refused = q.refused, false
 		if q.roomy != nil {
 			close(q.roomy)
 			q.roomy = nil
 		}
 	}
-	if len(q.first)+len(q.frames) > 0 {
+	if q.any() {
 		q.wake()
 		return taken, room
 	}
@@ -160,26 +177,34 @@ func (q *queue) take() (taken []item, room bool) {
 	return taken, room
 }
 
-// some is how many of the items make up most bytes, and how many they have. A
-// single one may have more, if there is any room at all.
-func some(items []item, most int) (n, size int) {
-	for n < len(items) && size < most {
-		next := items[n].size()
+// any reports whether anything waits.
+func (q *queue) any() bool { return len(q.first)+len(q.frames)+len(q.lanes.turns) > 0 }
+
+// move takes items of at most so many bytes from the beginning of a list to the
+// end of another, and says how many bytes they have. A single one may have more,
+// if there is any room at all.
+func move(to, from []item, most int) (moved, rest []item, size int) {
+	n := 0
+	for n < len(from) && size < most {
+		next := from[n].size()
 		if n > 0 && size+next > most {
 			break
 		}
 		size += next
 		n++
 	}
-	return n, size
-}
-
-// cut parts a list.
-func cut(items []item, n int) (taken, rest []item) {
-	if n == len(items) {
-		return items, nil // what comes next needs no memory of what was
+	switch {
+	case n == 0:
+		return to, from, 0
+	case len(to) == 0:
+		to = from[:n:n]
+	default:
+		to = append(to, from[:n]...)
 	}
-	return items[:n:n], items[n:]
+	if n == len(from) {
+		return to, nil, size // what comes next needs no memory of what was
+	}
+	return to, from[n:], size
 }
 
 // drained returns a channel that is closed when nothing waits any more, or nil
@@ -187,7 +212,7 @@ func cut(items []item, n int) (taken, rest []item) {
 func (q *queue) drained() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.first)+len(q.frames) == 0 {
+	if !q.any() {
 		return nil
 	}
 	if q.empty == nil {

@@ -67,7 +67,7 @@ func (k *Link) open() *channel.Channel {
 		Packet: func(_ *channel.Channel, p *wire.Packet) bool { return k.packet(p) },
 		Handle: func(*channel.Channel, *wire.Frame) {}, // nothing else is said over links
 		Closed: func(_ *channel.Channel, reason error) { k.close(reason) },
-		Bounds: wire.Bounds{Headers: channel.MaxHeaders, Body: maxFrame}, Large: k.large, Skipped: k.skipped,
+		Bounds: wire.Bounds{Headers: channel.MaxHeaders, Body: maxFrame}, Large: k.large, Skipped: k.skipped, Lane: circuitOf,
 		Echoed: k.echoed, Soft: soft, Silence: silence, Now: k.links.opt.Now,
 	})
 }
@@ -83,6 +83,12 @@ func (k *Link) packet(p *wire.Packet) bool {
 		return true
 	}
 	return false
+}
+
+// circuitOf is what packets take turns by.
+func circuitOf(p *wire.Packet) []byte {
+	id, _ := p.Bytes(message.HeaderStreamCircuit)
+	return id
 }
 
 // large waits until no other large frame of the peer is read.

@@ -32,6 +32,18 @@ type network struct {
 	nodes  map[string]*node // by address
 	owners map[string]string
 	dials  []dialled
+	rate   int // bytes that a socket takes in a second; any if 0
+}
+
+// slow is a socket that takes its time.
+type slow struct {
+	net.Conn
+	rate int
+}
+
+func (s slow) Write(p []byte) (int, error) {
+	time.Sleep(time.Duration(len(p)) * time.Second / time.Duration(s.rate))
+	return s.Conn.Write(p)
 }
 
 type dialled struct {
@@ -166,6 +178,9 @@ func (d *node) dial(ctx context.Context, address, _ string) (net.Conn, error) {
 // socket is one to a router, with a certificate.
 func (n *network) socket(ctx context.Context, to *node, cert tls.Certificate) (*tls.Conn, error) {
 	here, there := net.Pipe()
+	if n.rate > 0 {
+		here, there = slow{here, n.rate}, slow{there, n.rate}
+	}
 	go to.Serve(context.Background(), tls.Server(there, to.serverConfig()), to.at)
 	config := clientConfig(cert, n.pool())
 	config.ServerName = "localhost"

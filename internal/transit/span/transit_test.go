@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"netkeep/internal/line/message"
@@ -115,6 +118,61 @@ func TestTransit(t *testing.T) {
 		}
 		until(t, fmt.Sprintf("all arrived at %s", way.to.id), func() bool { return got.Load() == count })
 	}
+}
+
+// TestFair has one circuit send as much as a slow link takes, and another a word
+// now and then: no word is lost, and none waits for what the first has queued.
+func TestFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		n.rate = 5 << 20
+		a, b := n.node("a", ""), n.node("b", "")
+		a.meets(b)
+		pass(time.Second)
+		k := a.only()
+		var mu sync.Mutex
+		var most time.Duration
+		var bytes int
+		b.set(func() {
+			b.forward = func(_ string, p *wire.Packet) {
+				mu.Lock()
+				defer mu.Unlock()
+				if sent, ok := p.Uint64(message.HeaderStreamSeq); ok {
+					most = max(most, time.Duration(time.Now().UnixNano()-int64(sent)))
+				} else {
+					bytes += len(p.Body)
+				}
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		var done sync.WaitGroup
+		done.Go(func() {
+			for k.OfferWhenRoom(ctx, payload("much", strings.Repeat("x", 32<<10))) == nil {
+			}
+		})
+		for range 40 {
+			pass(90 * time.Millisecond)
+			word := payload("words", "word")
+			word.Block = wire.Block(word.Block).Uint64(message.HeaderStreamSeq, uint64(time.Now().UnixNano()))
+			if !k.Offer(word) {
+				t.Error("there is no room for a word")
+			}
+		}
+		done.Wait()
+		pass(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if most == 0 || most > 200*time.Millisecond {
+			t.Errorf("a word took up to %v", most)
+		}
+		if bytes < 15<<20 {
+			t.Errorf("of the rest only %d bytes arrived in 4 s", bytes)
+		}
+		a.stop()
+		b.stop()
+		pass(time.Minute) // sockets that are slow close slowly
+	})
 }
 
 // TestWrongAddress has a router be reached where another is said to be: it is
