@@ -40,6 +40,7 @@ type End struct {
 	sentAll  bool // nothing more is to be sent, and what was is acknowledged
 	refused  bool // the peer takes no more
 	peerEOF  bool // the peer knows FlagEOF
+	peerEnd  bool // the peer has sent FlagEnd, and may be gone
 	tried    bool // TryWrite had no room
 	reason   error
 	lossy    error // why the other end does not have everything though it ended well

@@ -118,6 +118,7 @@ func (e *End) arrive(p *Payload, t *todo) {
 		e.dropped++
 		t.ack = e.ack(0)
 	}
+	e.peerEnd = e.peerEnd || p.Flags&FlagEnd != 0
 	if p.Flags&(FlagEnd|FlagEOF) != 0 && e.ending < 0 {
 		e.ending = int64(p.Seq)
 		if e.ending >= e.in.next { // something before it is missing

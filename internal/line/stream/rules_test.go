@@ -411,6 +411,32 @@ func TestUnheard(t *testing.T) {
 	})
 }
 
+// TestGone: who has said that it is gone, and is heard no more, is not written
+// to for ever. Who says nothing but that it writes no more is.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, flag := range []uint32{FlagEOF, FlagEnd} {
+			l := started(Options{})
+			l.hear(0, flag, "")
+			wantEnd(t, l.End, nil)
+			l.pass(time.Hour) // nothing is in flight, and nothing is wrong
+			l.TryWrite(Message{Data: []byte("x")})
+			l.say(0, 1)
+			l.TryWrite(Message{Data: []byte("y")})
+			l.pass(closeWait - time.Second)
+			if len(l.done) != 0 {
+				t.Fatalf("gave up: %v", l.done)
+			}
+			l.pass(2 * time.Second)
+			gave := len(l.done) == 1 && errors.Is(l.done[0], ErrUnheard)
+			if gave != (flag == FlagEnd) {
+				t.Errorf("flag %d: done %v", flag, l.done)
+			}
+			l.Abort(nil)
+		}
+	})
+}
+
 // TestIncomplete: an end that arrives before what belongs before it waits for
 // that, but not for ever.
 func TestIncomplete(t *testing.T) {

@@ -17,6 +17,7 @@ type sender struct {
 	window     int   // how many may be
 	most       int   // how many the window may be
 	held       int   // by the peer, as it said last
+	newest     int64 // that is acknowledged
 
 	rtt    time.Duration // 0 before one was measured
 	factor int           // of rtt, in hundredths, gives how long to wait

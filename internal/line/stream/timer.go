@@ -43,6 +43,8 @@ func (e *End) expire(t *todo, now time.Duration, stamp uint16) {
 		e.fail(ErrNotStarted, t)
 	case e.eof >= 0 && !e.sentAll && now >= e.closeBy:
 		e.fail(ErrUnheard, t)
+	case e.peerEnd && e.out.bytes > 0 && now >= e.heard+closeWait:
+		e.fail(ErrUnheard, t)
 	case e.incomplete(now):
 		e.fail(ErrIncomplete, t)
 	default:

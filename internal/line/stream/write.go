@@ -149,6 +149,7 @@ func (e *End) acked(a *Ack, t *todo) {
 	now, stamp := e.now()
 	e.heard = now
 	again, silent := 0, e.out.silent
+	recent := len(a.Seqs) == 0
 	for _, seq := range a.Seqs {
 		fresh, resent := e.out.ack(int64(seq), a.Stamp, now)
 		if resent {
@@ -157,9 +158,15 @@ func (e *End) acked(a *Ack, t *todo) {
 		if fresh && e.closing {
 			e.closeBy = now + closeWait
 		}
+		if recent = recent || resent || int64(seq) >= e.out.newest; fresh {
+			e.out.newest = max(e.out.newest, int64(seq))
+		}
 	}
 	was := e.out.held
-	e.out.held = int(min(a.Held, math.MaxInt32))
+	// An acknowledgement that was overtaken may tell of more room than there is.
+	if held := int(min(a.Held, math.MaxInt32)); recent || held > was {
+		e.out.held = held
+	}
 	// What the peer had no room for comes again as soon as it has.
 	if was > Buffer && e.out.held <= Buffer {
 		e.out.cursor, e.out.silent, again = e.out.base, 0, burst
