@@ -83,6 +83,8 @@ func TestBadEnrollment(t *testing.T) {
 	says(t, 1, "advertise is", with("--advertise", "https://localhost")...)
 	says(t, 1, "whose port is none", with("--advertise", "localhost:99999")...)
 	says(t, 1, "metricsListen is", with("--advertise", "localhost", "--metrics-listen", "x")...)
+	says(t, 1, "linkGroups has", with("--advertise", "localhost", "--link-group", "a b")...)
+	says(t, 2, "needs --data", "router", "enroll", token, "--link-group", "a")
 	says(t, 2, "--data DIRECTORY", "router", "run")
 	says(t, 1, "there is no router in", "router", "run", "--data", dir)
 	file := filepath.Join(t.TempDir(), "file")

@@ -51,6 +51,7 @@ func routerEnrollCommand(env Env) *cobra.Command {
 	flags.StringVar(&e.data, "data", "", "Directory for a router of netkeep.")
 	flags.StringVar(&e.set.Listen, "listen", "0.0.0.0:3022", "With --data: host and port where clients connect, and other routers.")
 	flags.StringVar(&e.set.LinkListen, "link-listen", "", "With --data: host and port where other routers connect, if not where clients do.")
+	flags.StringSliceVar(&e.set.LinkGroups, "link-group", nil, "With --data: group of routers to link with; may be given several times. Those that are in none if empty.")
 	flags.StringSliceVar(&e.set.Advertise, "advertise", nil, "With --data: name or address that leads there, with its port if that is another; may be given several times. That of --listen if empty.")
 	flags.StringVar(&e.set.Metrics, "metrics-listen", station.MetricsAuto, "With --data: host and port to serve metrics on, in plain HTTP; auto is "+station.MetricsAddress+" if nothing else has it, off is nowhere.")
 	flags.StringVar(&r.Config, "config", "", "Config of the router, which says where its files are.")
@@ -77,7 +78,7 @@ func routerEnrollCommand(env Env) *cobra.Command {
 
 // check refuses flags that are for a router of the other sort.
 func (e *routerEnroll) check(cmd *cobra.Command) error {
-	ours, theirs := []string{"listen", "link-listen", "advertise", "metrics-listen"}, []string{"config", "dir", "host", "key-alg"}
+	ours, theirs := []string{"listen", "link-listen", "link-group", "advertise", "metrics-listen"}, []string{"config", "dir", "host", "key-alg"}
 	wrong, why := ours, "is for routers of netkeep: it needs --data"
 	if e.data != "" {
 		wrong, why = theirs, "is for routers of OpenZiti: leave it out, or leave out --data"

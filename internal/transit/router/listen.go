@@ -113,21 +113,22 @@ func (r *Router) linkGroups() []string {
 	return r.opt.LinkGroups
 }
 
-// linkListeners are where other routers are told to come.
+// linkListeners are where other routers are told to come: to the first address
+// there is. Two would be taken for one that moves to and fro.
 func (r *Router) linkListeners() []message.Listener {
-	var all []message.Listener
-	for _, at := range r.opt.LinkAddresses {
-		all = append(all, message.Listener{Address: at, Protocol: "tls", Groups: slices.Clone(r.linkGroups())})
+	if len(r.opt.LinkAddresses) == 0 {
+		return nil
 	}
-	return all
+	return []message.Listener{r.linkListener()}
 }
 
-// linkListener is the one that other routers come to: all are alike.
+// linkListener is the one that other routers come to.
 func (r *Router) linkListener() message.Listener {
-	if all := r.linkListeners(); len(all) > 0 {
-		return all[0]
+	at := message.Listener{Protocol: "tls", Groups: slices.Clone(r.linkGroups())}
+	if len(r.opt.LinkAddresses) > 0 {
+		at.Address = r.opt.LinkAddresses[0]
 	}
-	return message.Listener{Protocol: "tls", Groups: r.linkGroups()}
+	return at
 }
 
 // way is a link as a place that frames go to.

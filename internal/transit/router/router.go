@@ -46,7 +46,7 @@ type Options struct {
 	// both.
 	Listeners []net.Listener
 	// EdgeAddresses are how clients are told to come here, and LinkAddresses how
-	// other routers are; without any of those this router only dials others.
+	// other routers are, by the first of them; without any of those this router only dials others.
 	EdgeAddresses, LinkAddresses []string
 	// LinkGroups are those of the routers that this one links with.
 	LinkGroups []string

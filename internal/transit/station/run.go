@@ -76,8 +76,9 @@ func (s *Station) newRouter(listeners []net.Listener) (*router.Router, error) {
 		ID: s.papers.ID, Controllers: s.papers.Controllers, ServerName: s.papers.ServerName,
 		Papers: s.current, Calling: s.calling, Listeners: listeners,
 		EdgeAddresses: s.settings.addresses(edge, true), LinkAddresses: s.settings.addresses(link, len(listeners) == 1),
-		Version: strings.Join([]string{uplink.Release, "netkeep-" + s.opt.Revision, s.opt.Built, runtime.GOOS, runtime.GOARCH}, "|"),
-		Now:     s.opt.Now, Log: s.opt.Log,
+		LinkGroups: s.settings.LinkGroups,
+		Version:    strings.Join([]string{uplink.Release, "netkeep-" + s.opt.Revision, s.opt.Built, runtime.GOOS, runtime.GOARCH}, "|"),
+		Now:        s.opt.Now, Log: s.opt.Log,
 	})
 }
 

@@ -21,6 +21,9 @@ type Settings struct {
 	// Advertise is what clients and other routers are told: hosts, with a port
 	// where it is another than that of Listen.
 	Advertise []string `yaml:"advertise"`
+	// LinkGroups are those of the routers that this one links with: all that have
+	// one of them, or all that have none either.
+	LinkGroups []string `yaml:"linkGroups,omitempty"`
 	// Metrics is where monitoring may look: host and port, auto or off.
 	Metrics string `yaml:"metricsListen"`
 	// Drain is how long a stop waits for circuits to end.
@@ -43,6 +46,9 @@ const (
 
 // DefaultDrain is how long a stop waits unless told otherwise.
 const DefaultDrain = 10 * time.Second
+
+// maxGroup is how long the name of a group of links may be.
+const maxGroup = 64
 
 // maxDrain is how long it may wait: who stops a machine does not wait longer.
 const maxDrain = time.Hour
@@ -82,6 +88,11 @@ func (s Settings) check() error {
 	for _, at := range s.Advertise {
 		if _, _, err := s.advertised(at); err != nil {
 			return err
+		}
+	}
+	for _, group := range s.LinkGroups {
+		if group == "" || len(group) > maxGroup || strings.ContainsAny(group, " ,\t\n") {
+			return fmt.Errorf("linkGroups has %q, and must be words", group)
 		}
 	}
 	switch {
