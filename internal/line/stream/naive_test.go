@@ -20,9 +20,6 @@ type naive struct {
 	in       map[int32]*Payload
 	next     int32
 	queue    []Message
-	parts    []byte
-	partsOf  *Payload
-	total    int
 	waiting  bool // the user waits for room
 	closed   bool
 	heardEnd bool
