@@ -31,7 +31,6 @@ type client struct {
 	flows    map[string]*conn // by circuit, of those that are ends themselves
 	waiting  []*conn          // that have something for the client and found no room
 	assigned uint32           // the last number that was given to a connection
-	pending  int
 	over     bool
 }
 
@@ -124,22 +123,12 @@ func (c *client) handle(_ *channel.Channel, f *wire.Frame) {
 // ask does what takes time away from where frames are read, for a bounded
 // number of requests at a time.
 func (c *client) ask(f *wire.Frame, do func(*wire.Frame)) {
-	c.mu.Lock()
-	full := c.pending >= maxPending || c.over
-	if !full {
-		c.pending++
-	}
-	c.mu.Unlock()
-	if full {
-		c.refuse(f, "too many requests of this client wait already; try again")
+	if !take(&c.of.pending, maxPending) {
+		c.refuse(f, "too many requests of this identity wait already; try again")
 		return
 	}
 	go func() {
-		defer func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.pending--
-		}()
+		defer c.of.pending.Add(-1)
 		do(f)
 	}()
 }
@@ -171,8 +160,6 @@ func (c *client) claim(f *wire.Frame) (uint32, string) {
 		return 0, "the connection has no number that a client may give"
 	case c.conns[id] != nil || c.binds[id] != nil:
 		return 0, "there is a connection with this number already"
-	case len(c.conns) >= maxConns:
-		return 0, "this client has too many connections; close some"
 	}
 	return id, ""
 }
@@ -182,7 +169,7 @@ func (c *client) claim(f *wire.Frame) (uint32, string) {
 func (c *client) number(conn *conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || len(c.conns) >= maxConns {
+	if c.over || !take(&c.of.conns, maxConns) {
 		return false
 	}
 	for {
@@ -246,6 +233,7 @@ func (c *client) drop(conn *conn) {
 	defer c.mu.Unlock()
 	if c.conns[conn.id] == conn {
 		delete(c.conns, conn.id)
+		c.of.conns.Add(-1)
 		c.door.uses(c, conn.session, -1)
 	}
 	if c.flows[conn.circuit] == conn {

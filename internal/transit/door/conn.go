@@ -47,7 +47,10 @@ func (c *conn) subject() message.FaultSubject {
 // open makes the end of the circuit known. With flow, the client is the end.
 func (c *conn) open(flow bool) {
 	d := c.client.door
-	c.count, c.counted = d.Meter(c.circuit, c.hosts)
+	count, counted := d.Meter(c.circuit, c.hosts)
+	c.mu.Lock()
+	c.count, c.counted = count, counted
+	c.mu.Unlock()
 	if flow {
 		c.client.mu.Lock()
 		c.client.flows[c.circuit] = c
@@ -55,7 +58,8 @@ func (c *conn) open(flow bool) {
 		d.Table.AddClient(c.address, c)
 		return
 	}
-	c.end = stream.New(stream.Options{
+	window := c.client.of.window()
+	end := stream.New(stream.Options{
 		Circuit:    c.circuit,
 		Terminator: c.hosts,
 		Send:       func(p *stream.Payload, wait bool) bool { return d.Table.Payload(c.address, p, wait) },
@@ -63,22 +67,31 @@ func (c *conn) open(flow bool) {
 		Ready:      c.pump,
 		Done:       c.done,
 		Over:       c.ended,
+		Window:     window,
+		Buffer:     window,
 		Now:        d.Now,
 	})
-	d.Table.AddEnd(c.address, c.end)
+	c.mu.Lock()
+	c.end = end
+	c.mu.Unlock()
+	d.Table.AddEnd(c.address, end)
 }
 
 // fromClient takes what the client sends. It waits while the circuit takes no
 // more, and the client with it: that is all that holds it back.
 func (c *conn) fromClient(p *wire.Packet) {
-	if c.end == nil {
+	// Whoever sends before it is connected may do so while it is being.
+	c.mu.Lock()
+	end := c.end
+	c.mu.Unlock()
+	if end == nil {
 		return // a client that is the end itself says so once more that it is done
 	}
 	m := stream.Message{Data: p.Body}
 	m.Flags, _ = p.Uint32(message.HeaderDataFlags)
 	m.UUID, _ = p.Bytes(message.FirstReflected)
 	c.count(true, len(p.Body))
-	_ = c.end.Write(c.client.ch.Context(), m) // it is over then, and its end says so
+	_ = end.Write(c.client.ch.Context(), m) // it is over then, and its end says so
 }
 
 // pump hands the client what has arrived for it, as long as there is room. It

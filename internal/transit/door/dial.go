@@ -32,8 +32,8 @@ func (c *client) connect(f *wire.Frame) {
 	ctx, cancel := context.WithTimeout(c.ch.Context(), dialTime)
 	defer cancel()
 	conn := &conn{client: c, id: id, session: message.Digest(string(f.Body)), dialing: cancel}
-	if !c.keep(conn) {
-		c.refuse(f, "there is a connection with this number already")
+	if refusal := c.keep(conn); refusal != "" {
+		c.refuse(f, refusal)
 		return
 	}
 	dialed, err := c.door.Controller.Dial(ctx, DialRequest{
@@ -63,16 +63,22 @@ func (c *client) connect(f *wire.Frame) {
 	}
 }
 
-// keep makes a connection the client's, under the number that it has chosen.
-func (c *client) keep(conn *conn) bool {
+// keep makes a connection the client's, under the number that it has chosen, or
+// says why it cannot be.
+func (c *client) keep(conn *conn) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || c.conns[conn.id] != nil || c.binds[conn.id] != nil {
-		return false
+	switch {
+	case c.over:
+		return "the client is gone"
+	case c.conns[conn.id] != nil || c.binds[conn.id] != nil:
+		return "there is a connection with this number already"
+	case !take(&c.of.conns, maxConns):
+		return "this identity has too many connections; close some"
 	}
 	c.conns[conn.id] = conn
 	c.door.uses(c, conn.session, 1)
-	return true
+	return ""
 }
 
 // peerData is what the host is told of a dial.

@@ -18,6 +18,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"netkeep/internal/line/channel"
@@ -32,10 +33,14 @@ const (
 	admitTime     = 5 * time.Second // for the controller to tell of a new API session
 	maxClients    = 20_000
 	maxOfIdentity = 256    // clients of one identity
-	maxConns      = 20_000 // of one client
+	maxConns      = 20_000 // of one identity
 	maxBinds      = 1_000  // of one client
-	maxPending    = 512    // requests of one client that wait for the controller
-	maxSockets    = 16     // of one client
+	maxPending    = 512    // requests of one identity that wait for the controller
+	// windows is how many bytes the connections of one identity may have on
+	// their way, together: each has less, the more there are.
+	windows     = 256 << 20
+	leastWindow = 32 << 10
+	maxSockets  = 16 // of one client
 	// maxFrame is how much a client may send at once. What is larger than most is
 	// read for one client of an identity at a time, so that no identity has more
 	// than this of the router's memory by it.
@@ -122,6 +127,22 @@ type Door struct {
 type identity struct {
 	clients int        // under Door.mu
 	large   sync.Mutex // held while much is read at once
+	conns   atomic.Int64
+	pending atomic.Int64
+}
+
+// window is how much a connection may have on its way that is made now.
+func (i *identity) window() int {
+	return max(leastWindow, windows/int(max(1, i.conns.Load())))
+}
+
+// take takes one more of something of which there are so many at most.
+func take(of *atomic.Int64, most int64) bool {
+	if of.Add(1) > most {
+		of.Add(-1)
+		return false
+	}
+	return true
 }
 
 // New returns a door that nobody has come through yet.

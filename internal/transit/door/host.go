@@ -46,6 +46,7 @@ type bind struct {
 	state  bindState
 	due    time.Time // when the controller is asked again
 	wait   time.Duration
+	health time.Time // when the controller was last told of it
 }
 
 type bindState int
@@ -280,9 +281,23 @@ func (c *client) updateBind(f *wire.Frame) {
 	}
 }
 
+// healthTime is how often the controller is told how checks of one host went.
+const healthTime = time.Second
+
 // bindHealth passes on how a check of a host went.
 func (c *client) bindHealth(f *wire.Frame) {
-	if b := c.find(f, true); b != nil {
+	b := c.find(f, true)
+	if b == nil {
+		return
+	}
+	now := c.door.Now()
+	c.door.hosts.mu.Lock()
+	soon := now.Sub(b.health) < healthTime
+	if !soon {
+		b.health = now
+	}
+	c.door.hosts.mu.Unlock()
+	if !soon {
 		c.door.Controller.Health(&message.HealthEvent{
 			SessionToken: b.token, APISessionToken: c.token, Fingerprints: c.fingerprints, TerminatorID: b.id,
 			Passed: f.Headers.Bool(message.HeaderHealthy),
