@@ -317,11 +317,12 @@ func (n *network) write(name, text string) string {
 	return path
 }
 
-// router is a public router under our controller.
+// router is a router under our controller: a public one, or one of ours.
 type router struct {
 	*process
 	n        *network
 	id, name string
+	ours     bool
 }
 
 // addRouter creates, enrolls and starts a router. It links with those that it
@@ -347,10 +348,27 @@ func (n *network) addRouterAs(record M, config string, linked ...string) *router
 	return r
 }
 
+// addOwnRouter is addRouter for a router of ours.
+func (n *network) addOwnRouter(name string, linked ...string) *router {
+	n.t.Helper()
+	r := &router{n: n, name: name, ours: true, id: n.create("edge-routers", M{"name": name})}
+	n.write(name+".jwt", n.call("GET", "edge-routers/"+r.id, nil)["enrollmentJwt"].(string))
+	args := []string{"router", "enroll", name + ".jwt", "--data", name, "--listen", free(n.t), "--metrics-listen", "off"}
+	if len(linked) > 0 {
+		args = append(args, "--link-group", strings.Join(linked, ","))
+	}
+	n.netkeep(args...)
+	r.start()
+	return r
+}
+
 func (r *router) start(flags ...string) {
 	r.n.t.Helper()
-	args := append([]string{"router", "run", r.name + ".yml"}, flags...)
-	r.process = start(r.n.t, r.n.dir, []string{"HOME=" + r.n.dir}, programs.ziti, args...)
+	program, args := programs.ziti, append([]string{"router", "run", r.name + ".yml"}, flags...)
+	if r.ours {
+		program, args = programs.netkeep, []string{"router", "run", "--data", r.name}
+	}
+	r.process = start(r.n.t, r.n.dir, []string{"HOME=" + r.n.dir}, program, args...)
 	r.n.eventually("the router is online", func() bool {
 		data, err := r.n.try("GET", "edge-routers/"+r.id, nil)
 		return err == nil && data["isOnline"] == true && data["syncStatus"] == "SYNC_DONE"
