@@ -12,8 +12,8 @@ DATA  ?= data
 build: ## leave the binary at bin/netkeep
 	$(GO) build -trimpath -buildvcs=$$(git status >/dev/null 2>&1 && echo auto || echo false) -o bin/netkeep ./cmd/netkeep
 
-run: build ## run a controller on 127.0.0.1:1280 with its data in ./data
-	./bin/netkeep run --data $(DATA)
+run: build ## run a controller on 127.0.0.1:1280 with a router on port 3022, data in ./data
+	./bin/netkeep run --data $(DATA) --router 127.0.0.1:3022
 
 # Half of the work is to compile: whatever tests and lint need is compiled once with
 # the race detector and once without, with the flags of build, which tests run too.

@@ -31,7 +31,7 @@ func TestGettingStarted(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```(?:ba)?sh\n(.*?)```").FindAllSubmatch(page, -1) {
 		script += string(block[1]) + "echo\n"
 	}
-	for theirs, ours := range map[string]string{"port: 1281": "port: " + portOf(t, n.metrics), "tls:127.0.0.1:1280": "tls:" + n.address, "3022": portOf(t, free(t)), ":8080": ":" + portOf(t, free(t))} {
+	for theirs, ours := range map[string]string{"port: 1281": "port: " + portOf(t, n.metrics), "tls:127.0.0.1:1280": "tls:" + n.address, "3023": portOf(t, free(t)), ":8080": ":" + portOf(t, free(t))} {
 		if !strings.Contains(script, theirs) {
 			t.Errorf("the page says nothing of port %s", theirs)
 		}

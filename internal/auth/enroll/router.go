@@ -25,6 +25,16 @@ func (d *Desk) Router(ctx context.Context, by state.Author, r kind.Reader, token
 	return certs, d.tell(by, id, err)
 }
 
+// Equip gives a router its certificates without an invitation: it is part of
+// this controller, and nobody has to show anything.
+func (d *Desk) Equip(ctx context.Context, by state.Author, id string, client, server []byte) (RouterCerts, error) {
+	certs, err := d.routerCerts(d.State.Snapshot(), id, client, server)
+	if err == nil {
+		err = d.State.Update(ctx, by, func(tx *state.Tx) error { return certs.use(tx, id) })
+	}
+	return certs, err
+}
+
 // ExtendRouter gives a router that shows its present certificate new ones. The
 // old one is worthless from then on.
 func (d *Desk) ExtendRouter(ctx context.Context, by state.Author, r kind.Reader, presented []*x509.Certificate, client, server []byte) (RouterCerts, error) {

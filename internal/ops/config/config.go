@@ -28,6 +28,9 @@ type Config struct {
 	Listen    string `yaml:"listen" default:"127.0.0.1:1280" form:"address" doc:"Host and port to serve HTTPS on."`
 	Advertise string `yaml:"advertise" form:"place" eg:"controller.example.org:1280" doc:"Host and port under which clients reach the controller, which its certificate is made out to; the listen address if empty."`
 
+	Router          string `yaml:"router" form:"address" eg:"127.0.0.1:3022" doc:"Host and port of a router that runs inside the controller, for a network that needs no other yet: where clients connect, and other routers. None runs if empty."`
+	RouterAdvertise string `yaml:"routerAdvertise" form:"place" eg:"controller.example.org:3022" doc:"Host and port under which clients and other routers reach router; that address if empty, with the host of advertise if it is all of the machine's addresses."`
+
 	Management struct {
 		Listen    string `yaml:"listen" form:"address" eg:"127.0.0.1:1290" doc:"Host and port to serve the Management and Fabric APIs on, which listen then does not serve; listen serves all APIs if empty."`
 		Advertise string `yaml:"advertise" form:"place" eg:"admin.example.org:1290" doc:"Host and port under which admins reach management.listen; that address if empty, with the host of advertise if it is all of the machine's addresses."`
@@ -161,6 +164,9 @@ func (c *Config) Check() error {
 	}
 	if c.Routers.Advertise != "" && c.Routers.Listen == "" {
 		errs = append(errs, errors.New("routers.advertise needs routers.listen, such as 127.0.0.1:6262"))
+	}
+	if c.RouterAdvertise != "" && c.Router == "" {
+		errs = append(errs, errors.New("routerAdvertise needs router, such as 127.0.0.1:3022"))
 	}
 	if t := c.Timeouts; t.Request >= t.Write {
 		errs = append(errs, fmt.Errorf("timeouts.request must be shorter than timeouts.write, which is %s, not %s", duration(t.Write), duration(t.Request)))

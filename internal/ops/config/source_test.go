@@ -135,6 +135,8 @@ func TestPlainValues(t *testing.T) {
 const printed = `data: "a directory" # FILE:1
 listen: 127.0.0.1:1280 # default
 advertise: "" # default
+router: "" # default
+routerAdvertise: "" # default
 management:
   listen: "" # default
   advertise: "" # default

@@ -125,6 +125,9 @@ func welcome(env Env, srv *server.Server, cfg config.Config) {
 		fmt.Fprintf(w, "  The first admin is %s with the password %s\n  It is shown this once and stored nowhere.\n\n", admin.Username, admin.Password)
 		next = "demo"
 	}
+	if at := srv.Router(); at != nil {
+		fmt.Fprintf(w, "  A router for clients is at %s\n\n", at)
+	}
 	program := quote(cmp.Or(env.Program, "netkeep"))
 	fmt.Fprintf(w, "  Try in another terminal:\n    %s login --data %s --username %s\n    %s %s\n    %s status\n\n",
 		program, quote(cfg.Data), quote(cfg.Admin.Username), program, next, program)

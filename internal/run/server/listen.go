@@ -21,6 +21,7 @@ func (s *Server) listen() (err error) {
 		{&s.listener, s.cfg.Listen, "--listen"},
 		{&s.management, s.cfg.Management.Listen, "--management-listen"},
 		{&s.control, s.cfg.Routers.Listen, "--routers-listen"},
+		{&s.inner.listener, s.cfg.Router, "--router"},
 	} {
 		if l.address == "" {
 			continue

@@ -80,6 +80,7 @@ type Server struct {
 	management net.Listener
 	// control is the listener of routers; nil if they use the first.
 	control net.Listener
+	inner   inner
 	metrics net.Addr
 	figures *metrics.Metrics
 	tracer  *trace.Tracer // nil for none
@@ -341,7 +342,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		return err
 	}
 	s.answer(handler)
-	return nil
+	return s.startRouter(desk)
 }
 
 // servedKey is the key of the certificate that is served now.
@@ -451,7 +452,7 @@ func (s *Server) Reload() error { return s.served.Reload() }
 
 // Stop lets running requests finish, then closes everything.
 func (s *Server) Stop(ctx context.Context) error {
-	return errors.Join(s.drain(ctx), s.close())
+	return errors.Join(s.stopRouter(), s.drain(ctx), s.close())
 }
 
 func (s *Server) onClose(f func() error) { s.closed = append(s.closed, f) }

@@ -6,11 +6,14 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"path/filepath"
 	"time"
 
 	"netkeep/internal/pki"
@@ -23,13 +26,10 @@ import (
 type Identity struct {
 	ID          string   `json:"id"`
 	Controllers []string `json:"controllers"` // such as tls:host:1280
-	// ServerName is what the controller's certificate is for, if that is not
-	// the host of its address.
-	ServerName string `json:"serverName,omitempty"`
-	Key        string `json:"key"`        // PEM, as the following
-	Cert       string `json:"cert"`       // to call with
-	ServerCert string `json:"serverCert"` // to be called under
-	CA         string `json:"ca"`         // whom the router trusts
+	Key         string   `json:"key"`         // PEM, as the following
+	Cert        string   `json:"cert"`        // to call with
+	ServerCert  string   `json:"serverCert"`  // to be called under
+	CA          string   `json:"ca"`          // whom the router trusts
 }
 
 // papers is an identity that can be used.
@@ -107,15 +107,76 @@ func pair(key crypto.Signer, chain string) (tls.Certificate, error) {
 
 // request asks for certificates like those that the router has, for a new key.
 func (p *papers) request() (crypto.Signer, string, error) {
+	leaf := p.Server.Leaf
+	return request(x509.CertificateRequest{Subject: p.Client.Leaf.Subject, DNSNames: leaf.DNSNames, IPAddresses: leaf.IPAddresses})
+}
+
+func request(template x509.CertificateRequest) (crypto.Signer, string, error) {
 	key, err := pki.P256.Generate()
 	if err != nil {
 		return nil, "", err
 	}
-	leaf := p.Server.Leaf
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: p.Client.Leaf.Subject, DNSNames: leaf.DNSNames, IPAddresses: leaf.IPAddresses,
-	}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &template, key)
 	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), err
+}
+
+// Hosts are the names that the router's certificates must be for.
+func (s Settings) Hosts() []string {
+	n := s.names()
+	return append(n.DNS, n.IPs...)
+}
+
+// Request makes a key, and asks for certificates of it for a router.
+func (s Settings) Request(id string) (key crypto.Signer, csr string, err error) {
+	template := x509.CertificateRequest{Subject: pkix.Name{CommonName: id}}
+	for _, host := range s.Hosts() {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	return request(template)
+}
+
+// Resident is who lives in a directory.
+type Resident struct {
+	ID string
+	// Fingerprints are those of the certificates that the controller may know
+	// it by.
+	Fingerprints []string
+	certs        []*x509.Certificate
+}
+
+// Serves reports whether its certificates are for all of the hosts.
+func (r Resident) Serves(hosts []string) bool {
+	for _, host := range hosts {
+		for _, cert := range r.certs {
+			if cert.VerifyHostname(host) != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Look says who lives in a directory. An error is of one that there is not, or
+// that cannot be read.
+func Look(dir string) (Resident, error) {
+	p, err := readPapers(filepath.Join(dir, papersFile))
+	if err != nil {
+		return Resident{}, err
+	}
+	r := Resident{ID: p.ID}
+	all := []*papers{p}
+	if next, err := readPapers(filepath.Join(dir, pendingFile)); err == nil {
+		all = append(all, next)
+	}
+	for _, p := range all {
+		r.Fingerprints = append(r.Fingerprints, pki.Fingerprint(p.Client.Leaf))
+		r.certs = append(r.certs, p.Server.Leaf)
+	}
+	return r, nil
 }
 
 // expires is when the first of the certificates runs out.

@@ -70,10 +70,14 @@ func (s *Station) Start() (*Running, error) {
 
 // newRouter puts the router together.
 func (s *Station) newRouter(listeners []net.Listener) (*router.Router, error) {
+	controllers, serverName := s.papers.Controllers, ""
+	if in := s.opt.Inside; in != nil {
+		controllers, serverName = in.Controllers, in.ServerName
+	}
 	edge := listeners[0].Addr()
 	link := listeners[len(listeners)-1].Addr()
 	return router.New(router.Options{
-		ID: s.papers.ID, Controllers: s.papers.Controllers, ServerName: s.papers.ServerName,
+		ID: s.papers.ID, Controllers: controllers, ServerName: serverName,
 		Papers: s.current, Calling: s.calling, Listeners: listeners,
 		EdgeAddresses: s.settings.addresses(edge, true), LinkAddresses: s.settings.addresses(link, len(listeners) == 1),
 		LinkGroups: s.settings.LinkGroups,
@@ -84,6 +88,9 @@ func (s *Station) newRouter(listeners []net.Listener) (*router.Router, error) {
 
 // listen opens the router's addresses.
 func (s *Station) listen() (all []net.Listener, err error) {
+	if in := s.opt.Inside; in != nil {
+		return []net.Listener{in.Listener}, nil
+	}
 	for _, at := range []string{s.settings.Listen, s.settings.LinkListen} {
 		if at == "" {
 			continue

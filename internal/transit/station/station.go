@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,17 @@ type Options struct {
 	Log *slog.Logger
 	// Revision and Built are of this program.
 	Revision, Built string
+	// Inside is said of a router that is part of another program.
+	Inside *Inside
+}
+
+// Inside is what a program that a router is part of decides, in place of what
+// the directory says.
+type Inside struct {
+	Settings    Settings
+	Listener    net.Listener // of Settings.Listen
+	Controllers []string
+	ServerName  string // of the controllers' certificates
 }
 
 // Station is a router's directory, held by this process alone.
@@ -73,7 +85,12 @@ func Open(dir string, opt Options) (*Station, error) {
 
 // load reads what is in the directory.
 func (s *Station) load() (err error) {
-	if s.settings, err = ReadSettings(s.dir); err != nil {
+	if in := s.opt.Inside; in != nil {
+		s.settings, err = in.Settings, in.Settings.check()
+	} else {
+		s.settings, err = ReadSettings(s.dir)
+	}
+	if err != nil {
 		return err
 	}
 	if s.papers, err = readPapers(s.path(papersFile)); err != nil {

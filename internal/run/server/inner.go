@@ -1,0 +1,234 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"netkeep/internal/auth/enroll"
+	"netkeep/internal/data/state"
+	"netkeep/internal/model"
+	"netkeep/internal/ops/build"
+	"netkeep/internal/pki"
+	"netkeep/internal/transit/station"
+)
+
+// inner is the router that runs inside the controller, if one is to. To the rest
+// of the program it is one like any other: it connects over the network and
+// shows its certificate.
+type inner struct {
+	listener net.Listener
+	station  *station.Station
+	running  *station.Running
+}
+
+// innerDir is where in the data directory the router's files are, and innerName
+// what it is called unless somebody has renamed it.
+const (
+	innerDir  = "router"
+	innerName = "local-router"
+)
+
+// innerTime is how long it may take to make the router known.
+const innerTime = 30 * time.Second
+
+// startRouter starts the router inside the controller.
+func (s *Server) startRouter(desk *enroll.Desk) error {
+	if s.inner.listener == nil || s.fabric == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), innerTime)
+	defer cancel()
+	set := s.innerSettings()
+	if err := s.equip(ctx, desk, set); err != nil {
+		return fmt.Errorf("the router inside the controller: %w", err)
+	}
+	b := build.Read()
+	home, err := station.Open(s.dir.sub(innerDir), station.Options{
+		Now: time.Now, Log: s.log.With("part", "router"), Revision: b.Revision, Built: b.Date,
+		Inside: &station.Inside{
+			Settings: set, Listener: s.inner.listener, Controllers: []string{"tls:" + s.fromHere()}, ServerName: "localhost",
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("the router inside the controller: %w", err)
+	}
+	s.onClose(home.Close)
+	running, err := home.Start()
+	if err != nil {
+		return fmt.Errorf("the router inside the controller: %w", err)
+	}
+	s.inner.station, s.inner.running = home, running
+	s.onClose(s.stopRouter)
+	s.log.Info("a router runs inside the controller", "listen", running.Listening.String(), "advertise", set.Advertise)
+	return nil
+}
+
+// Router is where the router inside the controller listens; nil if there is
+// none.
+func (s *Server) Router() net.Addr {
+	if s.inner.running == nil {
+		return nil
+	}
+	return s.inner.running.Listening
+}
+
+// stopRouter stops the router, before what it connects to. Its circuits end
+// with the process: there is nothing to wait for.
+func (s *Server) stopRouter() error {
+	running := s.inner.running
+	if running == nil {
+		return nil
+	}
+	s.inner.running = nil
+	return running.Stop(context.Background())
+}
+
+// innerSettings are those of the router inside the controller.
+func (s *Server) innerSettings() station.Settings {
+	at := s.inner.listener.Addr().(*net.TCPAddr)
+	set := station.Settings{Listen: at.String(), Metrics: station.MetricsOff, Advertise: []string{s.cfg.RouterAdvertise}}
+	if host, _, err := net.SplitHostPort(s.cfg.Advertise); s.cfg.RouterAdvertise == "" {
+		set.Advertise = []string{at.IP.String()}
+		if err == nil && at.IP.IsUnspecified() {
+			set.Advertise = []string{net.JoinHostPort(host, strconv.Itoa(at.Port))}
+		}
+	}
+	set.Fill()
+	return set
+}
+
+// fromHere is where the controller listens for routers, as seen from its own
+// machine. Its certificate is always for localhost too.
+func (s *Server) fromHere() string {
+	l := s.listener
+	if s.control != nil {
+		l = s.control
+	}
+	at := *l.Addr().(*net.TCPAddr)
+	if at.IP.IsUnspecified() {
+		at.IP = net.IPv4(127, 0, 0, 1)
+	}
+	return at.String()
+}
+
+// equip makes sure that the router has a record and certificates that go with
+// it, for the names that it is to have. We are who issues them: whatever is
+// missing, or damaged, is made anew.
+func (s *Server) equip(ctx context.Context, desk *enroll.Desk, set station.Settings) error {
+	dir := s.dir.sub(innerDir)
+	who, err := station.Look(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Warn("the router inside the controller gets a new key", "reason", err)
+	}
+	known, ok := model.Routers.Get(s.state.Snapshot(), who.ID)
+	if ok && slices.Contains(who.Fingerprints, known.Fingerprint) && who.Serves(set.Hosts()) {
+		return nil
+	}
+	id, err := s.knowRouter(ctx, who.ID, set.Hosts())
+	if err != nil {
+		return err
+	}
+	key, csr, err := set.Request(id)
+	if err != nil {
+		return err
+	}
+	certs, err := desk.Equip(ctx, state.Program("router"), id, []byte(csr), []byte(csr))
+	if err != nil {
+		return err
+	}
+	text, err := pki.EncodeKey(key)
+	if err != nil {
+		return err
+	}
+	return station.Settle(dir, set, station.Identity{
+		ID: id, Controllers: []string{"tls:" + s.RouterAddress()}, Key: string(text),
+		Cert: string(pki.EncodeCertificates(certs.Client...)), ServerCert: string(pki.EncodeCertificates(certs.Server...)),
+		CA: string(pki.EncodeCertificates(desk.Bundle...)),
+	})
+}
+
+// knowRouter makes a record for the router, unless there is one, and allows it
+// the names of this controller: they are on one machine.
+func (s *Server) knowRouter(ctx context.Context, id string, hosts []string) (string, error) {
+	var made []string
+	err := s.state.Update(ctx, state.Program("router"), func(tx *state.Tx) error {
+		made = nil
+		if _, ok := model.EdgeRouters.Get(tx, id); ok {
+			return model.EdgeRouters.Edit(tx, id, func(e *model.EdgeRouter) error {
+				e.AllowedNames = merge(e.AllowedNames, hosts)
+				return nil
+			})
+		}
+		e := model.EdgeRouters.New()
+		e.Name, e.AllowedNames = freeName(tx), merge(nil, hosts)
+		if err := model.EdgeRouters.Create(tx, e); err != nil {
+			return err
+		}
+		id, made = e.ID, append(made, "edge router "+e.Name)
+		return openDoors(tx, &made)
+	})
+	if err == nil && len(made) > 0 {
+		s.log.Info("the network has a router of its own now, and what it takes to use it", "made", made)
+	}
+	return id, err
+}
+
+// merge adds names to those that there are.
+func merge(is, more []string) []string {
+	all := slices.Clone(is)
+	for _, name := range more {
+		if name = model.HostName(name); !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// freeName is what the router is called.
+func freeName(tx *state.Tx) string {
+	for n := 1; ; n++ {
+		name := innerName
+		if n > 1 {
+			name += "-" + strconv.Itoa(n)
+		}
+		if _, taken := model.EdgeRouters.Find(tx, "name", name); !taken {
+			return name
+		}
+	}
+}
+
+// openDoors lets everybody, and every service, use every router in a network
+// that has said nothing about it.
+func openDoors(tx *state.Tx, made *[]string) error {
+	everything := []string{"#all"}
+	if none(model.EdgeRouterPolicies.All(tx)) {
+		p := model.EdgeRouterPolicies.New()
+		p.Name, p.Semantic, p.IdentityRoles, p.EdgeRouterRoles = "everybody uses every router", model.AnyOf, everything, everything
+		if err := model.EdgeRouterPolicies.Create(tx, p); err != nil {
+			return err
+		}
+		*made = append(*made, "edge router policy "+p.Name)
+	}
+	if !none(model.ServiceEdgeRouterPolicies.All(tx)) {
+		return nil
+	}
+	p := model.ServiceEdgeRouterPolicies.New()
+	p.Name, p.Semantic, p.ServiceRoles, p.EdgeRouterRoles = "every service uses every router", model.AnyOf, everything, everything
+	*made = append(*made, "service edge router policy "+p.Name)
+	return model.ServiceEdgeRouterPolicies.Create(tx, p)
+}
+
+// none reports whether there is nothing of a kind.
+func none[T any](all iter.Seq[T]) bool {
+	for range all {
+		return false
+	}
+	return true
+}

@@ -1,0 +1,90 @@
+package router
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netkeep/internal/ops/config"
+	"netkeep/test/servertest"
+)
+
+// inside runs a controller with a router in it, on data that may be there.
+func inside(t *testing.T, dir string, change ...func(*config.Config)) *servertest.Server {
+	t.Helper()
+	s, err := servertest.OpenFabric(dir, append([]func(*config.Config){func(c *config.Config) { c.Router = "127.0.0.1:0" }}, change...)...)
+	must(t, err)
+	return s
+}
+
+// only returns the one edge router that there is, when it is online.
+func only(t *testing.T, s *servertest.Server) M {
+	t.Helper()
+	var router M
+	servertest.Eventually(t, soon, "the one router is online", func() bool {
+		list := s.Admin(t).Get(management + "edge-routers").Want(200).List()
+		if len(list) != 1 {
+			t.Fatalf("there are %d routers", len(list))
+		}
+		router = list[0]
+		return router["isOnline"] == true && router["syncStatus"] == "SYNC_DONE"
+	})
+	return router
+}
+
+// TestInside has a controller bring its own router, with what it takes to use
+// it, and keep it over restarts, other names, lost files and a lost record.
+func TestInside(t *testing.T) {
+	dir := t.TempDir()
+	s := inside(t, dir)
+	first := only(t, s)
+	if at := first["supportedProtocols"].(M)["tls"].(string); first["name"] != "local-router" || !strings.HasPrefix(at, "tls://127.0.0.1:") {
+		t.Errorf("the router is %v", first)
+	}
+	for _, kind := range []string{"edge-router-policies", "service-edge-router-policies"} {
+		list := s.Admin(t).Get(management + kind).Want(200).List()
+		if len(list) != 1 || list[0]["edgeRouterRoles"].([]any)[0] != "#all" {
+			t.Errorf("%s are %v", kind, list)
+		}
+	}
+	s.Admin(t).Patch(management+"edge-routers/"+first["id"].(string), M{"name": "renamed"}).Want(200)
+	admin := s.Admin(t)
+	for _, p := range admin.Get(management + "edge-router-policies").Want(200).List() {
+		admin.Patch(management+"edge-router-policies/"+p["id"].(string), M{"identityRoles": []string{"#staff"}}).Want(200)
+	}
+	must(t, s.Close())
+
+	s = inside(t, dir)
+	second := only(t, s)
+	if second["id"] != first["id"] || second["name"] != "renamed" || second["fingerprint"] != first["fingerprint"] {
+		t.Errorf("after a restart it is %v", second)
+	}
+	if roles := s.Admin(t).Get(management + "edge-router-policies").Want(200).List()[0]["identityRoles"].([]any); roles[0] != "#staff" {
+		t.Errorf("what an admin decided became %v", roles)
+	}
+	must(t, s.Close())
+
+	s = inside(t, dir, func(c *config.Config) { c.Router, c.Advertise = "0.0.0.0:0", "localhost:1280" })
+	third := only(t, s)
+	if at := third["supportedProtocols"].(M)["tls"].(string); third["id"] != first["id"] || third["fingerprint"] == first["fingerprint"] || !strings.HasPrefix(at, "tls://localhost:") {
+		t.Errorf("under another name it is %v", third)
+	}
+	must(t, s.Close())
+
+	must(t, os.WriteFile(filepath.Join(dir, "data", "router", "identity.json"), []byte("{"), 0o600))
+	s = inside(t, dir, func(c *config.Config) { c.RouterAdvertise = "router.example:443" })
+	list := s.Admin(t).Get(management + "edge-routers").Want(200).List()
+	if len(list) != 2 {
+		t.Fatalf("with its key lost, it is one of %v", list)
+	}
+	for _, r := range list {
+		s.Admin(t).Delete(management + "edge-routers/" + r["id"].(string)).Want(200)
+	}
+	must(t, s.Close())
+	s = inside(t, dir)
+	if last := only(t, s); last["name"] != "local-router" {
+		t.Errorf("with its record lost, it is %v", last)
+	}
+	must(t, s.Close())
+}
