@@ -1,6 +1,7 @@
-// Package cli is the program: the commands that run a controller or a router or
-// look after its data, and with them those that talk to one. Only run, admin,
-// keys and restore use the server; what talks to a controller is tool/command's.
+// Package cli is the program: the commands that run a controller or look after
+// its data, those that carry what goes through a network (a router, a tunnel),
+// and with them those that talk to a controller. Only run, admin, keys and
+// restore use the server; what talks to a controller is tool/command's.
 package cli
 
 import (
@@ -49,9 +50,11 @@ func Root(env Env) *cobra.Command {
 		c.GroupID = command.GroupServer
 		root.AddCommand(c)
 	}
-	router := routerCommand(env)
-	router.GroupID = command.GroupJoin
-	root.AddCommand(router, versionCommand())
+	for _, c := range []*cobra.Command{routerCommand(env), tunnelCommand(env)} {
+		c.GroupID = command.GroupJoin
+		root.AddCommand(c)
+	}
+	root.AddCommand(versionCommand())
 	return root
 }
 

@@ -1,0 +1,190 @@
+package tunneler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"netkeep/internal/transit/client"
+)
+
+// place is one endpoint of one service.
+type place struct {
+	service string // its id
+	number  int
+}
+
+// hosted is an endpoint that is hosted.
+type hosted struct {
+	t        *Tunneler
+	c        *client.Client
+	service  *client.Service
+	endpoint *endpoint
+	options  client.ListenOptions
+	mark     string // by which a change is seen
+	free     slots
+	said     complaints
+	log      *slog.Logger
+
+	stop context.CancelFunc
+}
+
+// host hosts whatever an identity may host, and follows what that is.
+func (t *Tunneler) host(ctx context.Context, c *client.Client) {
+	running := map[place]*hosted{}
+	var all sync.WaitGroup
+	defer all.Wait()
+	var said complaints
+	for {
+		services, changed := c.Services()
+		h, err := c.Hosting(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			t.log.Warn("how the identity hosts is not known; it is asked again", "identity", c.Name(), "error", err)
+			if !pause(ctx, lastPause) {
+				return
+			}
+			continue
+		}
+		wanted := t.wanted(c, services, h, &said)
+		if len(wanted) == 0 && said.fresh("nothing", t.opt.Now()) {
+			t.log.Warn("the identity may host no service that leads anywhere: give it a service policy of type Bind for one with a configuration of type host.v1", "identity", c.Name())
+		}
+		for at, old := range running {
+			if w := wanted[at]; w == nil || w.mark != old.mark {
+				old.log.Info("a service is not hosted any more")
+				old.stop()
+				delete(running, at)
+			}
+		}
+		for at, w := range wanted {
+			if running[at] != nil {
+				continue
+			}
+			running[at] = w
+			var own context.Context
+			own, w.stop = context.WithCancel(ctx)
+			all.Go(func() { w.run(own) })
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// wanted is what an identity should host now.
+func (t *Tunneler) wanted(c *client.Client, services []*client.Service, h *client.Hosting, said *complaints) map[place]*hosted {
+	wanted := map[place]*hosted{}
+	for _, s := range services {
+		if !s.Bind {
+			continue
+		}
+		list, err := endpoints(s)
+		for i, e := range list {
+			if err == nil {
+				err = e.check()
+			}
+			if err != nil {
+				break
+			}
+			wanted[place{s.ID, i}] = t.newHosted(c, s, e, e.listen(c.Name(), s.ID, h))
+		}
+		if err != nil && said.fresh(s.Name+err.Error(), t.opt.Now()) {
+			t.log.Error("a service cannot be hosted; mend its configuration", "service", s.Name, "error", err)
+		}
+	}
+	return wanted
+}
+
+func (t *Tunneler) newHosted(c *client.Client, s *client.Service, e *endpoint, o client.ListenOptions) *hosted {
+	most := maxConnections
+	if n := e.ListenOptions.MaxConnections; n > 0 {
+		most = min(most, n)
+	}
+	mark, _ := json.Marshal([]any{s.Name, s.Encrypted, e, o}, json.Deterministic(true))
+	return &hosted{
+		t: t, c: c, service: s, endpoint: e, options: o, mark: string(mark), free: make(slots, most),
+		log: t.log.With("service", s.Name, "identity", c.Name()),
+	}
+}
+
+// run hosts the endpoint until ctx ends.
+func (h *hosted) run(ctx context.Context) {
+	l, err := h.c.Listen(ctx, h.service.Name, h.options)
+	if err != nil {
+		if ctx.Err() == nil {
+			h.log.Error("a service cannot be hosted", "error", err)
+		}
+		return
+	}
+	defer l.Close()
+	context.AfterFunc(ctx, func() { _ = l.Close() })
+	state := &condition{base: h.options, cost: h.options.Cost, precedence: h.options.Precedence, listen: l, log: h.log}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, rule := range h.endpoint.checks() {
+		all.Go(func() { newCheck(rule, h.t.opt.Now).run(ctx, state) })
+	}
+	for {
+		p, err := l.AcceptPending()
+		if err != nil {
+			return
+		}
+		if !h.free.take() {
+			h.refuse(p, "as many connections as may be are open", nil)
+			continue
+		}
+		all.Go(func() {
+			defer h.free.give()
+			h.serve(ctx, p)
+		})
+	}
+}
+
+// serve connects one dialer with the server.
+func (h *hosted) serve(ctx context.Context, p *client.Pending) {
+	to, err := h.endpoint.target(readWish(p.Info().Data))
+	if err != nil {
+		h.refuse(p, err.Error(), nil)
+		return
+	}
+	dialing, cancel := context.WithTimeout(ctx, h.endpoint.connectTime())
+	server, err := new(net.Dialer).DialContext(dialing, to.protocol, to.address)
+	cancel()
+	if err != nil {
+		// The dialer need not know where the service leads to.
+		h.refuse(p, "the server behind the service cannot be reached", err)
+		return
+	}
+	conn, err := p.Accept()
+	if err != nil {
+		_ = server.Close()
+		return
+	}
+	h.log.Debug("connected", "from", conn.RemoteAddr().String(), "to", to.address)
+	if to.protocol == "udp" {
+		joinDatagrams(ctx, conn, server, h.t.opt.UDPIdle)
+		return
+	}
+	join(ctx, conn, server)
+}
+
+// refuse tells a dialer why it is not connected, and the log once a while.
+func (h *hosted) refuse(p *client.Pending, why string, err error) {
+	p.Refuse(why)
+	text := why
+	if err != nil {
+		text = fmt.Sprintf("%s: %v", why, err)
+	}
+	if h.said.fresh(text, h.t.opt.Now()) {
+		h.log.Warn("a dial was refused", "from", p.Info().Caller, "reason", text)
+	}
+}

@@ -1,0 +1,184 @@
+// Package tunneler leads what knows nothing of the network into it and out of
+// it: services that lead to servers here are hosted, and local ports lead to
+// services. It follows what its identities may use. It owns those servers' and
+// ports' connections; how the network is reached is client's to know.
+package tunneler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"netkeep/internal/transit/client"
+)
+
+// Options of a tunneler.
+type Options struct {
+	// Identities are the files of those that it acts for.
+	Identities []string
+	// Host says that whatever they may host is hosted.
+	Host bool
+	// Ports are local ports that lead to services.
+	Ports []Port
+	// UDPIdle is how long a datagram's sender is remembered; a minute if not
+	// given.
+	UDPIdle time.Duration
+	Version string
+	Log     *slog.Logger
+	Now     func() time.Time
+	// Poll is how often controllers are asked for changes, if not as usual.
+	Poll time.Duration
+}
+
+const (
+	// maxConnections is how many connections there are at once, of one hosted
+	// endpoint or one local port: each takes a file and some memory.
+	maxConnections = 10_000
+	usualUDPIdle   = time.Minute
+	firstPause     = time.Second
+	lastPause      = 30 * time.Second
+)
+
+// Tunneler is one that runs.
+type Tunneler struct {
+	opt Options
+	log *slog.Logger
+
+	mu      sync.Mutex
+	clients []*client.Client
+}
+
+// ErrNothing says that nothing is left to do. What went wrong was said before.
+var ErrNothing = errors.New("nothing is left to do: no identity can be used, or no port can be listened on; the lines above say why")
+
+// Run does what it should until ctx ends. What goes wrong with one identity,
+// service or port is said once, and the rest goes on; it returns an error when
+// nothing is left.
+func Run(ctx context.Context, opt Options) error {
+	if opt.UDPIdle == 0 {
+		opt.UDPIdle = usualUDPIdle
+	}
+	t := &Tunneler{opt: opt, log: opt.Log}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ports := t.listen(ctx)
+	if len(ports) == 0 && !opt.Host {
+		return ErrNothing
+	}
+	var identities, all sync.WaitGroup
+	for _, p := range ports {
+		all.Go(func() { p.serve(ctx) })
+	}
+	for _, file := range opt.Identities {
+		identities.Go(func() { t.act(ctx, file) })
+	}
+	identities.Wait()
+	left := ctx.Err() == nil // and all identities are gone
+	cancel()
+	all.Wait()
+	if left {
+		return ErrNothing
+	}
+	return nil
+}
+
+// act acts for an identity until ctx ends, or it turns out that that cannot be.
+func (t *Tunneler) act(ctx context.Context, file string) {
+	c := t.open(ctx, file)
+	if c == nil {
+		return
+	}
+	defer c.Close()
+	t.mu.Lock()
+	t.clients = append(t.clients, c)
+	t.mu.Unlock()
+	t.log.Info("an identity is in use", "identity", c.Name(), "file", file)
+	if t.opt.Host {
+		t.host(ctx, c)
+		return
+	}
+	<-ctx.Done()
+}
+
+// open logs an identity in, as soon as its controller answers. It returns nil
+// if that will never be, or ctx has ended.
+func (t *Tunneler) open(ctx context.Context, file string) *client.Client {
+	wait, said := firstPause, ""
+	for {
+		c, err := client.Open(ctx, client.Options{
+			Identity: file, Log: t.log, Poll: t.opt.Poll, Program: "netkeep-tunnel", Version: t.opt.Version, Now: t.opt.Now,
+		})
+		if err == nil {
+			return c
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !client.Temporary(err) {
+			t.log.Error("an identity cannot be used", "file", file, "error", err)
+			return nil
+		}
+		if err.Error() != said {
+			said = err.Error()
+			t.log.Warn("an identity cannot be used yet", "file", file, "error", err)
+		}
+		if !pause(ctx, wait) {
+			return nil
+		}
+		wait = min(2*wait, lastPause)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// complaints says the same thing once a while, however often it happens.
+type complaints struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+const (
+	// again is when something is worth to be said once more.
+	again = time.Minute
+	// maxSaid is how many different things are remembered.
+	maxSaid = 1000
+)
+
+// fresh reports whether something was not said lately.
+func (c *complaints) fresh(text string, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at, ok := c.last[text]; ok && now.Sub(at) < again {
+		return false
+	}
+	if c.last == nil || len(c.last) >= maxSaid {
+		c.last = map[string]time.Time{}
+	}
+	c.last[text] = now
+	return true
+}
+
+// slots is a number of things of which there are no more at once.
+type slots chan struct{}
+
+func (s slots) take() bool {
+	select {
+	case s <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s slots) give() { <-s }
