@@ -3,6 +3,7 @@ package overlay_test
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -48,7 +49,8 @@ func TestOverlay(t *testing.T) {
 		t.Errorf("the example of a dial says %q, want %q", got, want)
 	}
 
-	network, err := overlay.Open(t.Context(), me.File)
+	var log strings.Builder
+	network, err := overlay.Open(t.Context(), me.File, overlay.WithLog(slog.New(slog.NewTextHandler(&log, nil))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +90,9 @@ func TestOverlay(t *testing.T) {
 	}
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a listener of a network that was closed: %v", err)
+	}
+	if !strings.Contains(log.String(), "connected to a router") {
+		t.Errorf("the log says %q", log.String())
 	}
 	if _, err := network.Dial(t.Context(), "echo"); err == nil {
 		t.Error("a network that was closed can be dialled")
