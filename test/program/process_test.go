@@ -106,26 +106,32 @@ func controller(t *testing.T, data string, more ...string) *process {
 	return p
 }
 
-// welcomed is how the text ends that a controller prints at its start.
-var welcomed = regexp.MustCompile(`SHA-256 [0-9a-f]{64}\n\n$`)
+// welcomed is the text that a controller prints at its start, whole.
+var welcomed = regexp.MustCompile(`(?s)netkeep is ready at ([^\n]*)\n.*SHA-256 [0-9a-f]{64}\n\n$`)
 
 // ready waits until the controller says so and returns where it is.
 func (p *process) ready() (url string) {
+	p.t.Helper()
+	return p.said(welcomed)
+}
+
+// said waits until the process has said something, and returns what is in its
+// first group.
+func (p *process) said(what *regexp.Regexp) string {
 	p.t.Helper()
 	timeout := time.NewTimer(waitTime)
 	defer timeout.Stop()
 	for {
 		text, more := p.stdout.look()
-		if _, rest, ok := strings.Cut(text, "netkeep is ready at "); ok && welcomed.MatchString(text) {
-			url, _, _ = strings.Cut(rest, "\n")
-			return url
+		if found := what.FindStringSubmatch(text); found != nil {
+			return found[1]
 		}
 		select {
 		case <-more:
 		case <-p.ended:
-			p.t.Fatalf("the controller ended: %v\n%s", p.cmd.ProcessState, p.stderr.String())
+			p.t.Fatalf("the process ended: %v\n%s\n%s", p.cmd.ProcessState, text, p.stderr.String())
 		case <-timeout.C:
-			p.t.Fatalf("the controller was not ready within %s", waitTime)
+			p.t.Fatalf("%v was not said within %s:\n%s\n%s", what, waitTime, text, p.stderr.String())
 		}
 	}
 }

@@ -50,6 +50,7 @@ func Root(env Env) *cobra.Command {
 		c.GroupID = command.GroupServer
 		root.AddCommand(c)
 	}
+	addTraffic(root, env)
 	for _, c := range []*cobra.Command{routerCommand(env), tunnelCommand(env)} {
 		c.GroupID = command.GroupJoin
 		root.AddCommand(c)
