@@ -144,10 +144,16 @@ func (d *Door) Egress(ctx context.Context, circuit string, e *message.Egress) er
 	}
 	c := b.owner()
 	conn := &conn{client: c, session: b.session, circuit: circuit, address: e.Address, hosts: true}
+	// It is whole before it is the client's, which may be gone at any moment and
+	// takes along what it has.
+	conn.open(b.flow && b.numbers)
 	if !c.number(conn) {
+		conn.mu.Lock()
+		conn.gone = true // the client has never heard of it
+		conn.mu.Unlock()
+		conn.abort("the host has too many connections")
 		return &Failure{0, "the host has too many connections"}
 	}
-	conn.open(b.flow && b.numbers)
 	if err := c.invite(ctx, b, conn, e.PeerData); err != nil {
 		conn.abort(err.Error())
 		return err
