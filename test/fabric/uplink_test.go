@@ -303,3 +303,15 @@ func TestUplinkPeers(t *testing.T) {
 	must(t, u.Fault(message.Fault{Subject: message.FaultLink, ID: "link1", Iteration: 1}))
 	b.until(t, "the other end is told that the link is gone", func() bool { return len(b.faults) == 1 && b.faults[0].ID == "link1" })
 }
+
+// TestUplinkTwice has two routers run with one certificate, as with a copy of a
+// directory: they take each other's place, and say so.
+func TestUplinkTwice(t *testing.T) {
+	s := servertest.StartFabric(t)
+	r := addRouter(t, s)
+	u, _ := r.own(t)
+	again, _ := r.own(t)
+	servertest.Eventually(t, 4*soon, "one of them knows what may be wrong", func() bool {
+		return strings.Contains(u.Status().Problem+again.Status().Problem, "a copy of its directory")
+	})
+}

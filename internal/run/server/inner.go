@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"netkeep/internal/auth/enroll"
@@ -24,8 +25,7 @@ import (
 // shows its certificate.
 type inner struct {
 	listener net.Listener
-	station  *station.Station
-	running  *station.Running
+	running  atomic.Pointer[station.Running]
 }
 
 // innerDir is where in the data directory the router's files are, and innerName
@@ -64,7 +64,12 @@ func (s *Server) startRouter(desk *enroll.Desk) error {
 	if err != nil {
 		return fmt.Errorf("the router inside the controller: %w", err)
 	}
-	s.inner.station, s.inner.running = home, running
+	s.inner.running.Store(running)
+	go func() {
+		if err := running.Err(); err != nil {
+			s.fail(fmt.Errorf("the router inside the controller: %w", err))
+		}
+	}()
 	s.onClose(s.stopRouter)
 	s.log.Info("a router runs inside the controller", "listen", running.Listening.String(), "advertise", set.Advertise)
 	return nil
@@ -73,21 +78,27 @@ func (s *Server) startRouter(desk *enroll.Desk) error {
 // Router is where the router inside the controller listens; nil if there is
 // none.
 func (s *Server) Router() net.Addr {
-	if s.inner.running == nil {
-		return nil
+	if running := s.inner.running.Load(); running != nil {
+		return running.Listening
 	}
-	return s.inner.running.Listening
+	return nil
+}
+
+// routerFails says why the router inside the controller carries nothing.
+func (s *Server) routerFails() string {
+	if running := s.inner.running.Load(); running == nil || !running.Router.Status().Connected {
+		return "the router inside the controller is not connected"
+	}
+	return ""
 }
 
 // stopRouter stops the router, before what it connects to. Its circuits end
 // with the process: there is nothing to wait for.
 func (s *Server) stopRouter() error {
-	running := s.inner.running
-	if running == nil {
-		return nil
+	if running := s.inner.running.Swap(nil); running != nil {
+		return running.Stop(context.Background())
 	}
-	s.inner.running = nil
-	return running.Stop(context.Background())
+	return nil
 }
 
 // innerSettings are those of the router inside the controller.

@@ -34,6 +34,9 @@ func (s *Server) checks() health.Checks {
 		{Name: "records", Fails: s.recordsFail},
 		{Name: "certificate", Fails: s.certificateFails},
 	}
+	if s.cfg.Router != "" {
+		checks = append(checks, health.Check{Name: "router", Fails: s.routerFails, Minor: true})
+	}
 	if s.cfg.Snapshots.Every > 0 {
 		checks = append(checks, health.Check{Name: "snapshots", Fails: s.snapshots.Failing, Minor: true})
 	}

@@ -9,6 +9,7 @@ package uplink
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -176,23 +177,35 @@ const (
 	firstPause  = 500 * time.Millisecond
 	longPause   = 15 * time.Second
 	connectWait = 10 * time.Second
-	// settled is how long a connection lasts that counts as one that works.
-	settled = 10 * time.Second
+	// settled is how long a connection lasts that counts as one that works, and
+	// manyTorn how many in a row that did not are no accident.
+	settled  = 20 * time.Second
+	manyTorn = 3
 )
+
+// errTorn says why connections may end that the controller has just welcomed.
+var errTorn = errors.New("the controller welcomes this router and then ends the connection, again and again: " +
+	"another one may run with a copy of its directory, and they take each other's place; stop one, and enroll a router of its own there")
 
 // Run connects to the controller, again and again, until ctx ends.
 func (u *Uplink) Run(ctx context.Context) error {
-	pause := firstPause
+	pause, torn := firstPause, 0
 	for attempt := 0; ; attempt++ {
 		began := u.opt.Now()
-		err := u.once(ctx, u.opt.Endpoints[attempt%len(u.opt.Endpoints)])
+		welcome, err := u.once(ctx, u.opt.Endpoints[attempt%len(u.opt.Endpoints)])
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		u.note(err)
-		if u.opt.Now().Sub(began) > settled+connectWait {
-			pause = firstPause
+		switch lasted := u.opt.Now().Sub(began) > settled; {
+		case lasted:
+			pause, torn = firstPause, 0
+		case welcome:
+			torn++
 		}
+		if torn >= manyTorn {
+			err = fmt.Errorf("%w (%w)", errTorn, err)
+		}
+		u.note(err)
 		wait := pause/2 + rand.N(pause/2)
 		if (attempt+1)%len(u.opt.Endpoints) == 0 {
 			pause = min(2*pause, longPause)
@@ -210,9 +223,6 @@ func (u *Uplink) note(err error) {
 	problem := plain(err)
 	u.mu.Lock()
 	fresh := u.status.Problem != problem
-	if u.status.Connected {
-		u.status.Connected, u.status.Since = false, u.opt.Now()
-	}
 	u.status.Problem = problem
 	at := u.status.Address
 	u.mu.Unlock()
@@ -221,21 +231,21 @@ func (u *Uplink) note(err error) {
 	}
 }
 
-// once connects, and returns why that is over.
-func (u *Uplink) once(ctx context.Context, endpoint string) error {
+// once connects, and returns whether it was welcome and why that is over.
+func (u *Uplink) once(ctx context.Context, endpoint string) (welcome bool, err error) {
 	u.mu.Lock()
 	u.status.Address = endpoint
 	u.mu.Unlock()
-	conn, welcome, err := u.greet(ctx, endpoint)
+	conn, said, err := u.greet(ctx, endpoint)
 	if err != nil {
-		return err
+		return false, err
 	}
-	ch := channel.New(welcome.Text(message.HeaderConnectionID), channel.Options{Handle: u.hear, Now: u.opt.Now})
+	ch := channel.New(said.Text(message.HeaderConnectionID), channel.Options{Handle: u.hear, Now: u.opt.Now})
 	u.mu.Lock()
 	u.ch = ch
-	u.status = Status{Connected: true, Since: u.opt.Now(), Address: endpoint, ControllerID: welcome.Text(message.HeaderListenerID)}
+	u.status = Status{Connected: true, Since: u.opt.Now(), Address: endpoint, ControllerID: said.Text(message.HeaderListenerID)}
 	u.mu.Unlock()
-	u.opt.Log.Info("connected to the controller", "address", endpoint, "controller", welcome.Text(message.HeaderListenerID))
+	u.opt.Log.Info("connected to the controller", "address", endpoint, "controller", said.Text(message.HeaderListenerID))
 	stop := context.AfterFunc(ctx, func() { ch.Close(nil) })
 	defer stop()
 	ch.Attach(conn)
@@ -243,10 +253,11 @@ func (u *Uplink) once(ctx context.Context, endpoint string) error {
 	u.keep(ch)
 	u.mu.Lock()
 	u.ch = nil
+	u.status.Connected, u.status.Since = false, u.opt.Now()
 	u.mu.Unlock()
 	u.sessions.abandon()
 	u.opt.Handler.Disconnected()
-	return ch.Err()
+	return true, ch.Err()
 }
 
 // greet dials the controller and says hello.
@@ -292,7 +303,10 @@ func (u *Uplink) hello() channel.Hello {
 // plain is an error of connecting in words for whoever runs the router.
 func plain(err error) string {
 	var unknown *tls.CertificateVerificationError
+	var dated x509.CertificateInvalidError
 	switch {
+	case errors.As(err, &dated) && dated.Reason == x509.Expired:
+		return fmt.Sprintf("by the clock of this machine the controller's certificate has expired or is not valid yet (%s): set the clock, or renew that certificate", dated.Detail)
 	case errors.Is(err, channel.ErrRefused):
 		return strings.TrimPrefix(err.Error(), "channel: ")
 	case errors.As(err, &unknown):
