@@ -32,6 +32,7 @@ type End struct {
 	out     sender
 	in      receiver
 	waiters chan struct{} // closed when there is room; nil if nobody waits
+	early   []Message     // written before the start
 
 	phase    phase
 	started  bool // payloads may be sent
@@ -125,6 +126,10 @@ func (e *End) Start() {
 
 // open does what had to wait for the start.
 func (e *End) open(t *todo, now time.Duration, stamp uint16) {
+	for _, m := range e.early {
+		t.send = append(t.send, e.enqueue(0, m.headers(), m.Data, now, stamp))
+	}
+	e.early = nil
 	if e.refusing {
 		t.send = append(t.send, e.enqueue(FlagRefuse, nil, nil, now, stamp))
 	}
@@ -160,6 +165,7 @@ func (e *End) finishIfBoth(t *todo, now time.Duration) {
 // finish leaves nothing to be done but to acknowledge.
 func (e *End) finish(reason error, t *todo, now time.Duration) {
 	e.phase, e.reason = lingering, reason
+	e.early = nil
 	e.out.forget()
 	e.in.cut()
 	e.wake(t)

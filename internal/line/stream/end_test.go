@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -120,21 +121,35 @@ func TestBothWaysAndHalfClose(t *testing.T) {
 }
 
 // TestTerminatorWaits: nothing is said before the initiator has started, and
-// what was to be said is said then.
+// what was to be said is said then, if it is not much.
 func TestTerminatorWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t, nil)
-		if p.b.TryWrite(Message{Data: []byte("early")}) {
-			t.Fatal("the terminator spoke first")
+		for i := range earlyMessages {
+			if !p.b.TryWrite(Message{Data: []byte{byte(i)}, Flags: uint32(i)}) {
+				t.Fatalf("message %d found no room", i)
+			}
+		}
+		if p.b.TryWrite(Message{}) {
+			t.Fatal("there is room for everything")
 		}
 		wrote := make(chan error, 1)
-		go func() { wrote <- p.b.Write(t.Context(), Message{Data: []byte("early")}) }()
+		go func() { wrote <- p.b.Write(t.Context(), Message{Data: []byte("last")}) }()
 		synctest.Wait()
+		wantNothing(t, p.a)
+		if s := p.b.Stats(); s.InFlight != 0 || s.Sent != 0 {
+			t.Fatalf("the terminator spoke first: %+v", s)
+		}
 		p.a.Start()
 		if err := <-wrote; err != nil {
 			t.Fatal(err)
 		}
-		wantNext(t, p.a, "early")
+		for i := range earlyMessages {
+			if m, ok := p.a.Next(); !ok || !bytes.Equal(m.Data, []byte{byte(i)}) || m.Flags != uint32(i) {
+				t.Fatalf("message %d is %+v, %v", i, m, ok)
+			}
+		}
+		wantNext(t, p.a, "last")
 		wantNothing(t, p.b)
 
 		q := newPair(t, nil)

@@ -104,10 +104,14 @@ func TestStart(t *testing.T) {
 		l.Close(nil)
 
 		l = newLone(Options{Terminator: true})
+		if !l.TryWrite(Message{Data: make([]byte, 2*earlyBytes)}) || l.TryWrite(Message{}) || len(l.sent) != 0 {
+			t.Fatal("what is written early is not kept, or without a bound")
+		}
 		l.Payload(&Payload{Circuit: "c", Seq: 0, Flags: FlagStart, Stamp: 77, Headers: capabilities})
 		l.Payload(&Payload{Circuit: "c", Seq: 0, Flags: FlagStart, Stamp: 78, Headers: capabilities})
 		answer := l.taken()
-		if len(answer) != 1 || answer[0].Seq != 0 || answer[0].Flags != FlagTerminator || answer[0].Header(KeyCapabilities) == nil {
+		if len(answer) != 2 || answer[0].Seq != 0 || answer[0].Flags != FlagTerminator || answer[0].Header(KeyCapabilities) == nil ||
+			answer[1].Seq != 1 || len(answer[1].Data) != 2*earlyBytes || l.rooms != 1 {
 			t.Fatalf("the terminator answers %+v", answer)
 		}
 		if len(l.acks) != 2 || l.acks[1].Stamp != 78 || !slices.Equal(l.acks[1].Seqs, []int32{0}) || l.acks[1].Flags != FlagTerminator {
@@ -228,7 +232,10 @@ func TestNoTimerWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t, nil)
 		p.a.Start()
-		write(t, p.a, "one")
+		for range 10 * idleSlots {
+			write(t, p.a, "one")
+		}
+		drain(p.b)
 		pass(startWait + time.Second)
 		for _, e := range []*End{p.a, p.b} {
 			e.mu.Lock()
@@ -241,6 +248,36 @@ func TestNoTimerWhenIdle(t *testing.T) {
 			e.mu.Unlock()
 			e.Abort(nil)
 		}
+	})
+}
+
+// TestOvertaken: an acknowledgement that comes after a later one is not believed
+// that there is more room.
+func TestOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := started(Options{})
+		for range 10 * idleSlots {
+			l.TryWrite(Message{})
+		}
+		for _, c := range []struct {
+			seq        int32
+			said, want int
+		}{{10, 5000, 5000}, {9, 4000, 5000}, {8, 6000, 6000}, {11, 3000, 3000}} {
+			if l.say(c.said, c.seq); l.out.held != c.want {
+				t.Errorf("payload %d says that %d are held, which makes %d, not %d", c.seq, c.said, c.want, l.out.held)
+			}
+		}
+		l.say(1000)
+		if l.out.held != 1000 {
+			t.Errorf("what names no payload makes %d", l.out.held)
+		}
+		for seq := range int32(10*idleSlots + 1) {
+			l.say(0, seq)
+		}
+		if len(l.out.slots) > idleSlots {
+			t.Errorf("with nothing in flight %d slots are kept", len(l.out.slots))
+		}
+		l.Close(nil)
 	})
 }
 

@@ -30,6 +30,11 @@ const (
 	// span is how many payloads are in flight at most, and how far beyond the
 	// one that it waits for an end takes others.
 	span = Window / entry
+	// earlyBytes and earlyMessages are what a terminator takes before it was
+	// started: enough for hosts that speak first, which share a socket with
+	// others and would hold them up.
+	earlyBytes    = 64 << 10
+	earlyMessages = 16
 	// maxMessage is how long a message that comes in parts may be.
 	maxMessage = 16 << 20
 	// emptied is how much must have been held for the peer to be told that half

@@ -8,7 +8,8 @@ import (
 )
 
 // Write sends a message. It waits while as much is in flight, or held by the
-// other end, as may be, and until a terminator was started.
+// other end, as may be. A terminator keeps a little until it is started, and
+// then waits for that.
 func (e *End) Write(ctx context.Context, m Message) error {
 	for {
 		e.mu.Lock()
@@ -26,7 +27,9 @@ func (e *End) Write(ctx context.Context, m Message) error {
 		}
 		if room {
 			// What is not sent is sent again later.
-			e.o.Send(p, true)
+			if p != nil {
+				e.o.Send(p, true)
+			}
 			return nil
 		}
 		select {
@@ -44,7 +47,7 @@ func (e *End) TryWrite(m Message) bool {
 	p, room, err := e.write(m)
 	e.tried = e.tried || !room && err == nil
 	e.mu.Unlock()
-	if room {
+	if p != nil {
 		e.o.Send(p, false)
 	}
 	return room
@@ -71,22 +74,43 @@ func (e *End) writable() error {
 	return nil
 }
 
+// write takes a message if there is room; p is nil if it is sent later.
 func (e *End) write(m Message) (p *Payload, room bool, err error) {
 	if err := e.writable(); err != nil {
 		return nil, false, err
 	}
-	if !e.started || e.out.full() {
+	if !e.started {
+		return nil, e.keepEarly(m), nil
+	}
+	if e.out.full() {
 		return nil, false, nil
 	}
 	now, stamp := e.now()
-	var headers []Header
+	return e.enqueue(0, m.headers(), m.Data, now, stamp), true, nil
+}
+
+// keepEarly keeps a message until the start.
+func (e *End) keepEarly(m Message) bool {
+	bytes := 0
+	for _, m := range e.early {
+		bytes += len(m.Data) + entry
+	}
+	if bytes > min(earlyBytes, e.o.Window) || len(e.early) == earlyMessages {
+		return false
+	}
+	e.early = append(e.early, m)
+	return true
+}
+
+// headers are those of a payload that carries the message.
+func (m *Message) headers() (list []Header) {
 	if m.Flags != 0 {
-		headers = append(headers, Header{KeyDataFlags, binary.LittleEndian.AppendUint32(nil, m.Flags)})
+		list = append(list, Header{KeyDataFlags, binary.LittleEndian.AppendUint32(nil, m.Flags)})
 	}
 	if len(m.UUID) > 0 {
-		headers = append(headers, Header{KeyUUID, m.UUID})
+		list = append(list, Header{KeyUUID, m.UUID})
 	}
-	return e.enqueue(0, headers, m.Data, now, stamp), true, nil
+	return list
 }
 
 // wake lets go on who waits for room.
