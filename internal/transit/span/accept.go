@@ -72,6 +72,7 @@ func (l *Links) Serve(ctx context.Context, conn *tls.Conn, at message.Listener) 
 		_ = conn.Close()
 		return
 	}
+	l.tune(conn)
 	if l.opt.Admitted != nil {
 		l.opt.Admitted(conn)
 	}

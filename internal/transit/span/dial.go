@@ -37,6 +37,8 @@ func TLSDial(config func() *tls.Config) func(ctx context.Context, address, peer 
 		}
 		c := config().Clone()
 		c.ServerName, c.NextProtos = host, []string{message.LinkALPN}
+		// Many small records cost more than a first byte that is a little later.
+		c.DynamicRecordSizingDisabled = true
 		conn, err := (&tls.Dialer{NetDialer: &net.Dialer{KeepAlive: keepAlive}, Config: c}).DialContext(ctx, "tcp", hostPort)
 		if err != nil {
 			return nil, err
@@ -116,6 +118,7 @@ func (l *Links) connect(k *Link, binding string) error {
 		_ = conn.Close()
 		return err
 	}
+	l.tune(conn)
 	k.data.Attach(conn)
 	k.beat()
 	return nil
