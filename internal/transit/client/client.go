@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -94,20 +96,18 @@ func (c *Client) Name() string { return c.api.session.Load().Identity.Name }
 // Close ends all connections and listeners, and gives the session up.
 func (c *Client) Close() error {
 	c.mu.Lock()
-	listeners := make([]*Listener, 0, len(c.listeners))
-	for l := range c.listeners {
-		listeners = append(listeners, l)
-	}
+	listeners := slices.Collect(maps.Keys(c.listeners))
 	c.mu.Unlock()
 	for _, l := range listeners {
 		_ = l.Close()
 	}
 	c.mu.Lock()
 	c.end()
-	for _, a := range c.routers {
+	routers := slices.Collect(maps.Values(c.routers))
+	c.mu.Unlock()
+	for _, a := range routers {
 		a.close()
 	}
-	c.mu.Unlock()
 	c.wg.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -207,6 +207,11 @@ func (r *router) closed(_ *channel.Channel, reason error) {
 	ends := r.ends
 	r.ends = nil
 	r.mu.Unlock()
+	// A router lets those go whose API session has ended. To ask for leave again
+	// tells whether it has, and gets another.
+	r.client.mu.Lock()
+	clear(r.client.sessions)
+	r.client.mu.Unlock()
 	if r.client.over.Err() == nil {
 		r.client.log.Warn("the connection to a router has ended", "router", r.name, "address", r.address, "reason", reason)
 	}
