@@ -116,7 +116,8 @@ type Options struct {
 	// Done is called once, when nothing more is written or taken. What follows
 	// is that the end acknowledges for a while what it is sent again.
 	Done func(reason error)
-	// Over is called once, after Done: the end may be forgotten.
+	// Over is called once: the end may be forgotten. It comes after Done, or at
+	// the same time if the stream is aborted just then.
 	Over func(reason error)
 
 	Window, Buffer int
