@@ -16,7 +16,7 @@ var oneSeed = flag.Uint64("seed", 0, "run TestSimulation with this seed alone")
 
 // seeds is how many worlds TestSimulation makes; the race detector makes each
 // of them many times slower.
-const seeds, seedsRaced = 6000, 400
+const seeds, seedsRaced = 4000, 300
 
 // TestSimulation lets two ends talk through worlds that lose, double, delay and
 // reorder what they say, that are cut and healed, whose readers are slow, and
