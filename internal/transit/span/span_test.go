@@ -72,6 +72,7 @@ type node struct {
 	down      bool // nobody reaches it
 	reports   []report
 	faults    []message.Fault
+	said      []any // of both, in their order
 	arrived   []arrival
 	forward   func(linkID string, p *wire.Packet)
 }
@@ -213,6 +214,7 @@ func (d *node) report(links []message.Link, complete bool) {
 	d.set(func() {
 		if d.connected {
 			d.reports = append(d.reports, report{links, complete})
+			d.said = append(d.said, report{links, complete})
 		}
 	})
 }
@@ -222,6 +224,7 @@ func (d *node) fault(f message.Fault) bool {
 	defer d.mu.Unlock()
 	if d.connected {
 		d.faults = append(d.faults, f)
+		d.said = append(d.said, f)
 	}
 	return d.connected
 }
