@@ -84,3 +84,26 @@ func TestOurClient(t *testing.T) {
 		}
 	})
 }
+
+// TestOurTunneler has our tunneler and theirs host for each other.
+func TestOurTunneler(t *testing.T) {
+	n := newNetwork(t)
+	n.ziti("edge", "login", "--yes", "https://"+n.address, "-u", "admin", "-p", password)
+	n.addRouter("router")
+	n.everyone()
+	n.create("service-policies", M{"name": "all", "type": "Dial", "semantic": "AnyOf", "identityRoles": []string{"#all"}, "serviceRoles": []string{"#all"}})
+	ours, theirs, dialer := n.addIdentity("ours"), n.addIdentity("theirs"), n.addIdentity("dialer")
+	n.hosted("at-ours", "#ours", page(t, "hosted by ours"))
+	n.hosted("at-theirs", "#theirs", page(t, "hosted by theirs"))
+	start(t, n.dir, nil, programs.netkeep, "tunnel", "host", "-i", ours)
+	start(t, n.dir, nil, programs.ziti, "tunnel", "host", "--svcPollRate", "1", "-i", theirs)
+	var at []string
+	for _, program := range []string{programs.netkeep, programs.ziti} {
+		first, second := free(t), free(t)
+		start(t, n.dir, nil, program, "tunnel", "proxy", "-i", dialer, "at-ours:"+portOf(t, first), "at-theirs:"+portOf(t, second))
+		at = append(at, first, second)
+	}
+	for i, address := range at {
+		n.reads(address, []string{"hosted by ours", "hosted by theirs"}[i%2])
+	}
+}

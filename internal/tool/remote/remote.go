@@ -88,6 +88,9 @@ func WithTLS(p profile.Profile, config *tls.Config) *Client {
 // Use has later calls use another session.
 func (c *Client) Use(token string) { c.token.Store(&token) }
 
+// Close lets go of connections that are kept for further requests.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
 // Address is where the controller is.
 func (c *Client) Address() string { return c.address }
 

@@ -53,7 +53,7 @@ func Authority(ctx context.Context, address string) (*x509.Certificate, error) {
 		},
 	}
 	c := WithTLS(profile.Profile{Address: address}, config)
-	defer c.http.CloseIdleConnections()
+	defer c.Close()
 	var text []byte
 	if err := c.Call(ctx, Request{Method: http.MethodGet, Path: "//edge/client/v1/.well-known/est/cacerts"}, &text); err != nil {
 		return nil, err

@@ -78,8 +78,14 @@ func (a *api) login(ctx context.Context, ended string) error {
 	return nil
 }
 
+// logoutTime is how long one waits to be let go.
+const logoutTime = 2 * time.Second
+
 // logout gives the session up: nobody waits for it to end by itself.
-func (a *api) logout(ctx context.Context) {
+func (a *api) logout() {
+	ctx, cancel := context.WithTimeout(context.Background(), logoutTime)
+	defer cancel()
+	defer a.remote.Close()
 	_ = a.remote.Call(ctx, remote.Request{Method: http.MethodDelete, Path: a.path("/current-api-session"), Repeatable: true}, nil)
 }
 

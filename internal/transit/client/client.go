@@ -81,9 +81,11 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 	}
 	c.over, c.end = context.WithCancel(context.Background())
 	if err := c.api.login(ctx, ""); err != nil {
+		c.api.remote.Close()
 		return nil, err
 	}
 	if _, err := c.refresh(ctx); err != nil {
+		c.api.logout()
 		return nil, err
 	}
 	c.wg.Go(c.follow)
@@ -109,9 +111,7 @@ func (c *Client) Close() error {
 		a.close()
 	}
 	c.wg.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	c.api.logout(ctx)
+	c.api.logout()
 	return nil
 }
 

@@ -101,6 +101,9 @@ func (r *router) dial(ctx context.Context, s *Service, leave *session, opt DialO
 	} else if r.ch.Err() == nil {
 		_ = r.ch.Send(about(message.TypeClosed, number, nil)) // it may come about yet
 	}
+	if gone := r.ch.Err(); err != nil && gone != nil {
+		err = say(ErrNoRouter, "the router %s ended the connection before the service %s was connected: %v", r.name, s.Name, gone)
+	}
 	if err != nil {
 		r.remove(number)
 		return nil, err
