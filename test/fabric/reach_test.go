@@ -3,7 +3,9 @@ package fabric
 import (
 	"testing"
 
+	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/scripted"
+	"netkeep/internal/model"
 	"netkeep/test/servertest"
 )
 
@@ -66,4 +68,28 @@ func TestReach(t *testing.T) {
 	knows("another policy gives the same", true)
 	admin.Delete(management + "edge-router-policies/" + third).Want(200)
 	knows("the last of its policies is gone", false)
+}
+
+// TestReachOfMany lets more in at once than are told of one by one.
+func TestReachOfMany(t *testing.T) {
+	s := servertest.StartFabric(t)
+	user := s.AddUser(t, false)
+	must(t, s.State().Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
+		for range 1100 {
+			i := model.Identities.New()
+			i.Name, i.Type, i.RoleAttributes = servertest.Unique("one"), "Device", []string{"crowd"}
+			if err := model.Identities.Create(tx, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	s.Admin(t).Patch(management+"identities/"+user.ID, M{"roleAttributes": []string{"crowd"}}).Want(200)
+	id := s.Login(t, user.Username, user.Password).Get(client + "current-api-session").Want(200).ID()
+	r := addRouter(t, s)
+	c := r.connect(t)
+	policy := allow(t, s, "#crowd", "@"+r.id)
+	await(t, c, "the session is told", func(k scripted.Known) bool { _, has := k.Sessions[id]; return has && k.Synced == 2 })
+	s.Admin(t).Delete(management + "edge-router-policies/" + policy).Want(200)
+	await(t, c, "the session is gone", func(k scripted.Known) bool { _, has := k.Sessions[id]; return !has && k.Synced == 3 })
 }

@@ -14,25 +14,6 @@ import (
 
 // A router is told of the API sessions of those who may use it, and of its own.
 
-// reach is which routers identities may use.
-type reach struct {
-	snap    *state.Snapshot
-	routers map[string]*cow.Bitmap // by identity, as far as they were asked for
-}
-
-func (w *reach) has(identityID string, r *control.Router) bool {
-	if identityID == r.ID {
-		return true
-	}
-	may := w.routers[identityID]
-	if may == nil {
-		may = access.EdgeRouters(w.snap, identityID)
-		w.routers[identityID] = may
-	}
-	ord, ok := w.snap.Ordinal(model.EdgeRouters.Def, r.ID)
-	return ok && may.Contains(ord)
-}
-
 // share tells each router of those API sessions that concern it. Most often
 // there is one, or all concern the same routers.
 func (s *Sync) share(snap *state.Snapshot, sessions []message.APISession, say func(form, []message.APISession) *wire.Frame) {
@@ -43,12 +24,18 @@ func (s *Sync) share(snap *state.Snapshot, sessions []message.APISession, say fu
 		form form
 		part string // which of them
 	}
-	within, made := reach{snap, map[string]*cow.Bitmap{}}, map[version]*wire.Frame{}
+	routers, made := map[string]*cow.Bitmap{}, map[version]*wire.Frame{}
+	for _, one := range sessions {
+		if routers[one.IdentityID] == nil {
+			routers[one.IdentityID] = access.EdgeRouters(snap, one.IdentityID)
+		}
+	}
 	s.broadcast(func(r *control.Router, f form) *wire.Frame {
 		var part []message.APISession
+		ord, known := snap.Ordinal(model.EdgeRouters.Def, r.ID)
 		which := make([]byte, len(sessions))
 		for i, one := range sessions {
-			if within.has(one.IdentityID, r) {
+			if known && routers[one.IdentityID].Contains(ord) || one.IdentityID == r.ID {
 				part, which[i] = append(part, one), 1
 			}
 		}
@@ -84,21 +71,38 @@ func (s *Sync) move(before, after *state.Snapshot, changed []state.Ref) {
 		return
 	}
 	selected, selects := selection(before, policies), selection(after, policies)
-	was, is := reach{before, map[string]*cow.Bitmap{}}, reach{after, map[string]*cow.Bitmap{}}
+	others := map[uint32]*control.Router{}
 	for _, r := range s.told() {
 		if slices.Contains(routers, r.ID) || selected(r.ID) || selects(r.ID) {
 			s.moveAll(before, after, r)
-			continue
+		} else if ord, ok := after.Ordinal(model.EdgeRouters.Def, r.ID); ok {
+			others[ord] = r
 		}
-		for _, id := range identities {
-			switch had, has := was.has(id, r), is.has(id, r); {
-			case had && !has:
+	}
+	for _, id := range identities {
+		lost, gained := apart(access.EdgeRouters(before, id), access.EdgeRouters(after, id))
+		for it := lost.Iterator(); it.HasNext(); {
+			if r := others[it.Next()]; r != nil {
 				s.leave(after, r, id)
-			case has && !had:
+			}
+		}
+		for it := gained.Iterator(); it.HasNext(); {
+			if r := others[it.Next()]; r != nil {
 				s.come(after, r, id)
 			}
 		}
 	}
+}
+
+// apart is what was and is not, and what is and was not.
+func apart(was, is *cow.Bitmap) (lost, gained *cow.Bitmap) {
+	if was == is {
+		return new(cow.Bitmap), new(cow.Bitmap)
+	}
+	lost, gained = was.Clone(), is.Clone()
+	lost.AndNot(is)
+	gained.AndNot(was)
+	return lost, gained
 }
 
 func sameAttributes(before, after *state.Snapshot, id string) bool {
@@ -124,13 +128,7 @@ func selection(snap *state.Snapshot, policies []string) func(routerID string) bo
 // moveAll tells a router who may use it now that could not, and the other way
 // round, whoever that is.
 func (s *Sync) moveAll(before, after *state.Snapshot, r *control.Router) {
-	was, is := access.IdentitiesOfRouter(before, r.ID), access.IdentitiesOfRouter(after, r.ID)
-	if was == is {
-		return
-	}
-	lost, gained := was.Clone(), is.Clone()
-	lost.AndNot(is)
-	gained.AndNot(was)
+	lost, gained := apart(access.IdentitiesOfRouter(before, r.ID), access.IdentitiesOfRouter(after, r.ID))
 	if lost.GetCardinality()+gained.GetCardinality() > maxMoved {
 		s.start(r)
 		return
