@@ -139,25 +139,45 @@ func (l *Listener) await(ctx context.Context) error {
 
 // keep hosts the service at as many routers as it should be.
 func (l *Listener) keep() {
-	wait := firstPause
+	var p pace
 	for l.over.Err() == nil {
+		began := l.client.opt.Now()
 		bound, err := l.fill()
 		l.note(err)
+		well := bound > 0 && err == nil
+		l.complain(bound, err)
 		again := lookAgain
-		switch {
-		case bound == 0 || err != nil:
-			l.complain(bound, err)
-			again, wait = wait, min(2*wait, lastPause)
-		default:
-			wait = firstPause
-			l.mu.Lock()
-			l.said = ""
-			l.mu.Unlock()
+		if !well {
+			again = p.wait()
 		}
 		if !l.rest(jitter(again), bound > 0) {
 			return
 		}
+		// What is lost is bound again at once, unless it is lost all the time.
+		if left := p.after(l.client.opt.Now().Sub(began), well); left > 0 && !l.rest(jitter(left), false) {
+			return
+		}
 	}
+}
+
+// pace is how soon something is tried again: at once, if it went well for a
+// while, and ever more slowly while it does not.
+type pace struct{ pause time.Duration }
+
+// calm is how long something must go well not to be taken for failing.
+const calm = 10 * time.Second
+
+func (p *pace) wait() time.Duration { return max(p.pause, firstPause) }
+
+// after returns how long to wait still, after a try that lasted so long.
+func (p *pace) after(lasted time.Duration, well bool) time.Duration {
+	if well && lasted >= calm {
+		p.pause = 0
+		return 0
+	}
+	least := p.pause
+	p.pause = min(2*p.wait(), lastPause)
+	return max(0, least-lasted)
 }
 
 // note keeps why a try came to nothing.
@@ -173,19 +193,21 @@ func (l *Listener) note(err error) {
 // complain says why the service is hosted at fewer routers than it should be,
 // once.
 func (l *Listener) complain(bound int, err error) {
-	l.mu.Lock()
-	again := err == nil || err.Error() == l.said
+	text := ""
 	if err != nil {
-		l.said = err.Error()
+		text = err.Error()
 	}
+	l.mu.Lock()
+	again := text == l.said
+	l.said = text
 	l.mu.Unlock()
-	if !again && l.over.Err() == nil {
+	if err != nil && !again && l.over.Err() == nil {
 		l.client.log.Warn("a service is not hosted at all its routers", "service", l.service.Name, "routers", bound, "error", err)
 	}
 }
 
-// rest waits until it is time to look again. What is lost is bound again at
-// once, unless nothing came of it the last time.
+// rest waits until it is time to look again, or something was lost if that is
+// to be heeded. It reports false when the listener is closed.
 func (l *Listener) rest(d time.Duration, heed bool) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
