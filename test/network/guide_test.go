@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// TestGettingStarted pastes the whole page into a shell, as a reader would who
-// has the public program: in the end there is traffic.
-func TestGettingStarted(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "getting-started.md"))
+// TestPage pastes the page about the public programs into a shell, as a reader
+// would who has them: both kinds of routers and tunnelers carry one service.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "openziti.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newNetwork(t)
+	n := newNetwork(t, "--router", free(t))
 	bin := t.TempDir()
 	for name, target := range map[string]string{"curl": programs.paste, "netkeep": programs.netkeep, "ziti": programs.ziti} {
 		if err := os.Symlink(target, filepath.Join(bin, name)); err != nil {
@@ -28,7 +28,7 @@ func TestGettingStarted(t *testing.T) {
 		}
 	}
 	script := "set -eu\nnetkeep login --data data --username admin\n"
-	for _, block := range regexp.MustCompile("(?s)```(?:ba)?sh\n(.*?)```").FindAllSubmatch(page, -1) {
+	for _, block := range regexp.MustCompile("(?s)```bash\n(.*?)```").FindAllSubmatch(page, -1) {
 		script += string(block[1]) + "echo\n"
 	}
 	for theirs, ours := range map[string]string{"port: 1281": "port: " + portOf(t, n.metrics), "tls:127.0.0.1:1280": "tls:" + n.address, "3023": portOf(t, free(t)), ":8080": ":" + portOf(t, free(t))} {
@@ -51,7 +51,7 @@ func TestGettingStarted(t *testing.T) {
 	if shell.Process != nil {
 		_ = syscall.Kill(-shell.Process.Pid, syscall.SIGKILL)
 	}
-	if err != nil || !strings.Contains(string(out), `{"status":"ok"`) || !strings.Contains(string(out), "laptop can use wiki") {
+	if err != nil || !strings.Contains(string(out), `{"status":"ok"`) || !strings.Contains(string(out), "local-router") || !strings.Contains(string(out), "router-1") {
 		for _, name := range []string{"router-1.log", "server.log", "laptop.log"} {
 			if text, err := os.ReadFile(filepath.Join(n.dir, name)); err == nil {
 				t.Logf("%s:\n%s", name, text[max(0, len(text)-6000):])

@@ -73,6 +73,7 @@ type network struct {
 	dir     string
 	address string
 	metrics string // address of monitoring
+	flags   []string
 	http    *http.Client
 	token   string
 	control *process
@@ -181,9 +182,9 @@ func free(t *testing.T) string {
 }
 
 // newNetwork starts a controller.
-func newNetwork(t *testing.T) *network {
+func newNetwork(t *testing.T, flags ...string) *network {
 	t.Helper()
-	n := &network{t: t, dir: t.TempDir(), address: free(t), metrics: free(t)}
+	n := &network{t: t, dir: t.TempDir(), address: free(t), metrics: free(t), flags: flags}
 	n.startController()
 	roots := x509.NewCertPool()
 	ca, err := os.ReadFile(filepath.Join(n.dir, "data", "pki", "root.crt"))
@@ -198,7 +199,7 @@ func newNetwork(t *testing.T) *network {
 func (n *network) startController() {
 	n.t.Helper()
 	n.control = start(n.t, n.dir, []string{"NETKEEP_ADMIN_PASSWORD=" + password}, programs.netkeep,
-		"run", "--data", "data", "--listen", n.address, "--metrics-listen", n.metrics, "--log-format", "text")
+		append([]string{"run", "--data", "data", "--listen", n.address, "--metrics-listen", n.metrics, "--log-format", "text"}, n.flags...)...)
 	n.control.says(n.t, "netkeep is ready", 0)
 }
 

@@ -1,12 +1,16 @@
 package program_test
 
 import (
+	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // TestDocs pastes pages into a shell, as a reader would who has logged in.
@@ -20,11 +24,15 @@ func TestDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	router, metrics, port, second := freePort(t), freePort(t), freePort(t), freePort(t)
+	t.Run("getting-started", func(t *testing.T) {
+		paste(t, bin, "getting-started", []string{
+			"alice cannot use wiki", "alice may dial wiki by policy", "FAIL  session", "FAIL  terminator", "Enrolled",
+			`{"status":"ok"`, "laptop can use wiki", "From local-router to", "branch", "loses  laptop    wiki", "~ service wiki", "Nothing would change",
+		}, map[string]string{"port: 1281": "port: " + metrics, ":8080": ":" + port, ":3023": ":" + second},
+			"--router", "127.0.0.1:"+router, "--metrics-listen", "127.0.0.1:"+metrics)
+	})
 	for page, answers := range map[string][]string{
-		"getting-started": {
-			"alice cannot use wiki", "alice may dial wiki by policy", "FAIL  session", "FAIL  router", "loses  phone     wiki", "Enrolled",
-			"~ service wiki", "Nothing would change",
-		},
 		"by-hand": {
 			`"link":"service-policy","passed":true,"what":"alice may dial wiki by policy`, `"link":"session","passed":false,"what":"alice has no API session"`,
 			`"link":"router","passed":false,"what":"none of the edge routers that both may use is online"`,
@@ -35,15 +43,31 @@ func TestDocs(t *testing.T) {
 			`"identity":"alice","serviceId":"","service":"wiki","type":"Dial","change":"gained"`, `{"applied":true,`,
 		},
 	} {
-		t.Run(page, func(t *testing.T) { paste(t, bin, page, answers) })
+		t.Run(page, func(t *testing.T) { paste(t, bin, page, answers, nil) })
 	}
 }
 
 // refusal is how the stand-in for curl says that something was refused.
 var refusal = regexp.MustCompile(`(?m)^[A-Z]+ https://\S+: 4.*$`)
 
-// paste follows a page, and looks for what is to be said.
-func paste(t *testing.T, bin, name string, wanted []string) {
+// freePort is a port that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// paste follows a page, with some words replaced in it, and looks for what is to
+// be said. The controller is started with more flags.
+func paste(t *testing.T, bin, name string, wanted []string, instead map[string]string, more ...string) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name+".md"))
 	if err != nil {
 		t.Fatal(err)
@@ -53,17 +77,37 @@ func paste(t *testing.T, bin, name string, wanted []string) {
 		t.Fatalf("the page has %d blocks to paste", len(blocks))
 	}
 	dir := t.TempDir()
-	p := controller(t, filepath.Join(dir, "data"))
+	p := controller(t, filepath.Join(dir, "data"), more...)
 	script := "set -eu\nTOKEN=\nnetkeep login --data data --username admin\n"
 	for _, b := range blocks {
 		script += string(b[1]) + "echo\n"
 	}
-	shell := exec.CommandContext(t.Context(), "bash")
+	for word, other := range instead {
+		if !strings.Contains(script, word) {
+			t.Errorf("the page says nothing of %q", word)
+		}
+		script = strings.ReplaceAll(script, word, other)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*waitTime)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "bash")
+	// What the page leaves running ends with the test.
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	shell.WaitDelay = time.Second
+	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
 	shell.Stdin, shell.Dir = strings.NewReader(script), dir
 	shell.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=", "PATH="+bin+":"+os.Getenv("PATH"), "NETKEEP_PASSWORD="+password,
 		"CONTROLLER="+p.ready(), "CA="+filepath.Join("data", "pki", "root.crt"), "PASSWORD="+password)
 	out, err := shell.CombinedOutput()
+	if shell.Process != nil {
+		_ = syscall.Kill(-shell.Process.Pid, syscall.SIGKILL)
+	}
 	if err != nil || refusal.Match(out) {
+		logs, _ := filepath.Glob(filepath.Join(dir, "*.log"))
+		for _, name := range logs {
+			text, _ := os.ReadFile(name)
+			t.Logf("%s:\n%s", filepath.Base(name), text)
+		}
 		t.Fatalf("the page does not work: %v\n%s", err, out)
 	}
 	for _, want := range wanted {

@@ -60,7 +60,6 @@ func TestGroup(t *testing.T) {
 			"another secret": func() (net.Conn, wire.Headers, error) {
 				return me.socket(router, group("edge.default", id, []byte("guess")))
 			},
-			"no secret":           func() (net.Conn, wire.Headers, error) { return me.socket(router, group("edge.default", id, nil)) },
 			"another certificate": func() (net.Conn, wire.Headers, error) { return other.socket(router, group("edge.default", id, secret)) },
 			"another group": func() (net.Conn, wire.Headers, error) {
 				return me.socket(router, group("edge.default", "nobody", secret))
@@ -71,6 +70,15 @@ func TestGroup(t *testing.T) {
 				t.Errorf("%s: was welcomed", name)
 			}
 		}
+	})
+	t.Run("no secret", func(t *testing.T) {
+		// Older clients know none: such a socket is one of its own.
+		alone, answer, err := me.socket(router, group("edge.default", id, nil))
+		must(t, err)
+		if answer.Bool(message.HeaderGrouped) || answer.Text(message.HeaderConnectionID) == id {
+			t.Fatalf("a socket that shows no secret joins others: %v", answer)
+		}
+		ask(t, alone, &wire.Frame{Type: message.TypeLatency, Seq: 1})
 	})
 	control, _, err := me.socket(router, group("edge.control", id, secret))
 	must(t, err)

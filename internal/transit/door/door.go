@@ -188,7 +188,9 @@ func (d *Door) admit(ctx context.Context, conn *tls.Conn) error {
 	if len(chain) == 0 {
 		return errors.New("it shows no certificate")
 	}
-	if hello.Grouped() {
+	// Clients that know no secrets ask for several sockets too. Whoever knew the
+	// name of their group could join it: they get one.
+	if several(hello) {
 		if joined, err := d.join(conn, hello, chain[0]); joined || err != nil {
 			return err
 		}
@@ -228,19 +230,25 @@ func (d *Door) enter(ctx context.Context, conn net.Conn, hello *channel.Hello, c
 }
 
 // welcome is the answer to a hello. A client that wants several sockets gets
-// them.
+// them, if it can show of a further one that it is its own.
 func (d *Door) welcome(c *client, hello *channel.Hello) wire.Headers {
 	h := wire.Headers{}
 	h.SetText(message.HeaderConnectionID, c.ch.ID)
 	h.SetText(message.HeaderVersion, d.Version)
 	h.SetText(message.HeaderListenerID, d.ID)
 	h.SetBool(message.HeaderTellsBound, true)
-	if hello.Grouped() {
+	if several(hello) {
 		h.SetBool(message.HeaderGrouped, true)
 		h.SetText(message.HeaderChannelType, hello.Headers.Text(message.HeaderChannelType))
 		h[message.HeaderGroupSecret] = c.secret
 	}
 	return h
+}
+
+// several reports whether a client wants several sockets, or this is a further
+// one.
+func several(hello *channel.Hello) bool {
+	return hello.Grouped() && (hello.Headers.Bool(message.HeaderGroupFirst) || len(hello.Secret()) > 0)
 }
 
 // controlSocket is the type of a client's socket that carries only requests.
