@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"netkeep/internal/transit/client"
 	"netkeep/test/networktest"
 )
@@ -273,4 +275,44 @@ func TestSecondFactor(t *testing.T) {
 	if _, err := client.Open(t.Context(), client.Options{Identity: user.File, Now: time.Now}); !errors.Is(err, client.ErrDenied) || !strings.Contains(err.Error(), "does not let the identity in") {
 		t.Errorf("an identity that was deleted: %v", err)
 	}
+}
+
+// TestNothingStays closes a client with all that it does: no goroutine of it is
+// left.
+func TestNothingStays(t *testing.T) {
+	n := networktest.New(t, shared)
+	n.AddRouter("one")
+	user, host := n.AddIdentity("user"), n.AddIdentity("host")
+	service := n.AddService("left", true)
+	n.Echo(n.Client(host), service)
+	for name, mode := range modes {
+		before := goleak.IgnoreCurrent()
+		opt := client.Options{Identity: user.File, Now: time.Now}
+		mode(&opt)
+		c, err := client.Open(t.Context(), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := exchange(within(t, networktest.Soon), c, service, 100_000); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{}); err != nil { // and never closed
+			t.Fatal(err)
+		}
+		if _, err := c.Listen(within(t, networktest.Soon), service, client.ListenOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		n.Eventually("nothing is left: "+name, func() bool { return ours(goleak.Find(before)) == "" })
+	}
+}
+
+// ours is what goroutines of clients do that are left.
+func ours(err error) string {
+	if err == nil || !strings.Contains(err.Error(), "transit/client.") {
+		return ""
+	}
+	return err.Error()
 }
