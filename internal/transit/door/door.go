@@ -44,7 +44,7 @@ const (
 	// maxFrame is how much a client may send at once. What is larger than most is
 	// read for one client of an identity at a time, so that no identity has more
 	// than this of the router's memory by it.
-	maxFrame   = 64 << 20
+	maxFrame   = 64<<20 + 1<<10 // what seals it is not counted
 	maxHeaders = 64 << 10
 )
 
