@@ -74,7 +74,7 @@ func (f folder) make() error {
 // been read or exchanged.
 func (f folder) close() error {
 	info, err := os.Stat(f.path)
-	if err != nil || !exposed(info) {
+	if err != nil || !Exposed(info) {
 		return err
 	}
 	present, err := f.present()
@@ -193,7 +193,7 @@ func (f folder) read(name string) (data []byte, found bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if strings.HasSuffix(name, secretSuffix) && exposed(info) {
+	if strings.HasSuffix(name, secretSuffix) && Exposed(info) {
 		return nil, false, fmt.Errorf("%s is open to other users (mode %04o): run chmod 600 on it, or replace it if it may have been read",
 			f.file(name), info.Mode().Perm())
 	}

@@ -10,6 +10,8 @@ import "io/fs"
 
 func (f folder) lock() (unlock func(), err error) { return func() {}, nil }
 
-func exposed(fs.FileInfo) bool { return false }
+// Exposed reports whether anyone but the owner may use the file, as far as can be
+// told.
+func Exposed(fs.FileInfo) bool { return false }
 
 func checkKey(fs.FileInfo) error { return nil }

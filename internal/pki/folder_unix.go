@@ -30,8 +30,8 @@ func (f folder) lock() (unlock func(), err error) {
 	return func() { file.Close() }, nil
 }
 
-// exposed reports whether anyone but the owner may use the file.
-func exposed(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
+// Exposed reports whether anyone but the owner may use the file.
+func Exposed(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
 
 // closedTo is the bits that the mode of an operator's key must not have: those
 // of everybody but the owner, though root, who gives keys to others by their

@@ -315,3 +315,19 @@ func TestUplinkTwice(t *testing.T) {
 		return strings.Contains(u.Status().Problem+again.Status().Problem, "a copy of its directory")
 	})
 }
+
+// TestUplinkClock says that the clock may be wrong by which the controller's
+// certificate has expired.
+func TestUplinkClock(t *testing.T) {
+	s := servertest.StartFabric(t)
+	r := addRouter(t, s)
+	u, _ := r.own(t, func(o *uplink.Options) {
+		usual := o.TLS
+		o.TLS = func() (*tls.Config, error) {
+			cfg, err := usual()
+			cfg.Time = func() time.Time { return time.Now().AddDate(30, 0, 0) }
+			return cfg, err
+		}
+	})
+	servertest.Eventually(t, soon, "it says what may be wrong", func() bool { return strings.Contains(u.Status().Problem, "set the clock") })
+}

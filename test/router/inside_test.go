@@ -42,6 +42,9 @@ func TestInside(t *testing.T) {
 	if at := first["supportedProtocols"].(M)["tls"].(string); first["name"] != "local-router" || !strings.HasPrefix(at, "tls://127.0.0.1:") {
 		t.Errorf("the router is %v", first)
 	}
+	if _, text := get(t, "http://"+s.Metrics().String()+"/metrics"); !strings.Contains(text, "netkeep_router_connected 1") {
+		t.Error("monitoring sees nothing of the router")
+	}
 	for _, kind := range []string{"edge-router-policies", "service-edge-router-policies"} {
 		list := s.Admin(t).Get(management + kind).Want(200).List()
 		if len(list) != 1 || list[0]["edgeRouterRoles"].([]any)[0] != "#all" {

@@ -125,8 +125,10 @@ func TestBadDirectory(t *testing.T) {
 	for name, c := range map[string]struct {
 		identity, settings string
 		now                func() time.Time
+		mode               os.FileMode
 		words              string
 	}{
+		"open to others":   {mode: 0o044, words: "run chmod 600 on it"},
 		"cut short":        {identity: identity[:len(identity)/2], words: "identity.json is damaged"},
 		"nothing in it":    {identity: "{}", words: "does not say who the router is"},
 		"another's key":    {identity: strings.Replace(identity, key(identity), key(read(other, "identity.json")), 1), words: "its certificate is of another key"},
@@ -146,6 +148,7 @@ func TestBadDirectory(t *testing.T) {
 				}
 				must(t, os.WriteFile(filepath.Join(p.dir, file), []byte(text), 0o600))
 			}
+			must(t, os.Chmod(filepath.Join(p.dir, "identity.json"), 0o600|c.mode))
 			now := c.now
 			if now == nil {
 				now = time.Now

@@ -19,31 +19,71 @@ type RouterFigures struct {
 	Entered, Left uint64
 }
 
+// figure is one of them as monitoring sees it.
+type figure struct {
+	name, help string
+	kind       prometheus.ValueType
+	value      func(RouterFigures) float64
+}
+
+var routerFigures = []figure{
+	{"ready", "Whether the router is connected and its certificates are in force.", prometheus.GaugeValue, func(f RouterFigures) float64 { return truth(f.Ready) }},
+	{"connected", "Whether the router is connected to its controller.", prometheus.GaugeValue, func(f RouterFigures) float64 { return truth(f.Connected) }},
+	{"certificate_expiry_seconds", "When the router's certificates run out, in seconds since 1970.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Expires.Unix()) }},
+	{"clients", "Clients that are connected.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Clients) }},
+	{"terminators", "Places where clients host.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Terminators) }},
+	{"circuits", "Circuits that the router carries.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Circuits) }},
+	{"links", "Links to other routers.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Links) }},
+	{"api_sessions", "API sessions that the controller has told of.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Sessions) }},
+	{"entered_bytes_total", "Bytes that clients and hosts of this router sent into the network.", prometheus.CounterValue, func(f RouterFigures) float64 { return float64(f.Entered) }},
+	{"left_bytes_total", "Bytes that clients and hosts of this router got from the network.", prometheus.CounterValue, func(f RouterFigures) float64 { return float64(f.Left) }},
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// routerCollector reads the figures of a router once for all of them.
+type routerCollector struct {
+	read  func() RouterFigures
+	descs []*prometheus.Desc
+}
+
+func newRouterCollector(read func() RouterFigures) *routerCollector {
+	c := &routerCollector{read: read}
+	for _, f := range routerFigures {
+		c.descs = append(c.descs, prometheus.NewDesc("netkeep_router_"+f.name, f.help, nil, nil))
+	}
+	return c
+}
+
+// Describe is for Prometheus.
+func (c *routerCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		to <- d
+	}
+}
+
+// Collect is for Prometheus.
+func (c *routerCollector) Collect(to chan<- prometheus.Metric) {
+	now := c.read()
+	for i, f := range routerFigures {
+		to <- prometheus.MustNewConstMetric(c.descs[i], f.kind, f.value(now))
+	}
+}
+
+// WatchRouter adds the figures of a router that is part of the controller. It
+// may be called once.
+func (m *Metrics) WatchRouter(read func() RouterFigures) {
+	m.Registry.MustRegister(newRouterCollector(read))
+}
+
 // Router answers with what read tells of a router.
 func Router(read func() RouterFigures) http.Handler {
 	reg := prometheus.NewRegistry()
-	gauge := func(name, help string, value func(RouterFigures) float64) {
-		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(read()) }))
-	}
-	counter := func(name, help string, value func(RouterFigures) uint64) {
-		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(read())) }))
-	}
-	truth := func(b bool) float64 {
-		if b {
-			return 1
-		}
-		return 0
-	}
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	gauge("netkeep_router_ready", "Whether the router is connected and its certificates are in force.", func(f RouterFigures) float64 { return truth(f.Ready) })
-	gauge("netkeep_router_connected", "Whether the router is connected to its controller.", func(f RouterFigures) float64 { return truth(f.Connected) })
-	gauge("netkeep_router_certificate_expiry_seconds", "When the router's certificates run out, in seconds since 1970.", func(f RouterFigures) float64 { return float64(f.Expires.Unix()) })
-	gauge("netkeep_router_clients", "Clients that are connected.", func(f RouterFigures) float64 { return float64(f.Clients) })
-	gauge("netkeep_router_terminators", "Places where clients host.", func(f RouterFigures) float64 { return float64(f.Terminators) })
-	gauge("netkeep_router_circuits", "Circuits that the router carries.", func(f RouterFigures) float64 { return float64(f.Circuits) })
-	gauge("netkeep_router_links", "Links to other routers.", func(f RouterFigures) float64 { return float64(f.Links) })
-	gauge("netkeep_router_api_sessions", "API sessions that the controller has told of.", func(f RouterFigures) float64 { return float64(f.Sessions) })
-	counter("netkeep_router_entered_bytes_total", "Bytes that clients and hosts of this router sent into the network.", func(f RouterFigures) uint64 { return f.Entered })
-	counter("netkeep_router_left_bytes_total", "Bytes that clients and hosts of this router got from the network.", func(f RouterFigures) uint64 { return f.Left })
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newRouterCollector(read))
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 }

@@ -65,6 +65,7 @@ func (s *Server) startRouter(desk *enroll.Desk) error {
 		return fmt.Errorf("the router inside the controller: %w", err)
 	}
 	s.inner.running.Store(running)
+	s.figures.WatchRouter(running.Figures)
 	go func() {
 		if err := running.Err(); err != nil {
 			s.fail(fmt.Errorf("the router inside the controller: %w", err))

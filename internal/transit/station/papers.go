@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -48,6 +49,9 @@ func readPapers(path string) (*papers, error) {
 	text, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("the router's identity: %w", err)
+	}
+	if info, err := os.Stat(path); err != nil || pki.Exposed(info) {
+		return nil, fmt.Errorf("%s holds the router's key and is open to other users: run chmod 600 on it, and enroll the router again if they are not to be trusted", path)
 	}
 	var id Identity
 	dec := json.NewDecoder(bytes.NewReader(text))

@@ -247,7 +247,7 @@ func (r *Running) serveMetrics(ctx context.Context) error {
 	}
 	r.Metrics = l.Addr()
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics.Router(func() metrics.RouterFigures { return r.figures() }))
+	mux.Handle("GET /metrics", metrics.Router(r.Figures))
 	srv := &http.Server{Handler: r.checks().Wrap(mux), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime}
 	context.AfterFunc(ctx, func() { _ = srv.Close() })
 	r.parts.Go(func() {
@@ -258,7 +258,8 @@ func (r *Running) serveMetrics(ctx context.Context) error {
 	return nil
 }
 
-func (r *Running) figures() metrics.RouterFigures {
+// Figures are what monitoring sees.
+func (r *Running) Figures() metrics.RouterFigures {
 	f := r.Router.Figures()
 	return metrics.RouterFigures{
 		Connected: r.Router.Status().Connected, Ready: r.checks().Ready(), Expires: r.station.expires(),
