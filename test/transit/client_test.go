@@ -316,3 +316,24 @@ func ours(err error) string {
 	}
 	return err.Error()
 }
+
+// TestMadeAgain deletes a service that is hosted and makes it again under its
+// name, open this time: who listens hosts that.
+func TestMadeAgain(t *testing.T) {
+	n := networktest.New(t, shared)
+	n.AddRouter("one")
+	user, host := n.AddIdentity("user"), n.AddIdentity("host")
+	service := n.AddService("again", true)
+	n.Echo(n.Client(host), service)
+	c := n.Client(user)
+	works := func() bool { return exchange(within(t, networktest.Soon), c, service, 1000) == nil }
+	n.Eventually("it works", works)
+	for _, kind := range []string{"service-policies", "services"} {
+		for _, rec := range n.Admin.Get(networktest.Management + kind + "?filter=" + url.QueryEscape(fmt.Sprintf("name contains %q", service))).Want(200).List() {
+			n.Admin.Delete(networktest.Management + kind + "/" + rec["id"].(string)).Want(200)
+		}
+	}
+	n.Eventually("it is gone", func() bool { all, _ := c.Services(); return len(all) == 0 })
+	n.AddService("again", false)
+	n.Eventually("it works again", works)
+}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"netkeep/internal/line/cipher"
 	"netkeep/internal/line/message"
 	"netkeep/internal/line/wire"
 )
@@ -23,13 +24,14 @@ type binding struct {
 	router   *router
 	number   uint32
 	token    string
+	pair     *cipher.Pair  // nil if the service is open
 	done     chan struct{} // closed when the router has agreed, or not
 	once     sync.Once
 	err      error // why not; before done
 }
 
 // bind hosts the service at a router.
-func (l *Listener) bind(ctx context.Context, p *routerPlace, leave *session) error {
+func (l *Listener) bind(ctx context.Context, p *routerPlace, s *Service, leave *session) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTime+bindTime)
 	defer cancel()
 	r, err := l.client.reach(ctx, p)
@@ -37,6 +39,9 @@ func (l *Listener) bind(ctx context.Context, p *routerPlace, leave *session) err
 		return fmt.Errorf("the router %s: %w", p.Name, err)
 	}
 	b := &binding{listener: l, router: r, token: leave.Token, done: make(chan struct{})}
+	if s.Encrypted {
+		b.pair = l.pair
+	}
 	l.mu.Lock()
 	l.bindings[r.address] = b // before it is asked for: from then on it may be lost
 	l.mu.Unlock()
@@ -53,12 +58,12 @@ func (l *Listener) bind(ctx context.Context, p *routerPlace, leave *session) err
 			delete(l.bindings, r.address)
 		}
 		b.unbind()
-		return fmt.Errorf("the router %s does not host the service %s for us: %w", r.name, l.service.Name, err)
+		return fmt.Errorf("the router %s does not host the service %s for us: %w", r.name, l.service, err)
 	}
 	if !isClosed(l.first) {
 		close(l.first)
 	}
-	l.client.log.Info("a service is hosted", "service", l.service.Name, "router", r.name)
+	l.client.log.Info("a service is hosted", "service", l.service, "router", r.name)
 	return nil
 }
 
@@ -72,8 +77,8 @@ func (b *binding) ask(ctx context.Context) error {
 	h.SetBool(message.HeaderRouterNumbers, true)
 	h.SetBool(message.HeaderClientFlow, !l.client.opt.Plain)
 	h.SetText(message.HeaderBindID, l.id)
-	if l.pair != nil {
-		h[message.HeaderPublicKey] = l.pair.Public()
+	if b.pair != nil {
+		h[message.HeaderPublicKey] = b.pair.Public()
 		h[message.HeaderCryptoMethod] = []byte{0}
 	}
 	l.mu.Lock()
@@ -173,7 +178,7 @@ func (b *binding) drop(why error) {
 	if !was || l.over.Err() != nil {
 		return
 	}
-	l.client.log.Warn("a service is not hosted at a router any more", "service", l.service.Name, "router", b.router.name, "reason", why)
+	l.client.log.Warn("a service is not hosted at a router any more", "service", l.service, "router", b.router.name, "reason", why)
 	select {
 	case l.lost <- struct{}{}:
 	default:
@@ -203,7 +208,7 @@ func (b *binding) dialled(f *wire.Frame) {
 		return
 	}
 	conn := newConn(b.router, Info{
-		Service: b.listener.service.Name, Circuit: f.Headers.Text(message.HeaderClientCircuit),
+		Service: b.listener.service, Circuit: f.Headers.Text(message.HeaderClientCircuit),
 		Caller: f.Headers.Text(message.HeaderCallerID), Data: f.Headers[message.HeaderAppData],
 		Dialer: f.Headers.Text(message.HeaderDialerID), DialerName: f.Headers.Text(message.HeaderDialerName),
 	})
@@ -237,7 +242,7 @@ func (p *Pending) Accept() (conn *Conn, err error) {
 }
 
 func (p *Pending) accept() (*Conn, error) {
-	pair := p.binding.listener.pair
+	pair := p.binding.pair
 	if pair == nil {
 		return p.conn, p.confirm()
 	}

@@ -132,7 +132,7 @@ func (c *Client) hosts(service string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for l := range c.listeners {
-		if l.service.Name == service {
+		if l.service == service {
 			return true
 		}
 	}

@@ -52,7 +52,7 @@ const (
 // Listener hosts a service, at some routers at a time. It is a net.Listener.
 type Listener struct {
 	client  *Client
-	service *Service
+	service string
 	opt     ListenOptions
 	id      string // that routers know it by, whenever it comes back
 	pair    *cipher.Pair
@@ -76,7 +76,10 @@ type Listener struct {
 // router has agreed, or with why none did; the listener binds again wherever it
 // is lost.
 func (c *Client) Listen(ctx context.Context, service string, opt ListenOptions) (*Listener, error) {
-	s, err := c.service(ctx, service, toBind)
+	if _, err := c.service(ctx, service, toBind); err != nil {
+		return nil, err
+	}
+	pair, err := cipher.NewPair()
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +92,9 @@ func (c *Client) Listen(ctx context.Context, service string, opt ListenOptions) 
 	id := make([]byte, 16)
 	_, _ = rand.Read(id)
 	l := &Listener{
-		client: c, service: s, opt: opt, id: hex.EncodeToString(id), pending: make(chan *Pending, opt.Pending),
+		client: c, service: service, opt: opt, id: hex.EncodeToString(id), pair: pair, pending: make(chan *Pending, opt.Pending),
 		lost: make(chan struct{}, 1), bindings: map[string]*binding{}, first: make(chan struct{}), never: make(chan struct{}),
 		cost: opt.Cost, precedence: opt.Precedence,
-	}
-	if s.Encrypted {
-		if l.pair, err = cipher.NewPair(); err != nil {
-			return nil, err
-		}
 	}
 	l.over, l.end = context.WithCancel(c.over)
 	c.mu.Lock()
@@ -134,27 +132,31 @@ func (l *Listener) await(ctx context.Context) error {
 	if l.why != nil {
 		return l.why
 	}
-	return say(context.Cause(ctx), "the service %s was not hosted in time", l.service.Name)
+	return say(context.Cause(ctx), "the service %s was not hosted in time", l.service)
 }
 
 // keep hosts the service at as many routers as it should be.
 func (l *Listener) keep() {
 	var p pace
 	for l.over.Err() == nil {
-		began := l.client.opt.Now()
+		began, known := l.client.opt.Now(), l.client.known()
 		bound, err := l.fill()
 		l.note(err)
-		well := bound > 0 && err == nil
 		l.complain(bound, err)
-		again := lookAgain
+		again, well := lookAgain, bound > 0 && err == nil
+		var changed <-chan struct{}
 		if !well {
-			again = p.wait()
+			again, changed = p.wait(), known.next
 		}
-		if !l.rest(jitter(again), bound > 0) {
+		if !l.rest(jitter(again), bound > 0, changed) {
 			return
 		}
+		if !well && isClosed(changed) {
+			p = pace{} // what was missing may be there now
+			continue
+		}
 		// What is lost is bound again at once, unless it is lost all the time.
-		if left := p.after(l.client.opt.Now().Sub(began), well); left > 0 && !l.rest(jitter(left), false) {
+		if left := p.after(l.client.opt.Now().Sub(began), well); left > 0 && !l.rest(jitter(left), false, nil) {
 			return
 		}
 	}
@@ -202,13 +204,14 @@ func (l *Listener) complain(bound int, err error) {
 	l.said = text
 	l.mu.Unlock()
 	if err != nil && !again && l.over.Err() == nil {
-		l.client.log.Warn("a service is not hosted at all its routers", "service", l.service.Name, "routers", bound, "error", err)
+		l.client.log.Warn("a service is not hosted at all its routers", "service", l.service, "routers", bound, "error", err)
 	}
 }
 
 // rest waits until it is time to look again, or something was lost if that is
-// to be heeded. It reports false when the listener is closed.
-func (l *Listener) rest(d time.Duration, heed bool) bool {
+// to be heeded, or what services there are has changed. It reports false when
+// the listener is closed.
+func (l *Listener) rest(d time.Duration, heed bool, changed <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	lost := l.lost
@@ -218,6 +221,7 @@ func (l *Listener) rest(d time.Duration, heed bool) bool {
 	select {
 	case <-t.C:
 	case <-lost:
+	case <-changed:
 	case <-l.over.Done():
 		return false
 	}
@@ -229,19 +233,24 @@ func (l *Listener) rest(d time.Duration, heed bool) bool {
 func (l *Listener) fill() (int, error) {
 	ctx, cancel := context.WithTimeout(l.over, apiTime)
 	defer cancel()
-	leave, _, err := l.client.sessionFor(ctx, l.service, toBind, true)
+	// By name, each time: it may be another that is called so now.
+	s, err := l.client.service(ctx, l.service, toBind)
+	if err != nil {
+		return l.count(), err
+	}
+	leave, _, err := l.client.sessionFor(ctx, s, toBind, true)
 	if err != nil {
 		return l.count(), err
 	}
 	places := l.candidates(leave)
 	if len(places) == 0 && l.count() == 0 {
-		return 0, say(ErrNoRouter, "none of the %d edge routers for the service %s is online; look at: netkeep list edge-routers", len(leave.Routers), l.service.Name)
+		return 0, say(ErrNoRouter, "none of the %d edge routers for the service %s is online; look at: netkeep list edge-routers", len(leave.Routers), l.service)
 	}
 	for len(places) > 0 && l.count() < l.opt.Routers {
 		n := min(l.opt.Routers-l.count(), len(places))
 		failed := make(chan error, n)
 		for _, p := range places[:n] {
-			go func() { failed <- l.bind(ctx, p, leave) }()
+			go func() { failed <- l.bind(ctx, p, s, leave) }()
 		}
 		for range n {
 			if e := <-failed; e != nil {
@@ -330,7 +339,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 // Addr implements net.Listener.
-func (l *Listener) Addr() net.Addr { return Addr(l.service.Name) }
+func (l *Listener) Addr() net.Addr { return Addr(l.service) }
 
 // Close implements net.Listener. Connections that were accepted go on.
 func (l *Listener) Close() error {
