@@ -50,7 +50,7 @@ network-bench: build ## our router beside the public one, in one run
 
 # go vet is in bin/lint, which loads what the tests compile.
 lint:
-	@unformatted=$$(gofmt -l cmd internal test); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
+	@unformatted=$$(gofmt -l cmd internal overlay test); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
 	$(GO) mod tidy -diff
 	$(CLIENTGEN) vet ./...
 	$(GO) -C tools build -o ../bin/lint ./lint
