@@ -196,5 +196,14 @@ const (
 	RouteInvalidLink       RouteError = 8
 )
 
+// RouteFailure is why a router could not do its part of a circuit, with words
+// for whoever dialled.
+type RouteFailure struct {
+	Code RouteError // 0 if it is none of the reasons
+	Text string
+}
+
+func (f *RouteFailure) Error() string { return f.Text }
+
 // ALPN is the protocol that routers ask for when they connect to a controller.
 const ALPN = "ziti-ctrl"

@@ -125,14 +125,6 @@ func (d *Door) flowHeaders(h wire.Headers, conn *conn) {
 	h.SetText(message.HeaderStreamAddress, conn.address)
 }
 
-// Failure is why a circuit cannot end here.
-type Failure struct {
-	Code message.RouteError
-	Text string
-}
-
-func (f *Failure) Error() string { return f.Text }
-
 // oldTerminator is how older controllers begin the address of a terminator.
 const oldTerminator = "hosted:"
 
@@ -140,7 +132,7 @@ const oldTerminator = "hosted:"
 func (d *Door) Egress(ctx context.Context, circuit string, e *message.Egress) error {
 	b, ok := d.hosts.get(strings.TrimPrefix(e.Destination, oldTerminator))
 	if !ok {
-		return &Failure{message.RouteInvalidTerminator, "nobody hosts under this address here"}
+		return &message.RouteFailure{Code: message.RouteInvalidTerminator, Text: "nobody hosts under this address here"}
 	}
 	c := b.owner()
 	conn := &conn{client: c, session: b.session, circuit: circuit, address: e.Address, hosts: true}
@@ -152,7 +144,7 @@ func (d *Door) Egress(ctx context.Context, circuit string, e *message.Egress) er
 		conn.gone = true // the client has never heard of it
 		conn.mu.Unlock()
 		conn.abort("the host has too many connections")
-		return &Failure{0, "the host has too many connections"}
+		return &message.RouteFailure{Text: "the host has too many connections"}
 	}
 	if err := c.invite(ctx, b, conn, e.PeerData); err != nil {
 		conn.abort(err.Error())
@@ -169,11 +161,11 @@ func (c *client) invite(ctx context.Context, b *bind, conn *conn, peerData map[u
 	answer, err := c.ch.Request(ctx, &wire.Frame{Type: message.TypeDial, Headers: c.dialHeaders(b, conn, peerData), Body: []byte(b.token)})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Failure{message.RouteTimeout, "the host did not answer in time"}
+		return &message.RouteFailure{Code: message.RouteTimeout, Text: "the host did not answer in time"}
 	case err != nil:
-		return &Failure{message.RouteRefused, "the host is gone"}
+		return &message.RouteFailure{Code: message.RouteRefused, Text: "the host is gone"}
 	case answer.Type != message.TypeDialSuccess:
-		return &Failure{0, fmt.Sprintf("the host refused: %.200s", answer.Body)}
+		return &message.RouteFailure{Text: fmt.Sprintf("the host refused: %.200s", answer.Body)}
 	case b.numbers:
 		return nil
 	}
@@ -208,7 +200,7 @@ func (c *client) dialHeaders(b *bind, conn *conn, peerData map[uint32][]byte) wi
 // and tells it to begin.
 func (c *client) renumber(conn *conn, answer *wire.Frame) error {
 	if len(answer.Body) != 4 {
-		return &Failure{0, "the host did not say which connection it takes"}
+		return &message.RouteFailure{Text: "the host did not say which connection it takes"}
 	}
 	id := binary.LittleEndian.Uint32(answer.Body)
 	c.mu.Lock()
@@ -220,7 +212,7 @@ func (c *client) renumber(conn *conn, answer *wire.Frame) error {
 	}
 	c.mu.Unlock()
 	if taken {
-		return &Failure{0, "the host took a connection that it has already"}
+		return &message.RouteFailure{Text: "the host took a connection that it has already"}
 	}
 	h := wire.Headers{}
 	h.SetUint32(message.HeaderConn, id)

@@ -30,14 +30,6 @@ const (
 	idleTime = 5 * time.Minute
 )
 
-// Failure is why a circuit cannot leave here.
-type Failure struct {
-	Code message.RouteError
-	Text string
-}
-
-func (f *Failure) Error() string { return f.Text }
-
 // Options of Exits.
 type Options struct {
 	Table *forward.Table
@@ -65,10 +57,10 @@ func (e *Exits) Len() int { return int(e.open.Load()) }
 func destination(text string) (network, address string, err error) {
 	network, address, ok := strings.Cut(text, ":")
 	if !ok || network != "tcp" && network != "udp" {
-		return "", "", &Failure{message.RouteMisconfigured, fmt.Sprintf("%q is no address to leave the network for; it should look like tcp:host:port or udp:host:port", text)}
+		return "", "", &message.RouteFailure{Code: message.RouteMisconfigured, Text: fmt.Sprintf("%q is no address to leave the network for; it should look like tcp:host:port or udp:host:port", text)}
 	}
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return "", "", &Failure{message.RouteMisconfigured, fmt.Sprintf("%q names no host and port", text)}
+		return "", "", &message.RouteFailure{Code: message.RouteMisconfigured, Text: fmt.Sprintf("%q names no host and port", text)}
 	}
 	return network, address, nil
 }
@@ -82,7 +74,7 @@ func (e *Exits) Dial(ctx context.Context, circuit string, to *message.Egress) (m
 	}
 	if e.open.Add(1) > maxOpen {
 		e.open.Add(-1)
-		return nil, &Failure{0, fmt.Sprintf("%d circuits leave here already", maxOpen)}
+		return nil, &message.RouteFailure{Text: fmt.Sprintf("%d circuits leave here already", maxOpen)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -100,14 +92,14 @@ func (e *Exits) Dial(ctx context.Context, circuit string, to *message.Egress) (m
 }
 
 // explain says why nobody was reached, in the controller's words.
-func explain(err error) *Failure {
+func explain(err error) *message.RouteFailure {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		return &Failure{message.RouteTimeout, err.Error()}
+		return &message.RouteFailure{Code: message.RouteTimeout, Text: err.Error()}
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return &Failure{message.RouteRefused, err.Error()}
+		return &message.RouteFailure{Code: message.RouteRefused, Text: err.Error()}
 	}
-	return &Failure{0, err.Error()}
+	return &message.RouteFailure{Text: err.Error()}
 }
 
 // exit is one circuit that leaves.

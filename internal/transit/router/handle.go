@@ -9,10 +9,7 @@ import (
 	"time"
 
 	"netkeep/internal/line/message"
-	"netkeep/internal/transit/door"
-	"netkeep/internal/transit/exit"
 	"netkeep/internal/transit/forward"
-	"netkeep/internal/transit/uplink"
 )
 
 // Bindings of terminators: clients that host, and addresses.
@@ -33,7 +30,7 @@ func (r *Router) Route(ctx context.Context, m *message.Route) (map[uint32][]byte
 	err := r.table.Route(m.CircuitID, m.Forwards)
 	if missing, ok := errors.AsType[*forward.Fault](err); ok && missing.Link {
 		_ = r.uplink.Fault(message.Fault{Subject: message.FaultLink, ID: missing.Address})
-		return nil, &uplink.RouteFailure{Code: message.RouteInvalidLink, Text: missing.Error()}
+		return nil, &message.RouteFailure{Code: message.RouteInvalidLink, Text: missing.Error()}
 	}
 	return told, err
 }
@@ -42,19 +39,11 @@ func (r *Router) Route(ctx context.Context, m *message.Route) (map[uint32][]byte
 func (r *Router) egress(ctx context.Context, m *message.Route) (map[uint32][]byte, error) {
 	switch m.Egress.Binding {
 	case edgeBinding:
-		err := r.door.Egress(ctx, m.CircuitID, m.Egress)
-		if f, ok := errors.AsType[*door.Failure](err); ok {
-			err = &uplink.RouteFailure{Code: f.Code, Text: f.Text}
-		}
-		return nil, err
+		return nil, r.door.Egress(ctx, m.CircuitID, m.Egress)
 	case transportBinding:
-		told, err := r.exits.Dial(ctx, m.CircuitID, m.Egress)
-		if f, ok := errors.AsType[*exit.Failure](err); ok {
-			err = &uplink.RouteFailure{Code: f.Code, Text: f.Text}
-		}
-		return told, err
+		return r.exits.Dial(ctx, m.CircuitID, m.Egress)
 	}
-	return nil, &uplink.RouteFailure{
+	return nil, &message.RouteFailure{
 		Code: message.RouteMisconfigured,
 		Text: fmt.Sprintf("this router knows no way out called %q; it knows %s and %s", m.Egress.Binding, edgeBinding, transportBinding),
 	}

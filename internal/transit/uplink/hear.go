@@ -172,7 +172,7 @@ func routed(c *channel.Channel, f *wire.Frame, m *message.Route, peerData map[ui
 	} else {
 		h.SetText(message.HeaderRouteError, err.Error())
 		code := message.RouteError(0)
-		if failure := (*RouteFailure)(nil); errors.As(err, &failure) {
+		if failure := (*message.RouteFailure)(nil); errors.As(err, &failure) {
 			code = failure.Code
 		}
 		h[message.HeaderRouteErrorCode] = []byte{byte(code)}

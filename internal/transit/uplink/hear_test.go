@@ -136,7 +136,7 @@ func TestManyRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{unroute: func(*message.Unroute) {}, route: func(ctx context.Context, _ *message.Route) (map[uint32][]byte, error) {
 			<-ctx.Done()
-			return nil, &RouteFailure{message.RouteTimeout, "it took too long"}
+			return nil, &message.RouteFailure{Code: message.RouteTimeout, Text: "it took too long"}
 		}}
 		u, c := connect(t, h)
 		answers := make(chan *wire.Frame, maxLanes+10)

@@ -57,7 +57,7 @@ type Options struct {
 // called when that has returned.
 type Handler interface {
 	// Route makes a router's part of a circuit. What it returns is for the
-	// other end. An error that is a *RouteFailure says what kind it is.
+	// other end. An error that is a *message.RouteFailure says what kind it is.
 	Route(ctx context.Context, m *message.Route) (peerData map[uint32][]byte, err error)
 	Unroute(m *message.Unroute)
 	// Validate says which terminators there are, by id. The markers of the
@@ -77,14 +77,6 @@ type Handler interface {
 	Connected()
 	Disconnected()
 }
-
-// RouteFailure is why a circuit could not be made here.
-type RouteFailure struct {
-	Code message.RouteError
-	Text string
-}
-
-func (f *RouteFailure) Error() string { return f.Text }
 
 // ErrAway says that there is no controller to ask at present.
 var ErrAway = errors.New("the controller is away at present; the router goes on trying to reach it")
