@@ -28,16 +28,16 @@ type client struct {
 	mu       sync.Mutex
 	conns    map[uint32]*conn
 	binds    map[uint32]*bind
-	flows    map[string]*conn // by circuit, of those that are ends themselves
-	waiting  []*conn          // that have something for the client and found no room
-	assigned uint32           // the last number that was given to a connection
+	flows    [2]map[string]*conn // by circuit, of those where the client is the end itself: it dialled, or hosts
+	waiting  []*conn             // that have something for the client and found no room
+	assigned uint32              // the last number that was given to a connection
 	over     bool
 }
 
 func (d *Door) newClient(token string, chain []*x509.Certificate, hello *channel.Hello) *client {
 	c := &client{
 		door: d, token: token, leaf: chain[0], secret: newSecret(), since: d.Now(), log: d.Log,
-		conns: map[uint32]*conn{}, binds: map[uint32]*bind{}, flows: map[string]*conn{}, assigned: message.FirstAssigned - 1,
+		conns: map[uint32]*conn{}, binds: map[uint32]*bind{}, flows: [2]map[string]*conn{{}, {}}, assigned: message.FirstAssigned - 1,
 	}
 	for _, cert := range chain {
 		c.fingerprints = append(c.fingerprints, pki.Fingerprint(cert))
@@ -236,8 +236,8 @@ func (c *client) drop(conn *conn) {
 		c.of.conns.Add(-1)
 		c.door.uses(c, conn.session, -1)
 	}
-	if c.flows[conn.circuit] == conn {
-		delete(c.flows, conn.circuit)
+	if side := conn.side(); c.flows[side][conn.circuit] == conn {
+		delete(c.flows[side], conn.circuit)
 	}
 }
 

@@ -53,7 +53,7 @@ func (c *conn) open(flow bool) {
 	c.mu.Unlock()
 	if flow {
 		c.client.mu.Lock()
-		c.client.flows[c.circuit] = c
+		c.client.flows[c.side()][c.circuit] = c
 		c.client.mu.Unlock()
 		d.Table.AddClient(c.address, c)
 		return
@@ -65,8 +65,8 @@ func (c *conn) open(flow bool) {
 		Send:       func(p *stream.Payload, wait bool) bool { return d.Table.Payload(c.address, p, wait) },
 		Ack:        func(a *stream.Ack) { d.Table.Ack(c.address, a) },
 		Ready:      c.pump,
-		Done:       c.done,
-		Over:       c.ended,
+		Done:       c.ended,
+		Over:       c.forgotten,
 		Window:     window,
 		Buffer:     window,
 		Now:        d.Now,
@@ -213,15 +213,12 @@ func (c *conn) abort(reason string) {
 // end.
 func (c *conn) Unrouted() { c.ended(forward.ErrUnrouted) }
 
-// done tells the controller that this end is done, unless it knows.
-func (c *conn) done(reason error) {
-	if !errors.Is(reason, forward.ErrUnrouted) {
-		c.client.door.Controller.Fault(message.Fault{Subject: c.subject(), ID: c.circuit})
-	}
-}
+// forgotten is when the end of the stream may be forgotten. What came before was told
+// already.
+func (c *conn) forgotten(error) { c.client.door.Table.Remove(c.address) }
 
-// ended is the end of the connection, whoever wanted it. The client hears of it
-// after it has got what had arrived.
+// ended is the end of the connection, whoever wanted it. The controller hears of
+// it, unless it knows, and the client after it has got what had arrived.
 func (c *conn) ended(reason error) {
 	c.mu.Lock()
 	was := c.over
@@ -233,12 +230,14 @@ func (c *conn) ended(reason error) {
 	if was {
 		return
 	}
-	c.client.door.Table.Remove(c.address)
+	if !errors.Is(reason, forward.ErrUnrouted) {
+		c.client.door.Controller.Fault(message.Fault{Subject: c.subject(), ID: c.circuit})
+	}
 	if c.end != nil {
 		c.pump()
 		return
 	}
-	c.done(reason)
+	c.forgotten(nil)
 	c.tellEnd()
 }
 
@@ -269,7 +268,8 @@ func (c *client) flowing(p *wire.Packet) {
 		return
 	}
 	c.mu.Lock()
-	conn := c.flows[string(id)]
+	// A client may have dialled what it hosts: then it is both ends.
+	conn := c.flows[sideOf(p)][string(id)]
 	c.mu.Unlock()
 	if conn == nil {
 		return
@@ -292,12 +292,30 @@ func (c *conn) Packet(p *wire.Packet, _ bool) bool {
 	return c.client.ch.Offer(&wire.Packet{Type: p.Type, Block: block.Uint32(message.HeaderConn, c.id), Body: p.Body})
 }
 
-// endFlow is a client that ends a stream which it is the end of.
+// endFlow is a client that ends a stream which it is an end of.
 func (c *client) endFlow(circuit string) {
 	c.mu.Lock()
-	conn := c.flows[circuit]
+	ends := []*conn{c.flows[0][circuit], c.flows[1][circuit]}
 	c.mu.Unlock()
-	if conn != nil {
-		conn.closedByClient()
+	for _, conn := range ends {
+		if conn != nil {
+			conn.closedByClient()
+		}
 	}
+}
+
+// side is 0 for who dialled, and 1 for who hosts.
+func (c *conn) side() int {
+	if c.hosts {
+		return 1
+	}
+	return 0
+}
+
+// sideOf is the side that a frame of a stream comes from.
+func sideOf(p *wire.Packet) int {
+	if flags, _ := p.Uint32(message.HeaderStreamFlags); flags&stream.FlagTerminator != 0 {
+		return 1
+	}
+	return 0
 }
