@@ -50,7 +50,7 @@ func (m *mesh) at(identity, router string) string {
 // TestMixed has routers of ours and public ones link with each other: from every
 // one of them whatever is hosted at any is reached.
 func TestMixed(t *testing.T) {
-	m := mixed(t, map[string][]string{"o1": nil, "o2": nil, "p1": nil, "p2": nil}, 6)
+	m := mixed(t, map[string][]string{"o1": nil, "o2": nil, "o3": nil, "p1": nil, "p2": nil}, 10)
 	dialers := map[string]string{}
 	for name := range m.routers {
 		m.create("services", M{"name": "at-" + name, "encryptionRequired": true})
