@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -71,6 +72,7 @@ func (b *bench) run() error {
 	}
 	defer b.net.stop()
 	measured := figures{}
+	defer measured.print() // also what was measured before something went wrong
 	for round := range b.rounds {
 		for _, name := range []string{"ours", "theirs"} {
 			fmt.Printf("round %d, %s\n", round+1, name)
@@ -79,7 +81,6 @@ func (b *bench) run() error {
 			}
 		}
 	}
-	measured.print()
 	return nil
 }
 
@@ -158,5 +159,8 @@ func (f figures) print() {
 
 func middle(list []float64) float64 {
 	sorted := slices.Sorted(slices.Values(list))
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
 	return sorted[len(sorted)/2]
 }
