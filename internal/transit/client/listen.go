@@ -45,8 +45,9 @@ const (
 	// nothing comes of it.
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
-	// lookAgain is how often it is looked for further routers.
-	lookAgain = time.Minute
+	// lookAgain is how often it is looked for further routers: one that was lost
+	// may be back, and nobody says so.
+	lookAgain = 15 * time.Second
 )
 
 // Listener hosts a service, at some routers at a time. It is a net.Listener.
