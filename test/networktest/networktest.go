@@ -147,10 +147,13 @@ func (j *journal) Write(p []byte) (int, error) {
 }
 
 // Logged reports whether the router has logged something with these words.
-func (r *Router) Logged(words string) bool {
+func (r *Router) Logged(words string) bool { return r.Count(words) > 0 }
+
+// Count is how often the router has logged something with these words.
+func (r *Router) Count(words string) int {
 	r.log.mu.Lock()
 	defer r.log.mu.Unlock()
-	return strings.Contains(r.log.text.String(), words)
+	return strings.Count(r.log.text.String(), words)
 }
 
 // AddRouter makes a router, enrolls it and runs it. It has further words

@@ -330,3 +330,21 @@ func TestHeldHandshakes(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestLogOfStrangers has an address be turned away again and again: the log tells
+// of it, and is not filled by it.
+func TestLogOfStrangers(t *testing.T) {
+	n := networktest.New(t, shared)
+	router := n.AddRouter("one")
+	for range 200 {
+		conn, err := net.Dial("tcp", router.Address)
+		must(t, err)
+		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\n\r\n")
+		must(t, err)
+		cut(t, conn)
+		_ = conn.Close()
+	}
+	if lines := router.Count("turned away"); lines == 0 || lines > 70 {
+		t.Fatalf("the log has %d lines of 200 who were turned away within seconds", lines)
+	}
+}

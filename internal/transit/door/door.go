@@ -168,18 +168,9 @@ func (d *Door) Run(ctx context.Context) {
 	}
 }
 
-// Serve lets a client in that has shown its certificate, and returns whether it
-// did. The socket is closed if not.
-func (d *Door) Serve(ctx context.Context, conn *tls.Conn) bool {
-	if err := d.admit(ctx, conn); err != nil {
-		_ = conn.Close()
-		d.Log.Info("a client was turned away", "address", conn.RemoteAddr().String(), "reason", err.Error())
-		return false
-	}
-	return true
-}
-
-func (d *Door) admit(ctx context.Context, conn *tls.Conn) error {
+// Serve lets a client in that has shown its certificate, or says why not. What
+// becomes of the socket then is the caller's to decide.
+func (d *Door) Serve(ctx context.Context, conn *tls.Conn) error {
 	hello, err := channel.ReadHello(conn, d.Now().Add(helloTime))
 	if err != nil {
 		return fmt.Errorf("it said no hello: %w", err)

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 
 	"netkeep/internal/line/message"
 	"netkeep/internal/line/wire"
+	"netkeep/internal/ops/limit"
 	"netkeep/internal/transit/forward"
 	"netkeep/internal/transit/span"
 )
@@ -57,14 +59,29 @@ func (r *Router) serve(ctx context.Context, conn *tls.Conn) {
 	within, cancel := context.WithTimeout(ctx, handshakeTime)
 	err := conn.HandshakeContext(within)
 	cancel()
-	switch {
-	case err != nil:
-		_ = conn.Close()
-		r.opt.Log.Info("a handshake failed", "address", conn.RemoteAddr().String(), "error", err)
-	case conn.ConnectionState().NegotiatedProtocol == message.LinkALPN:
+	if err == nil && conn.ConnectionState().NegotiatedProtocol == message.LinkALPN {
 		r.links.Serve(ctx, conn, r.linkListener())
-	case r.door.Serve(ctx, conn):
-		r.conns.Keep(conn)
+		return
+	}
+	if err == nil {
+		err = r.door.Serve(ctx, conn)
+	}
+	if err != nil {
+		r.turnAway(conn, err)
+		return
+	}
+	r.conns.Keep(conn)
+}
+
+// maxComplaints is how often a minute the log tells of one address that somebody
+// was turned away: whoever it is must not be able to fill it.
+const maxComplaints = 60
+
+func (r *Router) turnAway(conn net.Conn, reason error) {
+	_ = conn.Close()
+	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if r.complaints.Take(limit.At(from.Addr())) == 0 {
+		r.opt.Log.Info("a client was turned away", "address", conn.RemoteAddr().String(), "reason", reason.Error())
 	}
 }
 

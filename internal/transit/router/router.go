@@ -65,6 +65,8 @@ type Router struct {
 	uplink *uplink.Uplink
 	usage  usage
 	conns  limit.Connections
+	// complaints are what the log tells of each address.
+	complaints limit.Rate[limit.Party]
 	// measured has an element when a link was measured for the first time.
 	measured chan struct{}
 }
@@ -79,6 +81,7 @@ const (
 // New returns a router that does nothing yet.
 func New(opt Options) (*Router, error) {
 	r := &Router{opt: opt, conns: limit.Connections{Max: maxConns, Share: connShare}, measured: make(chan struct{}, 1)}
+	r.complaints.PerMinute, r.complaints.Now = maxComplaints, opt.Now
 	r.table = forward.New(forward.Options{ID: opt.ID, Link: r.link, Now: opt.Now})
 	r.usage.init(opt.Now)
 	listeners := r.linkListeners()
