@@ -137,6 +137,24 @@ func end(link M, name string) string {
 	return id
 }
 
+// TestNothingLost has one connection send as much as it can: what the ends of a
+// stream have in flight finds room on its way, or most of the time would go into
+// waiting until it is sent again. A few may be sent again without need, where
+// whoever acknowledges has to wait for a processor, and find none.
+func TestNothingLost(t *testing.T) {
+	n := networktest.New(t, shared)
+	near, far := n.AddRouter("near", "near"), n.AddRouter("far", "far")
+	n.Eventually("the routers are linked", func() bool { return linked(n, near, far) })
+	service := n.AddService("echo", false)
+	n.Echo(n.Client(n.AddIdentity("host")), service)
+	if err := exchange(within(t, networktest.Soon), n.Client(n.AddIdentity("user")), service, 32<<20); err != nil {
+		t.Fatal(err)
+	}
+	if near, far := near.Figures(), far.Figures(); near.Lost+far.Lost > 10 || near.Entered+far.Entered < 32<<20 {
+		t.Errorf("%d and %d payloads were lost, %d bytes passed", near.Lost, far.Lost, near.Entered+far.Entered)
+	}
+}
+
 // TestSlowReader has one connection of a client that nobody reads from: others
 // of the same client go on.
 func TestSlowReader(t *testing.T) {

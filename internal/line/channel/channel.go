@@ -31,8 +31,8 @@ type Options struct {
 	// channels that carry much; it reports whether it has taken it.
 	Packet func(c *Channel, p *wire.Packet) bool
 	// Lane, if set, says what a packet that is offered belongs to, such as a
-	// circuit. Packets that belong to the same stay in their order; others take
-	// turns with them, and each has its share of what may wait.
+	// circuit; nil is nothing. Packets that belong to the same stay in their
+	// order; others take turns with them, and each has its share of what may wait.
 	Lane func(p *wire.Packet) []byte
 	// Large, if set, is asked before more than LargeFrame bytes are read at once,
 	// and may wait; done is called when they have been taken.
@@ -50,6 +50,8 @@ type Options struct {
 	Queue int
 	// Soft is how many bytes may wait to be sent before Offer takes no more.
 	Soft int
+	// Deep is the same for what is in lanes: Soft, unless it says otherwise.
+	Deep int
 	// Room, if set, is called where frames are written, when Offer takes some
 	// again after it did not.
 	Room func(c *Channel)
@@ -85,6 +87,9 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.Soft == 0 {
 		o.Soft = MaxSoft
+	}
+	if o.Deep == 0 {
+		o.Deep = o.Soft
 	}
 	if o.Beat == 0 {
 		o.Beat = Beat
@@ -129,7 +134,7 @@ func New(id string, opt Options) *Channel {
 	opt = opt.WithDefaults()
 	c := &Channel{ID: id, opt: opt, waiting: map[int32]chan *wire.Frame{}, lastEcho: opt.Now()}
 	c.over, c.end = context.WithCancel(context.Background())
-	c.queue.init(opt.Queue, opt.Soft)
+	c.queue.init(opt.Queue, opt.Soft, opt.Deep)
 	return c
 }
 
@@ -274,7 +279,9 @@ func (c *Channel) Offer(p *wire.Packet) bool {
 	}
 	p.Seq = c.next()
 	if c.opt.Lane != nil {
-		return c.queue.offerIn(c.opt.Lane(p), p)
+		if lane := c.opt.Lane(p); lane != nil {
+			return c.queue.offerIn(lane, p)
+		}
 	}
 	return c.queue.offer(p)
 }

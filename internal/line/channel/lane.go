@@ -15,6 +15,7 @@ type lane struct {
 // lanes are those of whom something waits. They take turns, so that one who
 // sends much does not have others wait for all of it.
 type lanes struct {
+	bytes int // of all
 	byKey map[string]*lane
 	turns []*lane // the first is next
 }
@@ -39,13 +40,12 @@ func (l *lanes) add(key []byte, i item, size int) {
 	}
 	ln.items = append(ln.items, i)
 	ln.bytes += size
+	l.bytes += size
 }
 
-// take adds what is to be sent next, of about so many bytes, and says how many
-// they are.
-func (l *lanes) take(to []item, most int) ([]item, int) {
-	all := 0
-	for all < most && len(l.turns) > 0 {
+// take adds what is to be sent next, of about so many bytes.
+func (l *lanes) take(to []item, most int) []item {
+	for all := 0; all < most && len(l.turns) > 0; {
 		ln := l.turns[0]
 		size := 0
 		if len(l.turns) == 1 {
@@ -57,6 +57,7 @@ func (l *lanes) take(to []item, most int) ([]item, int) {
 		}
 		all += size
 		ln.bytes -= size
+		l.bytes -= size
 		l.turns = l.turns[1:]
 		if len(ln.items) > 0 {
 			l.turns = append(l.turns, ln)
@@ -64,5 +65,5 @@ func (l *lanes) take(to []item, most int) ([]item, int) {
 			delete(l.byKey, ln.key)
 		}
 	}
-	return to, all
+	return to
 }

@@ -302,3 +302,40 @@ func TestSkipped(t *testing.T) {
 		}
 	})
 }
+
+// TestDeepLanes has more wait in lanes than beside them, and tells of room when
+// both have some.
+func TestDeepLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		rooms := 0
+		c := New("c", Options{Soft: 10_000, Deep: 100_000, Beat: -1, Silence: -1, Now: time.Now, Handle: func(*Channel, *wire.Frame) {},
+			Room: func(*Channel) { rooms++ },
+			Lane: func(p *wire.Packet) []byte {
+				if p.Type == 6 {
+					return []byte("lane")
+				}
+				return nil
+			}})
+		defer c.Close(nil)
+		taken := map[int32]int{}
+		for _, kind := range []int32{6, 7} {
+			for c.Offer(&wire.Packet{Type: kind, Body: make([]byte, 1000)}) {
+				taken[kind]++
+			}
+		}
+		if taken[6] < 95 || taken[6] > 105 || taken[7] < 9 || taken[7] > 11 {
+			t.Fatalf("%d were taken in a lane, %d beside it", taken[6], taken[7])
+		}
+		c.Attach(here)
+		for range taken[6] + taken[7] {
+			if _, err := wire.ReadPacket(there, wire.Bounds{Headers: 100, Body: 100_000}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if rooms != 1 || !c.Offer(&wire.Packet{Type: 6}) || !c.Offer(&wire.Packet{Type: 7}) {
+			t.Errorf("room was told of %d times", rooms)
+		}
+	})
+}

@@ -35,11 +35,12 @@ type queue struct {
 	mu      sync.Mutex
 	most    int // bytes
 	soft    int // bytes, for what is offered
-	bytes   int
+	deep    int // bytes, for what is offered in lanes
+	bytes   int // of frames
 	frames  []item
 	ahead   int           // bytes of first
 	first   []item        // goes before frames
-	lanes   lanes         // go after frames; their bytes count as those of frames
+	lanes   lanes         // go after frames
 	refused bool          // something was offered and not taken
 	roomy   chan struct{} // closed when what is offered is taken again; nil if nobody waits
 	empty   chan struct{} // closed when all was taken; nil if nobody waits
@@ -47,8 +48,8 @@ type queue struct {
 	hasEcho bool
 }
 
-func (q *queue) init(most, soft int) {
-	q.most, q.soft, q.waiting = most, soft, make(chan struct{}, 1)
+func (q *queue) init(most, soft, deep int) {
+	q.most, q.soft, q.deep, q.waiting = most, soft, deep, make(chan struct{}, 1)
 }
 
 func (q *queue) wake() {
@@ -63,7 +64,7 @@ func (q *queue) add(i item) error {
 	size := i.size()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.bytes+q.ahead+size > q.most {
+	if q.bytes+q.lanes.bytes+q.ahead+size > q.most {
 		return ErrFull
 	}
 	q.push(i, size)
@@ -90,12 +91,11 @@ func (q *queue) offerIn(key []byte, p *wire.Packet) bool {
 	size := i.size()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.bytes > q.soft && q.lanes.held(key)+size > q.soft/(len(q.lanes.turns)+1) {
+	if q.lanes.bytes > q.deep && q.lanes.held(key)+size > q.deep/(len(q.lanes.turns)+1) {
 		q.refused = true
 		return false
 	}
 	q.lanes.add(key, i, size)
-	q.bytes += size
 	q.wake()
 	return true
 }
@@ -123,7 +123,7 @@ func (q *queue) push(i item, size int) {
 func (q *queue) room() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.bytes <= q.soft {
+	if q.bytes <= q.soft && q.lanes.bytes <= q.deep {
 		return closed
 	}
 	if q.roomy == nil {
@@ -153,13 +153,16 @@ func (q *queue) take() (taken []item, room bool) {
 		taken, q.frames, size = move(taken, q.frames, left)
 		q.bytes -= size
 		if left -= size; len(q.frames) == 0 {
-			taken, size = q.lanes.take(taken, left)
-			q.bytes -= size
+			taken = q.lanes.take(taken, left)
 		}
 	}
 	// One who sends much is told when there is much room; among several, others
 	// would have taken it by then.
-	if q.bytes <= q.soft/2 || q.bytes <= q.soft && len(q.lanes.turns) > 1 {
+	less := 2
+	if len(q.lanes.turns) > 1 {
+		less = 1
+	}
+	if q.bytes <= q.soft/less && q.lanes.bytes <= q.deep/less {
 		room, q.refused = q.refused, false
 		if q.roomy != nil {
 			close(q.roomy)

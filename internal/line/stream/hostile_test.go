@@ -309,3 +309,49 @@ func TestManyGoroutines(t *testing.T) {
 	<-overs[0]
 	<-overs[1]
 }
+
+// TestSmallBufferIsLearned: who sends to one that holds little finds out how
+// little, and does not send most of it twice.
+func TestSmallBufferIsLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var from, to *End
+		later := func(f func()) { time.AfterFunc(2*time.Millisecond, f) }
+		from = New(Options{Circuit: "c", Now: time.Now,
+			Send: func(p *Payload, _ bool) bool { later(func() { to.Payload(p) }); return true },
+			Ack:  func(a *Ack) { later(func() { to.Acked(a) }) }})
+		ready := make(chan struct{}, 1)
+		to = New(Options{Circuit: "c", Terminator: true, Buffer: 64 << 10, Now: time.Now,
+			Send: func(p *Payload, _ bool) bool { later(func() { from.Payload(p) }); return true },
+			Ack:  func(a *Ack) { later(func() { from.Acked(a) }) },
+			Ready: func() {
+				select {
+				case ready <- struct{}{}:
+				default:
+				}
+			}})
+		from.Start()
+		const messages = 10_000
+		go func() {
+			for range messages {
+				_ = from.Write(t.Context(), Message{Data: make([]byte, 16<<10)})
+			}
+		}()
+		began := time.Now()
+		for got := 0; got < messages; {
+			if _, ok := to.Next(); !ok {
+				<-ready
+				continue
+			}
+			got++
+			<-time.After(time.Millisecond)
+		}
+		if s := from.Stats(); s.Resent > messages/10 {
+			t.Errorf("%d of %d were sent again, window %d", s.Resent, messages, from.out.window)
+		}
+		if took := time.Since(began); took > 3*messages*time.Millisecond {
+			t.Errorf("a reader that takes %v for %d messages had to wait: %v", messages*time.Millisecond, messages, took)
+		}
+		from.Abort(nil)
+		to.Abort(nil)
+	})
+}

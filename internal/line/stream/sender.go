@@ -22,9 +22,10 @@ type sender struct {
 	rtt    time.Duration // 0 before one was measured
 	factor int           // of rtt, in hundredths, gives how long to wait
 
-	acked, ackedBytes int // since the window grew
-	lost              int // sent again since the window shrank
-	twice             int // acknowledged twice since the factor grew
+	acked, ackedBytes int   // since the window grew
+	lost              int   // sent again since the window shrank
+	crowd             int64 // one more than was sent when the peer had no room; 0 if it always had
+	twice             int   // acknowledged twice since the factor grew
 
 	cursor int64         // up to where it was looked for what to send again
 	rounds time.Duration // when that was begun last
@@ -88,11 +89,26 @@ func (s *sender) ack(seq int64, stamp uint16, now time.Duration) (fresh, again b
 	*f = flight{}
 	s.advance()
 	if s.silent = 0; s.acked >= growAfter {
-		s.window = min(s.window+s.ackedBytes, s.most)
+		grown := s.ackedBytes
+		if s.crowd > 0 { // slowly: each time that it is too much costs payloads
+			grown /= 4 * s.acked
+		}
+		s.window = min(s.window+grown, s.most)
 		s.factor = max(s.factor-1, leastFactor)
 		s.acked, s.ackedBytes = 0, 0
 	}
 	return true, again
+}
+
+// crowded is told that the peer had no room for a payload: it holds less than one
+// expects. What else was in flight then does not count again.
+func (s *sender) crowded() {
+	if s.base < s.crowd {
+		return
+	}
+	s.crowd = s.next
+	s.window = max(min(s.window, s.bytes)/2, min(leastWindow, s.most))
+	s.acked, s.ackedBytes = 0, 0
 }
 
 // measure takes how long an acknowledgement took. A single one does not change
@@ -110,7 +126,7 @@ func (s *sender) measure(took time.Duration) {
 func (s *sender) wait() time.Duration {
 	w := firstWait
 	if s.rtt > 0 {
-		w = min(max(s.rtt*time.Duration(s.factor)/100, leastWait), mostWait)
+		w = min(s.rtt*time.Duration(s.factor)/100+leastWait, mostWait)
 	}
 	return max(w, min(w<<min(s.silent, 8), mostSilence))
 }

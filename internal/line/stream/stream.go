@@ -46,8 +46,9 @@ const (
 // Times of an end.
 const (
 	// firstWait is how long an acknowledgement may take before anything was
-	// measured; later it is one and a half times what it takes, within bounds:
-	// a scheduler's pause is no loss, and a clock's leap no reason to wait.
+	// measured; later it is one and a half times what it takes and leastWait, up
+	// to a bound: a scheduler's pause is no loss, nor is a queue that fills, and a
+	// clock's leap is no reason to wait.
 	firstWait = 200 * time.Millisecond
 	leastWait = 64 * time.Millisecond
 	mostWait  = 10 * time.Second

@@ -191,6 +191,9 @@ func (e *End) acked(a *Ack, t *todo) {
 	if held := int(min(a.Held, math.MaxInt32)); recent || held > was {
 		e.out.held = held
 	}
+	if len(a.Seqs) == 0 && e.out.held > Buffer {
+		e.out.crowded()
+	}
 	// What the peer had no room for comes again as soon as it has.
 	if was > Buffer && e.out.held <= Buffer {
 		e.out.cursor, e.out.silent, again = e.out.base, 0, burst

@@ -17,6 +17,7 @@ type RouterFigures struct {
 	// Entered and Left are bytes that clients and hosts here sent into the
 	// network, and got from it.
 	Entered, Left uint64
+	Lost          uint64 // payloads that found no room on their way
 }
 
 // figure is one of them as monitoring sees it.
@@ -37,6 +38,7 @@ var routerFigures = []figure{
 	{"api_sessions", "API sessions that the controller has told of.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Sessions) }},
 	{"entered_bytes_total", "Bytes that clients and hosts of this router sent into the network.", prometheus.CounterValue, func(f RouterFigures) float64 { return float64(f.Entered) }},
 	{"left_bytes_total", "Bytes that clients and hosts of this router got from the network.", prometheus.CounterValue, func(f RouterFigures) float64 { return float64(f.Left) }},
+	{"lost_payloads_total", "Payloads that found no room on their way, because somebody reads more slowly than others send. They are sent again.", prometheus.CounterValue, func(f RouterFigures) float64 { return float64(f.Lost) }},
 }
 
 func truth(b bool) float64 {

@@ -260,23 +260,17 @@ func (c *Conn) send(m outgoing) error {
 // who writes tries again.
 func (c *Conn) flush() error {
 	w := &c.writing
-	if w.pending != nil && c.carrier().offer(*w.pending) {
-		w.pending = nil
-	}
-	switch gone, closed := c.state(); {
-	case closed || w.fin:
-		return net.ErrClosed
-	case gone == io.EOF:
-		return errEnded
-	case gone != nil:
-		return gone
-	}
-	if isClosed(c.writeUntil.passed()) {
-		return os.ErrDeadlineExceeded
+	if err := c.unwritable(); err != nil {
+		if w.pending != nil && c.carrier().offer(*w.pending) {
+			w.pending = nil
+		}
+		return err
 	}
 	if w.pending == nil {
 		return nil
 	}
+	// Not offered first: what finds no room on the socket would be lost, and
+	// sent again when its acknowledgement is overdue.
 	err := c.carrier().write(c.writeUntil.context(), *w.pending)
 	switch gone, closed := c.state(); {
 	case err == nil:
@@ -287,6 +281,21 @@ func (c *Conn) flush() error {
 		return errEnded
 	}
 	return err
+}
+
+// unwritable returns why nothing is written now.
+func (c *Conn) unwritable() error {
+	switch gone, closed := c.state(); {
+	case closed || c.writing.fin:
+		return net.ErrClosed
+	case gone == io.EOF:
+		return errEnded
+	case gone != nil:
+		return gone
+	case isClosed(c.writeUntil.passed()):
+		return os.ErrDeadlineExceeded
+	}
+	return nil
 }
 
 // CloseWrite tells the other end that nothing more is written. What it sends

@@ -58,17 +58,9 @@ func (f *flow) send(p *stream.Payload, wait bool) bool {
 	return ch.OfferWhenRoom(ctx, packet) == nil
 }
 
-// ack hands an acknowledgement to the router. It is small, and without it much
-// more would be sent again: it need not wait for room.
-func (f *flow) ack(a *stream.Ack) {
-	packet, ch := a.Packet(), f.conn.router.ch
-	if ch.Offer(packet) {
-		return
-	}
-	if frame, err := packet.Frame(); err == nil {
-		_ = ch.Send(frame)
-	}
-}
+// ack hands an acknowledgement to the router. It does not wait behind data: who
+// sent what it is for would take that for lost.
+func (f *flow) ack(a *stream.Ack) { f.conn.router.ch.OfferFirst(a.Packet()) }
 
 // over forgets the connection, and ends its circuit unless that is done.
 func (f *flow) over(error) {

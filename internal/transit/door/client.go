@@ -8,6 +8,7 @@ import (
 
 	"netkeep/internal/line/channel"
 	"netkeep/internal/line/message"
+	"netkeep/internal/line/stream"
 	"netkeep/internal/line/wire"
 	"netkeep/internal/pki"
 )
@@ -48,6 +49,9 @@ func (d *Door) newClient(token string, chain []*x509.Certificate, hello *channel
 		// Clients know no signs of life, and may be slow for as long as they like:
 		// it costs them alone.
 		Beat: -1, Silence: -1,
+		// What one stream has in flight finds room: it was sent as fast as the
+		// other end's socket takes it, and nobody holds that back but a window.
+		Lane: laneOf, Deep: stream.Window,
 		Now: d.Now,
 	})
 	return c

@@ -282,14 +282,30 @@ func (c *client) flowing(p *wire.Packet) {
 }
 
 // Packet hands a client that is the end of a stream a frame of it. One that
-// finds no room is sent again by the other end.
+// finds no room is sent again by the other end. Acknowledgements do not wait
+// behind data: whoever sends would take it for lost.
 func (c *conn) Packet(p *wire.Packet, _ bool) bool {
-	if p.Type == message.TypePayload {
-		c.count(false, len(p.Body))
-	}
 	block := make(wire.Block, 0, len(p.Block)+12)
 	block = append(block, p.Block...)
-	return c.client.ch.Offer(&wire.Packet{Type: p.Type, Block: block.Uint32(message.HeaderConn, c.id), Body: p.Body})
+	to := &wire.Packet{Type: p.Type, Block: block.Uint32(message.HeaderConn, c.id), Body: p.Body}
+	if p.Type == message.TypeAck {
+		return c.client.ch.OfferFirst(to)
+	}
+	taken := c.client.ch.Offer(to)
+	if taken && p.Type == message.TypePayload {
+		c.count(false, len(p.Body))
+	}
+	return taken
+}
+
+// laneOf has the payloads of clients that are ends of streams take turns, and
+// with all else they go in order.
+func laneOf(p *wire.Packet) []byte {
+	if p.Type != message.TypePayload {
+		return nil
+	}
+	circuit, _ := stream.CircuitOf(p)
+	return circuit
 }
 
 // endFlow is a client that ends a stream which it is an end of.

@@ -59,6 +59,8 @@ type Table struct {
 	circuits map[string]*circuit
 	places   map[string]place
 
+	lost atomic.Uint64 // payloads that found no room
+
 	strayMu sync.Mutex
 	strays  map[string]bool // whether the circuit is known
 }
@@ -221,8 +223,19 @@ func (t *Table) Payload(from string, p *stream.Payload, wait bool) bool {
 		to.end.Payload(p)
 		return true
 	}
-	return to.via.Packet(p.Packet(), wait)
+	return t.counted(to.via.Packet(p.Packet(), wait))
 }
+
+// counted counts a payload if it was not taken.
+func (t *Table) counted(taken bool) bool {
+	if !taken {
+		t.lost.Add(1)
+	}
+	return taken
+}
+
+// Lost is how many payloads have found no room. Their ends send them again.
+func (t *Table) Lost() uint64 { return t.lost.Load() }
 
 // Ack passes on what an end of this router acknowledges.
 func (t *Table) Ack(from string, a *stream.Ack) {
@@ -254,6 +267,8 @@ func (t *Table) Packet(from string, p *wire.Packet) {
 	case !ok:
 	case to.end != nil:
 		deliver(to.end, p)
+	case p.Type == message.TypePayload:
+		t.counted(to.via.Packet(p, false))
 	default:
 		to.via.Packet(p, false)
 	}

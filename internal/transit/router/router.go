@@ -122,6 +122,7 @@ type Figures struct {
 	Sessions                              int // API sessions that it knows
 	// Entered and Left are bytes that entered the network here, and left it.
 	Entered, Left uint64
+	Lost          uint64 // payloads that found no room on their way
 }
 
 // Figures are those of now.
@@ -131,6 +132,7 @@ func (r *Router) Figures() Figures {
 	}
 	f.Clients, _ = r.door.Count()
 	f.Entered, f.Left = r.usage.totals()
+	f.Lost = r.table.Lost()
 	return f
 }
 

@@ -264,6 +264,6 @@ func (r *Running) Figures() metrics.RouterFigures {
 	return metrics.RouterFigures{
 		Connected: r.Router.Status().Connected, Ready: r.checks().Ready(), Expires: r.station.expires(),
 		Clients: f.Clients, Terminators: f.Terminators, Circuits: f.Circuits, Links: f.Links, Sessions: f.Sessions,
-		Entered: f.Entered, Left: f.Left,
+		Entered: f.Entered, Left: f.Left, Lost: f.Lost,
 	}
 }
