@@ -26,6 +26,11 @@ type Control struct {
 	Error   string
 }
 
+// Answer turns a question into the answer of somebody on the way.
+func (c *Control) Answer(hopType, hopID string) {
+	c.Type, c.HopType, c.HopID = TraceResponse, hopType, hopID
+}
+
 // maxTraceText bounds the texts of a control message: they are for people.
 const maxTraceText = 1024
 

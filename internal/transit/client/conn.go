@@ -409,6 +409,8 @@ func (c *Conn) frame(f *wire.Frame) {
 		c.carrier().closed()
 	case message.TypeConnInspect:
 		_ = c.router.ch.Reply(f, inspected(c.number, message.ConnDial))
+	case message.TypeTraceRoute:
+		c.traced(f)
 	}
 }
 

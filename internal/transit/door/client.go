@@ -117,6 +117,8 @@ func (c *client) handle(_ *channel.Channel, f *wire.Frame) {
 		c.endFlow(string(f.Body))
 	case message.TypeTraceRoute:
 		c.trace(f)
+	case message.TypeTraced:
+		c.traced(f)
 	case message.TypeUpdateToken:
 		_ = c.ch.Reply(f, &wire.Frame{Type: message.TypeTokenNotUpdated, Body: []byte("this network's API sessions have tokens that stay as they are")})
 	default:

@@ -34,6 +34,8 @@ type conn struct {
 	over    bool
 	reason  string             // why, in words
 	dialing context.CancelFunc // while the controller is asked
+	asked   questions          // of the client, for the way of the circuit
+	owed    questions          // of the other end, to the client
 }
 
 // subject is what the controller calls this end.
@@ -74,7 +76,7 @@ func (c *conn) open(flow bool) {
 	c.mu.Lock()
 	c.end = end
 	c.mu.Unlock()
-	d.Table.AddEnd(c.address, end)
+	d.Table.AddEnd(c.address, end, c.Control)
 }
 
 // fromClient takes what the client sends. It waits while the circuit takes no

@@ -219,17 +219,3 @@ func (c *client) renumber(conn *conn, answer *wire.Frame) error {
 	_ = c.ch.Reply(answer, &wire.Frame{Type: message.TypeConnected, Headers: h})
 	return nil
 }
-
-// trace answers a client that wants to know the way: the first hop is here.
-func (c *client) trace(f *wire.Frame) {
-	h := wire.Headers{}
-	for _, key := range []int32{message.HeaderConn, message.HeaderTraceTime} {
-		if v, ok := f.Headers[key]; ok {
-			h[key] = v
-		}
-	}
-	h.SetUint32(message.HeaderTraceHops, 0)
-	h.SetText(message.HeaderTraceHopType, "xgress/edge")
-	h.SetText(message.HeaderTraceHopID, c.door.ID)
-	_ = c.ch.Reply(f, &wire.Frame{Type: message.TypeTraced, Headers: h})
-}

@@ -32,6 +32,7 @@ const (
 
 // Options of Exits.
 type Options struct {
+	ID    string // of this router
 	Table *forward.Table
 	// Fault is told of ends that are over.
 	Fault func(message.Fault)
@@ -130,7 +131,7 @@ func (x *exit) start() {
 		Over:  x.over,
 		Now:   e.Now,
 	})
-	e.Table.AddEnd(x.address, x.end)
+	e.Table.AddEnd(x.address, x.end, x.control)
 	go x.read()
 	go x.write()
 }
@@ -139,6 +140,15 @@ func (x *exit) stir() {
 	select {
 	case x.ready <- struct{}{}:
 	default:
+	}
+}
+
+// control answers who asks for the way of the circuit: it ends here.
+func (x *exit) control(m *stream.Control) {
+	if m.Type == stream.TraceRequest {
+		m.Hops = max(m.Hops, 1) - 1
+		m.Answer("xgress/transport", x.exits.ID)
+		x.exits.Table.Control(x.address, m)
 	}
 }
 

@@ -67,8 +67,9 @@ type Table struct {
 
 // place is one of the two.
 type place struct {
-	end *stream.End
-	via Place
+	end     *stream.End
+	via     Place
+	control func(c *stream.Control) // of ends: takes what is said about the circuit
 }
 
 func (p place) there() bool { return p.end != nil || p.via != nil }
@@ -107,18 +108,19 @@ func New(opt Options) *Table {
 	return &Table{opt: opt, circuits: map[string]*circuit{}, places: map[string]place{}, strays: map[string]bool{}}
 }
 
-// AddEnd makes the end of a stream known under its address.
-func (t *Table) AddEnd(address string, end *stream.End) {
+// AddEnd makes the end of a stream known under its address, and who takes what
+// is said about its circuit.
+func (t *Table) AddEnd(address string, end *stream.End, control func(c *stream.Control)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.places[address] = place{end: end}
+	t.places[address] = place{end: end, control: control}
 }
 
 // AddClient makes a client known that is the end of a stream.
 func (t *Table) AddClient(address string, via Client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.places[address] = place{via: via}
+	t.places[address] = place{via: via, control: via.Control}
 }
 
 // Remove forgets the end with an address.
@@ -167,6 +169,8 @@ type Client interface {
 	Place
 	// Unrouted says that the circuit was taken away.
 	Unrouted()
+	// Control takes what is said about the circuit, beside the stream.
+	Control(c *stream.Control)
 }
 
 // Unroute forgets a circuit. Those of its ends that are here are over.
@@ -253,7 +257,9 @@ func (t *Table) Ack(from string, a *stream.Ack) {
 // It never waits: what finds no room is lost, and sent again by its end.
 func (t *Table) Packet(from string, p *wire.Packet) {
 	if p.Type == message.TypeStreamControl {
-		t.control(from, p)
+		if c, err := stream.ParseControl(p); err == nil {
+			t.Control(from, c)
+		}
 		return
 	}
 	id, ok := stream.CircuitOf(p)

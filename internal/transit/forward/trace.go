@@ -2,42 +2,34 @@ package forward
 
 import (
 	"netkeep/internal/line/stream"
-	"netkeep/internal/line/wire"
 )
 
 // forwarder is what a router calls itself in the answer to who asks for the
 // way.
 const forwarder = "forwarder"
 
-// control passes on a question for the way of a circuit, or answers it if it
-// has come as far as it wanted to.
-func (t *Table) control(from string, p *wire.Packet) {
-	c, err := stream.ParseControl(p)
-	if err != nil {
-		return
-	}
-	to, _ := t.next([]byte(c.Circuit), from)
+// Control passes on a question for the way of a circuit, or the answer to one.
+// It answers itself if the question has come as far as it wanted to, or can go
+// no further.
+func (t *Table) Control(from string, c *stream.Control) {
+	to, ok := t.next([]byte(c.Circuit), from)
 	if c.Type == stream.TraceRequest {
-		if c.Hops > 0 {
-			c.Hops--
+		c.Hops = max(c.Hops, 1) - 1
+		if !ok {
+			c.Error = "the circuit leads nowhere from here"
 		}
-		if c.Hops == 0 || to.via == nil {
-			c.Type, c.HopType, c.HopID = stream.TraceResponse, forwarder, t.opt.ID
-			t.answer(from, c)
-			return
+		if c.Hops == 0 || !ok {
+			t.mu.RLock()
+			to, ok = t.at(from), true
+			t.mu.RUnlock()
+			c.Answer(forwarder, t.opt.ID)
 		}
 	}
-	if to.via != nil {
+	switch {
+	case !ok:
+	case to.control != nil:
+		to.control(c)
+	case to.via != nil:
 		to.via.Packet(c.Packet(), false)
-	}
-}
-
-// answer sends a control message back to where it came from.
-func (t *Table) answer(place string, c *stream.Control) {
-	t.mu.RLock()
-	p := t.at(place)
-	t.mu.RUnlock()
-	if p.via != nil {
-		p.via.Packet(c.Packet(), false)
 	}
 }

@@ -105,7 +105,7 @@ func New(opt Options) (*Router, error) {
 		ID: opt.ID, Version: opt.Version, Controller: asker{r.uplink, opt.Log}, Table: r.table, Meter: r.usage.meter, Now: opt.Now, Log: opt.Log,
 	})
 	r.exits = exit.New(exit.Options{
-		Table: r.table, Fault: func(m message.Fault) { _ = r.uplink.Fault(m) }, Meter: r.usage.meter, Now: opt.Now,
+		ID: opt.ID, Table: r.table, Fault: func(m message.Fault) { _ = r.uplink.Fault(m) }, Meter: r.usage.meter, Now: opt.Now,
 	})
 	return r, nil
 }
