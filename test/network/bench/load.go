@@ -11,38 +11,23 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/openziti/sdk-golang/ziti"
 )
 
-// pair is somebody who dials and somebody who hosts, with the routers between
-// them.
+// pair is somebody who dials, and the routers between it and who hosts.
 type pair struct {
-	user, host ziti.Context
-	service    string
-	listener   interface{ Close() error }
-	routers    []*process
+	dial    func() (net.Conn, error)
+	routers []*process
 }
 
-// listen hosts: whoever dials says how many bytes it wants and gets them.
-func (p *pair) listen() error {
-	options := ziti.DefaultListenOptions()
-	options.WaitForNEstablishedListeners = 1
-	l, err := p.host.ListenWithOptions(p.service, options)
-	if err != nil {
-		return err
-	}
-	p.listener = l
-	go func() {
-		for {
-			conn, err := l.AcceptEdge()
-			if err != nil {
-				return
-			}
-			go give(conn)
+// serve hosts: whoever dials says how many bytes it wants and gets them.
+func serve(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
 		}
-	}()
-	return nil
+		go give(conn)
+	}
 }
 
 func give(conn net.Conn) {
@@ -65,7 +50,7 @@ func give(conn net.Conn) {
 
 // get dials and takes so many bytes.
 func (p *pair) get(bytes int64) (net.Conn, error) {
-	conn, err := p.user.DialWithOptions(p.service, &ziti.DialOptions{ConnectTimeout: time.Minute})
+	conn, err := p.dial()
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Command bench measures routers of our own beside the public ones, in one run
-// on one machine: both under the same controller, driven by the same public
-// SDK, one after the other and then again, so that what the machine does
-// besides falls on both.
+// on one machine: both under the same controller, driven by the same clients, the
+// public SDK and our tunneler, one after the other and then again, so that what
+// the machine does besides falls on both.
 //
 //	bench -netkeep FILE -ziti FILE [-rounds N] [-idle N]
 package main
@@ -42,8 +42,15 @@ type bench struct {
 	net           *network
 }
 
-// side is one of the two, with one router and with two that are linked.
+// side is one of the two: its routers, and who uses them.
 type side struct {
+	routers []*process
+	clients []clients
+	stops   []func()
+}
+
+// clients are of one kind, over one router and over two that are linked.
+type clients struct {
 	name     string
 	one, two *pair
 }
@@ -92,48 +99,64 @@ func (b *bench) measure(word, name string, f figures) error {
 		return err
 	}
 	defer s.stop()
-	for _, over := range []struct {
-		what string
-		pair *pair
-	}{{"one router", s.one}, {"two linked", s.two}} {
-		for _, conns := range []int{1, 50} {
-			line := fmt.Sprintf("%s, %d connection(s)", over.what, conns)
-			cpu := over.pair.cpu()
-			took, err := over.pair.transfer(conns, b.bytes)
-			if err != nil {
-				return fmt.Errorf("%s: %w", line, err)
-			}
-			gib := float64(b.bytes) / (1 << 30)
-			f.add(line+": MiB/s", name, gib*1024/took.Seconds())
-			f.add(line+": CPU s/GiB of the routers", name, (over.pair.cpu()-cpu).Seconds()/gib)
-		}
-		times, err := over.pair.dials(300, 1)
-		if err != nil {
+	for _, c := range s.clients {
+		if err := b.carry(c.name+", one router", c.one, name, f); err != nil {
 			return err
 		}
-		slices.Sort(times)
-		f.add(over.what+": dial to first byte p50 ms", name, ms(times[len(times)/2]))
-		f.add(over.what+": dial to first byte p99 ms", name, ms(times[len(times)*99/100]))
+		if err := b.carry(c.name+", two linked", c.two, name, f); err != nil {
+			return err
+		}
+		if err := b.crowd(c, name, f); err != nil {
+			return err
+		}
 	}
-	return b.crowd(s, name, f)
+	return b.idlers(s.clients[0], name, f)
 }
 
-// crowd measures many dials at once, and many connections that do nothing.
-func (b *bench) crowd(s *side, name string, f figures) error {
-	const many = 2000
-	cpu, began := s.one.cpu(), time.Now()
-	if _, err := s.one.dials(many, 64); err != nil {
-		return err
+// carry measures what is carried, and how long it takes until that begins.
+func (b *bench) carry(what string, p *pair, name string, f figures) error {
+	for _, conns := range []int{1, 50} {
+		line := fmt.Sprintf("%s, %d connection(s)", what, conns)
+		cpu := p.cpu()
+		took, err := p.transfer(conns, b.bytes)
+		if err != nil {
+			return fmt.Errorf("%s: %w", line, err)
+		}
+		gib := float64(b.bytes) / (1 << 30)
+		f.add(line+": MiB/s", name, gib*1024/took.Seconds())
+		f.add(line+": CPU s/GiB of the routers", name, (p.cpu()-cpu).Seconds()/gib)
 	}
-	f.add("dials a second, 64 at once", name, many/time.Since(began).Seconds())
-	f.add("CPU ms a dial of the router", name, ms(s.one.cpu()-cpu)/many)
-	before := s.one.memory()
-	release, err := s.one.hold(b.idle)
+	times, err := p.dials(300, 1)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s, dials: %w", what, err)
+	}
+	slices.Sort(times)
+	f.add(what+": dial to first byte p50 ms", name, ms(times[len(times)/2]))
+	f.add(what+": dial to first byte p99 ms", name, ms(times[len(times)*99/100]))
+	return nil
+}
+
+// crowd measures many dials at once.
+func (b *bench) crowd(c clients, name string, f figures) error {
+	const many = 2000
+	cpu, began := c.one.cpu(), time.Now()
+	if _, err := c.one.dials(many, 64); err != nil {
+		return fmt.Errorf("%s, 64 dials at once: %w", c.name, err)
+	}
+	f.add(c.name+": dials a second, 64 at once", name, many/time.Since(began).Seconds())
+	f.add(c.name+": CPU ms a dial of the router", name, ms(c.one.cpu()-cpu)/many)
+	return nil
+}
+
+// idlers measures many connections that do nothing.
+func (b *bench) idlers(c clients, name string, f figures) error {
+	before := c.one.memory()
+	release, err := c.one.hold(b.idle)
+	if err != nil {
+		return fmt.Errorf("%s, idle connections: %w", c.name, err)
 	}
 	defer release()
-	f.add(fmt.Sprintf("KiB of the router an idle connection, %d of them", b.idle), name, float64(s.one.memory()-before)/1024/float64(b.idle))
+	f.add(fmt.Sprintf("%s: KiB of the router an idle connection, %d of them", c.name, b.idle), name, float64(c.one.memory()-before)/1024/float64(b.idle))
 	return nil
 }
 
@@ -150,7 +173,7 @@ func (f figures) print() {
 	for _, line := range lines {
 		ours, theirs := middle(f[line]["ours"]), middle(f[line]["theirs"])
 		better := "more is better"
-		if !strings.HasSuffix(line, "MiB/s") && !strings.HasPrefix(line, "dials") {
+		if !strings.HasSuffix(line, "MiB/s") && !strings.Contains(line, ": dials") {
 			better = "less is better"
 		}
 		fmt.Printf("%-66s %10.2f %10.2f %8.2f   %s\n", line, ours, theirs, ours/theirs, better)

@@ -124,39 +124,37 @@ func (n *network) eventually(what string, try func() error) error {
 }
 
 // side makes a network of two routers that are linked: a host at the first, a
-// user at the first and one at the second.
-func (n *network) side(word string, ours bool) (*side, error) {
-	s := &side{name: word}
-	var routers []*process
+// user at the first and one at the second, with the public SDK and with our
+// tunneler.
+func (n *network) side(word string, ours bool) (s *side, err error) {
+	s = &side{}
+	defer func() {
+		if err != nil {
+			s.stop()
+		}
+	}()
 	for _, name := range []string{"a", "b"} {
 		r, err := n.router(word+name, word, ours)
 		if err != nil {
-			return nil, err
+			return s, err
 		}
-		routers = append(routers, r)
+		s.routers = append(s.routers, r)
+		s.stops = append(s.stops, r.stop)
 	}
 	if err := n.policies(word); err != nil {
-		return nil, err
+		return s, err
 	}
-	host, err := n.identity(word+"host", word+"a")
+	sdk, err := n.sdk(s, word)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	near, err := n.identity(word+"near", word+"a")
+	tunnels, err := n.tunnels(s, word)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	far, err := n.identity(word+"far", word+"b")
-	if err != nil {
-		return nil, err
-	}
-	s.one = &pair{user: near, host: host, service: word, routers: routers[:1]}
-	s.two = &pair{user: far, host: host, service: word, routers: routers}
-	if err := s.one.listen(); err != nil {
-		return nil, err
-	}
+	s.clients = []clients{sdk, tunnels}
 	return s, n.eventually("traffic flows", func() error {
-		for _, p := range []*pair{s.one, s.two} {
+		for _, p := range []*pair{sdk.one, sdk.two, tunnels.one, tunnels.two} {
 			conn, err := p.get(1)
 			if err != nil {
 				return err
@@ -167,17 +165,91 @@ func (n *network) side(word string, ours bool) (*side, error) {
 	})
 }
 
+// stop ends what was started, the last first.
 func (s *side) stop() {
-	_ = s.one.listener.Close()
-	s.one.user.Close()
-	s.two.user.Close()
-	s.one.host.Close()
-	for _, r := range s.two.routers {
-		r.stop()
+	for i := len(s.stops) - 1; i >= 0; i-- {
+		s.stops[i]()
 	}
 }
 
-// policies let everybody with a word host and dial its service, each at the
+// pairs are two, of whom the second dials at the other router.
+func (s *side) pairs(name string, near, far func() (net.Conn, error)) clients {
+	return clients{name, &pair{near, s.routers[:1]}, &pair{far, s.routers}}
+}
+
+// sdk is the public SDK on both ends.
+func (n *network) sdk(s *side, word string) (c clients, err error) {
+	var contexts []ziti.Context
+	for _, who := range []struct{ name, router string }{{"host", "a"}, {"near", "a"}, {"far", "b"}} {
+		file, err := n.identity(word+who.name, word+who.router, word)
+		if err != nil {
+			return c, err
+		}
+		context, err := ziti.NewContextFromFile(file)
+		if err != nil {
+			return c, err
+		}
+		contexts = append(contexts, context)
+		s.stops = append(s.stops, context.Close)
+	}
+	options := ziti.DefaultListenOptions()
+	options.WaitForNEstablishedListeners = 1
+	l, err := contexts[0].ListenWithOptions(word, options)
+	if err != nil {
+		return c, err
+	}
+	s.stops = append(s.stops, func() { _ = l.Close() })
+	go serve(l)
+	by := func(user ziti.Context) func() (net.Conn, error) {
+		return func() (net.Conn, error) {
+			return user.DialWithOptions(word, &ziti.DialOptions{ConnectTimeout: time.Minute})
+		}
+	}
+	return s.pairs("SDK", by(contexts[1]), by(contexts[2])), nil
+}
+
+// tunnels are our tunneler on both ends, with TCP connections before and behind.
+func (n *network) tunnels(s *side, word string) (c clients, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return c, err
+	}
+	s.stops = append(s.stops, func() { _ = l.Close() })
+	go serve(l)
+	service, port := word+"-tunnel", l.Addr().(*net.TCPAddr).Port
+	if _, err := n.cli("create", "config", service, "--config-type", "host.v1", "--data", fmt.Sprintf("{protocol: tcp, address: 127.0.0.1, port: %d}", port)); err != nil {
+		return c, err
+	}
+	if _, err := n.cli("create", "service", service, "--roles", word, "--encryption-required=false", "--configs", service); err != nil {
+		return c, err
+	}
+	var dials []func() (net.Conn, error)
+	for _, who := range []struct{ name, router string }{{"host", "a"}, {"near", "a"}, {"far", "b"}} {
+		name := word + "tunnel" + who.name
+		file, err := n.identity(name, word+who.router, word)
+		if err != nil {
+			return c, err
+		}
+		args := []string{"tunnel", "--identity", file, "host"}
+		if who.name != "host" {
+			at, err := free()
+			if err != nil {
+				return c, err
+			}
+			_, port, _ := net.SplitHostPort(at)
+			args = []string{"tunnel", "--identity", file, "proxy", service + ":" + port}
+			dials = append(dials, func() (net.Conn, error) { return net.Dial("tcp", at) })
+		}
+		p, err := n.run(name, nil, n.netkeep, args...)
+		if err != nil {
+			return c, err
+		}
+		s.stops = append(s.stops, p.stop)
+	}
+	return s.pairs("tunneler", dials[0], dials[1]), nil
+}
+
+// policies let everybody with a word host and dial its services, each at the
 // router that it has in its words.
 func (n *network) policies(word string) error {
 	for _, at := range []string{word + "a", word + "b"} {
@@ -199,16 +271,13 @@ func (n *network) policies(word string) error {
 	return nil
 }
 
-// identity makes a client of the public SDK, which uses one router.
-func (n *network) identity(name, router string) (ziti.Context, error) {
-	word := strings.TrimRight(router, "ab")
+// identity makes one that uses one router, and returns its file.
+func (n *network) identity(name, router, word string) (file string, err error) {
 	if _, err := n.cli("invite", name, "--roles", router+","+word, "--save", name+".jwt"); err != nil {
-		return nil, err
+		return "", err
 	}
-	if _, err := n.cli("enroll", name+".jwt", "-o", name+".json"); err != nil {
-		return nil, err
-	}
-	return ziti.NewContextFromFile(filepath.Join(n.dir, name+".json"))
+	_, err = n.cli("enroll", name+".jwt", "-o", name+".json")
+	return filepath.Join(n.dir, name+".json"), err
 }
 
 // router enrolls a router of either side, runs it, and waits until it is online.
