@@ -276,7 +276,7 @@ func TestUplinkShutOut(t *testing.T) {
 	s.Admin(t).Patch(management+"edge-routers/"+r.id, M{"disabled": true}).Want(200)
 	u, _ := r.own(t)
 	servertest.Eventually(t, soon, "it knows why", func() bool {
-		return strings.Contains(u.Status().Problem, "not that of an enrolled and enabled router")
+		return strings.Contains(u.Status().Problem, "the router is disabled")
 	})
 }
 

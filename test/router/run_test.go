@@ -56,7 +56,7 @@ func TestNotReady(t *testing.T) {
 	s.Admin(t).Patch(management+"edge-routers/"+p.id, M{"disabled": true}).Want(200)
 	out, _ := p.run(t)
 	at := "http://" + logged(t, out, "ready", "metrics")
-	if why := logged(t, out, "there is no connection to the controller; it is tried again", "reason"); !strings.Contains(why, "not that of an enrolled and enabled router") {
+	if why := logged(t, out, "there is no connection to the controller; it is tried again", "reason"); !strings.Contains(why, "the router is disabled") {
 		t.Errorf("it says %s", why)
 	}
 	if code, body := get(t, at+"/health/ready"); code != 503 || !strings.Contains(body, "no connection to the controller") {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -28,11 +29,14 @@ var (
 	errReplaced = errors.New("it has connected again")
 	errStopping = errors.New("the controller is stopping")
 	errUnknown  = errors.New("its certificate is not that of an enrolled and enabled router")
+	errDisabled = errors.New("the router is disabled: netkeep enable edge-router lets it in again")
+	errDeleted  = errors.New("the controller does not know this router any more: create it again if it was deleted, " +
+		"or else use netkeep reenroll edge-router, and enroll it with the new token and --force")
 )
 
 // publicReason is what a stranger is told.
 func publicReason(err error) string {
-	for _, known := range []error{errUnknown, errStopping, errGroup, errVersion} {
+	for _, known := range []error{errUnknown, errDisabled, errDeleted, errStopping, errGroup, errVersion} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
@@ -43,11 +47,14 @@ func publicReason(err error) string {
 // admit finds out who connects and gives it a channel, which serve serves.
 func (rs *Routers) admit(conn *tls.Conn, deadline time.Time) (serve func(), err error) {
 	record, fingerprint, err := rs.identify(conn, deadline)
-	if err != nil {
+	known := err == nil || errors.Is(err, errDeleted) || errors.Is(err, errDisabled)
+	if !known {
 		return nil, err
 	}
-	hello, err := channel.ReadHello(conn, deadline)
-	if err != nil {
+	// Also of one that is turned away: a socket that is closed with something
+	// unread may lose the answer that says why.
+	hello, helloErr := channel.ReadHello(conn, deadline)
+	if err = cmp.Or(err, helloErr); err != nil {
 		return nil, err
 	}
 	if hello.ID != record.ID {
@@ -96,8 +103,11 @@ func (rs *Routers) identify(conn *tls.Conn, deadline time.Time) (*model.Router, 
 	}
 	fingerprint := pki.Fingerprint(leaf.Certificate())
 	r, ok := model.Routers.Find(rs.opt.State.Snapshot(), "fingerprint", fingerprint)
-	if !ok || !admissible(r, fingerprint) {
-		return nil, "", errUnknown
+	switch {
+	case !ok || !r.IsVerified:
+		return nil, "", errDeleted
+	case !admissible(r, fingerprint):
+		return nil, "", errDisabled
 	}
 	return r, fingerprint, nil
 }

@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -179,6 +180,10 @@ const (
 var errTorn = errors.New("the controller welcomes this router and then ends the connection, again and again: " +
 	"another one may run with a copy of its directory, and they take each other's place; stop one, and enroll a router of its own there")
 
+// errNoWord is how OpenZiti's controllers turn routers away.
+var errNoWord = errors.New("the controller ends the connection without saying why: it may not know this router, or not any more; " +
+	"look for it there, and enroll it again if it is gone")
+
 // Run connects to the controller, again and again, until ctx ends.
 func (u *Uplink) Run(ctx context.Context) error {
 	pause, torn := firstPause, 0
@@ -192,7 +197,9 @@ func (u *Uplink) Run(ctx context.Context) error {
 		case lasted:
 			pause, torn = firstPause, 0
 		case welcome:
-			torn++
+			if torn++; torn < manyTorn {
+				pause = firstPause // the controller was there
+			}
 		}
 		if torn >= manyTorn {
 			err = fmt.Errorf("%w (%w)", errTorn, err)
@@ -274,6 +281,9 @@ func (u *Uplink) greet(ctx context.Context, endpoint string) (net.Conn, wire.Hea
 		return nil, nil, err
 	}
 	welcome, err := channel.Greet(conn, u.opt.Now().Add(connectWait), u.hello())
+	if errors.Is(err, io.EOF) {
+		err = errNoWord
+	}
 	if err != nil {
 		_ = conn.Close()
 		return nil, nil, err
@@ -300,7 +310,9 @@ func plain(err error) string {
 	case errors.As(err, &dated) && dated.Reason == x509.Expired:
 		return fmt.Sprintf("by the clock of this machine the controller's certificate has expired or is not valid yet (%s): set the clock, or renew that certificate", dated.Detail)
 	case errors.Is(err, channel.ErrRefused):
-		return strings.TrimPrefix(err.Error(), "channel: ")
+		return strings.TrimPrefix(err.Error(), "channel: refused: ")
+	case errors.Is(err, errNoWord):
+		return errNoWord.Error()
 	case errors.As(err, &unknown):
 		return "the controller's certificate is not to be trusted: " + unknown.Err.Error()
 	case errors.Is(err, channel.ErrClosed):
