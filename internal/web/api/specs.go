@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	"netkeep/internal/lang/fault"
@@ -16,11 +17,13 @@ type Specs struct {
 	list []spec
 }
 
-// spec is one document in both of its forms.
+// spec is one document in both of its forms. That in YAML is written when somebody
+// first asks for it: few do, and it would take most of a controller's start.
 type spec struct {
-	name       string
-	made       time.Time
-	json, yaml []byte
+	name string
+	made time.Time
+	json []byte
+	yaml func() ([]byte, error)
 }
 
 // Add writes the specification of an API.
@@ -29,11 +32,7 @@ func (s *Specs) Add(a *rest.API, made time.Time) error {
 	if err != nil {
 		return err
 	}
-	text, err := toYAML(doc)
-	if err != nil {
-		return err
-	}
-	s.list = append(s.list, spec{a.Name, made, doc, text})
+	s.list = append(s.list, spec{a.Name, made, doc, sync.OnceValues(func() ([]byte, error) { return toYAML(doc) })})
 	return nil
 }
 
@@ -86,10 +85,11 @@ func mountSpecs(a *rest.API, s *Service) {
 	document.Types = []string{"text/yaml", "application/json"}
 	rest.Handle(a, document, func(c *rest.Call, _ rest.None) (rest.File, error) {
 		sp, err := s.Specs.find(c.Param("id"))
-		if c.Accepts("application/json") {
+		if err != nil || c.Accepts("application/json") {
 			return rest.File{Type: "application/json", Body: sp.json}, err
 		}
-		return rest.File{Type: "text/yaml", Body: sp.yaml}, err
+		text, err := sp.yaml()
+		return rest.File{Type: "text/yaml", Body: text}, err
 	})
 	swagger := op("/swagger.json", "getSwagger", "Get the specification of this API as JSON.")
 	swagger.Types = []string{"application/json"}

@@ -10,7 +10,7 @@ import (
 )
 
 // toYAML writes a JSON text as YAML, member for member. Libraries read YAML
-// only to write it again, which takes a good part of a start.
+// only to write it again, which takes many times as long.
 func toYAML(text []byte) ([]byte, error) {
 	y := yamlWriter{in: jsontext.NewDecoder(bytes.NewReader(text))}
 	err := y.value(0, false)
