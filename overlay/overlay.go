@@ -48,7 +48,8 @@ type Option func(*client.Options)
 func WithLog(log *slog.Logger) Option { return func(o *client.Options) { o.Log = log } }
 
 // Open logs in with the file of an identity. What it returns stays logged in,
-// follows what the identity may use, and must be closed.
+// follows what the identity may use, and must be closed. The certificate in the
+// file is renewed before it ends, for which its directory must be writable.
 func Open(ctx context.Context, identityFile string, options ...Option) (*Network, error) {
 	opt := client.Options{Identity: identityFile, Program: "netkeep-overlay", Version: build.Read().Version, Now: time.Now}
 	for _, o := range options {

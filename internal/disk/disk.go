@@ -1,6 +1,7 @@
 // Package disk makes what happens to the names in a directory last: a file that
-// was made, renamed or removed there stays so when the machine fails. It also
-// knows how much fits on a disk. It imports nothing of ours.
+// was made, renamed or removed there stays so when the machine fails. It writes
+// files whole or not at all, and knows how much fits on a disk. It imports
+// nothing of ours.
 package disk
 
 import (

@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -103,4 +104,25 @@ func FuzzParseCSR(f *testing.F) {
 			t.Errorf("does not read back: %v", err)
 		}
 	})
+}
+
+// TestPair joins a key with its own certificate, and with no other.
+func TestPair(t *testing.T) {
+	key := ecKey(t)
+	csr := must(ParseCSR(must(NewCSR(key, x509.CertificateRequest{Subject: name("me")}))(t)))(t)
+	if csr.Subject.CommonName != name("me").CommonName {
+		t.Errorf("asked for %s", csr.Subject)
+	}
+	cert := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: csr.Subject}
+	der := must(x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key))(t)
+	text := EncodeCertificates(must(x509.ParseCertificate(der))(t))
+	if pair, err := Pair(key, text); err != nil || pair.Leaf == nil || len(pair.Certificate) != 1 {
+		t.Errorf("%v, %v", pair, err)
+	}
+	if _, err := Pair(ecKey(t), text); err == nil || !strings.Contains(err.Error(), "another key") {
+		t.Errorf("with another key: %v", err)
+	}
+	if _, err := Pair(key, nil); err == nil {
+		t.Error("no certificate is one")
+	}
 }

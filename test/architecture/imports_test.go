@@ -106,7 +106,7 @@ var narrow = map[string][]string{
 	"tool/join":            {"lang/fault", "disk", "pki", "model"},
 	"tool/manifest":        {"lang", "model"},
 	"tool/command":         {"lang", "model", "ops/build"},
-	"transit/client":       {"lang/spell", "line", "tool/profile", "tool/remote"},
+	"transit/client":       {"lang/spell", "disk", "pki", "line", "tool/profile", "tool/remote"},
 	"transit/door":         {"line", "pki"},
 	"transit/exit":         {"line"},
 	"transit/forward":      {"line"},

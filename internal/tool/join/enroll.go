@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"netkeep/internal/disk"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
 	"netkeep/internal/tool/remote"
@@ -57,9 +58,9 @@ func Enroll(ctx context.Context, inv *Invitation, r Request) (file string, err e
 	if err != nil {
 		return "", err
 	}
-	out := new(File)
+	out := new(disk.File)
 	if r.Output != "" {
-		if out, err = NewFile(r.Output, r.Force); err != nil {
+		if out, err = disk.NewFile(r.Output, r.Force); err != nil {
 			return "", err
 		}
 		defer out.Close()

@@ -3,10 +3,8 @@ package join
 import (
 	"context"
 	"crypto"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -19,11 +17,9 @@ import (
 // identity is what everybody's file has.
 func (c *Controller) identity() *remote.Identity {
 	i := &remote.Identity{API: c.inv.Controller + clientRoot}
-	i.ID.CA = inline(pki.EncodeCertificates(c.vouches...))
+	i.ID.CA = remote.Inline(pki.EncodeCertificates(c.vouches...))
 	return i
 }
-
-func inline(text []byte) string { return "pem:" + string(text) }
 
 // certs is what comes with a certificate.
 type certs struct {
@@ -48,9 +44,9 @@ func (c *Controller) Device(ctx context.Context, key crypto.Signer, kept string)
 		if err != nil {
 			return nil, err
 		}
-		i.ID.Key = inline(text)
+		i.ID.Key = remote.Inline(text)
 	}
-	csr, err := newCSR(key, x509.CertificateRequest{Subject: pkix.Name{CommonName: c.inv.Subject}})
+	csr, err := pki.NewCSR(key, x509.CertificateRequest{Subject: pkix.Name{CommonName: c.inv.Subject}})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +57,7 @@ func (c *Controller) Device(ctx context.Context, key crypto.Signer, kept string)
 	if err := c.issued(got.Cert, key); err != nil {
 		return nil, err
 	}
-	i.ID.Cert = inline([]byte(got.Cert))
+	i.ID.Cert = remote.Inline([]byte(got.Cert))
 	return i, nil
 }
 
@@ -111,15 +107,6 @@ func (c *Controller) enrollJSON(ctx context.Context, body, out any) error {
 		return err
 	}
 	return c.enroll(ctx, "application/json", text, out)
-}
-
-// newCSR returns a certificate request as PEM.
-func newCSR(key crypto.Signer, template x509.CertificateRequest) ([]byte, error) {
-	der, err := x509.CreateCertificateRequest(rand.Reader, &template, key)
-	if err != nil {
-		return nil, fmt.Errorf("certificate request: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }
 
 // issued makes sure that a certificate is for our key and from the authority

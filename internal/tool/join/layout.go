@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"netkeep/internal/disk"
 )
 
 // Layout is where the files of a router are, and the names it is reached
@@ -109,14 +111,14 @@ func filePath(value string) (string, error) {
 // Place is all files of a router, ready to be written.
 type Place struct {
 	layout Layout
-	files  []*File // key, cert, server cert, CA
+	files  []*disk.File // key, cert, server cert, CA
 }
 
 // Prepare makes sure that all files can be written.
 func (l Layout) Prepare(force bool) (*Place, error) {
 	p := &Place{layout: l}
 	for _, path := range []string{l.Key, l.Cert, l.ServerCert, l.CA} {
-		f, err := NewFile(path, force)
+		f, err := disk.NewFile(path, force)
 		if err != nil {
 			p.Close()
 			return nil, err
@@ -141,7 +143,7 @@ func (p *Place) Write(r *Router, control []string) error {
 	if err != nil {
 		return err
 	}
-	f, err := NewFile(p.layout.Endpoints, true)
+	f, err := disk.NewFile(p.layout.Endpoints, true)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (c *Controller) Router(ctx context.Context, key crypto.Signer, names Names)
 		return nil, err
 	}
 	// One key serves for both, as routers expect.
-	csr, err := newCSR(key, template)
+	csr, err := pki.NewCSR(key, template)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,11 @@ type Identity struct {
 		Key  string `json:"key,omitempty"`
 		Cert string `json:"cert,omitempty"`
 		CA   string `json:"ca,omitempty"`
+
+		Other jsontext.Value `json:",embed"` // of other programs
 	} `json:"id"`
+
+	Other jsontext.Value `json:",embed"`
 }
 
 // Encode returns the file.
@@ -35,6 +39,19 @@ func (i *Identity) Encode() ([]byte, error) {
 // ReadIdentity reads an identity's file, and the files that it names: what it
 // returns holds texts alone.
 func ReadIdentity(path string) (id Identity, err error) {
+	if id, err = OpenIdentity(path); err != nil {
+		return id, err
+	}
+	for _, part := range []*string{&id.ID.Key, &id.ID.Cert, &id.ID.CA} {
+		if *part, err = resolve(*part); err != nil {
+			return id, fmt.Errorf("the identity %s: %w", path, err)
+		}
+	}
+	return id, nil
+}
+
+// OpenIdentity reads an identity's file as it is.
+func OpenIdentity(path string) (id Identity, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return id, fmt.Errorf("the identity: %w", err)
@@ -45,17 +62,20 @@ func ReadIdentity(path string) (id Identity, err error) {
 	case err != nil || id.ID.Key == "" || id.ID.Cert == "":
 		return id, fmt.Errorf("%s is no file of an identity that has enrolled; make one with: netkeep enroll TOKEN -o FILE", path)
 	}
-	for _, part := range []*string{&id.ID.Key, &id.ID.Cert, &id.ID.CA} {
-		if *part, err = resolve(*part); err != nil {
-			return id, fmt.Errorf("the identity %s: %w", path, err)
-		}
-	}
 	return id, nil
 }
 
+// Inline is a text as a part of an identity's file.
+func Inline(text []byte) string { return inline + string(text) }
+
+// IsInline reports whether a part of an identity's file is the text itself.
+func IsInline(part string) bool { return strings.HasPrefix(part, inline) }
+
+const inline = "pem:"
+
 // resolve is a part of an identity: the text itself, or a file with it.
 func resolve(part string) (string, error) {
-	if text, ok := strings.CutPrefix(part, "pem:"); ok || part == "" {
+	if text, ok := strings.CutPrefix(part, inline); ok || part == "" {
 		return text, nil
 	}
 	name := strings.TrimPrefix(part, "file://")

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -116,7 +117,7 @@ func TestIdentityFile(t *testing.T) {
 	}
 	got, err := ReadIdentity(write("who.json", string(data)))
 	who.ID.Cert, who.ID.Key, who.ID.CA = "cert", "key", "ca"
-	if err != nil || got != who {
+	if err != nil || !reflect.DeepEqual(got, who) {
 		t.Errorf("it is read as %+v (%v)", got, err)
 	}
 	for text, want := range map[string]string{

@@ -3,6 +3,8 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net/http"
 	"runtime"
@@ -21,7 +23,7 @@ import (
 type api struct {
 	id      *credentials
 	opt     Options
-	remote  *remote.Client
+	peer    atomic.Pointer[remote.Client]
 	opening sync.Mutex
 	session atomic.Pointer[apiSession]
 }
@@ -39,9 +41,22 @@ type apiSession struct {
 }
 
 func newAPI(id *credentials, opt Options) *api {
-	a := &api{id: id, opt: opt, remote: remote.WithTLS(profile.Profile{Address: id.address}, id.tls)}
+	a := &api{id: id, opt: opt}
 	a.session.Store(&apiSession{})
+	a.show(id.pair.Load())
 	return a
+}
+
+func (a *api) remote() *remote.Client { return a.peer.Load() }
+
+// show has connections show a certificate from now on.
+func (a *api) show(pair *tls.Certificate) {
+	a.id.pair.Store(pair)
+	// Those that are there show another.
+	old := a.peer.Swap(remote.WithTLS(profile.Profile{Address: a.id.address, Token: a.session.Load().Token}, a.id.tls.Clone()))
+	if old != nil {
+		old.Close()
+	}
 }
 
 // path is one below the root of the Client API.
@@ -54,18 +69,18 @@ func (a *api) login(ctx context.Context, ended string) error {
 	if a.session.Load().Token != ended {
 		return nil
 	}
-	s := &apiSession{}
-	err := a.remote.Call(ctx, remote.Request{
-		Method: http.MethodPost, Path: a.path("/authenticate?method=cert"), Stranger: true, Repeatable: true,
-		Body: map[string]any{
-			"configTypes": []string{"all"},
-			"sdkInfo":     map[string]string{"type": cmp.Or(a.opt.Program, "netkeep"), "version": a.opt.Version},
-			"envInfo":     map[string]string{"os": runtime.GOOS, "arch": runtime.GOARCH},
-		},
-	}, s)
-	if e, ok := errors.AsType[*remote.Error](err); ok && e.Status == http.StatusUnauthorized {
-		return say(ErrDenied, "the controller at %s does not let the identity in %s in: it was deleted, disabled or enrolled again, or its certificate was replaced; look with: netkeep list identities",
-			a.id.address, a.id.file)
+	s, err := a.authenticate(ctx)
+	shown := a.id.pair.Load()
+	for _, other := range a.id.others(a.opt.Now()) {
+		if !unauthorized(err) {
+			break
+		}
+		a.show(other)
+		s, err = a.authenticate(ctx)
+	}
+	if unauthorized(err) {
+		a.show(shown)
+		return a.denied(shown.Leaf)
 	}
 	if err != nil {
 		return plainly(err)
@@ -74,8 +89,36 @@ func (a *api) login(ctx context.Context, ended string) error {
 		return say(ErrFactor, "the identity %s needs a second factor, which a program cannot show; give it an auth policy that asks for none, or remove its MFA", s.Identity.Name)
 	}
 	a.session.Store(s)
-	a.remote.Use(s.Token)
+	a.remote().Use(s.Token)
 	return nil
+}
+
+// denied says why the controller may not let the identity in.
+func (a *api) denied(leaf *x509.Certificate) error {
+	if now := a.opt.Now(); now.After(leaf.NotAfter) {
+		return say(ErrDenied, "the certificate in %s ended at %s: enroll the identity again, unless this machine's clock is wrong (it says %s)",
+			a.id.file, moment(leaf.NotAfter), moment(now))
+	}
+	return say(ErrDenied, "the controller at %s does not let the identity in %s in: it was deleted, disabled or enrolled again, or its certificate was replaced; look with: netkeep list identities",
+		a.id.address, a.id.file)
+}
+
+func unauthorized(err error) bool {
+	e, ok := errors.AsType[*remote.Error](err)
+	return ok && e.Status == http.StatusUnauthorized
+}
+
+// authenticate opens a session with the certificate that is shown.
+func (a *api) authenticate(ctx context.Context) (*apiSession, error) {
+	s := &apiSession{}
+	return s, a.remote().Call(ctx, remote.Request{
+		Method: http.MethodPost, Path: a.path("/authenticate?method=cert"), Stranger: true, Repeatable: true,
+		Body: map[string]any{
+			"configTypes": []string{"all"},
+			"sdkInfo":     map[string]string{"type": cmp.Or(a.opt.Program, "netkeep"), "version": a.opt.Version},
+			"envInfo":     map[string]string{"os": runtime.GOOS, "arch": runtime.GOARCH},
+		},
+	}, s)
 }
 
 // logoutTime is how long one waits to be let go.
@@ -85,8 +128,8 @@ const logoutTime = 2 * time.Second
 func (a *api) logout() {
 	ctx, cancel := context.WithTimeout(context.Background(), logoutTime)
 	defer cancel()
-	defer a.remote.Close()
-	_ = a.remote.Call(ctx, remote.Request{Method: http.MethodDelete, Path: a.path("/current-api-session"), Repeatable: true}, nil)
+	defer a.remote().Close()
+	_ = a.remote().Call(ctx, remote.Request{Method: http.MethodDelete, Path: a.path("/current-api-session"), Repeatable: true}, nil)
 }
 
 // again does something that needs the session, and does it once more with a
@@ -94,7 +137,7 @@ func (a *api) logout() {
 func (a *api) again(ctx context.Context, do func() error) error {
 	token := a.session.Load().Token
 	err := do()
-	if e, ok := errors.AsType[*remote.Error](err); !ok || e.Status != http.StatusUnauthorized {
+	if !unauthorized(err) {
 		return err
 	}
 	if err := a.login(ctx, token); err != nil {
@@ -105,7 +148,7 @@ func (a *api) again(ctx context.Context, do func() error) error {
 
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	return a.again(ctx, func() error {
-		return a.remote.Call(ctx, remote.Request{Method: method, Path: a.path(path), Body: in, Repeatable: true}, out)
+		return a.remote().Call(ctx, remote.Request{Method: method, Path: a.path(path), Body: in, Repeatable: true}, out)
 	})
 }
 
@@ -123,7 +166,7 @@ func (a *api) services(ctx context.Context) ([]*Service, error) {
 	var all []*Service
 	err := a.again(ctx, func() error {
 		all = nil
-		_, err := a.remote.Each(ctx, remote.List{Path: a.path("/services"), Sort: "name"}, func(rec jsontext.Value) error {
+		_, err := a.remote().Each(ctx, remote.List{Path: a.path("/services"), Sort: "name"}, func(rec jsontext.Value) error {
 			s := &serviceRecord{}
 			if err := json.Unmarshal(rec, s); err != nil {
 				return err

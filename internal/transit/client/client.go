@@ -51,6 +51,8 @@ type Client struct {
 	api *api
 	log *slog.Logger
 
+	renewal renewal
+
 	over context.Context
 	end  context.CancelFunc
 	wg   sync.WaitGroup
@@ -79,9 +81,10 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 		opt: opt, id: id, api: newAPI(id, opt), log: opt.Log,
 		routers: map[string]*attempt{}, sessions: map[sessionKey]*session{}, listeners: map[*Listener]struct{}{},
 	}
+	c.renewal.client = c
 	c.over, c.end = context.WithCancel(context.Background())
 	if err := c.api.login(ctx, ""); err != nil {
-		c.api.remote.Close()
+		c.api.remote().Close()
 		return nil, err
 	}
 	if _, err := c.refresh(ctx); err != nil {
@@ -122,6 +125,9 @@ func (c *Client) follow() {
 	for c.pause(c.opt.Poll) {
 		ctx, cancel := context.WithTimeout(c.over, apiTime)
 		err := c.catchUp(ctx)
+		if err == nil {
+			err = c.renewal.tend(ctx)
+		}
 		cancel()
 		switch {
 		case c.over.Err() != nil:

@@ -5,9 +5,12 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"netkeep/internal/disk"
 	"netkeep/internal/tool/remote"
 )
 
@@ -17,13 +20,15 @@ type credentials struct {
 	address string // of the controller, with the scheme
 	root    string // path of the Client API
 	tls     *tls.Config
+	pair    atomic.Pointer[tls.Certificate] // that is shown
 }
 
 // clientRoot is where the Client API is if the file does not say.
 const clientRoot = "/edge/client/v1"
 
-// load reads an identity's file. The controller would refuse a certificate
-// whose time is over or has not come, and could not say why.
+// load reads an identity's file. A certificate whose time has not come is told
+// from one that the controller refuses for other reasons; one whose time is
+// over may be let in, and renewed.
 func load(path string, now time.Time) (*credentials, error) {
 	id, err := remote.ReadIdentity(path)
 	if err != nil {
@@ -37,18 +42,16 @@ func load(path string, now time.Time) (*credentials, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the certificate or the key in %s is damaged (%v); restore the file, or enroll the identity again", path, err)
 	}
-	switch leaf := pair.Leaf; {
-	case now.After(leaf.NotAfter):
-		return nil, fmt.Errorf("the certificate in %s ended at %s: enroll the identity again, unless this machine's clock is wrong (it says %s)",
-			path, moment(leaf.NotAfter), moment(now))
-	case now.Before(leaf.NotBefore):
+	if leaf := pair.Leaf; now.Before(leaf.NotBefore) {
 		return nil, fmt.Errorf("the certificate in %s begins at %s, and this machine's clock says %s: set the clock",
 			path, moment(leaf.NotBefore), moment(now))
 	}
 	c := &credentials{
 		file: path, address: "https://" + at.Host, root: strings.TrimSuffix(at.Path, "/"),
-		tls: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}},
+		tls: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
+	c.pair.Store(&pair)
+	c.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.pair.Load(), nil }
 	if c.root == "" {
 		c.root = clientRoot
 	}
@@ -60,5 +63,29 @@ func load(path string, now time.Time) (*credentials, error) {
 	}
 	return c, nil
 }
+
+// heir is the file that may take the place of the identity's.
+func (c *credentials) heir() disk.Heir {
+	path := c.file
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return disk.Heir{Path: path + ".next", Of: path}
+}
+
+// others are the certificates in the identity's files that are not shown at
+// present: another program may have renewed ours, or somebody enrolled again.
+func (c *credentials) others(now time.Time) []*tls.Certificate {
+	var all []*tls.Certificate
+	for _, path := range []string{c.file, c.heir().Path} {
+		if other, err := load(path, now); err == nil && !same(other.pair.Load(), c.pair.Load()) {
+			all = append(all, other.pair.Load())
+		}
+	}
+	return all
+}
+
+// same reports whether two certificates are one.
+func same(a, b *tls.Certificate) bool { return a.Leaf.Equal(b.Leaf) }
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

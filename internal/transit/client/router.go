@@ -212,6 +212,7 @@ func (r *router) closed(_ *channel.Channel, reason error) {
 	r.client.mu.Lock()
 	clear(r.client.sessions)
 	r.client.mu.Unlock()
+	r.client.renewal.soon.Store(true)
 	if r.client.over.Err() == nil {
 		r.client.log.Warn("the connection to a router has ended", "router", r.name, "address", r.address, "reason", reason)
 	}

@@ -3,12 +3,10 @@ package station
 import (
 	"bytes"
 	"crypto"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,10 +37,7 @@ type papers struct {
 	router.Papers
 }
 
-const (
-	maxChain = 10
-	maxCAs   = 100
-)
+const maxCAs = 100
 
 // readPapers reads a router's identity.
 func readPapers(path string) (*papers, error) {
@@ -79,7 +74,7 @@ func (i Identity) use() (*papers, error) {
 		text string
 		to   *tls.Certificate
 	}{{i.Cert, &p.Client}, {i.ServerCert, &p.Server}} {
-		if *one.to, err = pair(key, one.text); err != nil {
+		if *one.to, err = pki.Pair(key, []byte(one.text)); err != nil {
 			return nil, err
 		}
 	}
@@ -90,23 +85,6 @@ func (i Identity) use() (*papers, error) {
 		return nil, fmt.Errorf("its authorities: %w", err)
 	}
 	return p, nil
-}
-
-// pair is a key with a certificate of it.
-func pair(key crypto.Signer, chain string) (tls.Certificate, error) {
-	certs, err := pki.ParseCertificates([]byte(chain), maxChain)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("its certificates: %w", err)
-	}
-	public, ok := certs[0].PublicKey.(interface{ Equal(crypto.PublicKey) bool })
-	if !ok || !public.Equal(key.Public()) {
-		return tls.Certificate{}, errors.New("its certificate is of another key")
-	}
-	c := tls.Certificate{PrivateKey: key, Leaf: certs[0]}
-	for _, cert := range certs {
-		c.Certificate = append(c.Certificate, cert.Raw)
-	}
-	return c, nil
 }
 
 // request asks for certificates like those that the router has, for a new key.
@@ -120,8 +98,8 @@ func request(template x509.CertificateRequest) (crypto.Signer, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &template, key)
-	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), err
+	csr, err := pki.NewCSR(key, template)
+	return key, string(csr), err
 }
 
 // Hosts are the names that the router's certificates must be for.

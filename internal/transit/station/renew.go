@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
-	"netkeep/internal/disk"
 	"netkeep/internal/pki"
 	"netkeep/internal/transit/router"
 	"netkeep/internal/transit/uplink"
@@ -141,11 +139,8 @@ func (s *Station) adopt() error {
 	if s.pending == nil {
 		return nil
 	}
-	if err := os.Rename(s.path(pendingFile), s.path(papersFile)); err != nil {
-		return err
-	}
 	s.papers, s.pending, s.turn = s.pending, nil, false
-	return disk.Sync(s.dir)
+	return s.heir().Succeed() // at the next start both are tried, if that fails
 }
 
 // drop forgets the pending papers.
@@ -153,7 +148,7 @@ func (s *Station) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending, s.turn = nil, false
-	if err := os.Remove(s.path(pendingFile)); err != nil && isThere(err) {
+	if err := s.heir().Drop(); err != nil {
 		s.opt.Log.Warn("certificates that do not count could not be removed", "error", err)
 	}
 }

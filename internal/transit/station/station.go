@@ -20,7 +20,6 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"netkeep/internal/disk"
-	"netkeep/internal/tool/join"
 )
 
 // Files of a router's directory.
@@ -112,6 +111,11 @@ func (s *Station) Close() error { return s.release() }
 // Settings are those in the directory.
 func (s *Station) Settings() Settings { return s.settings }
 
+// heir are the papers that may be the ones by now.
+func (s *Station) heir() disk.Heir {
+	return disk.Heir{Path: s.path(pendingFile), Of: s.path(papersFile)}
+}
+
 func (s *Station) path(name string) string { return filepath.Join(s.dir, name) }
 
 // maxFile bounds what is read of a router's files.
@@ -128,7 +132,7 @@ func readFile(path string) ([]byte, error) {
 
 // writeFile puts a file in its place, whole or not at all.
 func writeFile(path string, data []byte) error {
-	f, err := join.NewFile(path, true)
+	f, err := disk.NewFile(path, true)
 	if err != nil {
 		return err
 	}

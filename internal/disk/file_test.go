@@ -1,4 +1,4 @@
-package join
+package disk_test
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"netkeep/internal/disk"
 )
 
 func names(t *testing.T, dir string) []string {
@@ -26,7 +28,7 @@ func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "who.json")
 	write := func(force bool, text string) error {
-		f, err := NewFile(path, force)
+		f, err := disk.NewFile(path, force)
 		if err != nil {
 			return err
 		}
@@ -57,7 +59,7 @@ func TestFile(t *testing.T) {
 // TestFileGivenUp leaves nothing behind.
 func TestFileGivenUp(t *testing.T) {
 	dir := t.TempDir()
-	f, err := NewFile(filepath.Join(dir, "who.json"), false)
+	f, err := disk.NewFile(filepath.Join(dir, "who.json"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +67,7 @@ func TestFileGivenUp(t *testing.T) {
 	if got := names(t, dir); len(got) != 0 {
 		t.Errorf("left behind: %v", got)
 	}
-	if _, err := NewFile(filepath.Join(dir, "missing", "who.json"), false); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := disk.NewFile(filepath.Join(dir, "missing", "who.json"), false); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("in no directory: %v", err)
 	}
 }
@@ -74,7 +76,7 @@ func TestFileGivenUp(t *testing.T) {
 // name meanwhile.
 func TestFileOvertaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "who.json")
-	f, err := NewFile(path, false)
+	f, err := disk.NewFile(path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,5 +94,38 @@ func TestFileOvertaken(t *testing.T) {
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "theirs" {
 		t.Errorf("their file holds %q, %v", data, err)
+	}
+}
+
+// TestHeir puts one file in the place of another, or forgets it.
+func TestHeir(t *testing.T) {
+	dir := t.TempDir()
+	h := disk.Heir{Path: filepath.Join(dir, "next"), Of: filepath.Join(dir, "now")}
+	put := func(text string) {
+		t.Helper()
+		f, err := h.Prepare()
+		if err == nil {
+			err = f.Write([]byte(text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Drop(); err != nil {
+		t.Errorf("nothing to forget: %v", err)
+	}
+	if err := h.Succeed(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing to put in its place: %v", err)
+	}
+	put("one")
+	if err := h.Succeed(); err != nil {
+		t.Fatal(err)
+	}
+	put("two")
+	if err := h.Drop(); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(h.Of); err != nil || string(data) != "one" || len(names(t, dir)) != 1 {
+		t.Errorf("left are %v with %q, %v", names(t, dir), data, err)
 	}
 }

@@ -1,4 +1,4 @@
-package join
+package disk
 
 import (
 	"errors"
@@ -6,12 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"netkeep/internal/disk"
 )
 
 // File is a place that a secret goes to. It is made before anything is asked
-// of a controller, so that no token is spent on what cannot be kept.
+// of a controller, so that nothing is spent on what cannot be kept.
 type File struct {
 	path  string
 	force bool
@@ -47,7 +45,7 @@ func (f *File) Write(data []byte) error {
 		if err := os.Rename(f.temp.Name(), f.path); err != nil {
 			return f.left(err)
 		}
-		return disk.Sync(filepath.Dir(f.path))
+		return Sync(filepath.Dir(f.path))
 	}
 	// A link, other than a rename, does not take another file's place.
 	if err := os.Link(f.temp.Name(), f.path); err != nil {
@@ -56,11 +54,11 @@ func (f *File) Write(data []byte) error {
 	if err := os.Remove(f.temp.Name()); err != nil {
 		return err
 	}
-	return disk.Sync(filepath.Dir(f.path))
+	return Sync(filepath.Dir(f.path))
 }
 
-// left says where the data is that could not get its name: the token is spent,
-// and there is no other copy.
+// left says where the data is that could not get its name: there may be no
+// other copy.
 func (f *File) left(err error) error {
 	name := f.temp.Name()
 	f.temp = nil
@@ -73,4 +71,30 @@ func (f *File) Close() {
 		_ = f.temp.Close()
 		_ = os.Remove(f.temp.Name()) // which fails if it has its name
 	}
+}
+
+// Heir is a file that may take the place of another, once it is known that it
+// counts. Until then both are there.
+type Heir struct {
+	Path string
+	Of   string
+}
+
+// Prepare makes sure that the heir can be written.
+func (h Heir) Prepare() (*File, error) { return NewFile(h.Path, true) }
+
+// Succeed puts the heir in the other's place.
+func (h Heir) Succeed() error {
+	if err := os.Rename(h.Path, h.Of); err != nil {
+		return err
+	}
+	return Sync(filepath.Dir(h.Of))
+}
+
+// Drop forgets the heir, if there is one.
+func (h Heir) Drop() error {
+	if err := os.Remove(h.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
