@@ -232,6 +232,9 @@ func (l *Listener) rest(d time.Duration, heed bool, changed <-chan struct{}) boo
 // fill binds at routers until there are enough, and returns at how many the
 // service is hosted then.
 func (l *Listener) fill() (int, error) {
+	if n := l.count(); n >= l.opt.Routers {
+		return n, nil
+	}
 	ctx, cancel := context.WithTimeout(l.over, apiTime)
 	defer cancel()
 	// By name, each time: it may be another that is called so now.
