@@ -46,11 +46,9 @@ func (c *Client) Services() ([]*Service, <-chan struct{}) {
 	return all, now.next
 }
 
-// MayDial reports whether the identity may dial a service, as far as is known.
-func (c *Client) MayDial(service string) bool {
-	s := c.known().byName[service]
-	return s != nil && s.Dial
-}
+// Find returns a service that the identity may use, as far as is known; nil if
+// there is none.
+func (c *Client) Find(service string) *Service { return c.known().byName[service] }
 
 func (c *Client) known() *catalog {
 	c.mu.Lock()

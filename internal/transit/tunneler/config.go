@@ -21,6 +21,8 @@ type endpoint struct {
 	Port              int         `json:"port"`
 	ForwardPort       bool        `json:"forwardPort"`
 	AllowedPortRanges []portRange `json:"allowedPortRanges"`
+	// AllowedSources are the addresses that a dialer may be seen under.
+	AllowedSources []string `json:"allowedSourceAddresses"`
 
 	ListenOptions listenOptions `json:"listenOptions"`
 	PortChecks    []*checkRule  `json:"portChecks"`
@@ -129,6 +131,11 @@ func (e *endpoint) check() error {
 		return errors.New("address is missing")
 	case !e.ForwardPort && (e.Port < 1 || e.Port > 65535):
 		return fmt.Errorf("port %d is none", e.Port)
+	}
+	for _, entry := range e.AllowedSources {
+		if !isBlock(entry) {
+			return fmt.Errorf("allowedSourceAddresses has %q, which is neither an address nor a block of them", entry)
+		}
 	}
 	for _, c := range e.checks() {
 		for _, a := range c.Actions {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -157,8 +156,12 @@ func (h *hosted) serve(ctx context.Context, p *client.Pending) {
 		return
 	}
 	dialing, cancel := context.WithTimeout(ctx, h.endpoint.connectTime())
-	server, err := new(net.Dialer).DialContext(dialing, to.protocol, to.address)
+	server, err := to.dialer().DialContext(dialing, to.protocol, to.address)
 	cancel()
+	if why := to.unusable(err); why != "" {
+		h.refuse(p, why, nil)
+		return
+	}
 	if err != nil {
 		// The dialer need not know where the service leads to.
 		h.refuse(p, "the server behind the service cannot be reached", err)

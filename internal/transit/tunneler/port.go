@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -176,14 +178,45 @@ func (p *port) dial(ctx context.Context, from net.Addr) (*client.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(map[string]string{
+	said := map[string]string{
 		"dst_protocol": p.protocol(), "dst_ip": p.Bind, "dst_port": strconv.Itoa(p.Number),
 		"src_protocol": p.protocol(), "src_ip": source.Addr().Unmap().String(), "src_port": strconv.Itoa(int(source.Port())),
-	}, json.Deterministic(true))
+	}
+	opt, within, err := wanted(c, p.Service, said)
 	if err != nil {
 		return nil, err
 	}
-	return c.Dial(ctx, p.Service, client.DialOptions{Data: data})
+	if within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, within)
+		defer cancel()
+	}
+	return c.Dial(ctx, p.Service, opt)
+}
+
+// wanted is how a service is dialled: as its configuration says, with what is
+// said to the host.
+func wanted(c *client.Client, service string, said map[string]string) (opt client.DialOptions, within time.Duration, err error) {
+	var config intercept
+	if s := c.Find(service); s != nil {
+		if _, err := s.Configured(typeIntercept, &config); err != nil {
+			return opt, 0, wrong(typeIntercept, err)
+		}
+	}
+	values := maps.Clone(said)
+	values["tunneler_id.name"] = c.Name()
+	if opt.Instance, err = fill("dialOptions.identity", config.DialOptions.Identity, values); err != nil {
+		return opt, 0, err
+	}
+	source, err := fill("sourceIp", config.SourceIP, values)
+	if err != nil {
+		return opt, 0, err
+	}
+	if source != "" {
+		said["source_addr"] = source
+	}
+	opt.Data, err = json.Marshal(said, json.Deterministic(true))
+	return opt, time.Duration(config.DialOptions.ConnectTimeoutSeconds) * time.Second, err
 }
 
 // dialer is the first identity that may dial a service, or the first of all,
@@ -192,7 +225,7 @@ func (t *Tunneler) dialer(service string) *client.Client {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range t.clients {
-		if c.MayDial(service) {
+		if s := c.Find(service); s != nil && s.Dial {
 			return c
 		}
 	}

@@ -18,6 +18,7 @@ type wish struct {
 	Hostname string `json:"dst_hostname"`
 	IP       string `json:"dst_ip"`
 	Port     string `json:"dst_port"`
+	Source   string `json:"source_addr"`
 	Kind     string `json:"connType"`
 }
 
@@ -37,6 +38,7 @@ func readWish(data []byte) (w wish) {
 type target struct {
 	protocol string // tcp or udp
 	address  string // host and port
+	source   netip.AddrPort
 }
 
 // target returns where a dialer is connected to, if that is allowed. Every part
@@ -57,7 +59,11 @@ func (e *endpoint) target(w wish) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	return target{protocol, net.JoinHostPort(host, strconv.Itoa(port))}, nil
+	source, err := e.source(w)
+	if err != nil {
+		return target{}, err
+	}
+	return target{protocol, net.JoinHostPort(host, strconv.Itoa(port)), source}, nil
 }
 
 func (e *endpoint) protocol(w wish) (string, error) {

@@ -23,12 +23,27 @@ func TestTarget(t *testing.T) {
 	say := func(protocol, hostname, ip, port string) string {
 		return fmt.Sprintf(`{"dst_protocol":%q,"dst_hostname":%q,"dst_ip":%q,"dst_port":%q,"src_ip":"1.2.3.4"}`, protocol, hostname, ip, port)
 	}
+	from := func(source string) string {
+		return fmt.Sprintf(`{"dst_protocol":"tcp","dst_ip":"10.1.2.3","dst_port":"22","source_addr":%q}`, source)
+	}
+	open.AllowedSources = []string{"127.0.0.8/30", "10.9.0.1", "fd00::/16"}
 	for _, test := range []struct {
 		name string
 		at   *endpoint
 		data string
 		want string // empty if it is refused
 	}{
+		{"from somewhere", open, from("127.0.0.9"), "tcp 10.1.2.3:22 from 127.0.0.9:0"},
+		{"from a port", open, from("127.0.0.9:5000"), "tcp 10.1.2.3:22 from 127.0.0.9:5000"},
+		{"from one address", open, from("::ffff:10.9.0.1"), "tcp 10.1.2.3:22 from 10.9.0.1:0"},
+		{"from IPv6", open, from("[fd00::1]:5000"), "tcp 10.1.2.3:22 from [fd00::1]:5000"},
+		{"from IPv6 without a port", open, from("fd00::1"), "tcp 10.1.2.3:22 from [fd00::1]:0"},
+		{"from beside a block", open, from("127.0.0.12"), ""},
+		{"from a port of the machine", open, from("127.0.0.9:1023"), ""},
+		{"from a name", open, from("localhost"), ""},
+		{"from a port that is none", open, from("127.0.0.9:70000"), ""},
+		{"from where nothing is listed", fixed, from("127.0.0.9"), ""},
+
 		{"nothing is said", fixed, "", "tcp server:80"},
 		{"what is no object", fixed, "hello", "tcp server:80"},
 		{"fixed, and something else is wished for", fixed, say("udp", "other", "1.1.1.1", "22"), "tcp server:80"},
@@ -65,7 +80,11 @@ func TestTarget(t *testing.T) {
 		{"more than anybody says", open, say("tcp", "", "10.1.2.3", "22") + strings.Repeat(" ", maxWish), ""},
 	} {
 		got, err := test.at.target(readWish([]byte(test.data)))
-		if text := got.protocol + " " + got.address; err == nil && text != test.want || err != nil && test.want != "" {
+		text := got.protocol + " " + got.address
+		if got.source.IsValid() {
+			text += " from " + got.source.String()
+		}
+		if err == nil && text != test.want || err != nil && test.want != "" {
 			t.Errorf("%s: %q, %v, want %q", test.name, text, err, test.want)
 		}
 	}
