@@ -228,6 +228,14 @@ func (r *Router) Stop() {
 	})
 }
 
+// Move ends the router and runs it again on another listener. Clients are told
+// its old address as before, where somebody else may be.
+func (r *Router) Move(to net.Listener) {
+	r.net.T.Helper()
+	r.Stop()
+	r.start(to)
+}
+
 // Restart ends the router and runs it again where it was.
 func (r *Router) Restart() {
 	r.net.T.Helper()

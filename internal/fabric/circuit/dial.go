@@ -297,15 +297,17 @@ func resultData(h wire.Headers) map[uint32][]byte {
 }
 
 // answerData is what a dialer is told: what is known of the terminator, and
-// over it what the host said just now. Addresses of others are no business of
-// a dialer.
+// over it what the host said just now, except that its router cannot give it
+// another key at will. Addresses of others are no business of a dialer.
 func answerData(t *model.Terminator, said map[uint32][]byte) map[uint32][]byte {
 	data := map[uint32][]byte{}
 	for _, d := range t.PeerData {
 		data[uint32(d.Key)] = d.Value
 	}
 	for key, value := range said {
-		data[key] = value
+		if _, known := data[key]; !known || key != message.PeerPublicKey {
+			data[key] = value
+		}
 	}
 	for _, key := range []uint32{message.PeerLocal, message.PeerRemote, message.PeerDialerLocal, message.PeerDialerRemote} {
 		delete(data, key)

@@ -6,6 +6,7 @@ package terminator
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -145,6 +146,10 @@ func (h *Hosts) Create(ctx context.Context, r *control.Router, f *wire.Frame, m 
 	if there, ok := model.Terminators.Get(snap, t.ID); !ok || !same(there, t) || there.Cost != t.Cost || there.Precedence != t.Precedence || there.SessionID != t.SessionID {
 		err = h.State.Update(ctx, r.Author("createTerminator", f), func(tx *state.Tx) error { return write(tx, t) })
 	}
+	if errors.Is(err, errForged) {
+		h.Log.Warn("a router offers a host with another key than the host has told the controller: the router may be in somebody else's hands",
+			"router", r.ID, "identity", s.IdentityID, "service", s.ServiceID)
+	}
 	if err == nil {
 		h.recheck.later(r.ID, t.ID, h.Now().Add(recheckAfter))
 	}
@@ -153,8 +158,12 @@ func (h *Hosts) Create(ctx context.Context, r *control.Router, f *wire.Frame, m 
 
 // write creates a terminator, or changes what there is into it.
 func write(tx *state.Tx, t *model.Terminator) error {
-	if _, still := model.Sessions.Get(tx, t.SessionID); !still {
+	s, still := model.Sessions.Get(tx, t.SessionID)
+	if !still {
 		return permit.Refuse(message.CodeInvalidSession, "the session has ended")
+	}
+	if err := pinned(tx, s, t); err != nil {
+		return err
 	}
 	there, ok := model.Terminators.Get(tx, t.ID)
 	switch {

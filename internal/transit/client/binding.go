@@ -34,13 +34,19 @@ type binding struct {
 func (l *Listener) bind(ctx context.Context, p *routerPlace, s *Service, leave *session) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTime+bindTime)
 	defer cancel()
+	if s.Encrypted {
+		// Before any router is asked: none has offered another until then.
+		if err := l.client.keys.pin(ctx); err != nil {
+			return err
+		}
+	}
 	r, err := l.client.reach(ctx, p)
 	if err != nil {
 		return fmt.Errorf("the router %s: %w", p.Name, err)
 	}
 	b := &binding{listener: l, router: r, token: leave.Token, done: make(chan struct{})}
 	if s.Encrypted {
-		b.pair = l.pair
+		b.pair = l.client.keys.pair
 	}
 	l.mu.Lock()
 	l.bindings[r.address] = b // before it is asked for: from then on it may be lost

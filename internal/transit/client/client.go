@@ -17,6 +17,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"netkeep/internal/line/cipher"
 )
 
 // Options of a Client. Only Identity and Now must be given.
@@ -46,10 +48,11 @@ const (
 
 // Client is one identity in a network. All methods may be called at any time.
 type Client struct {
-	opt Options
-	id  *credentials
-	api *api
-	log *slog.Logger
+	opt  Options
+	id   *credentials
+	api  *api
+	keys *hostKeys
+	log  *slog.Logger
 
 	renewal renewal
 
@@ -82,6 +85,11 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 		routers: map[string]*attempt{}, sessions: map[sessionKey]*session{}, listeners: map[*Listener]struct{}{},
 	}
 	c.renewal.client = c
+	pair, err := cipher.NewPair()
+	if err != nil {
+		return nil, err
+	}
+	c.keys = &hostKeys{client: c, pair: pair, known: map[string]*serviceKeys{}}
 	c.over, c.end = context.WithCancel(context.Background())
 	if err := c.api.login(ctx, ""); err != nil {
 		c.api.remote().Close()

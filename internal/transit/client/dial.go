@@ -60,6 +60,9 @@ func (c *Client) Dial(ctx context.Context, service string, opt DialOptions) (*Co
 			return nil, slow(s, err)
 		case gone && r.young():
 			tried[r.address] = true // it does not want us
+		case errors.Is(err, errForged):
+			tried[r.address] = true
+			c.log.Warn("a dial is tried over another router, if there is one", "service", s.Name, "reason", err)
 		case !gone && fresh:
 			return nil, last
 		}
@@ -97,7 +100,7 @@ func (r *router) dial(ctx context.Context, s *Service, leave *session, opt DialO
 	opt.fill(ask.Headers, r.client)
 	said, err := r.ch.Request(ctx, ask)
 	if err == nil {
-		err = conn.connected(said, pair)
+		err = conn.connected(ctx, s, said, pair)
 	} else if r.ch.Err() == nil {
 		_ = r.ch.Send(about(message.TypeClosed, number, nil)) // it may come about yet
 	}
@@ -147,7 +150,7 @@ func marker() string {
 }
 
 // connected goes on with what a router says to a dial.
-func (c *Conn) connected(said *wire.Frame, pair *cipher.Pair) error {
+func (c *Conn) connected(ctx context.Context, s *Service, said *wire.Frame, pair *cipher.Pair) error {
 	switch said.Type {
 	case message.TypeConnected:
 	case message.TypeClosed:
@@ -164,15 +167,24 @@ func (c *Conn) connected(said *wire.Frame, pair *cipher.Pair) error {
 	}
 	// Never without: the service asks for it, and who hosts it must show that
 	// it does too.
-	keys, err := pair.Dialer(said.Headers[message.HeaderPublicKey])
+	theirs := said.Headers[message.HeaderPublicKey]
+	keys, err := pair.Dialer(theirs)
+	if err == nil {
+		err = c.router.client.keys.check(ctx, s, theirs)
+	}
 	if err == nil {
 		err = c.encrypt(keys)
 	}
-	if err != nil {
-		_ = c.Close()
-		return say(ErrRefused, "the host of the service %s does not encrypt, as the service asks: %v", c.about.Service, err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errForged):
+		err = say(errForged, "the router %s answers a dial to the service %s with a key that none of its hosts has; the router may be in somebody else's hands", c.router.name, s.Name)
+	default:
+		err = say(ErrRefused, "the connection to the service %s could not be encrypted, as the service asks: %v", s.Name, err)
 	}
-	return nil
+	_ = c.Close()
+	return err
 }
 
 // refused says why there is no connection.

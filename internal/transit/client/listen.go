@@ -8,8 +8,6 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"netkeep/internal/line/cipher"
 )
 
 // Precedence is how a host stands beside others of the same service.
@@ -56,7 +54,6 @@ type Listener struct {
 	service string
 	opt     ListenOptions
 	id      string // that routers know it by, whenever it comes back
-	pair    *cipher.Pair
 	pending chan *Pending
 
 	over context.Context
@@ -80,10 +77,6 @@ func (c *Client) Listen(ctx context.Context, service string, opt ListenOptions) 
 	if _, err := c.service(ctx, service, toBind); err != nil {
 		return nil, err
 	}
-	pair, err := cipher.NewPair()
-	if err != nil {
-		return nil, err
-	}
 	if opt.Routers == 0 {
 		opt.Routers = usualRouters
 	}
@@ -93,7 +86,7 @@ func (c *Client) Listen(ctx context.Context, service string, opt ListenOptions) 
 	id := make([]byte, 16)
 	_, _ = rand.Read(id)
 	l := &Listener{
-		client: c, service: service, opt: opt, id: hex.EncodeToString(id), pair: pair, pending: make(chan *Pending, opt.Pending),
+		client: c, service: service, opt: opt, id: hex.EncodeToString(id), pending: make(chan *Pending, opt.Pending),
 		lost: make(chan struct{}, 1), bindings: map[string]*binding{}, first: make(chan struct{}), never: make(chan struct{}),
 		cost: opt.Cost, precedence: opt.Precedence,
 	}

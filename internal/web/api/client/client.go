@@ -24,6 +24,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountEnroll(a, s)
 	mountCertificates(a, s)
 	mountServices(a, s)
+	mountHostKeys(a, s)
 	mountSessions(a, s)
 	mountUpdates(a, s)
 	mountPosture(a, s)
