@@ -27,7 +27,7 @@ type APISession struct {
 	MFAPassedAt *time.Time `json:"mfaPassedAt" kind:"server,hidden,nofilter" doc:"When a one-time or recovery code was last shown."`
 	MFAID       string     `json:"mfaId" kind:"server,hidden,nofilter" doc:"Id of the second factor whose code that was."`
 	// HostKey is what the client says without a router between.
-	HostKey string  `json:"hostKey" kind:"server,hidden,nofilter" doc:"Public key with which the session hosts, in base64; empty if the client did not say."`
+	HostKey string  `json:"hostKey" kind:"server,hidden,nofilter" doc:"Public key with which the session hosts, in hexadecimal; empty if the client did not say."`
 	SDKInfo SDKInfo `json:"sdkInfo" kind:"server,hidden,nofilter" doc:"What the client said of itself."`
 }
 

@@ -19,8 +19,10 @@ type Terminator struct {
 	IdentitySecret []byte `json:"identitySecret" kind:"fixed,secret" doc:"What all terminators of that one host have in common, so that nobody else can take its name; it is never shown."`
 	HostID         string `json:"hostId" kind:"server,hidden" doc:"Id of the identity that hosts the service here."`
 	SessionID      string `json:"sessionId" kind:"server,hidden,index,nofilter" doc:"Id of the session that the service is hosted with; empty if nobody has to hold one."`
-	Cost           int    `json:"cost" kind:"range=0..65535" doc:"What it costs to use the terminator, compared with others of the service; 0 if not given."`
-	Precedence     string `json:"precedence" kind:"enum=default|required|failed,default=default" doc:"When the terminator is used: required ones come first, then those with default, and failed ones last."`
+	// HostKey is what terminators with one key for one service are found by.
+	HostKey    string `json:"hostKey" kind:"server,hidden,index,nofilter" doc:"Id of the service and, in hexadecimal, the public key with which the host encrypts from end to end; empty if it has none."`
+	Cost       int    `json:"cost" kind:"range=0..65535" doc:"What it costs to use the terminator, compared with others of the service; 0 if not given."`
+	Precedence string `json:"precedence" kind:"enum=default|required|failed,default=default" doc:"When the terminator is used: required ones come first, then those with default, and failed ones last."`
 	// PeerData is what the host tells those who dial it.
 	PeerData []PeerDatum `json:"peerData" kind:"server,hidden,nofilter" doc:"What the host tells those who dial it."`
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/ecdh"
 	"crypto/rand"
 	"crypto/tls"
-	"encoding/base64"
 	"net"
 	"strings"
 	"sync"
@@ -149,22 +148,22 @@ func TestHostKey(t *testing.T) {
 	h.SetBool(message.HeaderRouterNumbers, true)
 	bound(t, conn, 1, 5, host.session(service, "Bind"), "", h)
 
-	own := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32))
+	first, own := strings.Repeat("07", 32), strings.Repeat("08", 32)
 	thief := n.Server.Nobody(t).With("zt-session", host.token)
 	thief.Put(clientAPI+"current-api-session/host-key", M{"key": own}).Want(401)
 	holder := thief.Presenting(&host.cert)
-	for _, wrong := range []string{"", "no base64", own[:20]} {
+	for _, wrong := range []string{"", "no number", own[:20]} {
 		holder.Put(clientAPI+"current-api-session/host-key", M{"key": wrong}).Want(400)
 	}
-	keys := func() []any {
-		id := holder.Get(clientAPI + "services?filter=name=%22" + service + "%22").Want(200).List()[0]["id"].(string)
-		return holder.Get(clientAPI + "services/" + id + "/host-keys").Want(200).Data()["keys"].([]any)
-	}
-	if got := keys(); len(got) != 1 || got[0] != base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)) {
-		t.Errorf("the service is hosted with %v", got)
+	id := holder.Get(clientAPI + "services?filter=name=%22" + service + "%22").Want(200).List()[0]["id"].(string)
+	keys := clientAPI + "services/" + id + "/host-keys/"
+	holder.Get(keys + own[:20]).Want(400)
+	hosted := func(key string) bool { return holder.Get(keys + key).Want(200).Data()["hosted"].(bool) }
+	if !hosted(first) || hosted(own) {
+		t.Errorf("hosted with the key that was offered: %v, with another: %v", hosted(first), hosted(own))
 	}
 	holder.Put(clientAPI+"current-api-session/host-key", M{"key": own}).Want(200)
-	if got := keys(); len(got) != 0 {
-		t.Errorf("what was offered with another key is still there: %v", got)
+	if hosted(first) {
+		t.Error("what was offered with another key is still there")
 	}
 }

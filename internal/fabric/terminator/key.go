@@ -2,9 +2,7 @@ package terminator
 
 import (
 	"bytes"
-	"encoding/base64"
-	"maps"
-	"slices"
+	"encoding/hex"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/permit"
@@ -21,7 +19,7 @@ const KeySize = 32
 // did before is taken out.
 func Pin(tx *state.Tx, apiSessionID string, key []byte) error {
 	err := model.APISessions.Edit(tx, apiSessionID, func(s *model.APISession) error {
-		s.HostKey = base64.StdEncoding.EncodeToString(key)
+		s.HostKey = hex.EncodeToString(key)
 		return nil
 	})
 	if err != nil {
@@ -48,7 +46,7 @@ func Pin(tx *state.Tx, apiSessionID string, key []byte) error {
 func pinned(r kind.Reader, s *model.Session, t *model.Terminator) error {
 	api, ok := model.APISessions.Get(r, s.APISessionID)
 	key := t.Told(message.PeerPublicKey)
-	if !ok || api.HostKey == "" || key == nil || base64.StdEncoding.EncodeToString(key) == api.HostKey {
+	if !ok || api.HostKey == "" || key == nil || hex.EncodeToString(key) == api.HostKey {
 		return nil
 	}
 	return errForged
@@ -56,16 +54,26 @@ func pinned(r kind.Reader, s *model.Session, t *model.Terminator) error {
 
 var errForged = permit.Refuse(message.CodeInvalidTerminator, "the host has told the controller another key than the router says")
 
-// Keys are those with which a service is hosted, each once, and whether routers
-// host it themselves, with a key that is another for every circuit.
-func Keys(r kind.Reader, serviceID string) (keys []string, routers bool) {
-	all := map[string]bool{}
-	for t := range model.Terminators.Select(r, "service", serviceID) {
-		if key := t.Told(message.PeerPublicKey); key != nil {
-			all[base64.StdEncoding.EncodeToString(key)] = true
-		} else {
-			routers = routers || t.Binding == BindingTunnel
-		}
+// hostKey is what terminators with one key for one service are found by.
+func hostKey(serviceID string, key []byte) string {
+	if key == nil {
+		return ""
 	}
-	return slices.Sorted(maps.Keys(all)), routers
+	return serviceID + " " + hex.EncodeToString(key)
+}
+
+// HasKey reports whether a service is hosted with a key. If it is not, routers
+// may still host it themselves, with a key that is another for every circuit.
+func HasKey(r kind.Reader, serviceID string, key []byte) (hosted, routers bool) {
+	for range model.Terminators.Select(r, "hostKey", hostKey(serviceID, key)) {
+		return true, false
+	}
+	for t := range model.Terminators.Select(r, "service", serviceID) {
+		// One that was written down before there was an index.
+		if t.HostKey == "" && bytes.Equal(t.Told(message.PeerPublicKey), key) {
+			return true, false
+		}
+		routers = routers || t.Binding == BindingTunnel
+	}
+	return false, routers
 }

@@ -143,7 +143,7 @@ func (h *Hosts) Create(ctx context.Context, r *control.Router, f *wire.Frame, m 
 	if err != nil {
 		return err
 	}
-	if there, ok := model.Terminators.Get(snap, t.ID); !ok || !same(there, t) || there.Cost != t.Cost || there.Precedence != t.Precedence || there.SessionID != t.SessionID {
+	if there, ok := model.Terminators.Get(snap, t.ID); !ok || !same(there, t) || there.Cost != t.Cost || there.Precedence != t.Precedence || there.SessionID != t.SessionID || there.HostKey != t.HostKey {
 		err = h.State.Update(ctx, r.Author("createTerminator", f), func(tx *state.Tx) error { return write(tx, t) })
 	}
 	if errors.Is(err, errForged) {
@@ -171,7 +171,8 @@ func write(tx *state.Tx, t *model.Terminator) error {
 		return permit.Refuse(message.CodeInvalidTerminator, "another terminator has this id")
 	case ok:
 		return model.Terminators.Edit(tx, t.ID, func(old *model.Terminator) error {
-			old.Cost, old.Precedence, old.SessionID, old.PeerData = t.Cost, t.Precedence, t.SessionID, t.PeerData
+			old.Cost, old.Precedence, old.SessionID = t.Cost, t.Precedence, t.SessionID
+			old.PeerData, old.HostKey = t.PeerData, t.HostKey
 			return nil
 		})
 	case count(tx, t.SessionID) >= maxPerSession:
@@ -224,6 +225,7 @@ func newTerminator(r *control.Router, s *model.Session, m Offer) (*model.Termina
 		size += len(m.PeerData[key])
 		t.PeerData = append(t.PeerData, model.PeerDatum{Key: int(key), Value: m.PeerData[key]})
 	}
+	t.HostKey = hostKey(t.ServiceID, t.Told(message.PeerPublicKey))
 	var err error
 	switch t.Precedence, err = precedence(m.Precedence); {
 	case err != nil:

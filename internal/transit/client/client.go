@@ -89,7 +89,7 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.keys = &hostKeys{client: c, pair: pair, known: map[string]*serviceKeys{}}
+	c.keys = &hostKeys{client: c, pair: pair, known: map[hostedWith]time.Time{}}
 	c.over, c.end = context.WithCancel(context.Background())
 	if err := c.api.login(ctx, ""); err != nil {
 		c.api.remote().Close()

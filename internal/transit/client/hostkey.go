@@ -2,11 +2,10 @@ package client
 
 import (
 	"context"
-	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,28 +16,21 @@ import (
 
 // hostKeys are the key that we host with, and those that others host with.
 // Routers carry keys too, and one in somebody else's hands could put its own in
-// their place: so both ends look them up with the controller, where no router is
-// between.
+// their place: so both ends ask the controller, where no router is between.
 type hostKeys struct {
 	client *Client
 	pair   *cipher.Pair           // our own
 	told   atomic.Pointer[string] // token of the session in which the controller was told of it
 
 	mu    sync.Mutex
-	known map[string]*serviceKeys // by the service's id
+	known map[hostedWith]time.Time // since when
 }
 
-// serviceKeys are those of who hosts a service.
-type serviceKeys struct {
-	Keys    []string `json:"keys"`
-	Routers bool     `json:"routers"` // routers host it themselves: any key may be one
+// hostedWith is a key with which a service is hosted.
+type hostedWith struct{ service, key string }
 
-	made time.Time
-}
-
-func (k *serviceKeys) has(key []byte) bool {
-	return k.Routers || slices.Contains(k.Keys, base64.StdEncoding.EncodeToString(key))
-}
+// maxKeys is how many keys are kept in mind.
+const maxKeys = 10_000
 
 // errForged says that somebody on the way has changed a key.
 var errForged = fmt.Errorf("%w: the key is not that of a host", ErrRefused)
@@ -49,7 +41,7 @@ func (h *hostKeys) pin(ctx context.Context) error {
 	if told := h.told.Load(); told != nil && *told == token {
 		return nil
 	}
-	key := base64.StdEncoding.EncodeToString(h.pair.Public())
+	key := hex.EncodeToString(h.pair.Public())
 	err := h.client.api.call(ctx, http.MethodPut, "/current-api-session/host-key", map[string]string{"key": key}, nil)
 	if err != nil && !missing(err) { // a controller of others does not ask
 		return plainly(err)
@@ -61,31 +53,42 @@ func (h *hostKeys) pin(ctx context.Context) error {
 
 // check returns an error if nobody hosts a service with a key.
 func (h *hostKeys) check(ctx context.Context, s *Service, key []byte) error {
+	with := hostedWith{s.ID, hex.EncodeToString(key)}
 	h.mu.Lock()
-	kept := h.known[s.ID]
+	since, known := h.known[with]
 	h.mu.Unlock()
-	if kept != nil && kept.has(key) && h.client.opt.Now().Sub(kept.made) < sessionAge {
+	if known && h.client.opt.Now().Sub(since) < sessionAge {
 		return nil
 	}
-	now := &serviceKeys{}
-	err := h.client.api.call(ctx, http.MethodGet, "/services/"+s.ID+"/host-keys", nil, now)
+	var said struct {
+		Hosted  bool `json:"hosted"`
+		Routers bool `json:"routers"`
+	}
+	err := h.client.api.call(ctx, http.MethodGet, "/services/"+s.ID+"/host-keys/"+with.key, nil, &said)
 	if missing(err) {
 		// Either there is no such question, or no such service.
-		if err = h.client.api.call(ctx, http.MethodGet, "/services/"+s.ID, nil, nil); err == nil {
-			now.Routers = true
-		}
+		err = h.client.api.call(ctx, http.MethodGet, "/services/"+s.ID, nil, nil)
+		said.Routers = err == nil
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return plainly(err)
+	case said.Hosted:
+		h.keep(with)
+		return nil
+	case said.Routers: // then any key may be one
+		return nil
 	}
-	now.made = h.client.opt.Now()
+	return errForged
+}
+
+func (h *hostKeys) keep(with hostedWith) {
 	h.mu.Lock()
-	h.known[s.ID] = now
-	h.mu.Unlock()
-	if !now.has(key) {
-		return errForged
+	defer h.mu.Unlock()
+	if len(h.known) >= maxKeys {
+		clear(h.known)
 	}
-	return nil
+	h.known[with] = h.client.opt.Now()
 }
 
 // missing reports whether the controller knows nothing of what it is asked.

@@ -1,7 +1,7 @@
 package client
 
 import (
-	"encoding/base64"
+	"encoding/hex"
 	"net/http"
 
 	"netkeep/internal/data/state"
@@ -15,26 +15,34 @@ import (
 
 // hostKeyIn is the key that a client hosts with.
 type hostKeyIn struct {
-	Key string `json:"key" kind:"required" doc:"Public key with which what is hosted in this session is encrypted from end to end: X25519, 32 bytes in base64."`
+	Key string `json:"key" kind:"required" doc:"Public key with which what is hosted in this session is encrypted from end to end: X25519, 32 bytes in hexadecimal."`
 }
 
-// hostKeysOut are the keys of all who host a service.
-type hostKeysOut struct {
-	Keys    []string `json:"keys" doc:"Public keys of those who host the service, in base64; who dials it should be answered with one of them."`
-	Routers bool     `json:"routers" doc:"Whether routers host the service themselves, with a key that is another for every connection."`
+// hostKeyOut says what is known of a key.
+type hostKeyOut struct {
+	Hosted  bool `json:"hosted" doc:"Whether somebody hosts the service with the key."`
+	Routers bool `json:"routers" doc:"Whether nobody does, and routers host the service themselves, with a key that is another for every connection."`
 }
 
-// mountHostKeys lets those who host and those who dial learn each other's keys
-// without a router between, which could put its own in their place.
+func readKey(field, text string) ([]byte, error) {
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) != terminator.KeySize {
+		return nil, fault.Invalid(field, "must be 32 bytes in hexadecimal", text)
+	}
+	return key, nil
+}
+
+// mountHostKeys lets those who host say with which key, and those who dial ask,
+// without a router between that could put its own in its place.
 func mountHostKeys(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPut, Path: "/current-api-session/host-key", Name: "setHostKey", Tag: "current-api-session",
 		Doc:  "Say with which key this session hosts. Routers cannot offer it with another from then on. The connection must present the certificate that the session was opened with.",
 		Auth: rest.Full,
 	}, func(c *rest.Call, in hostKeyIn) (rest.Empty, error) {
-		key, err := base64.StdEncoding.DecodeString(in.Key)
-		if err != nil || len(key) != terminator.KeySize {
-			return rest.Empty{}, fault.Invalid("key", "must be 32 bytes in base64", in.Key)
+		key, err := readKey("key", in.Key)
+		if err != nil {
+			return rest.Empty{}, err
 		}
 		own := api.Caller(c).Session()
 		// The token alone is not enough: routers know it.
@@ -47,14 +55,18 @@ func mountHostKeys(a *rest.API, s *api.Service) {
 		})
 	})
 	rest.Handle(a, rest.Op{
-		Method: http.MethodGet, Path: "/services/{id}/host-keys", Name: "listServiceHostKeys", Tag: "services",
-		Doc: "List the keys of those who host a service that the caller may use.", Auth: rest.Full,
-	}, func(c *rest.Call, _ rest.None) (hostKeysOut, error) {
+		Method: http.MethodGet, Path: "/services/{id}/host-keys/{key}", Name: "detailServiceHostKey", Tag: "services",
+		Doc: "Ask whether a service that the caller may use is hosted with a key.", Auth: rest.Full,
+	}, func(c *rest.Call, _ rest.None) (hostKeyOut, error) {
 		service, err := seen(s, c)
 		if err != nil {
-			return hostKeysOut{}, err
+			return hostKeyOut{}, err
 		}
-		keys, routers := terminator.Keys(c.Snap, service.Base().ID)
-		return hostKeysOut{keys, routers}, nil
+		key, err := readKey("key", c.Param("key"))
+		if err != nil {
+			return hostKeyOut{}, err
+		}
+		hosted, routers := terminator.HasKey(c.Snap, service.Base().ID, key)
+		return hostKeyOut{hosted, routers}, nil
 	})
 }
