@@ -16,8 +16,13 @@ type File struct {
 	temp  *os.File
 }
 
-// NewFile prepares to write a file that only its owner may read. One that is
-// there already is an error, unless force says that it may go.
+// room is what a disk must have for a file: more than any that is written here
+// takes.
+const room = 32 << 10
+
+// NewFile prepares to write a file that only its owner may read, and takes the
+// room for it. One that is there already is an error, unless force says that it
+// may go.
 func NewFile(path string, force bool) (*File, error) {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return nil, taken(path)
@@ -28,7 +33,12 @@ func NewFile(path string, force bool) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be written: %w", path, err)
 	}
-	return &File{path, force, temp}, nil
+	f := &File{path, force, temp}
+	if _, err := temp.Write(make([]byte, room)); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s cannot be written: %w", path, err)
+	}
+	return f, nil
 }
 
 func taken(path string) error {
@@ -37,8 +47,8 @@ func taken(path string) error {
 
 // Write puts the file in its place, whole or not at all.
 func (f *File) Write(data []byte) error {
-	_, err := f.temp.Write(data)
-	if err := errors.Join(err, f.temp.Sync(), f.temp.Close()); err != nil {
+	_, err := f.temp.WriteAt(data, 0)
+	if err := errors.Join(err, f.temp.Truncate(int64(len(data))), f.temp.Sync(), f.temp.Close()); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", f.path, err)
 	}
 	if f.force {

@@ -27,6 +27,11 @@ func Enroll(ctx context.Context, dir string, inv *join.Invitation, set Settings,
 		return err
 	}
 	defer func() { _ = release() }()
+	h, err := prepare(dir)
+	if err != nil {
+		return err
+	}
+	defer h.close()
 	key, err := pki.P256.Generate()
 	if err != nil {
 		return err
@@ -40,7 +45,7 @@ func Enroll(ctx context.Context, dir string, inv *join.Invitation, set Settings,
 	if err != nil {
 		return err
 	}
-	return settle(dir, set, identityOf(inv.Subject, inv.Control, r))
+	return h.settle(set, identityOf(inv.Subject, inv.Control, r))
 }
 
 // Settle makes a directory the home of a router that has been enrolled, in
@@ -50,7 +55,13 @@ func Settle(dir string, set Settings, i Identity) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(settle(dir, set, i), release())
+	defer func() { _ = release() }()
+	h, err := prepare(dir)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	return h.settle(set, i)
 }
 
 // claim makes a directory for a router that is no other's, unless force says so.
@@ -74,19 +85,44 @@ func claim(dir string, set Settings, force bool) (release func() error, err erro
 	return release, nil
 }
 
+// home is a directory with room for what a router needs.
+type home struct {
+	dir              string
+	settings, papers *disk.File
+}
+
+func prepare(dir string) (*home, error) {
+	h := &home{dir: dir}
+	var err error
+	if h.settings, err = disk.NewFile(filepath.Join(dir, settingsFile), true); err != nil {
+		return nil, err
+	}
+	if h.papers, err = disk.NewFile(filepath.Join(dir, papersFile), true); err != nil {
+		h.settings.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// close gives up what was not written.
+func (h *home) close() {
+	h.settings.Close()
+	h.papers.Close()
+}
+
 // settle writes what a router needs. The identity comes last: with it, there is
 // a router.
-func settle(dir string, set Settings, i Identity) error {
+func (h *home) settle(set Settings, i Identity) error {
 	if _, err := i.use(); err != nil {
 		return fmt.Errorf("what the controller issued cannot be used: %w", err)
 	}
 	for _, name := range []string{pendingFile, quietFile} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && isThere(err) {
+		if err := os.Remove(filepath.Join(h.dir, name)); err != nil && isThere(err) {
 			return err
 		}
 	}
-	if err := writeSettings(dir, set); err != nil {
+	if err := set.write(h.settings); err != nil {
 		return err
 	}
-	return writeIdentity(filepath.Join(dir, papersFile), i)
+	return i.write(h.papers)
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"netkeep/internal/disk"
 	"netkeep/internal/pki"
 	"netkeep/internal/tool/join"
 	"netkeep/internal/transit/router"
@@ -184,13 +185,13 @@ func (s *Station) inForce(now time.Time) error {
 	return nil
 }
 
-// writeIdentity puts an identity in its file.
-func writeIdentity(path string, i Identity) error {
+// write puts an identity in its file.
+func (i Identity) write(to *disk.File) error {
 	text, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
 		return err
 	}
-	return writeFile(path, append(text, '\n'))
+	return to.Write(append(text, '\n'))
 }
 
 // identityOf is what a router was enrolled with.

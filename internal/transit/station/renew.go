@@ -94,6 +94,11 @@ func (s *Station) renew(ctx context.Context, u *uplink.Uplink) error {
 	s.mu.Lock()
 	now := s.papers
 	s.mu.Unlock()
+	place, err := s.heir().Prepare()
+	if err != nil {
+		return err
+	}
+	defer place.Close()
 	key, csr, err := now.request()
 	if err != nil {
 		return err
@@ -115,7 +120,7 @@ func (s *Station) renew(ctx context.Context, u *uplink.Uplink) error {
 	if err != nil {
 		return fmt.Errorf("what the controller issued cannot be used: %w", err)
 	}
-	if err := writeIdentity(s.path(pendingFile), id); err != nil {
+	if err := id.write(place); err != nil {
 		return err
 	}
 	s.mu.Lock()

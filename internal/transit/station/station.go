@@ -130,16 +130,6 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// writeFile puts a file in its place, whole or not at all.
-func writeFile(path string, data []byte) error {
-	f, err := disk.NewFile(path, true)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Write(data)
-}
-
 // ReadSettings reads the settings in a router's directory.
 func ReadSettings(dir string) (Settings, error) {
 	path := filepath.Join(dir, settingsFile)
@@ -158,13 +148,13 @@ func ReadSettings(dir string) (Settings, error) {
 	return s, nil
 }
 
-// writeSettings writes what people may change afterwards.
-func writeSettings(dir string, s Settings) error {
+// write writes what people may change afterwards.
+func (s Settings) write(to *disk.File) error {
 	text, err := yaml.Marshal(s)
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, settingsFile), append([]byte(settingsHead), text...))
+	return to.Write(append([]byte(settingsHead), text...))
 }
 
 const settingsHead = `# Settings of a router; docs/routers.md says what they mean. They count from the
