@@ -157,3 +157,16 @@ func TestBadDirectory(t *testing.T) {
 		})
 	}
 }
+
+// TestAnotherController says what to do when the controller is not the one that
+// the router was enrolled with.
+func TestAnotherController(t *testing.T) {
+	s, other := servertest.StartFabric(t), servertest.StartFabric(t)
+	p := enroll(t, s)
+	host := func(s *servertest.Server) string { return strings.TrimPrefix(s.URL, "https://") }
+	must(t, os.WriteFile(p.path("identity.json"), []byte(strings.ReplaceAll(p.read(t, "identity.json"), host(s), host(other))), 0o600))
+	out, _ := p.run(t)
+	servertest.Eventually(t, soon, "the way back is told", func() bool {
+		return strings.Contains(out.String(), "it is another controller, or was set up anew; enroll the router again with --force if that is right")
+	})
+}

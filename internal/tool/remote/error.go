@@ -170,7 +170,7 @@ func Explain(address string, err error) error {
 		return say("%s does not speak TLS; is the port right?", address)
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return say("the certificate of %s is of a CA that this profile does not trust; if the controller has new keys, run: netkeep login %s", address, address)
+		return &Untrusted{address}
 	}
 	if e, ok := errors.AsType[x509.HostnameError](err); ok {
 		return say("the certificate of %s is for another name (%v); use a name that it is made out to", address, e)
@@ -190,6 +190,15 @@ func Explain(address string, err error) error {
 	}
 	return say("%s: %v", address, err)
 }
+
+// Untrusted says that a controller is not the one that it was.
+type Untrusted struct{ Address string }
+
+func (e *Untrusted) Error() string {
+	return fmt.Sprintf("%v: the certificate of %s is of a CA that is not trusted here; if the controller has new keys, run: netkeep login %s", ErrUnreachable, e.Address, e.Address)
+}
+
+func (e *Untrusted) Unwrap() error { return ErrUnreachable }
 
 func isTimeout(err error) bool {
 	e, ok := errors.AsType[net.Error](err)

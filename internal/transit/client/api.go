@@ -282,6 +282,9 @@ func Temporary(err error) bool {
 
 // plainly leaves out what only people at a terminal can do.
 func plainly(err error) error {
+	if e, ok := errors.AsType[*remote.Untrusted](err); ok {
+		return say(e, "the controller at %s has a certificate of a CA that the identity's file does not name: it is another controller, or was set up anew; enroll the identity again if that is right, and tell an admin if it is not", e.Address)
+	}
 	e, ok := errors.AsType[*remote.Error](err)
 	if !ok {
 		return err // nil too

@@ -14,11 +14,13 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"netkeep/internal/line/cipher"
+	"netkeep/internal/pki"
 )
 
 // Options of a Client. Only Identity and Now must be given.
@@ -84,6 +86,9 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 		opt: opt, id: id, api: newAPI(id, opt), log: opt.Log,
 		routers: map[string]*attempt{}, sessions: map[sessionKey]*session{}, listeners: map[*Listener]struct{}{},
 	}
+	if info, err := os.Stat(opt.Identity); err == nil && pki.Exposed(info) {
+		c.log.Warn("the identity's file holds its key and is open to other users: run chmod 600 on it, and enroll the identity again if they are not to be trusted", "file", opt.Identity)
+	}
 	c.renewal.client = c
 	pair, err := cipher.NewPair()
 	if err != nil {
@@ -129,7 +134,7 @@ func (c *Client) Close() error {
 // follow asks for changes until the client is closed, which also keeps the
 // session alive.
 func (c *Client) follow() {
-	away := false
+	said := "" // of what is wrong
 	for c.pause(c.opt.Poll) {
 		ctx, cancel := context.WithTimeout(c.over, apiTime)
 		err := c.catchUp(ctx)
@@ -137,16 +142,32 @@ func (c *Client) follow() {
 			err = c.renewal.tend(ctx)
 		}
 		cancel()
-		switch {
-		case c.over.Err() != nil:
+		if c.over.Err() != nil {
 			return
-		case err != nil && !away:
-			c.log.Warn("the controller does not answer; what is known goes on", "identity", c.Name(), "error", err)
-		case err == nil && away:
-			c.log.Info("the controller answers again", "identity", c.Name())
 		}
-		away = err != nil
+		said = c.tell(said, plainly(err))
 	}
+}
+
+// tell says what is wrong with the controller when that changes, and returns
+// what was said.
+func (c *Client) tell(said string, err error) string {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	what := "the controller does not answer; what is known goes on"
+	if !Temporary(err) {
+		what = "the controller refuses the identity; what is known goes on"
+	}
+	switch {
+	case text == said:
+	case err == nil:
+		c.log.Info("the controller answers again", "identity", c.Name())
+	default:
+		c.log.Warn(what, "identity", c.Name(), "error", err)
+	}
+	return text
 }
 
 // pause waits about so long, and reports false when the client is closed.

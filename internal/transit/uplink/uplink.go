@@ -314,7 +314,7 @@ func plain(err error) string {
 	case errors.Is(err, errNoWord):
 		return errNoWord.Error()
 	case errors.As(err, &unknown):
-		return "the controller's certificate is not to be trusted: " + unknown.Err.Error()
+		return fmt.Sprintf("the controller's certificate is not to be trusted (%v): it is another controller, or was set up anew; enroll the router again with --force if that is right", unknown.Err)
 	case errors.Is(err, channel.ErrClosed):
 		return "the connection was closed from here"
 	}
