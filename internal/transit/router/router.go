@@ -78,6 +78,11 @@ const (
 	connShare = 25
 )
 
+// linkStrands is how many connections carry the data of a link that this router
+// dials: as many as those of OpenZiti's routers, so that one that loses a packet
+// does not hold up all circuits.
+const linkStrands = 3
+
 // New returns a router that does nothing yet.
 func New(opt Options) (*Router, error) {
 	r := &Router{opt: opt, conns: limit.Connections{Max: maxConns, Share: connShare}, measured: make(chan struct{}, 1)}
@@ -98,6 +103,8 @@ func New(opt Options) (*Router, error) {
 		Verify:   r.uplink.VerifyRouter,
 		Report:   func(links []message.Link, complete bool) { _ = r.uplink.ReportLinks(links, complete) },
 		Fault:    func(f message.Fault) bool { return r.uplink.Fault(f) == nil },
+		State:    func(m message.LinkState) { _ = r.uplink.LinkState(m) },
+		Strands:  linkStrands,
 		Measured: r.noteMeasured,
 		Admitted: r.conns.Keep, Arrived: r.table.Packet, Listeners: listeners, Dialers: []span.Dialer{{Groups: r.linkGroups()}}, Now: opt.Now, Log: opt.Log,
 	})

@@ -95,12 +95,20 @@ func (l *Links) admit(ctx context.Context, conn *tls.Conn, at message.Listener) 
 		return nil, err
 	}
 	g, err := readGreeting(h, l.opt.ID)
+	if err == nil && g.further() {
+		c, err := l.extend(conn, g, fingerprint)
+		if err != nil {
+			_ = channel.Refuse(conn, l.opt.Now().Add(helloWait), "the connection is refused: "+err.Error())
+		}
+		return c, err
+	}
 	if err == nil {
 		err = l.verify(ctx, g.routerID, fingerprint)
 	}
 	var k *Link
+	var c *channel.Channel
 	if err == nil {
-		k, err = l.accept(g, fingerprint, at, conn)
+		k, c, err = l.accept(g, fingerprint, at, conn)
 	}
 	if err != nil {
 		_ = channel.Refuse(conn, l.opt.Now().Add(helloWait), "the link is refused: "+err.Error())
@@ -108,15 +116,14 @@ func (l *Links) admit(ctx context.Context, conn *tls.Conn, at message.Listener) 
 	}
 	// It is a link before the peer knows: what the peer has a controller send
 	// over it may come at once.
-	if err := channel.Welcome(conn, l.opt.Now().Add(helloWait), l.welcome(g)); err != nil {
+	if err := channel.Welcome(conn, l.opt.Now().Add(helloWait), l.welcome(g, k)); err != nil {
 		k.close(err)
 		return nil, err
 	}
 	if g.split != splitAcks {
-		k.beat()
-		return k.data, nil
+		k.begin()
 	}
-	return k.acks, nil
+	return c, nil
 }
 
 // identify returns the fingerprint of the certificate whose key the peer has
@@ -148,36 +155,50 @@ func (l *Links) verify(ctx context.Context, routerID, fingerprint string) error 
 	return nil
 }
 
-// welcome is the answer to a hello. It names no group: the peer then has one
-// connection for everything.
-func (l *Links) welcome(g greeting) wire.Headers {
+// welcome is the answer to a hello. Who wants several connections is told what
+// to show with the others.
+func (l *Links) welcome(g greeting, k *Link) wire.Headers {
 	h := wire.Headers{}
 	h.SetText(message.HeaderConnectionID, g.conn)
 	h.SetText(message.HeaderListenerID, l.opt.ID)
+	if k.bundle != nil {
+		h.SetBool(message.HeaderGrouped, true)
+		h.SetText(message.HeaderChannelType, g.strand)
+		h[message.HeaderGroupSecret] = k.bundle.secret
+	}
 	return h
 }
 
-// accept makes a link of a greeting, or half of one.
-func (l *Links) accept(g greeting, fingerprint string, at message.Listener, conn *tls.Conn) (*Link, error) {
-	k := &Link{
+// accept makes a link of a greeting, or half of one, and returns the connection
+// that the socket is for.
+func (l *Links) accept(g greeting, fingerprint string, at message.Listener, conn *tls.Conn) (k *Link, c *channel.Channel, err error) {
+	k = &Link{
 		id: g.linkID, key: keyOf(g.binding, at.Protocol, g.routerID, at.LocalBinding), peer: g.routerID, protocol: at.Protocol, address: at.Address,
-		iteration: g.iteration, links: l, conn: connOf(conn), since: l.opt.Now(),
+		iteration: g.iteration, links: l, since: l.opt.Now(),
 	}
 	if g.split != splitNone {
 		var complete bool
-		var err error
-		if k, complete, err = l.pair(k, g, fingerprint); err != nil || !complete {
-			return k, err
+		if k, complete, err = l.pair(k, g, fingerprint); err != nil {
+			return nil, nil, err
+		}
+		if c = k.parts().data[0].Channel; g.split == splitAcks {
+			c = k.parts().acks[0].Channel
+		}
+		if !complete {
+			return k, c, nil
 		}
 	} else {
-		k.data = k.open()
+		if g.several && g.first && g.conn != "" {
+			k.bundle = newBundle(g.conn, fingerprint, newSecret())
+		}
+		c = k.join(connOf(conn, dataStrand))
 	}
 	if err := l.add(k); err != nil {
 		k.close(err)
-		return nil, err
+		return nil, nil, err
 	}
-	l.opt.Log.Info("link accepted", "link", k.id, "router", k.peer, "iteration", k.iteration, "split", k.acks != nil)
-	return k, nil
+	l.opt.Log.Info("link accepted", "link", k.id, "router", k.peer, "iteration", k.iteration, "split", g.split != splitNone, "several", k.bundle != nil)
+	return k, c, nil
 }
 
 // half is a link of which one of two connections is there.
@@ -204,7 +225,8 @@ func (l *Links) pair(k *Link, g greeting, fingerprint string) (*Link, bool, erro
 		if len(l.halves) >= maxHalves || each >= maxHalvesEach || l.over.Err() != nil {
 			return nil, false, errBusy
 		}
-		k.data, k.acks = k.open(), k.open()
+		k.join(message.LinkConn{Type: dataStrand})
+		k.join(message.LinkConn{Type: ackStrand})
 		l.halves[g.conn] = &half{k, g, fingerprint, time.AfterFunc(partWait, func() { l.giveUp(g.conn, k) })}
 		return k, false, nil
 	}

@@ -3,7 +3,6 @@ package span
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -350,33 +349,6 @@ func next(t *testing.T, conn net.Conn) *wire.Frame {
 			return f
 		}
 	}
-}
-
-// TestGroup has a peer ask for several connections: it gets one.
-func TestGroup(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(t)
-		r := n.node("r", "")
-		c := n.caller(t, "newer", r)
-		h := c.hello("link")
-		h.Headers.SetBool(message.HeaderGrouped, true)
-		h.Headers.SetBool(message.HeaderGroupFirst, true)
-		h.Headers.SetText(message.HeaderChannelType, "link.default")
-		answer, err := channel.Greet(c.socket(), time.Now().Add(time.Minute), h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if answer.Bool(message.HeaderGrouped) || answer.Text(message.HeaderConnectionID) != "conn-link" || answer.Text(message.HeaderListenerID) != "r" {
-			t.Errorf("the answer is %v", answer)
-		}
-		synctest.Wait()
-		var said struct {
-			Links []struct{ ID, Dest string }
-		}
-		if err := json.Unmarshal([]byte(r.Inspect()), &said); err != nil || len(said.Links) != 1 || said.Links[0].ID != "link" || said.Links[0].Dest != "newer" {
-			t.Errorf("%s, %v", r.Inspect(), err)
-		}
-	})
 }
 
 // TestStopped has a router stop while it is busy: nothing is left.

@@ -56,10 +56,13 @@ func TestChurn(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 0))
 				n := newNetwork(t)
 				nodes := []*node{n.node("a", ""), n.node("b", ""), n.node("c", "")}
+				for i, d := range nodes {
+					d.opt.Strands = 1 + int(seed+uint64(i))%3
+				}
 				known := ledger{}
 				any := func() *node { return nodes[random.IntN(len(nodes))] }
 				for range 150 {
-					n.mishap(any(), any(), random.IntN(8), random)
+					n.mishap(any(), any(), random.IntN(9), random)
 					pass(time.Duration(random.ExpFloat64() * float64(20*time.Second)))
 					for _, d := range nodes {
 						d.hear(known)
@@ -88,6 +91,9 @@ func TestChurn(t *testing.T) {
 					peers := map[string]int{}
 					for _, k := range d.All() {
 						peers[k.Peer()]++
+						if k.bundle != nil && k.dialled && k.missing(d.opt.Strands) != "" {
+							t.Errorf("%s has only %+v", k.ID(), k.conns())
+						}
 						if k.dialled {
 							want[d.id+" "+k.ID()] = k.iteration
 						}
@@ -109,7 +115,7 @@ func (n *network) mishap(d, other *node, what int, random *rand.Rand) {
 	switch what {
 	case 0, 1: // a link breaks
 		if all := d.All(); len(all) > 0 {
-			all[random.IntN(len(all))].data.Close(nil)
+			all[random.IntN(len(all))].sever()
 		}
 	case 2: // nobody reaches it, or they do again
 		d.set(func() { d.down = !d.down })
@@ -124,6 +130,13 @@ func (n *network) mishap(d, other *node, what int, random *rand.Rand) {
 		}
 	case 4, 5:
 		d.meets(other)
+	case 8: // one of several connections of a link breaks
+		if all := d.All(); len(all) > 0 {
+			s := all[random.IntN(len(all))].parts()
+			if both := slices.Concat(s.data, s.acks); len(both) > 0 {
+				both[random.IntN(len(both))].Close(nil)
+			}
+		}
 	case 6:
 		d.Peers(&message.PeerStates{Changes: []message.PeerState{{ID: other.id, State: message.PeerUnhealthy}}})
 	case 7: // a controller has a link closed, which may be another by now
@@ -149,6 +162,11 @@ func (d *node) consistent() string {
 			if count++; k.peer != peer || d.byID[k.id] != k {
 				return fmt.Sprintf("%s: the link %s of %s is not among its links", d.id, k.id, peer)
 			}
+		}
+	}
+	for key, k := range d.bundles {
+		if k.bundle.key() != key || d.byID[k.id] != k {
+			return fmt.Sprintf("%s: connections are still added to the link %s", d.id, k.id)
 		}
 	}
 	if count != len(d.byID) || len(d.halves) > 0 || d.gate.all > 0 {

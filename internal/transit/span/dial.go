@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/line/channel"
 	"netkeep/internal/line/message"
 )
 
@@ -92,35 +91,38 @@ func (l *Links) begin(t *target) *Link {
 		id: t.linkID, key: t.key, peer: t.peer.id, version: t.peer.version, protocol: t.listener.Protocol, address: t.listener.Address,
 		iteration: t.attempts, dialled: true, links: l,
 	}
-	k.data = k.open()
 	return k
 }
 
 // connect dials a link and makes it one of the router's.
 func (l *Links) connect(k *Link, binding string) error {
-	ctx, cancel := context.WithTimeout(l.over, dialWait)
-	defer cancel()
-	deadline := l.opt.Now().Add(dialWait)
-	conn, err := l.opt.Dial(ctx, k.address, k.peer)
+	h := k.hello(l.opt.ID, binding)
+	if l.opt.Strands > 1 && takesStrands(k.version) {
+		h.Headers.SetBool(message.HeaderGrouped, true)
+		h.Headers.SetBool(message.HeaderGroupFirst, true)
+		h.Headers.SetText(message.HeaderChannelType, dataStrand)
+	}
+	conn, answer, err := l.greet(k, h)
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(l.over, func() { _ = conn.Close() })()
-	answer, err := channel.Greet(conn, deadline, k.hello(l.opt.ID, binding))
-	if id := answer.Text(message.HeaderListenerID); err == nil && id != "" && id != k.peer {
-		err = fmt.Errorf("another router has that address: %q", clip(id))
+	typ := singleStrand
+	if secret := answer[message.HeaderGroupSecret]; h.Grouped() && answer.Bool(message.HeaderGrouped) && len(secret) > 0 {
+		k.bundle = newBundle(h.Headers.Text(message.HeaderLinkConn), "", secret)
+		typ = dataStrand
 	}
-	if err == nil {
-		k.conn, k.since = connOf(conn), l.opt.Now()
-		err = l.add(k)
-	}
-	if err != nil {
+	k.since = l.opt.Now()
+	c := k.join(connOf(conn, typ))
+	if err := l.add(k); err != nil {
 		_ = conn.Close()
 		return err
 	}
 	l.tune(conn)
-	k.data.Attach(conn)
-	k.beat()
+	c.Attach(conn)
+	k.begin()
+	if k.bundle != nil {
+		go l.braid(k, binding)
+	}
 	return nil
 }
 

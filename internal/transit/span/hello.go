@@ -39,7 +39,15 @@ type greeting struct {
 	linkID, routerID, binding, conn string
 	iteration                       uint32
 	split                           byte
+	// Of links with several connections.
+	several        bool
+	first          bool
+	strand, secret string
 }
+
+// further reports whether the connection belongs to a link that there is. Some
+// say of all that they are the first; a first one knows no secret.
+func (g greeting) further() bool { return g.several && g.secret != "" }
 
 // readGreeting takes a hello apart, at the router that it is sent to.
 func readGreeting(h *channel.Hello, own string) (greeting, error) {
@@ -49,12 +57,14 @@ func readGreeting(h *channel.Hello, own string) (greeting, error) {
 	}
 	g.iteration, _ = h.Headers.Uint32(message.HeaderLinkIteration)
 	g.split, _ = h.Headers.Byte(message.HeaderLinkSplit)
+	g.several, g.first = h.Grouped(), h.First()
+	g.strand, g.secret = h.Headers.Text(message.HeaderChannelType), string(h.Secret())
 	for name, text := range map[string]string{"link's id": g.linkID, "router's id": g.routerID} {
 		if text == "" {
 			return greeting{}, fmt.Errorf("the hello has no %s", name)
 		}
 	}
-	for name, text := range map[string]string{"link's id": g.linkID, "router's id": g.routerID, "binding": g.binding, "connection's id": g.conn} {
+	for name, text := range map[string]string{"link's id": g.linkID, "router's id": g.routerID, "binding": g.binding, "connection's id": g.conn, "connection's type": g.strand} {
 		if !plain(text) {
 			return greeting{}, fmt.Errorf("the %s in the hello is none", name)
 		}

@@ -18,7 +18,7 @@ func (l *Links) Inspect() string {
 	}
 	links := []link{}
 	for _, k := range l.All() {
-		links = append(links, link{k.id, k.iteration, k.key, k.acks != nil, k.protocol, k.address, k.peer, k.version, k.dialled})
+		links = append(links, link{k.id, k.iteration, k.key, len(k.parts().acks) > 0, k.protocol, k.address, k.peer, k.version, k.dialled})
 	}
 	text, err := json.Marshal(map[string]any{"links": links})
 	if err != nil {

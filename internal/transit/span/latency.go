@@ -42,15 +42,22 @@ func (m *latency) add(took time.Duration, now time.Time) bool {
 	return m.count == 1
 }
 
+// heard is when the link last gave a sign of life, or began.
+func (k *Link) heard() time.Time {
+	k.latency.mu.Lock()
+	defer k.latency.mu.Unlock()
+	if k.latency.heard.IsZero() {
+		return k.since
+	}
+	return k.latency.heard
+}
+
 // histogram is how the link's latency was spread lately.
 func (k *Link) histogram() message.Histogram {
+	last := k.heard()
 	m := &k.latency
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	last := m.heard
-	if last.IsZero() {
-		last = k.since
-	}
 	if k.links.opt.Now().Sub(last) > unheard {
 		return message.Histogram{Count: 1, Min: int64(lost), Max: int64(lost), Mean: float64(lost)}
 	}

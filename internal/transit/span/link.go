@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,14 +25,15 @@ type Link struct {
 	iteration uint32 // how often it was
 	dialled   bool   // by this router
 
-	// data carries everything, but for acknowledgements if there is a
-	// connection of their own for them.
-	data, acks *channel.Channel
-	conn       message.LinkConn
-	links      *Links
-	since      time.Time
-	state      atomic.Int32
-	latency    latency
+	links   *Links
+	since   time.Time
+	state   atomic.Int32
+	latency latency
+	strands atomic.Pointer[strands] // what it is made of
+	bundle  *bundle                 // nil if that does not change
+
+	mu      sync.Mutex // of who changes strands
+	pulsing *time.Timer
 
 	// Of Links, under its mutex.
 	rejected int         // how many that do the same it was preferred to
@@ -61,14 +63,19 @@ const (
 	soft = 4 << 20
 )
 
-// open gives a link a connection.
+// open returns a connection for a link. Who has several is asked for signs of
+// life by pulse.
 func (k *Link) open() *channel.Channel {
+	beat := channel.Beat
+	if k.bundle != nil {
+		beat = -1
+	}
 	return channel.New(k.id, channel.Options{
 		Packet: func(_ *channel.Channel, p *wire.Packet) bool { return k.packet(p) },
 		Handle: func(*channel.Channel, *wire.Frame) {}, // nothing else is said over links
-		Closed: func(_ *channel.Channel, reason error) { k.close(reason) },
+		Closed: k.lose,
 		Bounds: wire.Bounds{Headers: channel.MaxHeaders, Body: maxFrame}, Large: k.large, Skipped: k.skipped, Lane: circuitOf,
-		Echoed: k.echoed, Soft: soft, Silence: silence, Now: k.links.opt.Now,
+		Echoed: k.echoed, Soft: soft, Beat: beat, Silence: silence, Now: k.links.opt.Now,
 	})
 }
 
@@ -102,12 +109,23 @@ func (k *Link) skipped(e *wire.TooLarge) {
 	k.links.opt.Log.Warn("a frame was lost that is too large", "link", k.id, "router", k.peer, "bytes", e.Body)
 }
 
-// beat asks the peer for a sign of life at once, so that the latency is known
-// early. Later the connection does so by itself.
+// begin asks the peer for a sign of life at once, so that the latency is known
+// early. Later a single connection does so by itself.
+func (k *Link) begin() {
+	if k.bundle == nil {
+		k.beat()
+		return
+	}
+	k.pulse()
+}
+
+// beat asks the peer for a sign of life.
 func (k *Link) beat() {
 	f := &wire.Frame{Type: message.TypeHeartbeat, Headers: wire.Headers{}}
 	f.Headers.SetUint64(message.HeaderHeartbeat, uint64(k.links.opt.Now().UnixNano()))
-	_ = k.data.Send(f)
+	if s := k.parts(); len(s.data) > 0 {
+		_ = s.data[0].Send(f)
+	}
 }
 
 // close ends the link.
@@ -118,10 +136,17 @@ func (k *Link) close(reason error) {
 	}
 	// Sockets may take seconds to close, and another link may be needed now.
 	k.links.closed(k, was == linkOpen, reason)
-	for _, c := range []*channel.Channel{k.data, k.acks} {
-		if c != nil {
-			c.Close(reason)
-		}
+	k.mu.Lock()
+	s := k.parts()
+	if k.pulsing != nil {
+		k.pulsing.Stop()
+	}
+	k.mu.Unlock()
+	if k.bundle != nil {
+		close(k.bundle.over)
+	}
+	for _, c := range slices.Concat(s.data, s.acks) {
+		c.Close(reason)
 	}
 }
 
@@ -135,19 +160,25 @@ func (k *Link) Peer() string { return k.peer }
 // refused, and its sender repeats it later. It never waits. Acknowledgements go
 // before data: who waits for them would send the data again.
 func (k *Link) Offer(p *wire.Packet) bool {
-	switch {
-	case p.Type != message.TypeAck:
-		return k.data.Offer(p)
-	case k.acks != nil:
-		return k.acks.Offer(p)
+	s := k.parts()
+	if p.Type == message.TypeAck {
+		if c := strandOf(s.acks, p); c != nil {
+			return c.Offer(p)
+		}
+		c := strandOf(s.data, p)
+		return c != nil && c.OfferFirst(p)
 	}
-	return k.data.OfferFirst(p)
+	c := strandOf(s.data, p)
+	return c != nil && c.Offer(p)
 }
 
 // OfferWhenRoom is Offer, except that data waits for room.
 func (k *Link) OfferWhenRoom(ctx context.Context, p *wire.Packet) error {
 	if p.Type != message.TypeAck {
-		return k.data.OfferWhenRoom(ctx, p)
+		if c := strandOf(k.parts().data, p); c != nil {
+			return c.OfferWhenRoom(ctx, p)
+		}
+		return errEnded
 	}
 	if !k.Offer(p) {
 		return errNoRoom
@@ -161,12 +192,25 @@ var errNoRoom = errors.New("span: too many acknowledgements wait")
 func (k *Link) told() message.Link {
 	return message.Link{
 		ID: k.id, Destination: k.peer, Protocol: k.protocol, DialAddress: k.address, Iteration: k.iteration,
-		Conns: message.LinkConns{Iteration: 1, Conns: []message.LinkConn{k.conn}},
+		Conns: k.conns(),
 	}
 }
 
+// conns are the link's connections as controllers are told of them.
+func (k *Link) conns() message.LinkConns {
+	s := k.parts()
+	told := message.LinkConns{Iteration: s.changes}
+	for _, t := range slices.Concat(s.data, s.acks) {
+		told.Conns = append(told.Conns, t.conn)
+	}
+	return told
+}
+
+// singleStrand is the type of a connection that is the only one.
+const singleStrand = "single"
+
 // connOf is what controllers are told of a connection.
-func connOf(conn net.Conn) message.LinkConn {
+func connOf(conn net.Conn, typ string) message.LinkConn {
 	at := func(a net.Addr) string { return a.Network() + ":" + a.String() }
-	return message.LinkConn{Type: "single", Local: at(conn.LocalAddr()), Remote: at(conn.RemoteAddr())}
+	return message.LinkConn{Type: typ, Local: at(conn.LocalAddr()), Remote: at(conn.RemoteAddr())}
 }

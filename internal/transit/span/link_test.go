@@ -188,7 +188,7 @@ func TestDuplicates(t *testing.T) {
 // bare is a link without a socket.
 func (d *node) bare(id string, iteration uint32, dialled bool) *Link {
 	k := &Link{id: id, key: keyOf("", "tls", "peer", ""), peer: "peer", protocol: "tls", iteration: iteration, dialled: dialled, links: d.Links, since: time.Now()}
-	k.data = k.open()
+	k.join(message.LinkConn{})
 	return k
 }
 
@@ -215,8 +215,8 @@ func TestRedialled(t *testing.T) {
 			t.Errorf("a link from here with the id of one from there: %v", err)
 		}
 		synctest.Wait()
-		if first.data.Err() == nil || third.data.Err() != nil || d.only() != third || len(d.faulted()) > 0 {
-			t.Errorf("the first is %v, the third %v, faults are %v", first.data.Err(), third.data.Err(), d.faulted())
+		if first.ended() == nil || third.ended() != nil || d.only() != third || len(d.faulted()) > 0 {
+			t.Errorf("the first is %v, the third %v, faults are %v", first.ended(), third.ended(), d.faulted())
 		}
 	})
 }

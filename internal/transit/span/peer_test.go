@@ -18,7 +18,7 @@ func TestLost(t *testing.T) {
 		a.meets(b)
 		pass(time.Minute)
 		k := a.only()
-		k.data.Close(nil)
+		k.sever()
 		synctest.Wait()
 		again := a.only()
 		if again == k || again.ID() != k.ID() || again.iteration != 2 {
@@ -48,7 +48,7 @@ func TestYield(t *testing.T) {
 		synctest.Wait()
 		b.meets(a)
 		pass(time.Minute)
-		a.only().data.Close(nil)
+		a.only().sever()
 		pass(time.Minute)
 		synctest.Wait()
 		if len(n.dials) != 2 || n.dials[1].from != "a" {
@@ -223,7 +223,7 @@ func TestTold(t *testing.T) {
 		links := a.All()
 		a.set(func() { a.connected, a.reports = false, nil })
 		for _, k := range links {
-			k.data.Close(nil)
+			k.sever()
 		}
 		pass(time.Minute)
 		if len(a.faulted()) > 0 {

@@ -85,6 +85,9 @@ func (l *Links) place(k *Link) (old *Link, err error) {
 		return nil, errEnded
 	}
 	l.byID[k.id] = k
+	if k.bundle != nil && !k.dialled {
+		l.bundles[k.bundle.key()] = k
+	}
 	if l.byPeer[k.peer] == nil {
 		l.byPeer[k.peer] = map[*Link]struct{}{}
 	}
@@ -142,6 +145,10 @@ func (l *Links) closed(k *Link, open bool, reason error) {
 	}
 	if l.news.links[k.id] == k {
 		delete(l.news.links, k.id)
+	}
+	delete(l.news.states, k)
+	if k.bundle != nil && l.bundles[k.bundle.key()] == k {
+		delete(l.bundles, k.bundle.key())
 	}
 	if l.byID[k.id] == k {
 		delete(l.byID, k.id)

@@ -42,6 +42,13 @@ type Options struct {
 	// another takes its place. It reports whether they were told; if not, it is
 	// called again every few seconds, and when Connected is.
 	Fault func(f message.Fault) bool
+	// State, if set, tells controllers that a link that this router has dialled
+	// has other connections than before.
+	State func(m message.LinkState)
+	// Strands is how many connections are to carry the data of a link that this
+	// router dials, beside one for acknowledgements; with less than two, one is
+	// for everything.
+	Strands int
 	// Measured, if set, is called when there is a latency of one more link: until
 	// controllers are told of it, they take the link for a slow one.
 	Measured func()
@@ -96,8 +103,10 @@ type Links struct {
 	byPeer map[string]map[*Link]struct{}
 	peers  map[string]*peer
 	halves map[string]*half // by the id of the connection
-	gate   gate
-	news   news
+	// bundles are the links that others have dialled and may add connections to.
+	bundles map[bundleKey]*Link
+	gate    gate
+	news    news
 }
 
 // New returns no links: they come once there are peers, and Run.
@@ -105,7 +114,7 @@ func New(opt Options) *Links {
 	l := &Links{
 		opt: opt, wake: make(chan struct{}, 1), dialling: make(chan struct{}, maxDialling),
 		byID: map[string]*Link{}, byKey: map[string]*Link{}, byPeer: map[string]map[*Link]struct{}{},
-		peers: map[string]*peer{}, halves: map[string]*half{},
+		peers: map[string]*peer{}, halves: map[string]*half{}, bundles: map[bundleKey]*Link{},
 	}
 	// A router with one listener and one dialer dials from where it listens:
 	// its peers tell links apart by that.

@@ -17,10 +17,26 @@ const maxFaults = maxLinks
 type news struct {
 	all    bool // which links there are
 	links  map[string]*Link
+	states map[*Link]bool           // of which the connections have changed
 	faults map[string]message.Fault // by link
 }
 
-func (n *news) init() { n.links, n.faults = map[string]*Link{}, map[string]message.Fault{} }
+func (n *news) init() {
+	n.links, n.states, n.faults = map[string]*Link{}, map[*Link]bool{}, map[string]message.Fault{}
+}
+
+// restranded has controllers told which connections a link has now.
+func (l *Links) restranded(k *Link) {
+	if !k.dialled || l.opt.State == nil {
+		return
+	}
+	l.mu.Lock()
+	if l.byID[k.id] == k {
+		l.news.states[k] = true
+	}
+	l.mu.Unlock()
+	l.notify()
+}
 
 // fault has controllers told that a link is gone or going. The first is said of
 // a link that is both, and only the last time that it was dialled counts.
@@ -66,13 +82,16 @@ func (l *Links) tell() {
 			links = append(links, k.told())
 		}
 	}
-	faults := l.news.faults
+	faults, states := l.news.faults, l.news.states
 	l.news = news{}
 	l.news.init()
 	l.mu.Unlock()
 
 	if complete || len(links) > 0 {
 		l.opt.Report(links, complete)
+	}
+	for k := range states {
+		l.opt.State(message.LinkState{ID: k.id, Iteration: k.iteration, Conns: k.conns()})
 	}
 	var left []message.Fault
 	for _, f := range faults {
