@@ -150,3 +150,44 @@ func TestWhatIsTakenAway(t *testing.T) {
 		})
 	}
 }
+
+// TestLearnWhileDialling has a router asked which circuits it carries, because it
+// speaks of one that ended, while it makes another: that it does not carry this
+// one yet is no reason to end it.
+func TestLearnWhileDialling(t *testing.T) {
+	s := servertest.StartFabric(t)
+	r, n := addRouter(t, s), addNetwork(t, s)
+	asked := make(chan struct{}, 10)
+	var c *scripted.Router
+	c = r.connect(t, func(o *scripted.Options) {
+		o.Aside = true
+		o.Route = func(*message.Route) (wire.Headers, error) {
+			ended := "ended." + claimsOf(t, n.dialing).ID + "."
+			err := c.Send(&wire.Frame{Type: message.TypeFault, Body: message.Marshal(&message.Fault{Subject: message.FaultForward, ID: ended})})
+			if err != nil {
+				return nil, err
+			}
+			<-asked
+			// What the controller does with the answer is done when it has heard
+			// and answered other things.
+			for range 5 {
+				if _, err := c.Request(t.Context(), &wire.Frame{Type: message.TypeVerifyRouter, Body: message.Marshal(&message.VerifyRouter{RouterID: r.id})}); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		}
+	})
+	n.hostOn(t, c, "terminator1")
+	c.Heard(func(f *wire.Frame) {
+		if f.Type == message.TypeInspectRequest {
+			asked <- struct{}{}
+		}
+	})
+	for range 3 {
+		if _, _, err := n.dialOn(t, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, c, "it carries all", func(k scripted.Known) bool { return len(k.Circuits) == 3 })
+}

@@ -34,17 +34,26 @@ func TestTokenNamesAPISession(t *testing.T) {
 	}
 	done.Wait()
 	for _, l := range logins {
-		_, rest, _ := strings.Cut(l.session, ".")
-		payload, _, _ := strings.Cut(rest, ".")
-		text, err := base64.RawURLEncoding.DecodeString(payload)
-		must(t, err)
-		var claims struct {
-			APISession string `json:"z_asid"`
-		}
-		must(t, json.Unmarshal(text, &claims))
+		claims := claimsOf(t, l.session)
 		if claims.APISession != l.id {
 			t.Errorf("the session of API session %s is said to be one of %q", l.id, claims.APISession)
 		}
 		await(t, r, "it knows the API session", func(k scripted.Known) bool { return k.Sessions[l.id].Token == l.token })
 	}
+}
+
+// claims are what the token of a session says.
+type claims struct {
+	ID         string `json:"jti"`
+	APISession string `json:"z_asid"`
+}
+
+func claimsOf(t *testing.T, token string) (said claims) {
+	t.Helper()
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	must(t, err)
+	must(t, json.Unmarshal(text, &said))
+	return said
 }

@@ -35,6 +35,7 @@ type Circuit struct {
 	Ingress, Egress string
 	Cost            int64 // of the path
 	Made            time.Time
+	Ready           time.Time // when all its routers had said that they carry it; zero before
 	Moved           time.Time // when it last got another path
 
 	// told is what routers say that they do with it, by router and where

@@ -220,10 +220,17 @@ func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Sessio
 	return circuit, &Answer{circuit.Ingress, told}, nil
 }
 
-// holds reports whether a circuit that was just made is still wanted.
+// holds takes note that a circuit is made, and reports whether it is still
+// wanted.
 func (c *Circuits) holds(circuit *Circuit) bool {
-	if _, ok := c.table.get(circuit.ID); !ok {
-		return false
+	for made := false; !made; {
+		old, ok := c.table.get(circuit.ID)
+		if !ok {
+			return false
+		}
+		next := *old
+		next.Ready = c.Now()
+		made = c.table.replace(old, &next) // it may be led elsewhere at this moment
 	}
 	_, ok := model.Sessions.Get(c.State.Snapshot(), circuit.SessionID)
 	return ok

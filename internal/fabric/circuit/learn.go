@@ -56,7 +56,7 @@ func (c *Circuits) wants(r *control.Router, id string, routes map[string]string)
 func (c *Circuits) forgotten(routerID, id string, asked time.Time) {
 	circuit, ok := c.table.get(id)
 	switch {
-	case !ok || !circuit.Made.Before(asked) || !circuit.Moved.Before(asked):
+	case !ok || circuit.Ready.IsZero() || !circuit.Ready.Before(asked) || !circuit.Moved.Before(asked):
 	case !circuit.movable() || circuit.first() == routerID || circuit.last() == routerID:
 		c.end(id, true)
 	default:
@@ -135,7 +135,8 @@ func (c *Circuits) recall(id string) (*Circuit, bool) {
 	if !ok || s.Type != model.Dial || !c.Sessions.Live(snap, s) {
 		return nil, false
 	}
-	circuit := &Circuit{ID: id, SessionID: dial, HostSessionID: host, ServiceID: s.ServiceID, IdentityID: s.IdentityID, Made: c.Now()}
+	now := c.Now()
+	circuit := &Circuit{ID: id, SessionID: dial, HostSessionID: host, ServiceID: s.ServiceID, IdentityID: s.IdentityID, Made: now, Ready: now}
 	if host != "" {
 		hosting, ok := model.Sessions.Get(snap, host)
 		if !ok || !c.Sessions.Live(snap, hosting) {

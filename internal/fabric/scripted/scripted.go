@@ -39,6 +39,9 @@ type Options struct {
 	// Route decides what it answers when it is told to make a circuit: how it
 	// ends and what the host says. It succeeds with no word if it is nil.
 	Route func(*message.Route) (headers wire.Headers, err error)
+	// Aside has Route run beside all else, as real routers do: they hear what
+	// comes next meanwhile.
+	Aside bool
 	// Seen, if set, is called with every frame that arrives.
 	Seen func(*wire.Frame)
 	// Circuits are those that it carries already, and Links those that it has:
@@ -217,7 +220,11 @@ func (r *Router) hear(c *channel.Channel, f *wire.Frame) {
 	case message.TypeDataState, message.TypeDataChanges:
 		r.change(func() { r.fault = errors.Join(r.fault, r.model.Hear(f)) })
 	case message.TypeRoute:
-		r.route(c, f)
+		if r.opt.Aside {
+			go r.route(c, f)
+		} else {
+			r.route(c, f)
+		}
 	case message.TypeUnroute:
 		if m, err := message.Unmarshal[message.Unroute](f.Body); err == nil {
 			r.change(func() { delete(r.circuits, m.CircuitID) })
