@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -67,6 +68,8 @@ type port struct {
 
 	tcp net.Listener
 	udp net.PacketConn
+
+	waiting atomic.Int64 // bytes of datagrams that nobody has taken yet
 
 	mu      sync.Mutex
 	senders map[string]*sender // of datagrams, by their address
@@ -236,10 +239,12 @@ func (t *Tunneler) dialer(service string) *client.Client {
 }
 
 // maxSenders is how many senders of datagrams are remembered at a port, and
-// maxWaiting how many of their datagrams wait for a connection to be made.
+// maxWaiting how many datagrams of each wait for a connection to be made or to
+// take them. All together they have maxWaitingBytes: senders cost nothing.
 const (
-	maxSenders = 1000
-	maxWaiting = 32
+	maxSenders      = 1000
+	maxWaiting      = 32
+	maxWaitingBytes = 16 << 20
 )
 
 // sender is somebody who sends datagrams to a port. What it reads and writes is
@@ -249,7 +254,9 @@ type sender struct {
 	from net.Addr
 	came chan []byte
 	over chan struct{}
-	once sync.Once
+
+	mu     sync.Mutex // so that nothing comes behind the end
+	closed bool
 }
 
 // serveUDP gives every sender of datagrams a connection to the service.
@@ -274,10 +281,7 @@ func (p *port) serveUDP(ctx context.Context) {
 			p.complain("a datagram was dropped: as many senders as may be are remembered", nil)
 			continue
 		}
-		select {
-		case s.came <- append([]byte(nil), buf[:n]...):
-		default: // it is slower than it gets them, as with any network
-		}
+		s.offer(buf[:n])
 		if fresh {
 			all.Go(func() { p.leadUDP(ctx, s) })
 		}
@@ -312,10 +316,28 @@ func (p *port) leadUDP(ctx context.Context, s *sender) {
 	joinDatagrams(ctx, s, remote, p.t.opt.UDPIdle)
 }
 
+// offer takes a datagram, unless there is no room: then it is lost, as in any
+// network.
+func (s *sender) offer(data []byte) bool {
+	size := int64(len(data))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.came) == cap(s.came) {
+		return false
+	}
+	if s.port.waiting.Add(size) > maxWaitingBytes {
+		s.port.waiting.Add(-size)
+		return false
+	}
+	s.came <- append([]byte(nil), data...) // nobody else does
+	return true
+}
+
 // Read returns one datagram.
 func (s *sender) Read(b []byte) (int, error) {
 	select {
 	case data := <-s.came:
+		s.port.waiting.Add(-int64(len(data)))
 		return copy(b, data), nil
 	case <-s.over:
 		return 0, net.ErrClosed
@@ -325,13 +347,24 @@ func (s *sender) Read(b []byte) (int, error) {
 // Write sends one datagram back.
 func (s *sender) Write(b []byte) (int, error) { return s.port.udp.WriteTo(b, s.from) }
 
-// Close forgets the sender.
+// Close forgets the sender, and what it has sent.
 func (s *sender) Close() error {
-	s.once.Do(func() {
-		close(s.over)
-		s.port.mu.Lock()
-		delete(s.port.senders, s.from.String())
-		s.port.mu.Unlock()
-	})
-	return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	close(s.over)
+	s.port.mu.Lock()
+	delete(s.port.senders, s.from.String())
+	s.port.mu.Unlock()
+	for {
+		select {
+		case data := <-s.came:
+			s.port.waiting.Add(-int64(len(data)))
+		default:
+			return nil
+		}
+	}
 }
