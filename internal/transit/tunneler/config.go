@@ -146,9 +146,16 @@ func (e *endpoint) check() error {
 		if c.Interval <= 0 || c.Timeout <= 0 {
 			return errors.New("a check needs an interval and a timeout")
 		}
+		if c.Interval < minInterval {
+			return fmt.Errorf("a check's interval is %s, and must be at least %s", time.Duration(c.Interval), time.Duration(minInterval))
+		}
 	}
 	return nil
 }
+
+// minInterval is how soon a check may follow another: each makes a connection,
+// and the server has something else to do.
+const minInterval = duration(10 * time.Millisecond)
 
 func (e *endpoint) checks() []*checkRule {
 	return append(append([]*checkRule{}, e.PortChecks...), e.HTTPChecks...)

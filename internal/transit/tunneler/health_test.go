@@ -128,6 +128,7 @@ func TestConfigurations(t *testing.T) {
 		{"no address", "host.v1", `{"protocol":"tcp","port":1}`, 1, "address is missing"},
 		{"everything is forwarded to nothing", "host.v1", `{"protocol":"tcp","forwardAddress":true,"port":1}`, 1, "allowedAddresses is empty"},
 		{"an action that is none", "host.v1", `{"protocol":"tcp","address":"a","port":1,"portChecks":[{"interval":"5s","timeout":"1s","address":"a:1","actions":[{"trigger":"fail","action":"explode"}]}]}`, 1, "explode"},
+		{"a check all the time", "host.v1", `{"protocol":"tcp","address":"a","port":1,"portChecks":[{"interval":"1ns","timeout":"1s","address":"a:1"}]}`, 1, "interval is 1ns, and must be at least 10ms"},
 		{"a check at no time", "host.v1", `{"protocol":"tcp","address":"a","port":1,"portChecks":[{"address":"a:1"}]}`, 1, "needs an interval"},
 	} {
 		s := &client.Service{Config: map[string]jsontext.Value{test.typ: jsontext.Value(test.data)}}
