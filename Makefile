@@ -19,8 +19,8 @@ run: build ## run a controller on 127.0.0.1:1280 with a router on port 3022, dat
 # the race detector and once without, with the flags of build, which tests run too.
 test lint: export GOFLAGS := $(GOFLAGS) -trimpath
 
-# The race detector stays out of Argon2, which works alone on memory of its own: to
-# watch that took more time than to watch everything else of a controller.
+# The race detector stays out of Argon2, a library that shares its memory with nobody
+# else: each hash goes over 19 MiB twice, and to watch that takes longer than to hash.
 RACE := -race -gcflags=golang.org/x/crypto/argon2=-race=false
 
 # What does one thing after the other is tested without the race detector, which
