@@ -26,6 +26,7 @@ type hosted struct {
 	options  client.ListenOptions
 	mark     string // by which a change is seen
 	free     slots
+	shares   shares
 	said     complaints
 	log      *slog.Logger
 
@@ -104,13 +105,14 @@ func (t *Tunneler) wanted(c *client.Client, services []*client.Service, h *clien
 }
 
 func (t *Tunneler) newHosted(c *client.Client, s *client.Service, e *endpoint, o client.ListenOptions) *hosted {
-	most := maxConnections
+	most, share := maxConnections, maxShare
 	if n := e.ListenOptions.MaxConnections; n > 0 {
 		most = min(most, n)
+		share = most
 	}
 	mark, _ := json.Marshal([]any{s.Name, s.Encrypted, e, o}, json.Deterministic(true))
 	return &hosted{
-		t: t, c: c, service: s, endpoint: e, options: o, mark: string(mark), free: make(slots, most),
+		t: t, c: c, service: s, endpoint: e, options: o, mark: string(mark), free: make(slots, most), shares: shares{most: share},
 		log: t.log.With("service", s.Name, "identity", c.Name()),
 	}
 }
@@ -137,11 +139,18 @@ func (h *hosted) run(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		dialer := p.Info().Dialer
+		if !h.shares.take(dialer) {
+			h.refuse(p, "the dialer has as many connections open as one may have", nil)
+			continue
+		}
 		if !h.free.take() {
+			h.shares.give(dialer)
 			h.refuse(p, "as many connections as may be are open", nil)
 			continue
 		}
 		all.Go(func() {
+			defer h.shares.give(dialer)
 			defer h.free.give()
 			h.serve(ctx, p)
 		})

@@ -36,9 +36,12 @@ const (
 	// maxConnections is how many connections there are at once, of one hosted
 	// endpoint or one local port: each takes a file and some memory.
 	maxConnections = 10_000
-	usualUDPIdle   = time.Minute
-	firstPause     = time.Second
-	lastPause      = 30 * time.Second
+	// maxShare is how many of them one dialer may have, unless the configuration
+	// says how many there are: then who wrote it knows who dials.
+	maxShare     = maxConnections / 2
+	usualUDPIdle = time.Minute
+	firstPause   = time.Second
+	lastPause    = 30 * time.Second
 )
 
 // Tunneler is one that runs.
@@ -168,17 +171,3 @@ func (c *complaints) fresh(text string, now time.Time) bool {
 	c.last[text] = now
 	return true
 }
-
-// slots is a number of things of which there are no more at once.
-type slots chan struct{}
-
-func (s slots) take() bool {
-	select {
-	case s <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (s slots) give() { <-s }
