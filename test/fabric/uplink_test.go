@@ -94,10 +94,11 @@ func (a *asked) until(t *testing.T, what string, is func() bool) {
 func (r *router) own(t *testing.T, change ...func(*uplink.Options)) (*uplink.Uplink, *asked) {
 	t.Helper()
 	a := &asked{carried: map[string]*message.Route{}, valid: map[string]bool{}, peers: map[string]message.PeerState{}}
+	server := r.server // the test may give the router another meanwhile, with the same CA
 	opt := uplink.Options{
-		ID: r.id, Endpoints: []string{"tls:" + strings.TrimPrefix(r.server.URL, "https://")},
+		ID: r.id, Endpoints: []string{"tls:" + strings.TrimPrefix(server.URL, "https://")},
 		TLS: func() (*tls.Config, error) {
-			cfg := r.server.TLS()
+			cfg := server.TLS()
 			cfg.Certificates = []tls.Certificate{r.cert}
 			return cfg, nil
 		},
