@@ -140,13 +140,13 @@ func (h *hosted) run(ctx context.Context) {
 			return
 		}
 		dialer := p.Info().Dialer
-		if !h.shares.take(dialer) {
-			h.refuse(p, "the dialer has as many connections open as one may have", nil)
+		if !h.free.take() {
+			h.refuse(p, "as many connections as may be are open", nil)
 			continue
 		}
-		if !h.free.take() {
-			h.shares.give(dialer)
-			h.refuse(p, "as many connections as may be are open", nil)
+		if !h.shares.take(dialer) {
+			h.free.give()
+			h.refuse(p, "the dialer has as many connections open as one may have", nil)
 			continue
 		}
 		all.Go(func() {
