@@ -140,9 +140,9 @@ func (r *renewal) settle(known *authenticator, now time.Time) error {
 	return heir.Drop()
 }
 
-// due reports whether it is time for another certificate. Routers part with who
-// shows another: in the third sixth before the end, that waits until nothing is
-// connected.
+// due reports whether it is time for another certificate, in the last third of
+// its life. Routers part with who shows another: until the last sixth, that waits
+// until nothing is connected.
 func (r *renewal) due(now time.Time) bool {
 	life, ends := r.life()
 	left := ends.Sub(now)
