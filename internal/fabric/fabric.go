@@ -40,6 +40,8 @@ type Options struct {
 	Sessions    permit.Register
 	// Tokens are those of sessions.
 	Tokens *session.Tokens
+	// Devices is told what clients report of theirs through routers.
+	Devices Devices
 	// Clients is where routers become clients themselves, and Changed is when
 	// what an identity sees last changed.
 	Clients tunnel.Clients

@@ -35,6 +35,8 @@ type Register interface {
 	Recognise(snap *state.Snapshot, token string) (*model.Session, bool)
 	// Holds reports whether a session belongs to whose API session has a token.
 	Holds(snap *state.Snapshot, apiToken string, s *model.Session) bool
+	// Client returns the API session with a token, if it may still be used.
+	Client(snap *state.Snapshot, apiToken string) (*model.APISession, bool)
 	// Live reports whether a session may still be used.
 	Live(snap *state.Snapshot, s *model.Session) bool
 }
@@ -47,12 +49,31 @@ type Request struct {
 	Type         string // model.Dial or model.Bind
 }
 
+var errBlind = Refuse(message.CodeInternal, "the controller has lost its store and does not know whether the session is still good")
+
+// Client returns the API session of a client that a router speaks for, or a
+// refusal. The client must be one that the router may have.
+func Client(snap *state.Snapshot, sessions Register, routerID, apiToken string) (*model.APISession, error) {
+	if sessions.Blind() {
+		return nil, errBlind
+	}
+	api, ok := sessions.Client(snap, apiToken)
+	if !ok {
+		return nil, Refuse(message.CodeInvalidAPISession, "there is no API session with this token, or it cannot be used")
+	}
+	ord, known := snap.Ordinal(model.EdgeRouters.Def, routerID)
+	if !known || !access.EdgeRouters(snap, api.IdentityID).Contains(ord) {
+		return nil, Refuse(message.CodeRouterNotAllowed, "no policy lets the identity use this router")
+	}
+	return api, nil
+}
+
 // Session returns the session that permits a request, or a refusal. It looks
 // at everything that the session rests on as it is now: a router is never
 // trusted to have noticed that something is gone.
 func Session(snap *state.Snapshot, sessions Register, req Request) (*model.Session, error) {
 	if sessions.Blind() {
-		return nil, Refuse(message.CodeInternal, "the controller has lost its store and does not know whether the session is still good")
+		return nil, errBlind
 	}
 	s, ok := sessions.Recognise(snap, req.SessionToken)
 	switch {

@@ -82,6 +82,16 @@ func (in *Input[T]) Read(b Body) (T, error) {
 	return v, err
 }
 
+// Check says which limit a value breaks that was not read from a body, if any.
+func (in *Input[T]) Check(v *T) error {
+	for _, f := range in.layout.limited {
+		if err := f.breaks(reflect.ValueOf(v).Elem(), f.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // apply reads an object into a struct. prefix is what errors put before names.
 func (l *layout) apply(shape Shape, v reflect.Value, b Body, prefix string) error {
 	b, err := l.fit(shape, b, prefix)

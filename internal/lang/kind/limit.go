@@ -187,6 +187,10 @@ func (f *Field) outside(n int64, unit string) string {
 
 // misfit says why a text is not one that the field may hold.
 func (f *Field) misfit(s string) string {
+	// What comes as JSON always is; anything else could not be stored.
+	if !utf8.ValidString(s) {
+		return "must be UTF-8"
+	}
 	if len(f.Enum) > 0 && !slices.Contains(f.Enum, s) {
 		return "must be one of " + strings.Join(f.Enum, ", ")
 	}

@@ -33,7 +33,7 @@ var every = []struct {
 	message[CreateTunnelSession](), message[TunnelSession](), message[CreateTunnelCircuit](), message[TunnelCircuit](),
 	message[TunnelServices](), message[CreateTunnelTerminator](), message[TunnelTerminator](), message[UpdateTunnelTerminator](),
 	message[DialAsClient](), message[DialedAsClient](), message[HostAsClient](), message[HostedAsClient](),
-	message[SubscribeToDataModel](), message[DataState](), message[DataChanges](),
+	message[SubscribeToDataModel](), message[DataState](), message[DataChanges](), message[Posture](),
 }
 
 func message[T any]() (m struct {

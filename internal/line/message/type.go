@@ -110,6 +110,11 @@ const (
 	HeaderFailedCircuit  int32 = 1026 // of TypeError
 )
 
+// TypeDeviceReport is a frame of our own, from a router: what a client has
+// reported in TypePosture, with its token in HeaderAPISessionToken. The answer
+// is TypeResult, or TypeError if it should be told again.
+const TypeDeviceReport int32 = 31001
+
 // HeaderDigests is a header of our own. In TypeClientHello it says that the
 // router needs no tokens, and in frames that name sessions that there are
 // digests in their place.

@@ -150,7 +150,7 @@ func appendSessions(dst []byte, devices []*Evaluator) []byte {
 }
 
 // promptsAlways is a check that asks for a code at every occasion.
-var promptsAlways = &model.PostureCheck{TypeID: typeMFA, TimeoutSeconds: model.NoTimeout, PromptOnWake: true, PromptOnUnlock: true}
+var promptsAlways = &model.PostureCheck{TypeID: TypeMFA, TimeoutSeconds: model.NoTimeout, PromptOnWake: true, PromptOnUnlock: true}
 
 func (e *Evaluator) sessionData() *sessionData {
 	s, factor := e.session, e.secondFactor(promptsAlways)

@@ -27,15 +27,15 @@ func (d *draft) take(r *Response) {
 		return
 	}
 	switch r.TypeID {
-	case typeOS:
+	case TypeOS:
 		d.takeOS(r)
-	case typeDomain:
+	case TypeDomain:
 		d.takeDomain(r)
-	case typeMAC:
+	case TypeMAC:
 		d.takeMAC(r)
-	case typeProcess:
+	case TypeProcess:
 		d.takeProcess(r)
-	case typeEndpoint:
+	case TypeEndpoint:
 		d.takeEndpoint(r)
 	}
 }
@@ -109,12 +109,12 @@ func (d *draft) takeProcess(r *Response) {
 		return
 	}
 	path, named := namedPath(check, r.Path)
-	if !named && check.TypeID != typeProcess {
+	if !named && check.TypeID != TypeProcess {
 		d.takeUnasked(r, report)
 		return
 	}
 	d.clonePrograms()
-	if check.TypeID == typeProcess {
+	if check.TypeID == TypeProcess {
 		d.keep(d.next.processes, check.ID, check.ID, report)
 	}
 	if named {
@@ -181,11 +181,11 @@ func (d *draft) takeUnasked(r *Response, report model.ProgramReport) {
 // namedPath returns the check's own text of a path that it names.
 func namedPath(c *model.PostureCheck, path string) (string, bool) {
 	switch c.TypeID {
-	case typeProcess:
+	case TypeProcess:
 		if c.Process != nil && c.Process.Path == path {
 			return c.Process.Path, true
 		}
-	case typeMulti:
+	case TypeMulti:
 		for i := range c.Processes {
 			if c.Processes[i].Path == path {
 				return c.Processes[i].Path, true
@@ -207,7 +207,7 @@ func (d *draft) clonePrograms() {
 	maps.Copy(paths, d.next.paths)
 	maps.DeleteFunc(processes, func(id string, _ *model.ProgramReport) bool {
 		c, ok := model.PostureChecks.Get(d.recs, id)
-		return !ok || c.TypeID != typeProcess
+		return !ok || c.TypeID != TypeProcess
 	})
 	maps.DeleteFunc(paths, func(path string, p *model.ProgramReport) bool { return !d.isNamed(path, p.CheckID) })
 	d.next.processes, d.next.paths = processes, paths
@@ -240,10 +240,23 @@ func (d *draft) takeEndpoint(r *Response) {
 		}
 	}
 	if r.Woken {
-		d.next.woken, d.outcome.Woken = d.next.woken.again(passed, d.now), true
+		d.outcome.Woken = d.happened(&d.next.woken, r.At, passed) || d.outcome.Woken
 	}
 	if r.Unlocked {
-		d.next.unlocked, d.outcome.Unlocked = d.next.unlocked.again(passed, d.now), true
+		d.outcome.Unlocked = d.happened(&d.next.unlocked, r.At, passed) || d.outcome.Unlocked
 	}
+}
+
+// happened writes that something has happened to the device, and reports false
+// if it was known: who says when it was may say it many times. A device whose
+// clock is ahead has had it happen just now.
+func (d *draft) happened(e *event, at, passed time.Time) bool {
+	if at.IsZero() || at.After(d.now) {
+		at = d.now
+	} else if !at.After(e.Last) {
+		return false
+	}
+	*e = e.again(passed, at)
 	d.wrote(true)
+	return true
 }

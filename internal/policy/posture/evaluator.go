@@ -58,7 +58,7 @@ func (e *Evaluator) find(c *model.PostureCheck) *finding {
 }
 
 func (e *Evaluator) judge(c *model.PostureCheck) Result {
-	if c.TypeID == typeMFA {
+	if c.TypeID == TypeMFA {
 		return e.factorResult(c, e.secondFactor(c))
 	}
 	return Result{e.facts.passes(c), model.NoTimeout, model.NoTimeout}

@@ -143,32 +143,32 @@ func failureSchema() kind.Schema {
 func (e *Evaluator) failureOf(c *model.PostureCheck) CheckFailure {
 	is := failedCheck{c.ID, c.Name}
 	switch c.TypeID {
-	case typeDomain:
+	case TypeDomain:
 		f := &domainFailure{failedCheck: is, Type: c.TypeID, Expected: c.Domains}
 		if e.facts.domain != nil {
 			f.Actual = e.facts.domain.Domain
 		}
 		return f
-	case typeMAC:
+	case TypeMAC:
 		f := &macFailure{failedCheck: is, Type: c.TypeID, Expected: c.MACAddresses}
 		if e.facts.mac != nil {
 			f.Actual = e.facts.mac.Addresses
 		}
 		return f
-	case typeOS:
+	case TypeOS:
 		f := &osFailure{failedCheck: is, Type: c.TypeID, Expected: c.OperatingSystems}
 		if e.facts.os != nil {
 			f.Actual = osActual{e.facts.os.Type, e.facts.os.Version}
 		}
 		return f
-	case typeProcess:
+	case TypeProcess:
 		f := &processFailure{failedCheck: is, Type: c.TypeID}
 		if c.Process != nil {
 			f.Expected = *c.Process
 		}
 		f.Actual = actual(e.facts.processes[c.ID], f.Expected.OSType, f.Expected.Path)
 		return f
-	case typeMulti:
+	case TypeMulti:
 		f := &multiFailure{failedCheck: is, Type: c.TypeID, Semantic: c.Semantic, Expected: c.Processes}
 		for _, p := range c.Processes {
 			f.Actual = append(f.Actual, actual(e.facts.paths[p.Path], p.OSType, p.Path))
@@ -191,7 +191,7 @@ func actual(p *model.ProgramReport, osType, path string) processActual {
 func (e *Evaluator) mfaFailureOf(c *model.PostureCheck) CheckFailure {
 	r, s := e.Check(c), e.secondFactor(c)
 	f := &mfaFailure{
-		failedCheck: failedCheck{c.ID, c.Name}, Type: typeMFA,
+		failedCheck: failedCheck{c.ID, c.Name}, Type: TypeMFA,
 		Expected: mfaValues{PassedMFA: true, PassedOnWake: true, PassedOnUnlock: true},
 		Actual:   mfaValues{s.passed, s.onWake, s.onUnlock, s.timedOut},
 		Criteria: mfaCriteria{

@@ -12,16 +12,16 @@ import (
 )
 
 // The types of posture checks, and of reports. Reports of programs are of
-// typeProcess for both kinds of checks on programs; typeEndpoint is a report
-// that no check is called after, and nobody reports typeMFA.
+// TypeProcess for both kinds of checks on programs; TypeEndpoint is a report
+// that no check is called after, and nobody reports TypeMFA.
 const (
-	typeOS       = "OS"
-	typeDomain   = "DOMAIN"
-	typeMAC      = "MAC"
-	typeProcess  = "PROCESS"
-	typeMulti    = "PROCESS_MULTI"
-	typeMFA      = "MFA"
-	typeEndpoint = "ENDPOINT_STATE"
+	TypeOS       = "OS"
+	TypeDomain   = "DOMAIN"
+	TypeMAC      = "MAC"
+	TypeProcess  = "PROCESS"
+	TypeMulti    = "PROCESS_MULTI"
+	TypeMFA      = "MFA"
+	TypeEndpoint = "ENDPOINT_STATE"
 )
 
 // Session is what checks look at of an API session.
@@ -43,5 +43,5 @@ type Outcome struct {
 // Prompts reports whether what the device reported makes a check ask for a new
 // code.
 func (o Outcome) Prompts(c *model.PostureCheck) bool {
-	return c.TypeID == typeMFA && (o.Woken && c.PromptOnWake || o.Unlocked && c.PromptOnUnlock)
+	return c.TypeID == TypeMFA && (o.Woken && c.PromptOnWake || o.Unlocked && c.PromptOnUnlock)
 }

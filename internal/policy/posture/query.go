@@ -90,10 +90,10 @@ func (e *Evaluator) queryOf(c *model.PostureCheck, r Result) *query {
 // or when the device was woken or unlocked if the check asks for a code then.
 func (e *Evaluator) updatedAt(c *model.PostureCheck) time.Time {
 	at := c.UpdatedAt
-	if c.TypeID == typeMFA && c.PromptOnWake {
+	if c.TypeID == TypeMFA && c.PromptOnWake {
 		at = later(at, e.facts.woken.Last)
 	}
-	if c.TypeID == typeMFA && c.PromptOnUnlock {
+	if c.TypeID == TypeMFA && c.PromptOnUnlock {
 		at = later(at, e.facts.unlocked.Last)
 	}
 	return at

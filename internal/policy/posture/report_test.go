@@ -303,3 +303,25 @@ func TestChecksComeAndGo(t *testing.T) {
 		t.Error("a report is gone although a check names its program")
 	}
 }
+
+// TestEventOnce has a device say many times when it was woken: it happened once,
+// and never later than now.
+func TestEventOnce(t *testing.T) {
+	w := newWorld(t)
+	woken := posture.Response{TypeID: "ENDPOINT_STATE", Woken: true, At: start.Add(-time.Hour)}
+	submit := func(after time.Duration, r posture.Response) (posture.Outcome, time.Time) {
+		t.Helper()
+		outcome := w.reports.submit(w.st.Snapshot(), "s", []posture.Response{r}, start.Add(after))
+		return outcome, w.reports["s"].Woken.Last
+	}
+	if outcome, last := submit(0, woken); !outcome.Woken || !last.Equal(woken.At) {
+		t.Errorf("at first %+v at %s", outcome, last)
+	}
+	if outcome, last := submit(time.Minute, woken); outcome.Woken || outcome.Changed || !last.Equal(woken.At) {
+		t.Errorf("once more %+v at %s", outcome, last)
+	}
+	woken.At = start.Add(time.Hour)
+	if outcome, last := submit(2*time.Minute, woken); !outcome.Woken || !last.Equal(start.Add(2*time.Minute)) {
+		t.Errorf("by a clock that is ahead %+v at %s", outcome, last)
+	}
+}

@@ -2,8 +2,11 @@ package posture
 
 import (
 	"strconv"
+	"time"
 
 	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
 )
 
 // Response is what a device reports: the body of a request. Its type says
@@ -28,6 +31,26 @@ type Response struct {
 
 	Woken    bool `json:"woken" kind:"when=typeId:ENDPOINT_STATE" doc:"Whether the device has just been woken."`
 	Unlocked bool `json:"unlocked" kind:"when=typeId:ENDPOINT_STATE" doc:"Whether the device has just been unlocked."`
+
+	At time.Time `json:"-"` // when it was woken or unlocked; zero for just now
+}
+
+// form is what the tags say of a response.
+var form = kind.NewInput[Response]()
+
+// Ask returns a report on a program as each of the checks would have asked for
+// it that name the program; as nobody would, if none does.
+func Ask(checks []*model.PostureCheck, r Response) (asked []Response) {
+	for _, c := range checks {
+		if _, named := namedPath(c, r.Path); named {
+			r.ID = c.ID
+			asked = append(asked, r)
+		}
+	}
+	if asked == nil {
+		return []Response{r}
+	}
+	return asked
 }
 
 // How many bytes the entries of lists may have.
@@ -36,9 +59,13 @@ const (
 	maxFingerprint = 256
 )
 
-// Validate refuses lists with entries that are too long, which the tags cannot
-// say. Submit leaves such a response out.
+// Validate refuses what the tags do, for a response that was not read from a
+// body, and lists with entries that are too long, which they cannot say. Submit
+// leaves such a response out.
 func (r *Response) Validate() error {
+	if err := form.Check(r); err != nil {
+		return err
+	}
 	if err := validateList("macAddresses", r.MACAddresses, maxMAC); err != nil {
 		return err
 	}

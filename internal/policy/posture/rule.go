@@ -11,15 +11,15 @@ import (
 // is about a session. A check whose type nobody knows fails.
 func (f *Facts) passes(c *model.PostureCheck) bool {
 	switch c.TypeID {
-	case typeOS:
+	case TypeOS:
 		return f.os != nil && isOneOf(f.os, c.OperatingSystems)
-	case typeDomain:
+	case TypeDomain:
 		return f.domain != nil && slices.ContainsFunc(c.Domains, func(d string) bool { return strings.EqualFold(d, f.domain.Domain) })
-	case typeMAC:
+	case TypeMAC:
 		return f.mac != nil && slices.ContainsFunc(c.MACAddresses, func(listed string) bool { return hasMAC(f.mac, listed) })
-	case typeProcess:
+	case TypeProcess:
 		return c.Process != nil && runs(f.processes[c.ID], c.Process.Hashes, signersOf(c.Process))
-	case typeMulti:
+	case TypeMulti:
 		return f.runsMulti(c)
 	}
 	return false

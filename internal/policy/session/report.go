@@ -28,19 +28,57 @@ func (s *Grants) Report(ctx context.Context, by state.Author, who *authn.Caller,
 			return nil, err
 		}
 	}
-	id := who.Session().ID
-	outcome, err := s.keep(ctx, by, id, responses)
+	outcome, err := s.take(ctx, by, who.Session().ID, responses)
+	if err != nil || !outcome.Woken && !outcome.Unlocked {
+		return nil, err
+	}
+	return s.prompted(s.State.Snapshot(), who.Session(), outcome), nil
+}
+
+// Told is Report for a device that does not know which checks ask: what it says
+// of a program goes to those of its identity's policies that name it.
+func (s *Grants) Told(ctx context.Context, by state.Author, api *model.APISession, responses []posture.Response) error {
+	var all []posture.Response
+	var checks []*model.PostureCheck
+	for i := range responses {
+		if err := responses[i].Validate(); err != nil {
+			return err
+		}
+		if responses[i].TypeID != posture.TypeProcess {
+			all = append(all, responses[i])
+			continue
+		}
+		if checks == nil {
+			checks = checksOf(s.State.Snapshot(), api.IdentityID)
+		}
+		all = append(all, posture.Ask(checks, responses[i])...)
+	}
+	_, err := s.take(ctx, by, api.ID, all)
+	return err
+}
+
+// checksOf returns the checks of all policies of an identity, each once.
+func checksOf(snap *state.Snapshot, identityID string) []*model.PostureCheck {
+	checks, seen := []*model.PostureCheck{}, map[string]bool{}
+	for _, p := range access.Services(snap, identityID).Policies {
+		for _, c := range access.Checks(snap, p) {
+			if !seen[c.ID] {
+				seen[c.ID] = true
+				checks = append(checks, c)
+			}
+		}
+	}
+	return checks
+}
+
+// take stores what a device says, and removes the sessions that it has no right
+// to any more.
+func (s *Grants) take(ctx context.Context, by state.Author, apiSessionID string, responses []posture.Response) (posture.Outcome, error) {
+	outcome, err := s.keep(ctx, by, apiSessionID, responses)
 	if err != nil || !outcome.Changed {
-		return nil, err
+		return outcome, err
 	}
-	snap := s.State.Snapshot()
-	if err := s.remove(ctx, slices.Collect(model.Sessions.Select(snap, "apiSessionId", id))); err != nil {
-		return nil, err
-	}
-	if !outcome.Woken && !outcome.Unlocked {
-		return nil, nil
-	}
-	return s.prompted(snap, who.Session(), outcome), nil
+	return outcome, s.remove(ctx, slices.Collect(model.Sessions.Select(s.State.Snapshot(), "apiSessionId", apiSessionID)))
 }
 
 // keep stores what is new of the device that uses an API session. Most reports

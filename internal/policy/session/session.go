@@ -61,6 +61,13 @@ func (s *Grants) Holds(snap *state.Snapshot, apiToken string, session *model.Ses
 	return ok && api.IdentityID == session.IdentityID
 }
 
+// Client returns the API session with a token, if it is good for dialing and
+// hosting.
+func (s *Grants) Client(snap *state.Snapshot, apiToken string) (*model.APISession, bool) {
+	api, ok := authn.ByToken(snap, apiToken)
+	return api, ok && s.Usable(snap, api)
+}
+
 // Create returns the caller's session of this type for a service: the one that
 // its API session has already, or a new one.
 func (s *Grants) Create(ctx context.Context, by state.Author, who *authn.Caller, req Request) (*model.Session, error) {

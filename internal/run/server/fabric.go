@@ -31,7 +31,7 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *session.Gr
 	s.fabric = fabric.New(fabric.Options{
 		State: s.state, Root: s.keys.Root(), Bundle: s.keys.TrustBundle(), APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
 		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Now: time.Now, Log: s.log,
-		Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
+		Devices: sessions, Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})
 	s.routers = s.fabric
 	s.figures.WatchFabric(metrics.Fabric{

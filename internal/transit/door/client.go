@@ -30,6 +30,7 @@ type client struct {
 	conns    map[uint32]*conn
 	binds    map[uint32]*bind
 	flows    [2]map[string]*conn // by circuit, of those where the client is the end itself: it dialled, or hosts
+	reports  [][]byte            // of its device, of which the controller is told the first
 	waiting  []*conn             // that have something for the client and found no room
 	assigned uint32              // the last number that was given to a connection
 	over     bool
@@ -119,6 +120,8 @@ func (c *client) handle(_ *channel.Channel, f *wire.Frame) {
 		c.trace(f)
 	case message.TypeTraced:
 		c.traced(f)
+	case message.TypePosture:
+		c.report(f.Body)
 	case message.TypeUpdateToken:
 		_ = c.ch.Reply(f, &wire.Frame{Type: message.TypeTokenNotUpdated, Body: []byte("this network's API sessions have tokens that stay as they are")})
 	default:

@@ -36,6 +36,8 @@ const (
 	maxConns      = 20_000 // of one identity
 	maxBinds      = 1_000  // of one client
 	maxPending    = 512    // requests of one identity that wait for the controller
+	maxReports    = 16     // of one identity's devices that do
+	maxReport     = 256 << 10
 	// windows is how many bytes the connections of one identity may have on
 	// their way, together: each has less, the more there are.
 	windows     = 256 << 20
@@ -93,6 +95,9 @@ type Controller interface {
 	Host(ctx context.Context, m *message.CreateTerminator) (*message.TerminatorCreated, error)
 	Update(ctx context.Context, m *message.UpdateTerminator) error
 	Health(m *message.HealthEvent)
+	// Report says what a client reports of its device. It tries for as long as
+	// it may.
+	Report(ctx context.Context, apiToken string, body []byte) error
 	// Remove says that terminators are gone; it is asked again if it fails.
 	Remove(ctx context.Context, ids []string) error
 	Fault(m message.Fault)
@@ -129,6 +134,7 @@ type identity struct {
 	large   sync.Mutex // held while much is read at once
 	conns   atomic.Int64
 	pending atomic.Int64
+	reports atomic.Int64 // that wait for the controller
 }
 
 // window is how much a connection may have on its way that is made now.
@@ -228,6 +234,7 @@ func (d *Door) welcome(c *client, hello *channel.Hello) wire.Headers {
 	h.SetText(message.HeaderVersion, d.Version)
 	h.SetText(message.HeaderListenerID, d.ID)
 	h.SetBool(message.HeaderTellsBound, true)
+	h.SetBool(message.HeaderTakesPosture, true)
 	if several(hello) {
 		h.SetBool(message.HeaderGrouped, true)
 		h.SetText(message.HeaderChannelType, hello.Headers.Text(message.HeaderChannelType))

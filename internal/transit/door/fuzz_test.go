@@ -24,7 +24,7 @@ import (
 var said = []int32{
 	message.TypeConnect, message.TypeConnect, message.TypeBind, message.TypeBind, message.TypeData, message.TypeData,
 	message.TypePayload, message.TypeAck, message.TypeStreamControl, message.TypeClosed, message.TypeUnbind, message.TypeUpdateBind,
-	message.TypeBindHealth, message.TypeCircuitEnded, message.TypeTraceRoute, message.TypeUpdateToken, message.TypeDialSuccess, 77,
+	message.TypeBindHealth, message.TypeCircuitEnded, message.TypeTraceRoute, message.TypeUpdateToken, message.TypeDialSuccess, message.TypePosture, 77,
 }
 
 // saidWith are headers that they send along.
@@ -65,6 +65,7 @@ type anybody struct {
 	script []byte
 	door   *Door
 	table  *forward.Table
+	of     *identity
 
 	conn    net.Conn
 	writing chan struct{} // held by who writes: a lock that time does not wait for
@@ -94,6 +95,7 @@ func (a *anybody) run() {
 	if err := a.door.add(c); err != nil {
 		a.t.Fatal(err)
 	}
+	a.of = c.of
 	c.ch.Attach(here)
 	go a.listen()
 	for len(a.script) > 0 {
@@ -116,6 +118,9 @@ func (a *anybody) run() {
 
 // left looks for what is still there of a client that is gone.
 func (a *anybody) left() {
+	if n := a.of.reports.Load(); n != 0 {
+		a.t.Errorf("left: %d reports", n)
+	}
 	if clients, conns := a.door.Count(); clients+conns+len(a.door.identities)+len(a.door.sessions) != 0 {
 		a.t.Errorf("left: %d clients, %d connections, %v, %v", clients, conns, a.door.identities, a.door.sessions)
 	}
@@ -238,7 +243,15 @@ func (a *anybody) Host(_ context.Context, m *message.CreateTerminator) (*message
 
 func (a *anybody) Update(context.Context, *message.UpdateTerminator) error { return nil }
 func (a *anybody) Health(*message.HealthEvent)                             {}
-func (a *anybody) Remove(context.Context, []string) error                  { return nil }
+func (a *anybody) Report(ctx context.Context, _ string, _ []byte) error {
+	select {
+	case <-time.After(time.Second):
+		return errors.New("not wanted")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+func (a *anybody) Remove(context.Context, []string) error { return nil }
 
 // Fault takes the circuit away, as a controller does.
 func (a *anybody) Fault(m message.Fault) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"netkeep/internal/line/message"
 	"netkeep/internal/pki"
@@ -47,6 +48,25 @@ func (a asker) Dial(ctx context.Context, q door.DialRequest) (*door.Dialed, erro
 func (a asker) Health(m *message.HealthEvent) {
 	if err := a.Uplink.Health(m); err != nil {
 		a.log.Warn("the controller was not told how a check of a host went", "error", err)
+	}
+}
+
+// reportAgain is how long after a report could not be passed on it is tried
+// again.
+const reportAgain = 3 * time.Second
+
+// Report is done when the controller has heard, or does not want to.
+func (a asker) Report(ctx context.Context, apiToken string, body []byte) error {
+	for {
+		err := a.Uplink.Report(ctx, apiToken, body)
+		if refused, final := errors.AsType[*uplink.Refusal](err); err == nil || final && refused.Code == 0 {
+			return err
+		}
+		select {
+		case <-time.After(reportAgain):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

@@ -148,6 +148,15 @@ func (u *Uplink) Health(m *message.HealthEvent) error {
 	return u.tell(frame(message.TypeHealthEvent, m))
 }
 
+// Report passes on what a client says of its device. A [Refusal] without a code
+// is final.
+func (u *Uplink) Report(ctx context.Context, apiToken string, body []byte) error {
+	h := wire.Headers{}
+	h.SetText(message.HeaderAPISessionToken, apiToken)
+	_, err := u.ask(ctx, askWait, &wire.Frame{Type: message.TypeDeviceReport, Headers: h, Body: body}, message.TypeResult)
+	return err
+}
+
 // ValidateSessions asks which of these sessions to dial or host still are; the
 // Handler is told of those that are not.
 func (u *Uplink) ValidateSessions(tokens []string) error {
