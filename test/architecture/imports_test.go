@@ -77,6 +77,7 @@ var siblings = map[string][]string{
 	"transit/span":         {"transit/forward"},
 	"transit/router":       {"transit/door", "transit/exit", "transit/forward", "transit/span", "transit/uplink"},
 	"transit/station":      {"transit/router", "transit/uplink"},
+	"transit/client":       {"transit/device"},
 	"transit/tunneler":     {"transit/client"},
 	"run/cli":              {"run/server"},
 }
@@ -107,6 +108,7 @@ var narrow = map[string][]string{
 	"tool/manifest":        {"lang", "model"},
 	"tool/command":         {"lang", "model", "ops/build"},
 	"transit/client":       {"lang/spell", "disk", "pki", "line", "tool/profile", "tool/remote"},
+	"transit/device":       {},
 	"transit/door":         {"line", "pki"},
 	"transit/exit":         {"line"},
 	"transit/forward":      {"line"},

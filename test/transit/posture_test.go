@@ -23,26 +23,13 @@ type reporter struct {
 // for.
 func addChecked(n *networktest.Network) (id string) {
 	n.T.Helper()
-	create := func(kind string, body M) string {
-		n.T.Helper()
-		return n.Admin.Post(networktest.Management+kind, body).Want(201).ID()
-	}
-	id = create("services", M{"name": n.Word + "-checked", "encryptionRequired": true, "roleAttributes": []string{n.Word}})
-	word := servertest.Unique("check")
-	for _, check := range []M{
-		{"typeId": "OS", "operatingSystems": []M{{"type": "Linux", "versions": []string{">=5.0.0"}}}},
-		{"typeId": "DOMAIN", "domains": []string{"corp.example.com"}},
-		{"typeId": "MAC", "macAddresses": []string{"00:1A:2b:3c:4d:5e"}},
-		{"typeId": "PROCESS", "process": M{"osType": "Linux", "path": "/usr/bin/agent", "hashes": []string{"abc"}}},
-		{"typeId": "PROCESS_MULTI", "semantic": "AllOf", "processes": []M{{"osType": "Linux", "path": "/usr/bin/agent"}, {"osType": "Linux", "path": "/usr/bin/b", "signerFingerprints": []string{"0304"}}}},
-	} {
-		check["name"], check["roleAttributes"] = servertest.Unique("check"), []string{word}
-		create("posture-checks", check)
-	}
-	create("service-policies", M{
-		"name": n.Word + "-checked", "type": "Dial", "semantic": "AnyOf", "identityRoles": []string{"#" + n.Word},
-		"serviceRoles": []string{"@" + id}, "postureCheckRoles": []string{"#" + word},
-	})
+	id, _ = addChecks(n,
+		M{"typeId": "OS", "operatingSystems": []M{{"type": "Linux", "versions": []string{">=5.0.0"}}}},
+		M{"typeId": "DOMAIN", "domains": []string{"corp.example.com"}},
+		M{"typeId": "MAC", "macAddresses": []string{"00:1A:2b:3c:4d:5e"}},
+		M{"typeId": "PROCESS", "process": M{"osType": "Linux", "path": "/usr/bin/agent", "hashes": []string{"abc"}}},
+		M{"typeId": "PROCESS_MULTI", "semantic": "AllOf", "processes": []M{{"osType": "Linux", "path": "/usr/bin/agent"}, {"osType": "Linux", "path": "/usr/bin/b", "signerFingerprints": []string{"0304"}}}},
+	)
 	return id
 }
 

@@ -186,10 +186,16 @@ type serviceRecord struct {
 	Permissions        []string                  `json:"permissions"`
 	EncryptionRequired bool                      `json:"encryptionRequired"`
 	Config             map[string]jsontext.Value `json:"config"`
+	PostureQueries     []struct {
+		Queries []query `json:"postureQueries"`
+	} `json:"postureQueries"`
 }
 
 func (r *serviceRecord) service() *Service {
 	s := &Service{ID: r.ID, Name: r.Name, Encrypted: r.EncryptionRequired, Config: r.Config}
+	for _, policy := range r.PostureQueries {
+		s.queries = append(s.queries, policy.Queries...)
+	}
 	for _, p := range r.Permissions {
 		s.Dial = s.Dial || p == toDial
 		s.Bind = s.Bind || p == toBind
@@ -259,7 +265,7 @@ func (a *api) open(ctx context.Context, s *Service, purpose string) (*session, e
 	case refused && e.Code == "NO_EDGE_ROUTERS_AVAILABLE":
 		return nil, say(ErrNoRouter, "no edge router serves both this identity and the service %s; look at: netkeep list edge-router-policies and netkeep list service-edge-router-policies", s.Name)
 	case refused && e.Code == "INVALID_POSTURE":
-		return nil, say(ErrDenied, "this device does not pass the posture checks of the service %s", s.Name)
+		return nil, say(errPosture, "this device does not pass the posture checks of the service %s; an admin sees why with: netkeep posture %s --failed", s.Name, a.session.Load().Identity.Name)
 	case refused && e.Status == http.StatusBadRequest:
 		return nil, say(ErrDenied, "this identity has no policy to %s the service %s", verb(purpose), s.Name)
 	}

@@ -57,6 +57,7 @@ type Client struct {
 	log  *slog.Logger
 
 	renewal renewal
+	device  reporter
 
 	over context.Context
 	end  context.CancelFunc
@@ -89,7 +90,7 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 	if info, err := os.Stat(opt.Identity); err == nil && pki.Exposed(info) {
 		c.log.Warn("the identity's file holds its key and is open to other users: run chmod 600 on it, and enroll the identity again if they are not to be trusted", "file", opt.Identity)
 	}
-	c.renewal.client = c
+	c.renewal.client, c.device.client = c, c
 	pair, err := cipher.NewPair()
 	if err != nil {
 		return nil, err
@@ -138,6 +139,9 @@ func (c *Client) follow() {
 	for c.pause(c.opt.Poll) {
 		ctx, cancel := context.WithTimeout(c.over, apiTime)
 		err := c.catchUp(ctx)
+		if err == nil {
+			err = c.device.tend(ctx)
+		}
 		if err == nil {
 			err = c.renewal.tend(ctx)
 		}
@@ -196,6 +200,8 @@ var (
 	ErrNoHost    = errors.New("nobody hosts the service")
 	ErrRefused   = errors.New("the connection was refused")
 	ErrFactor    = errors.New("a second factor is needed")
+
+	errPosture = fmt.Errorf("%w: a posture check fails", ErrDenied)
 )
 
 // problem is a kind of error with the sentence that says it.

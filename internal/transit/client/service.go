@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ type Service struct {
 	Encrypted  bool // from end to end
 	// Config is the service's configurations by the name of their type.
 	Config map[string]jsontext.Value
+
+	queries []query // of its policies' posture checks
 }
 
 // Configured reads a configuration of the service, if there is one.
@@ -34,6 +37,7 @@ func (s *Service) Configured(typ string, into any) (bool, error) {
 type catalog struct {
 	change string // when, as the controller says it
 	byName map[string]*Service
+	asked  questions
 	next   chan struct{} // closed when there is a later one
 }
 
@@ -79,6 +83,11 @@ func (c *Client) refresh(ctx context.Context) (*catalog, error) {
 	fresh := &catalog{change: change, byName: make(map[string]*Service, len(list)), next: make(chan struct{})}
 	for _, s := range list {
 		fresh.byName[s.Name] = s
+		fresh.asked.add(s.queries)
+	}
+	// Before anybody sees what is new, so that its checks pass.
+	if err := c.device.tell(ctx, fresh.asked); err != nil {
+		return nil, plainly(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,6 +156,9 @@ func (c *Client) sessionFor(ctx context.Context, s *Service, purpose string, fre
 		return kept, false, nil
 	}
 	got, err := c.api.open(ctx, s, purpose)
+	if errors.Is(err, errPosture) && c.device.tell(ctx, c.known().asked) == nil {
+		got, err = c.api.open(ctx, s, purpose) // the API session may be a new one, which knew nothing
+	}
 	if err != nil {
 		return nil, true, err
 	}
