@@ -148,6 +148,9 @@ func (s *Store) read(ctx context.Context) (context.Context, context.CancelFunc, 
 	if err := context.Cause(s.reading); err != nil {
 		return nil, nil, err
 	}
+	if err := unended(ctx); err != nil {
+		return nil, nil, err
+	}
 	ctx, cancel := either(ctx, s.reading)
 	return ctx, cancel, nil
 }
@@ -162,9 +165,21 @@ func (s *Store) write(ctx context.Context) (context.Context, context.CancelFunc,
 	if err := context.Cause(s.writing); err != nil {
 		return nil, nil, err
 	}
+	if err := unended(ctx); err != nil {
+		return nil, nil, err
+	}
 	s.writes.Add(1)
 	ctx, cancel := either(ctx, s.writing)
 	return ctx, func() { cancel(); s.writes.Done() }, nil
+}
+
+// unended returns an error for a context that has ended before anything was asked.
+// etcd looks for that only where it waits: it may have written by then.
+func unended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("etcd: not asked: %w", err)
+	}
+	return nil
 }
 
 // either returns ctx, ended also when life ends.
