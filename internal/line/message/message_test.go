@@ -118,6 +118,20 @@ func TestBytes(t *testing.T) {
 		{Marshal(&HostedAsClient{ID: "a", Started: 5, Result: TerminatorBusy, Message: "m", ErrorCode: CodeInternal, Retry: RetryTooBusy}),
 			"\x0a\x01a\x10\x05\x18\x03\x22\x01m\x28\x01\x30\x01"},
 		{Marshal(&DialAsClient{ServiceName: "s", InstanceID: "i", PeerData: map[uint32][]byte{1: {2}}}), "\x0a\x01s\x12\x01i\x1a\x05\x08\x01\x12\x01\x02"},
+		{Marshal(&Posture{Reports: []PostureReport{
+			{OS: &PostureOS{Type: "linux", Version: "6.1.0"}},
+			{Domain: &PostureDomain{Name: "corp"}},
+			{MACs: &PostureMACs{Addresses: []string{"00-1a"}}},
+			{Programs: &PosturePrograms{List: []PostureProgram{{Path: "/a", Running: true, Hash: "abc", Signers: []string{"0304"}}}}},
+			{Woken: &PostureEvent{At: Timestamp{Seconds: 5, Nanos: 7}}},
+			{Unlocked: &PostureEvent{At: Timestamp{Seconds: 5, Nanos: 7}}},
+		}}), "" +
+			"\x0a\x10\x12\x0e\x0a\x05linux\x12\x056.1.0" +
+			"\x0a\x08\x22\x06\x0a\x04corp" +
+			"\x0a\x09\x0a\x07\x0a\x0500-1a" +
+			"\x0a\x15\x1a\x13\x0a\x11\x0a\x02/a\x10\x01\x1a\x03abc\x22\x040304" +
+			"\x0a\x08\x2a\x06\x0a\x04\x08\x05\x10\x07" +
+			"\x0a\x08\x32\x06\x0a\x04\x08\x05\x10\x07"},
 		{Marshal(&DialedAsClient{CircuitID: "c", Address: "a", Tags: map[string]string{"k": "v"}}), "\x0a\x01c\x12\x01a\x22\x06\x0a\x01k\x12\x01v"},
 		{Marshal(&DataState{Index: 300, Timeline: "t", Events: []DataEvent{
 			{ConfigType: &DataConfigType{ID: "y", Name: "host.v1"}},
