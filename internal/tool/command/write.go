@@ -155,6 +155,9 @@ func updateKind(env Env, n noun) *cobra.Command {
 		if len(members) == 0 {
 			return Usagef("say what to change; see: %s --help", cmd.CommandPath())
 		}
+		if err := in.repeat(cmd, s, args[0], members); err != nil {
+			return err
+		}
 		return s.write(cmd, []change{{Op: opPatch, Kind: n.Name, Target: args[0], Body: members}}, *dry, *output)
 	})
 	return cmd
@@ -205,6 +208,23 @@ func (b *body) changeLists(cmd *cobra.Command, s *session, target string, member
 			}
 		}
 		members[l.field.Last()] = list
+	}
+	return nil
+}
+
+// repeat adds to the body what every change has to say although it stays as it
+// is.
+func (b *body) repeat(cmd *cobra.Command, s *session, target string, members map[string]any) error {
+	for _, l := range b.settings {
+		name := l.field.Last()
+		if l.field.Required&kind.Patch == 0 || len(l.path) > 1 || members[name] != nil {
+			continue
+		}
+		rec, err := s.find(cmd.Context(), b.noun, target)
+		if err != nil {
+			return err
+		}
+		members[name] = rec.at(l.field.Shown())
 	}
 	return nil
 }
