@@ -115,7 +115,7 @@ func (c *Client) connect(a *attempt, name, address string) {
 	if a.err == nil {
 		a.router = r
 		c.wg.Go(r.probe)
-		c.log.Info("connected to a router", "router", name, "address", address, "took", time.Duration(r.latency.Load()).Round(time.Microsecond))
+		c.log.Info("connected to a router", "router", name, "address", address, "took", time.Duration(r.latency.Load()).Round(time.Microsecond).String())
 	} else {
 		c.log.Warn("a router cannot be reached", "router", name, "address", address, "error", a.err)
 	}
