@@ -2,6 +2,7 @@ package posture_test
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -323,5 +324,11 @@ func TestEventOnce(t *testing.T) {
 	woken.At = start.Add(time.Hour)
 	if outcome, last := submit(2*time.Minute, woken); !outcome.Woken || !last.Equal(start.Add(2*time.Minute)) {
 		t.Errorf("by a clock that is ahead %+v at %s", outcome, last)
+	}
+	for _, seconds := range []int64{math.MinInt64, -1 << 50, 1 << 50, math.MaxInt64} {
+		woken.At = time.Unix(seconds, math.MaxInt32)
+		if _, last := submit(3*time.Minute, woken); last.Before(start) || last.After(start.Add(3*time.Minute)) {
+			t.Errorf("woken %d seconds after 1970 is %s", seconds, last)
+		}
 	}
 }

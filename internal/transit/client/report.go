@@ -63,20 +63,8 @@ func (q *query) programs() []program {
 	return nil
 }
 
-// report is what the controller is told for a check.
-type report struct {
-	ID   string `json:"id"`
-	Type string `json:"typeId"`
-
-	System  string `json:"type,omitempty"`
-	Version string `json:"version,omitempty"`
-
-	Addresses []string `json:"macAddresses,omitempty"`
-
-	Path    string `json:"path,omitempty"`
-	Running bool   `json:"isRunning"`
-	Hash    string `json:"hash,omitempty"`
-}
+// report is what the controller is told for a check, as it is sent.
+type report map[string]any
 
 // reporter tells the controller of the device what checks ask for, when that
 // changes.
@@ -99,31 +87,34 @@ func (r *reporter) tend(ctx context.Context) error {
 	if !late {
 		return nil
 	}
-	return r.tell(ctx, r.client.known().asked)
+	_, err := r.tell(ctx, r.client.known().asked)
+	return err
 }
 
-// tell tells what the API session does not know.
-func (r *reporter) tell(ctx context.Context, asked questions) error {
+// tell tells what the API session does not know, and reports whether there was
+// anything.
+func (r *reporter) tell(ctx context.Context, asked questions) (news bool, err error) {
 	if len(asked) == 0 {
-		return nil
+		return false, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looked = r.client.opt.Now()
-	all := r.look(asked)
-	if token := r.client.api.session.Load().Token; len(all) == 0 || r.to == token && reflect.DeepEqual(all, r.told) {
-		return nil
+	all, token := r.look(asked), r.client.api.session.Load().Token
+	if len(all) == 0 || r.to == token && reflect.DeepEqual(all, r.told) {
+		return false, nil
 	}
-	err := r.client.api.call(ctx, http.MethodPost, "/posture-response-bulk", all, nil)
+	err = r.client.api.call(ctx, http.MethodPost, "/posture-response-bulk", all, nil)
 	if e, refused := errors.AsType[*remote.Error](err); refused && e.Status == http.StatusBadRequest {
 		r.client.log.Warn("the controller does not take what is said of this device; services with posture checks cannot be used", "identity", r.client.Name(), "error", plainly(err))
 		err = nil
 	}
-	if err == nil {
-		// The session may be a new one by now, which was told all the same.
-		r.to, r.told = r.client.api.session.Load().Token, all
+	if err != nil {
+		return false, err
 	}
-	return err
+	// If the session has become another one meanwhile, that is told the next time.
+	r.to, r.told = token, all
+	return true, nil
 }
 
 // look returns the answers to all questions, in order. What a check asks for
@@ -135,12 +126,13 @@ func (r *reporter) look(asked questions) (all []report) {
 		switch q.Type {
 		case "OS":
 			system := device.OS()
-			all = append(all, report{ID: id, Type: q.Type, System: system.Type, Version: system.Version})
+			all = append(all, report{"id": id, "typeId": q.Type, "type": system.Type, "version": system.Version})
 		case "MAC":
-			all = append(all, report{ID: id, Type: q.Type, Addresses: device.Addresses()})
+			all = append(all, report{"id": id, "typeId": q.Type, "macAddresses": device.Addresses()})
 		}
 		for _, p := range q.programs() {
-			all = append(all, report{ID: id, Type: "PROCESS", Path: p.Path, Running: running[p.Path].Running, Hash: running[p.Path].Hash})
+			found := running[p.Path]
+			all = append(all, report{"id": id, "typeId": "PROCESS", "path": p.Path, "isRunning": found.Running, "hash": found.Hash})
 		}
 	}
 	return all

@@ -86,7 +86,7 @@ func (c *Client) refresh(ctx context.Context) (*catalog, error) {
 		fresh.asked.add(s.queries)
 	}
 	// Before anybody sees what is new, so that its checks pass.
-	if err := c.device.tell(ctx, fresh.asked); err != nil {
+	if _, err := c.device.tell(ctx, fresh.asked); err != nil {
 		return nil, plainly(err)
 	}
 	c.mu.Lock()
@@ -156,8 +156,11 @@ func (c *Client) sessionFor(ctx context.Context, s *Service, purpose string, fre
 		return kept, false, nil
 	}
 	got, err := c.api.open(ctx, s, purpose)
-	if errors.Is(err, errPosture) && c.device.tell(ctx, c.known().asked) == nil {
-		got, err = c.api.open(ctx, s, purpose) // the API session may be a new one, which knew nothing
+	if errors.Is(err, errPosture) {
+		// The API session may be a new one, which knew nothing.
+		if news, _ := c.device.tell(ctx, c.known().asked); news {
+			got, err = c.api.open(ctx, s, purpose)
+		}
 	}
 	if err != nil {
 		return nil, true, err

@@ -27,9 +27,9 @@ type Program struct {
 func Addresses() []string {
 	interfaces, err := net.Interfaces()
 	if err != nil {
-		return nil
+		return []string{}
 	}
-	var all []string
+	all := []string{}
 	for _, i := range interfaces {
 		if len(i.HardwareAddr) > 0 {
 			all = append(all, i.HardwareAddr.String())

@@ -31,6 +31,7 @@ type client struct {
 	binds    map[uint32]*bind
 	flows    [2]map[string]*conn // by circuit, of those where the client is the end itself: it dialled, or hosts
 	reports  [][]byte            // of its device, of which the controller is told the first
+	doubted  bool                // whether one was refused; of who passes them on
 	waiting  []*conn             // that have something for the client and found no room
 	assigned uint32              // the last number that was given to a connection
 	over     bool

@@ -38,6 +38,7 @@ const (
 	maxPending    = 512    // requests of one identity that wait for the controller
 	maxReports    = 16     // of one identity's devices that do
 	maxReport     = 256 << 10
+	reportPause   = 50 * time.Millisecond // between two of them
 	// windows is how many bytes the connections of one identity may have on
 	// their way, together: each has less, the more there are.
 	windows     = 256 << 20
@@ -135,6 +136,8 @@ type identity struct {
 	conns   atomic.Int64
 	pending atomic.Int64
 	reports atomic.Int64 // that wait for the controller
+	// reporting has an element while it is told of one.
+	reporting chan struct{}
 }
 
 // window is how much a connection may have on its way that is made now.
@@ -296,7 +299,7 @@ func (d *Door) add(c *client) error {
 	}
 	of := d.identities[c.entry.IdentityID]
 	if of == nil {
-		of = &identity{}
+		of = &identity{reporting: make(chan struct{}, 1)}
 		d.identities[c.entry.IdentityID] = of
 	}
 	if of.clients >= maxOfIdentity {

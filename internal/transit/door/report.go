@@ -3,6 +3,7 @@ package door
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Why a client is cut off that reports too much: it does not wait for answers,
@@ -37,13 +38,27 @@ func (c *client) passReports() {
 		c.mu.Lock()
 		first := c.reports[0]
 		c.mu.Unlock()
-		if err := c.door.Controller.Report(c.ch.Context(), c.token, first); err != nil && c.ch.Err() == nil {
-			c.log.Warn("what a client reports of its device was not heard", "reason", err)
-		}
+		c.passReport(first)
 		c.of.reports.Add(-1)
 		c.mu.Lock()
 		c.reports = c.reports[1:]
 		more = len(c.reports) > 0
 		c.mu.Unlock()
+	}
+}
+
+// passReport tells the controller, which may have to write something, of one
+// report of an identity at a time and of so many in a while.
+func (c *client) passReport(body []byte) {
+	c.of.reporting <- struct{}{}
+	defer func() { <-c.of.reporting }()
+	err := c.door.Controller.Report(c.ch.Context(), c.token, body)
+	if err != nil && c.ch.Err() == nil && !c.doubted {
+		c.doubted = true
+		c.log.Warn("what a client reports of its device was refused; further ones of this client are not mentioned", "reason", err)
+	}
+	select {
+	case <-time.After(reportPause):
+	case <-c.ch.Done():
 	}
 }
