@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"syscall"
@@ -34,6 +35,7 @@ func tunnelCommand(env Env) *cobra.Command {
 	flags := parent.PersistentFlags()
 	flags.StringArrayVarP(&t.opt.Identities, "identity", "i", nil, "File of an identity to act for; may be given several times.")
 	flags.DurationVar(&t.opt.Poll, "poll", 5*time.Second, "How often controllers are asked whether anything changed.")
+	flags.DurationVar(&t.opt.Drain, "drain", 10*time.Second, "How long a stop waits for connections to end; a second signal ends them at once.")
 	flags.BoolVarP(&t.verbose, "verbose", "v", false, "Log every connection too.")
 	parent.AddCommand(t.hostCommand(), t.proxyCommand(), t.runCommand())
 	return parent
@@ -105,9 +107,11 @@ func (t *tunnel) run(cmd *cobra.Command, host bool, ports []string) error {
 		level = "debug"
 	}
 	t.opt.Log = newLogger(t.env, level, "")
-	ctx, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	leave, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	err := tunneler.Run(ctx, t.opt)
+	context.AfterFunc(leave, cancel) // a second signal ends the process at once
+	t.opt.Leave = leave.Done()
+	err := tunneler.Run(cmd.Context(), t.opt)
 	if err == nil {
 		t.opt.Log.Info("stopped")
 	}

@@ -33,7 +33,8 @@ type hosted struct {
 	stop context.CancelFunc
 }
 
-// host hosts whatever an identity may host, and follows what that is.
+// host hosts whatever an identity may host, and follows what that is. What is
+// connected goes on when a service is hosted otherwise, or ctx ends.
 func (t *Tunneler) host(ctx context.Context, c *client.Client) {
 	running := map[place]*hosted{}
 	var all sync.WaitGroup
@@ -157,14 +158,15 @@ func (h *hosted) run(ctx context.Context) {
 	}
 }
 
-// serve connects one dialer with the server.
+// serve connects one dialer with the server. Datagrams have no end that could be
+// waited for: what carries them ends with ctx.
 func (h *hosted) serve(ctx context.Context, p *client.Pending) {
 	to, err := h.endpoint.target(readWish(p.Info().Data))
 	if err != nil {
 		h.refuse(p, err.Error(), nil)
 		return
 	}
-	dialing, cancel := context.WithTimeout(ctx, h.endpoint.connectTime())
+	dialing, cancel := context.WithTimeout(h.t.life, h.endpoint.connectTime())
 	server, err := to.dialer().DialContext(dialing, to.protocol, to.address)
 	cancel()
 	if why := to.unusable(err); why != "" {
@@ -186,7 +188,7 @@ func (h *hosted) serve(ctx context.Context, p *client.Pending) {
 		joinDatagrams(ctx, conn, server, h.t.opt.UDPIdle)
 		return
 	}
-	join(ctx, conn, server)
+	h.t.join(conn, server)
 }
 
 // refuse tells a dialer why it is not connected, and the log once a while.

@@ -112,7 +112,8 @@ func taken(err error) error {
 	return err
 }
 
-// serve leads whoever connects to the service, until ctx ends.
+// serve leads whoever connects to the service, until ctx ends and nobody is
+// connected.
 func (p *port) serve(ctx context.Context) {
 	if p.UDP {
 		p.serveUDP(ctx)
@@ -142,7 +143,7 @@ func (p *port) serve(ctx context.Context) {
 		}
 		all.Go(func() {
 			defer p.free.give()
-			p.lead(ctx, conn)
+			p.lead(p.t.life, conn)
 		})
 	}
 }
@@ -158,7 +159,7 @@ func (p *port) lead(ctx context.Context, local net.Conn) {
 		return
 	}
 	p.log.Debug("connected", "from", local.RemoteAddr().String(), "circuit", remote.Info().Circuit)
-	join(ctx, local, remote)
+	p.t.join(local, remote)
 }
 
 func (p *port) complain(what string, err error) {

@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"netkeep/internal/transit/client"
@@ -30,6 +32,10 @@ type Options struct {
 	Now     func() time.Time
 	// Poll is how often controllers are asked for changes, if not as usual.
 	Poll time.Duration
+	// Leave, when it is closed, has it take nothing more, and end as soon as
+	// what is connected has ended, or after Drain.
+	Leave <-chan struct{}
+	Drain time.Duration
 }
 
 const (
@@ -48,6 +54,10 @@ const (
 type Tunneler struct {
 	opt Options
 	log *slog.Logger
+	// life is that of connections, which may outlast what has taken them.
+	life   context.Context
+	joined atomic.Int64  // connections
+	quiet  chan struct{} // closed when ports have none any more
 
 	mu      sync.Mutex
 	clients []*client.Client
@@ -63,31 +73,63 @@ func Run(ctx context.Context, opt Options) error {
 	if opt.UDPIdle == 0 {
 		opt.UDPIdle = usualUDPIdle
 	}
-	t := &Tunneler{opt: opt, log: opt.Log}
-	ctx, cancel := context.WithCancel(ctx)
+	life, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ports := t.listen(ctx)
+	taking, leave := context.WithCancel(life)
+	defer leave()
+	t := &Tunneler{opt: opt, log: opt.Log, life: life, quiet: make(chan struct{})}
+	ports := t.listen(taking)
 	if len(ports) == 0 && !opt.Host {
 		return ErrNothing
 	}
+	go t.await(leave, cancel)
 	var identities, all sync.WaitGroup
 	for _, p := range ports {
-		all.Go(func() { p.serve(ctx) })
+		all.Go(func() { p.serve(taking) })
 	}
+	go func() {
+		all.Wait()
+		close(t.quiet)
+	}()
 	for _, file := range opt.Identities {
-		identities.Go(func() { t.act(ctx, file) })
+		identities.Go(func() { t.act(taking, file) })
 	}
 	identities.Wait()
-	left := ctx.Err() == nil // and all identities are gone
+	left := taking.Err() == nil // and all identities are gone
 	cancel()
-	all.Wait()
+	<-t.quiet
 	if left {
 		return ErrNothing
 	}
 	return nil
 }
 
-// act acts for an identity until ctx ends, or it turns out that that cannot be.
+// await leaves when it is told to, and ends what is connected if that takes too
+// long.
+func (t *Tunneler) await(leave, end func()) {
+	select {
+	case <-t.opt.Leave:
+	case <-t.life.Done():
+		return
+	}
+	if n := t.joined.Load(); n > 0 {
+		t.log.Info("nothing new is taken; what is connected may go on for a while", "connections", n, "atMost", t.opt.Drain.String())
+	}
+	leave()
+	if pause(t.life, t.opt.Drain) {
+		end()
+	}
+}
+
+// join copies between two connections until both have ended, or all must.
+func (t *Tunneler) join(a, b net.Conn) {
+	t.joined.Add(1)
+	defer t.joined.Add(-1)
+	join(t.life, a, b)
+}
+
+// act acts for an identity until ctx ends and nothing needs it any more, or it
+// turns out that that cannot be.
 func (t *Tunneler) act(ctx context.Context, file string) {
 	c := t.open(ctx, file)
 	if c == nil {
@@ -100,9 +142,9 @@ func (t *Tunneler) act(ctx context.Context, file string) {
 	t.log.Info("an identity is in use", "identity", c.Name(), "file", file)
 	if t.opt.Host {
 		t.host(ctx, c)
-		return
 	}
 	<-ctx.Done()
+	<-t.quiet
 }
 
 // open logs an identity in, as soon as its controller answers. It returns nil
