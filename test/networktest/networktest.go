@@ -146,14 +146,18 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
 // Logged reports whether the router has logged something with these words.
 func (r *Router) Logged(words string) bool { return r.Count(words) > 0 }
 
 // Count is how often the router has logged something with these words.
 func (r *Router) Count(words string) int {
-	r.log.mu.Lock()
-	defer r.log.mu.Unlock()
-	return strings.Count(r.log.text.String(), words)
+	return strings.Count(r.log.String(), words)
 }
 
 // AddRouter makes a router, enrolls it and runs it. It has further words
@@ -175,7 +179,7 @@ func (n *Network) AddRouter(name string, words ...string) *Router {
 	n.T.Cleanup(func() {
 		r.Stop()
 		if n.T.Failed() {
-			n.T.Logf("%s logged:\n%s", r.Name, r.log.text.String())
+			n.T.Logf("%s logged:\n%s", r.Name, &r.log)
 		}
 	})
 	return r

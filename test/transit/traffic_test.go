@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -194,4 +195,31 @@ func TestRouterRestart(t *testing.T) {
 	}
 	r.Restart()
 	n.Eventually("a dial works again", func() bool { return exchange(within(t, 5*time.Second), c, service, 1000) == nil })
+}
+
+// TestRouterBack has somebody dial while the only router is away: the next dial
+// finds it.
+func TestRouterBack(t *testing.T) {
+	n := networktest.New(t, shared)
+	r := n.AddRouter("one")
+	user, host := n.AddIdentity("user"), n.AddIdentity("host")
+	service := n.AddService("echo", true)
+	n.Echo(n.Client(host), service)
+	c := n.Client(user)
+	online := func() bool {
+		return n.Admin.Get(networktest.Management + "edge-routers/" + r.ID).Want(200).Data()["isOnline"] == true
+	}
+	r.Stop()
+	n.Eventually("the router is away", func() bool { return !online() })
+	if err := exchange(within(t, networktest.Soon), c, service, 1000); err == nil || !strings.Contains(err.Error(), "online") {
+		t.Errorf("a dial without a router: %v", err)
+	}
+	r.Restart()
+	n.Eventually("the service is hosted again", func() bool {
+		err := exchange(within(t, networktest.Soon), c, service, 1000)
+		if err != nil && strings.Contains(err.Error(), "online") {
+			t.Fatalf("a dial when the router is back: %v", err)
+		}
+		return err == nil
+	})
 }

@@ -48,7 +48,10 @@ func (c *Client) Dial(ctx context.Context, service string, opt DialOptions) (*Co
 			if last == nil {
 				last = err
 			}
-			break
+			if fresh || ctx.Err() != nil {
+				break
+			}
+			continue
 		}
 		conn, err := r.dial(ctx, s, leave, opt)
 		if err == nil {
