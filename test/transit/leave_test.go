@@ -81,9 +81,17 @@ func dialPort(t *testing.T, port int) (net.Conn, string) {
 	must(t, conn.SetDeadline(time.Now().Add(networktest.Soon)))
 	name := make([]byte, 3)
 	if _, err := io.ReadFull(conn, name); err != nil {
+		_ = conn.Close()
 		return nil, err.Error()
 	}
 	return conn, string(name)
+}
+
+// drop closes a connection, if there is one.
+func drop(conn net.Conn) {
+	if conn != nil {
+		_ = conn.Close()
+	}
 }
 
 // alive reports whether a connection still carries something.
@@ -119,24 +127,28 @@ func TestLeave(t *testing.T) {
 		t.Helper()
 		n.Eventually("it leads to "+want, func() bool {
 			c, name := dialPort(t, port)
-			if name != want && c != nil {
-				_ = c.Close()
+			if conn = c; name != want {
+				drop(conn)
 			}
-			conn = c
 			return name == want
 		})
 		return conn
 	}
+	refused := func(port int) bool {
+		c, _ := dialPort(t, port)
+		drop(c)
+		return c == nil
+	}
 	cut, held, kept := dial(port, "one"), dial(other, "one"), dial(other, "one")
 
 	n.Admin.Patch(networktest.Management+"configs/"+config, M{"data": data(two)}).Want(200)
-	dial(port, "two")
+	drop(dial(port, "two"))
 	if !alive(held) {
 		t.Error("a connection was cut because of a change that is for the next")
 	}
 
 	long.leave()
-	n.Eventually("the port is closed", func() bool { c, _ := dialPort(t, other); return c == nil })
+	n.Eventually("the port is closed", func() bool { return refused(other) })
 	if !alive(held) || !alive(kept) {
 		t.Error("a tunneler that leaves cuts what is connected")
 	}
@@ -146,7 +158,7 @@ func TestLeave(t *testing.T) {
 	}
 
 	first.leave()
-	n.Eventually("the service is not hosted any more", func() bool { c, _ := dialPort(t, port); return c == nil })
+	n.Eventually("the service is not hosted any more", func() bool { return refused(port) })
 	if !alive(kept) || !alive(cut) {
 		t.Error("a host that leaves cuts what is connected")
 	}

@@ -123,7 +123,7 @@ func TestTraffic(t *testing.T) {
 
 // linked reports whether two routers have a link.
 func linked(n *networktest.Network, a, b *networktest.Router) bool {
-	for _, l := range n.Admin.Get("/fabric/v1/links").Want(200).List() {
+	for _, l := range n.Admin.Get("/fabric/v1/links?limit=500").Want(200).List() {
 		from, to := end(l, "sourceRouter"), end(l, "destRouter")
 		if from == a.ID && to == b.ID || from == b.ID && to == a.ID {
 			return true
