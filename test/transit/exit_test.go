@@ -30,21 +30,9 @@ func TestExits(t *testing.T) {
 	c := n.Client(n.AddIdentity("user"))
 
 	t.Run("tcp", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		defer l.Close()
-		go func() {
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					defer conn.Close()
-					_, _ = io.Copy(conn, conn) // ends when the other side half closes
-				}()
-			}
-		}()
+		l := server(t, func(conn net.Conn) {
+			_, _ = io.Copy(conn, conn) // ends when the other side half closes
+		})
 		service := leaves(n, far, "tcp", "tcp:"+l.Addr().String())
 		for _, size := range []int{0, 1, 2_000_000} {
 			if err := exchange(within(t, networktest.Soon), c, service, size); err != nil {

@@ -51,23 +51,10 @@ func (l *leaving) ended(t *testing.T) {
 // echoes is a server that says its name first, and then what it is told.
 func echoes(t *testing.T, name string) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				_, _ = io.WriteString(conn, name)
-				_, _ = io.Copy(conn, conn)
-			}()
-		}
-	}()
-	return l
+	return server(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, name)
+		_, _ = io.Copy(conn, conn)
+	})
 }
 
 // dialPort connects to a local port, and returns what it is told first.

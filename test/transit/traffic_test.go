@@ -182,14 +182,20 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
+// oneRouter is a network of one router with a service that is hosted, and
+// somebody who may dial it.
+func oneRouter(t *testing.T) (n *networktest.Network, r *networktest.Router, c *client.Client, service string) {
+	t.Helper()
+	n = networktest.New(t, shared)
+	r = n.AddRouter("one")
+	service = n.AddService("echo", true)
+	n.Echo(n.Client(n.AddIdentity("host")), service)
+	return n, r, n.Client(n.AddIdentity("user")), service
+}
+
 // TestRouterRestart ends a router under who hosts and dials: both find back.
 func TestRouterRestart(t *testing.T) {
-	n := networktest.New(t, shared)
-	r := n.AddRouter("one")
-	user, host := n.AddIdentity("user"), n.AddIdentity("host")
-	service := n.AddService("echo", true)
-	n.Echo(n.Client(host), service)
-	c := n.Client(user)
+	n, r, c, service := oneRouter(t)
 	if err := exchange(within(t, networktest.Soon), c, service, 1000); err != nil {
 		t.Fatal(err)
 	}
@@ -200,12 +206,7 @@ func TestRouterRestart(t *testing.T) {
 // TestRouterBack has somebody dial while the only router is away: the next dial
 // finds it.
 func TestRouterBack(t *testing.T) {
-	n := networktest.New(t, shared)
-	r := n.AddRouter("one")
-	user, host := n.AddIdentity("user"), n.AddIdentity("host")
-	service := n.AddService("echo", true)
-	n.Echo(n.Client(host), service)
-	c := n.Client(user)
+	n, r, c, service := oneRouter(t)
 	online := func() bool {
 		return n.Admin.Get(networktest.Management + "edge-routers/" + r.ID).Want(200).Data()["isOnline"] == true
 	}

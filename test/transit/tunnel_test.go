@@ -145,10 +145,17 @@ func datagrams(t *testing.T) net.PacketConn {
 // much that was.
 func answers(t *testing.T) net.Listener {
 	t.Helper()
+	return server(t, func(conn net.Conn) {
+		n, _ := io.Copy(io.Discard, conn)
+		fmt.Fprintf(conn, "%d bytes", n)
+	})
+}
+
+// server has each who connects dealt with, until the test ends.
+func server(t *testing.T, deal func(net.Conn)) net.Listener {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -158,8 +165,7 @@ func answers(t *testing.T) net.Listener {
 			}
 			go func() {
 				defer conn.Close()
-				n, _ := io.Copy(io.Discard, conn)
-				fmt.Fprintf(conn, "%d bytes", n)
+				deal(conn)
 			}()
 		}
 	}()

@@ -107,10 +107,14 @@ func (t *tunnel) run(cmd *cobra.Command, host bool, ports []string) error {
 		level = "debug"
 	}
 	t.opt.Log = newLogger(t.env, level, "")
-	leave, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	signalled, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	context.AfterFunc(leave, cancel) // a second signal ends the process at once
-	t.opt.Leave = leave.Done()
+	leave := make(chan struct{})
+	context.AfterFunc(signalled, func() {
+		cancel() // a second signal ends the process at once
+		close(leave)
+	})
+	t.opt.Leave = leave
 	err := tunneler.Run(cmd.Context(), t.opt)
 	if err == nil {
 		t.opt.Log.Info("stopped")

@@ -30,6 +30,9 @@ type hashed struct {
 // Look returns what there is to say of programs. Those of other users can be
 // seen only by who may do anything.
 func (p *Programs) Look(paths []string) map[string]Program {
+	if len(paths) == 0 {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found, running := make(map[string]Program, len(paths)), runningPrograms()
