@@ -117,7 +117,9 @@ func (n *Network) offered(service string) bool {
 
 // Listen hosts a service. It returns when the first edge router has agreed, or
 // with why none did; from then on the service is hosted again wherever it is
-// lost. The remote address of a connection is the name of who dialled.
+// lost. The remote address of a connection is the name of who dialled, as the
+// controller says it, whatever the dialer calls itself; it is empty at routers
+// that do not pass it on.
 func (n *Network) Listen(service string) (net.Listener, error) {
 	l, err := n.c.Listen(context.Background(), service, client.ListenOptions{})
 	if err != nil {

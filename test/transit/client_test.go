@@ -32,7 +32,7 @@ func pairOf(t *testing.T, c *client.Client, l *client.Listener, service string) 
 		conn, _ := l.Accept()
 		came <- conn
 	}()
-	near, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{Caller: "somebody", Data: []byte("data")})
+	near, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{Caller: "Default Admin", Data: []byte("data")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,11 @@ func TestConn(t *testing.T) {
 				t.Fatal(err)
 			}
 			near, far := pairOf(t, c, l, service)
-			if i := far.Info(); i.Caller != "somebody" || string(i.Data) != "data" || i.Service != service || i.Circuit == "" || i.Circuit != near.Info().Circuit {
+			if i := far.Info(); i.Caller != "Default Admin" || string(i.Data) != "data" || i.Service != service || i.Circuit == "" || i.Circuit != near.Info().Circuit {
 				t.Errorf("the host knows %+v", i)
+			}
+			if i := far.Info(); i.Dialer != user.ID || far.RemoteAddr().String() != user.Name {
+				t.Errorf("%s (%s) calls itself %q, and the host is told of %q (%q)", user.Name, user.ID, i.Caller, far.RemoteAddr(), i.Dialer)
 			}
 			buf := make([]byte, 100)
 			_ = near.SetReadDeadline(time.Now().Add(20 * time.Millisecond))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -198,7 +199,7 @@ func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Sessio
 		ServiceID: service.ID, IdentityID: s.IdentityID, HostID: t.HostID, Path: p.Routers, Links: p.Links, Cost: p.Cost,
 		Ingress: ingressPrefix + newID(), Egress: egressPrefix + newID(), Made: c.Now(),
 	}
-	egress := &message.Egress{Binding: t.Binding, Address: circuit.Egress, Destination: t.Address, PeerData: req.PeerData}
+	egress := &message.Egress{Binding: t.Binding, Address: circuit.Egress, Destination: t.Address, PeerData: c.dialerData(s, req.PeerData)}
 	// Before the routers are told: from then on they may say that the circuit
 	// is over, and somebody may take away what it rests on.
 	c.table.add(circuit)
@@ -299,6 +300,21 @@ func resultData(h wire.Headers) map[uint32][]byte {
 		if key >= 1000 && (key < 1100 || key > 1104) {
 			data[uint32(key)] = value
 		}
+	}
+	return data
+}
+
+// dialerData is what a host is told: what the dialer's router says, except who
+// dialled. That is whoever the session belongs to, and nobody's to choose.
+func (c *Circuits) dialerData(s *model.Session, said map[uint32][]byte) map[uint32][]byte {
+	data := maps.Clone(said)
+	if data == nil {
+		data = map[uint32][]byte{}
+	}
+	data[message.PeerDialerID] = []byte(s.IdentityID)
+	delete(data, message.PeerDialerName)
+	if dialer, ok := model.Identities.Get(c.State.Snapshot(), s.IdentityID); ok {
+		data[message.PeerDialerName] = []byte(dialer.Name)
 	}
 	return data
 }

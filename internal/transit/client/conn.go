@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -90,13 +91,20 @@ type Info struct {
 	Circuit string
 	// Router is the name of the edge router that it goes over.
 	Router string
-	// Caller is who dialled, in its own words; empty for one who dials.
+	// Caller is who dialled, in its own words, which may be anybody's; empty for
+	// one who dials.
 	Caller string
-	// Dialer and DialerName are who dialled, as the network says, if it does.
+	// Dialer and DialerName are who dialled, as the controller says: the id and
+	// the name of an identity. Routers before the second generation do not pass
+	// them on.
 	Dialer, DialerName string
 	// Data is what the dialer gave along.
 	Data []byte
 }
+
+// Who is the name of who dialled, as the controller says, or else the id; empty
+// if neither is known.
+func (i Info) Who() string { return cmp.Or(i.DialerName, i.Dialer) }
 
 func newConn(r *router, about Info) *Conn {
 	about.Router = r.name
@@ -374,15 +382,12 @@ func (c *Conn) LocalAddr() net.Addr {
 	return Addr(c.router.client.Name())
 }
 
-// RemoteAddr implements net.Conn.
+// RemoteAddr implements net.Conn. It never is what a dialer says of itself.
 func (c *Conn) RemoteAddr() net.Addr {
-	switch {
-	case c.number < message.FirstAssigned:
+	if c.number < message.FirstAssigned {
 		return Addr(c.about.Service)
-	case c.about.DialerName != "":
-		return Addr(c.about.DialerName)
 	}
-	return Addr(c.about.Caller)
+	return Addr(c.about.Who())
 }
 
 // finish notes that nothing more comes and goes; what has come is still read.

@@ -199,6 +199,6 @@ func (h *hosted) refuse(p *client.Pending, why string, err error) {
 		text = fmt.Sprintf("%s: %v", why, err)
 	}
 	if h.said.fresh(text, h.t.opt.Now()) {
-		h.log.Warn("a dial was refused", "from", p.Info().Caller, "reason", text)
+		h.log.Warn("a dial was refused", "from", p.Info().Who(), "reason", text)
 	}
 }
