@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -319,30 +320,60 @@ func TestOwnPutAheadOfFeed(t *testing.T) {
 	})
 }
 
-// A write that waits for a slow store may be left by its caller. It is stored
-// all the same, and its closure does not run any more.
+// A caller whose time ends while the store has its write is told what became of
+// the write: that it was stored, or that it lost and was not made again.
 func TestSlowStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPair(t)
-		gate := p.faults.BlockNext(storetest.Commit)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		runs := 0
-		err := p.broken.Update(ctx, state.Program("tester"), func(tx *state.Tx) error {
-			runs++
-			return places.Edit(tx, "hall", func(p *place) error { p.Count++; return nil })
-		})
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("got %v, want %v", err, context.DeadlineExceeded)
+	for _, lane := range []struct {
+		method storetest.Method
+		write  func(context.Context, *state.State, *int) error
+		other  func(*testing.T, *state.State) error
+		counts [2]int
+	}{
+		{storetest.Commit, func(ctx context.Context, s *state.State, runs *int) error {
+			return s.Update(ctx, state.Program("tester"), func(tx *state.Tx) error {
+				*runs++
+				return places.Edit(tx, "hall", func(p *place) error { p.Count++; return nil })
+			})
+		}, increment, [2]int{1, 0}},
+		{storetest.Put, func(ctx context.Context, s *state.State, runs *int) error {
+			return s.UpdateSessions(ctx, state.Program("tester"), func(tx *state.Tx) error {
+				*runs++
+				return visits.Edit(tx, "v", func(v *visit) error { v.Token += "x"; return nil })
+			})
+		}, lengthen, [2]int{0, 1}},
+	} {
+		for _, loses := range []bool{false, true} {
+			t.Run(fmt.Sprint(lane.method, " loses ", loses), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := newPair(t)
+					gate := p.faults.BlockNext(lane.method)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					runs, ended := 0, make(chan error, 1)
+					go func() { ended <- lane.write(ctx, p.broken, &runs) }()
+					<-gate.Reached()
+					<-ctx.Done()
+					synctest.Wait()
+					select {
+					case err := <-ended:
+						t.Fatalf("it ended with %v before the store had answered", err)
+					default:
+					}
+					if loses {
+						must(t, lane.other(t, p.sound))
+					}
+					gate.Open()
+					if err := <-ended; loses != errors.Is(err, context.DeadlineExceeded) || !loses && err != nil {
+						t.Errorf("got %v", err)
+					}
+					if runs != 1 {
+						t.Errorf("the closure ran %d times", runs)
+					}
+					p.counts(t, lane.counts[0], lane.counts[1])
+				})
+			})
 		}
-		must(t, increment(t, p.sound)) // so that it must lose
-		gate.Open()
-		settle()
-		if runs != 1 {
-			t.Errorf("the closure ran %d times", runs)
-		}
-		p.counts(t, 1, 0)
-	})
+	}
 }
 
 func TestStoreHangs(t *testing.T) {

@@ -20,6 +20,7 @@ type request struct {
 	done chan error // buffered, so that the owner never waits
 
 	running sync.Mutex // held while fn runs
+	begun   bool       // whether fn has run: its outcome is decided, or being decided
 
 	patience *time.Timer // ends ctx
 	ends     time.Time   // when it does
@@ -32,6 +33,11 @@ var errSlow = &fault.Error{
 	Cause: errors.New("the store does not answer"),
 }
 
+var errWaited = &fault.Error{
+	Code: fault.CodeUnavailable, Reason: "the store does not answer, and the write has not begun: nothing was stored; try again",
+	Cause: errors.New("a write did not get its turn"),
+}
+
 var errNoAuthor = errors.New("state: a write must say who makes it")
 
 // submit hands a write to the owner and waits for its answer.
@@ -39,37 +45,82 @@ func (s *State) submit(lane kind.Lane, req *request) error {
 	if req.by.Kind == "" {
 		return errNoAuthor
 	}
+	decision := decisionOf(req.ctx)
+	if decision.made.Load() {
+		req.ctx = context.WithoutCancel(req.ctx)
+	}
+	err := s.attempt(lane, req)
+	if err == nil {
+		decision.made.Store(true)
+	}
+	return err
+}
+
+// attempt waits for a write until it is decided. A caller whose time is over
+// leaves only as long as the write has not run: from then on it may be stored, and
+// who has asked for it is told what became of it.
+func (s *State) attempt(lane kind.Lane, req *request) error {
 	asked := req.ctx
 	ctx, cancel := context.WithCancelCause(asked)
 	defer cancel(nil)
+	patient, tooSlow := context.WithCancel(context.Background())
+	defer tooSlow()
 	req.ctx, req.done = ctx, make(chan error, 1)
-	req.ends, req.patience = time.Now().Add(s.opt.Patience), time.AfterFunc(s.opt.Patience, func() { cancel(errSlow) })
+	req.ends, req.patience = time.Now().Add(s.opt.Patience), time.AfterFunc(s.opt.Patience, func() {
+		cancel(errWaited)
+		tooSlow()
+	})
 	defer req.patience.Stop()
 	select {
 	case s.queues[lane] <- req:
 	default:
 		return fault.New(fault.CodeUnavailable, "too many writes are waiting; try again shortly")
 	}
-	var left error
 	select {
 	case err := <-req.done:
 		return err
-	case <-req.ctx.Done():
-		if left = errSlow; asked.Err() != nil {
-			left = fmt.Errorf("waiting for a write: %w", asked.Err())
+	case <-ctx.Done():
+		if left := req.leave(asked); left != nil {
+			return left
 		}
-		// The caller's variables are its own again when this returns: fn ends
-		// first, and is not started any more.
-		req.running.Lock()
-		defer req.running.Unlock()
 	case <-s.stopped:
-		left = errStopping
+		return req.answered(errStopping)
 	}
 	select {
 	case err := <-req.done:
 		return err
+	case <-patient.Done():
+		// The caller's variables are its own again when this returns: fn ends
+		// first, and is not started any more.
+		req.running.Lock()
+		defer req.running.Unlock()
+		return req.answered(errSlow)
+	case <-s.stopped:
+		return req.answered(errStopping)
+	}
+}
+
+// leave is why a caller whose time is over goes; nil if it has to stay, since the
+// write has run. One that has not is not started any more.
+func (req *request) leave(asked context.Context) error {
+	req.running.Lock()
+	defer req.running.Unlock()
+	switch {
+	case req.begun:
+		return nil
+	case asked.Err() != nil:
+		return req.answered(fmt.Errorf("waiting for a write: %w", asked.Err()))
+	}
+	return req.answered(errWaited)
+}
+
+// answered is the owner's answer if there is one, and else what is said without.
+func (req *request) answered(otherwise error) error {
+	select {
+	case err := <-req.done:
+		return err
 	default:
-		return left
+		return otherwise
 	}
 }
 
@@ -77,7 +128,7 @@ func (s *State) submit(lane kind.Lane, req *request) error {
 func (req *request) serve(tx *Tx) error {
 	start := time.Now()
 	if !req.patience.Stop() { // its caller is about to leave, or has left
-		return errSlow
+		return errWaited
 	}
 	defer func() { req.lengthen(time.Since(start)) }()
 	return req.run(tx)
@@ -91,6 +142,7 @@ func (req *request) run(tx *Tx) (err error) {
 	if err := context.Cause(req.ctx); err != nil {
 		return err
 	}
+	req.begun = true
 	defer func() {
 		tx.over = true
 		if p := recover(); p != nil {

@@ -195,6 +195,7 @@ func (s *State) Delete(ctx context.Context, by Author, d *kind.Def, id string) e
 	if !fault.Is(err, fault.CodeTooLarge) {
 		return err
 	}
+	ctx = Deciding(ctx) // with the first part
 	for budget := max(1, s.store.Quick().Ops/2); ; {
 		more, err := s.deleteSome(ctx, by, d, id, budget)
 		switch {

@@ -358,7 +358,7 @@ func (s *Server) newRouter(svc *api.Service) (*router, error) {
 	newAPI := func(name, title, doc, root string) *rest.API {
 		return &rest.API{
 			Name: name, Title: title, Doc: doc, Version: api.Version, Root: root, Groups: api.Groups,
-			State: s.state, Gate: s.knowing(svc.Gate), Log: s.log, Timeout: t.Request, MaxBody: int64(s.cfg.Limits.Body),
+			State: s.state, Gate: s.knowing(svc.Gate), Log: s.log, Timeout: t.Request, Sending: t.Write, MaxBody: int64(s.cfg.Limits.Body),
 			Bodies: bodies, Requests: requests, Answers: answers,
 			StrangerPace: limit.Pace{First: t.Body}, Pace: limit.Pace{First: t.Body, Least: leastRate, Last: t.Read},
 		}

@@ -50,9 +50,9 @@ type Options struct {
 
 // Compare finds the changes. Its errors are mistakes in the files.
 func Compare(files *Files, now *Network, opt Options) (*Plan, error) {
-	c := &comparison{files: files, now: now, opt: opt, replaced: map[*kind.Def]map[string]bool{}}
+	c := &comparison{files: files, now: now, opt: opt, replaced: map[*kind.Def]map[string]bool{}, anew: map[*kind.Def]map[string]bool{}}
 	for _, d := range kinds {
-		c.replaced[d] = map[string]bool{}
+		c.replaced[d], c.anew[d] = map[string]bool{}, map[string]bool{}
 		for _, key := range slices.Sorted(maps.Keys(files.records[d])) {
 			c.prepare(files.records[d][key])
 		}
@@ -86,6 +86,9 @@ type comparison struct {
 	// are changed.
 	first, last []Change
 	replaced    map[*kind.Def]map[string]bool
+	// anew are the records that have another id when all is done, by key: those
+	// that are replaced, and those that go with their maker and stay by themselves.
+	anew map[*kind.Def]map[string]bool
 }
 
 // prepare gives a wish its label, and its references the names that the
@@ -97,7 +100,7 @@ func (c *comparison) prepare(w *wish) {
 	}
 	references(w.def.Fields, w.said, func(f *kind.Field, text string, at spot) string {
 		c.checkReference(w, f, text, at)
-		name := c.now.call(f, text)
+		name := c.call(f, text)
 		changed = changed || name != text
 		return name
 	})
@@ -115,6 +118,22 @@ func (c *comparison) prepare(w *wish) {
 		w.key = keyOfReferences(w.def, w.said)
 		c.files.records[w.def][w.key] = w
 	}
+}
+
+// call returns what the controller's records call the one that a file means. A
+// name that records of several kinds have now means the one that is in the files.
+func (c *comparison) call(f *kind.Field, text string) string {
+	is := c.now.find(f, text)
+	if is == nil || is.id == text {
+		return c.now.call(f, text)
+	}
+	for _, name := range f.Targets() {
+		d := model.All.Named(name)
+		if s := c.now.shelves[d]; s != nil && c.files.records[d][text] != nil && s.byName[text] != nil {
+			return c.now.call(f, s.byName[text].id)
+		}
+	}
+	return c.now.call(f, text)
 }
 
 // label adds the tag that says to which files a record belongs.
@@ -206,6 +225,9 @@ func tunnels(router *wish) bool { return string(router.body["isTunnelerEnabled"]
 func (c *comparison) compare(w *wish) {
 	is := c.now.shelves[w.def].byKey[w.key]
 	if is == nil || c.vanishes(is) {
+		if is != nil {
+			c.anew[w.def][w.key] = true
+		}
 		c.create(w)
 		return
 	}
@@ -231,28 +253,68 @@ func (c *comparison) compare(w *wish) {
 		differ = append(differ, f)
 	}
 	if len(differ) > 0 {
+		c.lead(w)
 		c.plan.Changes = append(c.plan.Changes, w.change(is.id, differ))
 	}
 }
 
 func (c *comparison) create(w *wish) {
+	c.lead(w)
 	c.plan.Changes = append(c.plan.Changes, Change{Op: Create, Kind: w.def.Name, Body: w.all(kind.Create)})
 }
 
 // replace makes a record anew, after it was deleted.
 func (c *comparison) replace(w *wish, f *kind.Field) {
-	c.replaced[w.def][w.key] = true
+	c.replaced[w.def][w.key], c.anew[w.def][w.key] = true, true
 	c.plan.Replaced = append(c.plan.Replaced, fmt.Sprintf("%s %q is deleted and made again, since its %s cannot be changed", noun(w.def), w.key, f.Name))
 	c.create(w)
+}
+
+// renewed returns the name of the record that a reference means if that is made
+// anew, so that its id will be another.
+func (c *comparison) renewed(f *kind.Field, text string) (name string, is bool) {
+	for _, of := range f.Targets() {
+		d := model.All.Named(of)
+		if s := c.now.shelves[d]; s != nil && s.byID[text] != nil {
+			return s.byID[text].key, c.anew[d][s.byID[text].key]
+		}
+		if c.anew[d][text] {
+			return text, true
+		}
+	}
+	return text, false
+}
+
+// leadAll has references lead to what is made anew by its name, also where its id
+// stood for it, and reports whether there was such a one.
+func (c *comparison) leadAll(d *kind.Def, said *value) (changed bool) {
+	references(d.Fields, said, func(f *kind.Field, text string, _ spot) string {
+		name, is := c.renewed(f, text)
+		if !is {
+			return text
+		}
+		changed = changed || name != text
+		return name
+	})
+	return changed
+}
+
+// lead does so for a wish that is compared already.
+func (c *comparison) lead(w *wish) {
+	if !c.leadAll(w.def, w.said) {
+		return
+	}
+	if settled, err := settle(w.def, w.said); err == nil { // it was acceptable before
+		w.body = settled
+	}
 }
 
 // cleared reports whether a field refers to a record that is made anew: its
 // references went with the one before.
 func (c *comparison) cleared(f *kind.Field, said *value) (is bool) {
 	references([]*kind.Field{f}, said, func(f *kind.Field, text string, _ spot) string {
-		for _, name := range f.Targets() {
-			is = is || c.replaced[model.All.Named(name)][text]
-		}
+		_, anew := c.renewed(f, text)
+		is = is || anew
 		return text
 	})
 	return is
@@ -266,7 +328,7 @@ func (c *comparison) lost(d *kind.Def, said *value) bool {
 // restore has records that the files do not speak of refer to what is made
 // anew, as they did to what was there before.
 func (c *comparison) restore() {
-	if len(c.plan.Replaced) == 0 {
+	if !slices.ContainsFunc(kinds, func(d *kind.Def) bool { return len(c.anew[d]) > 0 }) {
 		return
 	}
 	for _, d := range kinds {
@@ -274,20 +336,36 @@ func (c *comparison) restore() {
 			if c.files.records[d][r.key] != nil || c.goes(r) || c.vanishes(r) || r.kept {
 				continue
 			}
-			said, body := r.body.object(), map[string]jsontext.Value{}
+			said := r.body.object()
+			lost := c.lost(d, said)
+			var cleared []*kind.Field
 			for _, f := range d.Fields {
 				if c.cleared(f, said) {
-					body[f.Last()] = r.body[f.Last()]
+					cleared = append(cleared, f)
 				}
 			}
-			switch {
-			case c.lost(d, said):
-				c.plan.Changes = append(c.plan.Changes, Change{Op: Create, Kind: d.Name, Body: r.body})
-			case len(body) > 0:
-				c.plan.Changes = append(c.plan.Changes, Change{Op: Patch, Kind: d.Name, Target: r.id, Body: body})
+			if len(cleared) == 0 {
+				continue
 			}
+			c.leadAll(d, said)
+			c.plan.Changes = append(c.plan.Changes, repair(r, said, cleared, lost))
 		}
 	}
+}
+
+// repair is the change that has a record refer again to what is made anew.
+func repair(r *current, said *value, cleared []*kind.Field, lost bool) Change {
+	body := map[string]jsontext.Value{}
+	if lost {
+		for _, m := range said.members {
+			body[m.name] = m.value.appendJSON(nil)
+		}
+		return Change{Op: Create, Kind: r.def.Name, Body: body}
+	}
+	for _, f := range cleared {
+		body[f.Last()] = said.member(f.Last()).appendJSON(nil)
+	}
+	return Change{Op: Patch, Kind: r.def.Name, Target: r.id, Body: body}
 }
 
 // all is the whole body.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/lang/kind"
@@ -182,6 +183,9 @@ func (c *Call) build(status int, fill func(dst []byte) []byte) error {
 // ours.
 func (c *Call) write(status int, contentType string, body []byte) {
 	c.nameIgnored()
+	if !c.looks() && c.api.Sending > 0 { // which may have taken longer than that
+		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.api.Sending))
+	}
 	sent, err := c.leave(len(body))
 	if err != nil {
 		c.fail(errBusy)

@@ -160,11 +160,24 @@ func (a *API) recognise(c *Call) error {
 	return nil
 }
 
+// decision is how long a write may take beyond the time of its request, from when
+// it may be stored to when that is certain. Whoever asked for it is told: an answer
+// of before would say of what is stored that it was refused.
+const decision = 2 * time.Minute
+
+// looks reports whether a request changes nothing.
+func (c *Call) looks() bool {
+	return c.request.Method == http.MethodGet || c.request.Method == http.MethodHead
+}
+
 // bound bounds the time of what follows, until it is told that it is over.
 func (c *Call) bound(most time.Duration) (over func()) {
 	whole := c.request
 	ctx, cancel := context.WithTimeout(whole.Context(), most)
-	c.request = whole.WithContext(ctx)
+	c.request = whole.WithContext(state.Deciding(ctx))
+	if !c.looks() {
+		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(most + decision))
+	}
 	return func() {
 		cancel()
 		c.request = whole

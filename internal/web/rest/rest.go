@@ -90,8 +90,9 @@ type API struct {
 	State *state.State
 	Gate  Gate
 	Log   *slog.Logger
-	// Timeout bounds the work on one request.
-	Timeout time.Duration
+	// Timeout bounds the work on one request, and Sending how long the answer
+	// to one that may have changed something may take; as long as it likes if 0.
+	Timeout, Sending time.Duration
 	// MaxBody is the largest body in bytes of operations that do not say.
 	MaxBody int64
 	// Bodies bounds the memory that the bodies of all requests take, and
