@@ -208,3 +208,60 @@ func TestOpenAPIParameters(t *testing.T) {
 		}
 	})
 }
+
+// TestOpenAPILists wants every list of every answer to be there, empty or not:
+// there are clients that walk through a list without a look whether it is. What
+// servers answer in tests is held to the document, so that it is so in fact.
+// Posture checks have the lists of their type alone.
+func TestOpenAPILists(t *testing.T) {
+	forDocuments(t, func(t *testing.T, doc M) {
+		lists, seen := 0, map[string]bool{}
+		var walk func(at string, schema M)
+		walk = func(at string, schema M) {
+			if ref, is := schema["$ref"].(string); is {
+				if seen[ref] {
+					return
+				}
+				seen[ref], at, schema = true, ref, lookup(doc, ref)
+			}
+			required, _ := schema["required"].([]any)
+			properties, _ := schema["properties"].(M)
+			for _, name := range slices.Sorted(maps.Keys(properties)) {
+				p := properties[name].(M)
+				if ref, is := p["$ref"].(string); is && lookup(doc, ref)["type"] == "array" {
+					p = lookup(doc, ref)
+				}
+				if p["type"] == "array" && !strings.HasSuffix(at, "/postureCheckDetail") {
+					lists++
+					if !slices.Contains(required, any(name)) || p["nullable"] == true {
+						t.Errorf("%s: the list %s may be absent", at, name)
+					}
+				}
+				walk(at+"/"+name, p)
+			}
+			for _, word := range []string{"items", "additionalProperties"} {
+				if inner, is := schema[word].(M); is {
+					walk(at+"/"+word, inner)
+				}
+			}
+			for _, word := range []string{"allOf", "anyOf", "oneOf"} {
+				parts, _ := schema[word].([]any)
+				for _, part := range parts {
+					walk(at+"/"+word, part.(M))
+				}
+			}
+		}
+		eachOperation(doc, func(at string, op M) {
+			for status, answer := range op["responses"].(M) {
+				content, _ := answer.(M)["content"].(M)
+				if schema := lookup(content, "application~1json/schema"); schema != nil && status < "3" {
+					walk(at, schema)
+				}
+			}
+		})
+		if lists < 10 {
+			t.Errorf("found only %d lists", lists)
+		}
+		t.Logf("%d lists", lists)
+	})
+}

@@ -120,7 +120,7 @@ func TestFactorLife(t *testing.T) {
 		c.Get(at(mfaQR)).Fails(404, "NOT_FOUND", "")
 		c.Post(at(mfa), nil).Fails(409, "MFA_EXISTS", "")
 		got := c.Get(at(mfa)).Data()
-		if got["isVerified"] != true || got["provisioningUrl"] != nil || got["recoveryCodes"] != nil {
+		if got["isVerified"] != true || got["provisioningUrl"] != nil || len(got["recoveryCodes"].([]any)) != 0 {
 			t.Errorf("a verified factor shows %v", got)
 		}
 		now := c.Get(at(session)).Data()
@@ -185,7 +185,7 @@ func TestCodeCompletesASession(t *testing.T) {
 			c := enter(t, f.id)
 			want := []any{M{
 				"typeId": "MFA", "provider": "ziti", "httpMethod": "POST", "httpUrl": "./authenticate/mfa",
-				"minLength": 4.0, "maxLength": 6.0, "format": "alphaNumeric",
+				"minLength": 4.0, "maxLength": 6.0, "format": "alphaNumeric", "scopes": []any{},
 			}}
 			if diff := cmp.Diff(want, c.Get(root+session).At("data.authQueries")); diff != "" {
 				t.Errorf("queries differ (-want +got):\n%s", diff)

@@ -110,7 +110,7 @@ func TestSecondJWT(t *testing.T) {
 		})
 		id, leaf := certified(t, M{"authPolicyId": policy})
 		a := shared.Nobody(t).Presenting(leaf.with()).Post(root+byCert, M{}).Want(200)
-		want := []any{M{"typeId": "EXT-JWT", "provider": "url", "httpUrl": "https://login.example/start"}}
+		want := []any{M{"typeId": "EXT-JWT", "provider": "url", "httpUrl": "https://login.example/start", "scopes": []any{}}}
 		if diff := cmp.Diff(want, a.At("data.authQueries")); diff != "" {
 			t.Errorf("queries differ (-want +got):\n%s", diff)
 		}

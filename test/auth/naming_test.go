@@ -120,7 +120,7 @@ func TestIssuersExist(t *testing.T) {
 	ways := namings(t)
 	n, other := ways["CA"], ways["signer"]
 	id := add(t, M{"externalId": external})
-	if got, has := admin.Get("identities/" + id).Data()["externalIdIssuers"]; has {
+	if got := admin.Get("identities/" + id).Data()["externalIdIssuers"].([]any); len(got) != 0 {
 		t.Errorf("externalIdIssuers are %v before anybody has set them", got)
 	}
 	admin.Patch("identities/"+id, M{"externalIdIssuers": []any{n.issuer, "nope"}}).Fails(404, "NOT_FOUND", "externalIdIssuers")

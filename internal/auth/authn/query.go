@@ -16,6 +16,8 @@ type Query struct {
 	MinLength  int    `json:"minLength" kind:"omit" doc:"How many characters a code has at least."`
 	MaxLength  int    `json:"maxLength" kind:"omit" doc:"How many characters a code has at most."`
 	Format     string `json:"format" kind:"omit" doc:"What a code is made of."`
+
+	Scopes []string `json:"scopes" doc:"What to ask the issuer of a token for, beyond the token itself; empty if there is nothing."`
 }
 
 // outstanding lists the factors that a request lacks. A one-time code is

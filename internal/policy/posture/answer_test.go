@@ -50,12 +50,12 @@ func TestQueries(t *testing.T) {
 	none := old + `,"timeout":-1,"timeoutRemaining":-1,"isPassing":false`
 	sameJSON(t, "queries", `[
 		{"policyId":"p1","policyType":"Dial","isPassing":false,"postureQueries":[
-			{`+base("os", "OS")+none+`,"tags":{"a":true}},
-			{`+base("domain", "DOMAIN")+strings.Replace(none, "false", "true", 1)+`,"tags":{}},
-			{`+base("mac", "MAC")+none+`,"tags":{}},
-			{`+base("process", "PROCESS")+none+`,"tags":{},"process":{"osType":"Linux","path":"/p"}},
+			{`+base("os", "OS")+none+`,"processes":[],"tags":{"a":true}},
+			{`+base("domain", "DOMAIN")+strings.Replace(none, "false", "true", 1)+`,"processes":[],"tags":{}},
+			{`+base("mac", "MAC")+none+`,"processes":[],"tags":{}},
+			{`+base("process", "PROCESS")+none+`,"processes":[],"tags":{},"process":{"osType":"Linux","path":"/p"}},
 			{`+base("multi", "PROCESS_MULTI")+none+`,"tags":{},"processes":[{"osType":"Linux","path":"/a"},{"osType":"macOS","path":"/b"}]},
-			{`+base("mfa", "MFA")+`,"updatedAt":"2024-05-06T07:08:29.000Z","timeout":900,"timeoutRemaining":290,"isPassing":true,"tags":{}}
+			{`+base("mfa", "MFA")+`,"updatedAt":"2024-05-06T07:08:29.000Z","timeout":900,"timeoutRemaining":290,"isPassing":true,"processes":[],"tags":{}}
 		]},
 		{"policyId":"p2","policyType":"Bind","isPassing":true,"postureQueries":[]}
 	]`, got)

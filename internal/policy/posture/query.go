@@ -28,7 +28,7 @@ type query struct {
 	Timeout          int            `json:"timeout" doc:"For how many seconds one code is enough; -1 for as long as the session lasts."`
 	TimeoutRemaining int            `json:"timeoutRemaining" doc:"For how many seconds the check still passes; -1 for as long as nothing changes."`
 	Process          *queryProcess  `json:"process" kind:"omit" doc:"The program to report on; left out for checks of other types."`
-	Processes        []queryProcess `json:"processes" kind:"omit" doc:"The programs to report on; left out for checks of other types."`
+	Processes        []queryProcess `json:"processes" doc:"The programs to report on; empty for checks of other types."`
 }
 
 // queryProcess is a program to report on.

@@ -54,6 +54,15 @@ func IdentityColumns(s *Service) []rest.Derived {
 			return has
 		}),
 		Flag("hasEdgeRouterConnection", "Whether an edge router has lately named the identity as connected to it.", func(_ *rest.Call, i *model.Identity) bool { return s.Routers.Carries(i.ID) }),
+		{
+			Name: "edgeRouterConnectionStatus", Doc: "The same in a word: online or offline.",
+			Schema: kind.Schema{"type": "string", "enum": []string{"online", "offline"}}, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+				if s.Routers.Carries(rec.Base().ID) {
+					return append(dst, `"online"`...)
+				}
+				return append(dst, `"offline"`...)
+			},
+		},
 		Flag("isMfaEnabled", "Whether the identity has a verified second factor, so that it is asked for codes.", func(c *rest.Call, i *model.Identity) bool {
 			m, has := model.MFAOf(c.Snap, i.ID)
 			return has && m.IsVerified
@@ -66,7 +75,21 @@ func IdentityColumns(s *Service) []rest.Derived {
 			Name: "enrollment", Doc: "How the identity may still enroll, by method; empty once it has.",
 			Schema: enrollmentsOutput.Schema(), Append: appendEnrollments,
 		},
+		NoneOf("interfaces", "Empty: nobody is asked for the network interfaces of a machine."),
+		NoneOf("permissions", "Empty: who may manage the network is told by isAdmin alone."),
 	}
+}
+
+// NoneOf is a list that others have and that has no entries here. Clients walk
+// through it without a look whether it is there.
+func NoneOf(name, doc string) rest.Derived {
+	return Constant(name, doc, kind.ListOf(AnyMap), "[]")
+}
+
+// NoneOfRouters are the lists that controllers of others have of a router.
+var NoneOfRouters = []rest.Derived{
+	NoneOf("configs", "Empty: a router has its settings from its own machine."),
+	NoneOf("interfaces", "Empty: nobody is asked for the network interfaces of a machine."),
 }
 
 // ownAuthenticators is the credentials of an identity.

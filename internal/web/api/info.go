@@ -14,6 +14,8 @@ type versionOut struct {
 	BuildDate      string      `json:"buildDate" doc:"When that commit was made."`
 	RuntimeVersion string      `json:"runtimeVersion" doc:"Version of Go that the controller was built with."`
 	APIVersions    apiVersions `json:"apiVersions" doc:"Where the APIs are, by name and version."`
+	// Newer clients walk through it without a look whether it is there.
+	Capabilities []string `json:"capabilities" doc:"What the controller can do beyond the contract, in words that clients look for; empty, as there is nothing."`
 }
 
 // apiVersions says where each API is. Older clients look for "edge".

@@ -86,9 +86,15 @@ func (s *Service) mfaColumns() []rest.Derived {
 		pending("provisioningUrl", "Address that hands the key to an authenticator app; left out once the factor is verified.", Text, func(dst []byte, c *rest.Call, m *model.MFA) []byte {
 			return kind.AppendText(dst, s.Factors.ProvisioningURL(Caller(c), m))
 		}),
-		pending("recoveryCodes", "Codes that work once each in place of a one-time code; left out once the factor is verified.", kind.ListOf(Text), func(dst []byte, _ *rest.Call, m *model.MFA) []byte {
-			return kind.AppendTexts(dst, m.RecoveryCodes)
-		}),
+		{
+			Name: "recoveryCodes", Doc: "Codes that work once each in place of a one-time code; empty once the factor is verified.",
+			Schema: kind.ListOf(Text), Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+				if m := rec.(*model.MFA); !m.IsVerified {
+					return kind.AppendTexts(dst, m.RecoveryCodes)
+				}
+				return append(dst, "[]"...)
+			},
+		},
 		mfaLinks,
 	}
 }

@@ -1,6 +1,8 @@
 package management
 
 import (
+	"slices"
+
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/web/api"
@@ -18,8 +20,8 @@ var postureCheckColumns = []rest.Derived{api.Constant("version", "Version of the
 
 // edgeRouterColumns are what answers show of an edge router beyond its record.
 func edgeRouterColumns(s *api.Service) []rest.Derived {
-	return append(api.RouterColumns(s),
-		enrollmentColumns("edgeRouterId", func(rec kind.Record) bool { return rec.(*model.EdgeRouter).IsVerified })...)
+	return slices.Concat(api.RouterColumns(s), api.NoneOfRouters,
+		enrollmentColumns("edgeRouterId", func(rec kind.Record) bool { return rec.(*model.EdgeRouter).IsVerified }))
 }
 
 // routerColumns are what answers show of a router beyond its record.
@@ -28,8 +30,8 @@ func routerColumns(s *api.Service) []rest.Derived {
 		_, online := s.Routers.Connected(r.ID)
 		return online
 	})
-	return append([]rest.Derived{online},
-		enrollmentColumns("transitRouterId", func(rec kind.Record) bool { return rec.(*model.Router).IsVerified })...)
+	return slices.Concat([]rest.Derived{online}, api.NoneOfRouters,
+		enrollmentColumns("transitRouterId", func(rec kind.Record) bool { return rec.(*model.Router).IsVerified }))
 }
 
 // enrollmentColumns show the outstanding enrollment of a router until it is

@@ -55,7 +55,7 @@ type changeOut struct {
 	ID      string     `json:"id" doc:"Id of the record; empty in a plan for one that is yet to be created."`
 	Name    string     `json:"name" doc:"What people call the record; empty if its kind has no names."`
 	Outcome string     `json:"outcome" kind:"enum=created|changed|unchanged|deleted" doc:"What came of it."`
-	Fields  []fieldOut `json:"fields" kind:"omit" doc:"What is different; left out unless the outcome is changed."`
+	Fields  []fieldOut `json:"fields" doc:"What is different; empty unless the outcome is changed."`
 }
 
 type fieldOut struct {

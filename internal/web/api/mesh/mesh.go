@@ -47,7 +47,7 @@ func selfLink(d *kind.Def) rest.Derived {
 
 // routerColumns are what answers show of a router because of its connection.
 func routerColumns(s *api.Service) []rest.Derived {
-	return []rest.Derived{
+	return append([]rest.Derived{
 		api.Flag("connected", "Whether the router is connected to this controller.", func(_ *rest.Call, r *model.Router) bool {
 			_, online := s.Routers.Connected(r.ID)
 			return online
@@ -72,7 +72,7 @@ func routerColumns(s *api.Service) []rest.Derived {
 				return appendList(dst, addressOutput, r.Links)
 			},
 		},
-	}
+	}, api.NoneOfRouters...)
 }
 
 // routerJoins let filters ask who is connected.
