@@ -157,7 +157,7 @@ func TestSnapshot(t *testing.T) {
 	c := s.Admin(t)
 	name := c.Post("database/snapshot", nil).Want(200).At("data.file")
 	files, err := os.ReadDir(filepath.Join(s.Config.Data, "snapshots"))
-	if err != nil || len(files) != 1 || !regexp.MustCompile(`^\d{8}T\d{6}Z-r\d+\.db$`).MatchString(files[0].Name()) {
+	if err != nil || len(files) != 1 || !regexp.MustCompile(`^\d{8}T\d{6}Z-r\d+-n[0-9a-f]{16}\.db$`).MatchString(files[0].Name()) {
 		t.Errorf("there is %v: %v", files, err)
 	} else if name != files[0].Name() {
 		t.Errorf("the answer names %v, the file is %s", name, files[0].Name())

@@ -209,7 +209,7 @@ func TestDataModelResumed(t *testing.T) {
 func restore(t *testing.T, s *servertest.Server, file string) *servertest.Server {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "restored")
-	if _, err := server.Restore(t.Context(), data, filepath.Join(s.Config.Data, "snapshots", filepath.Base(file))); err != nil {
+	if _, _, err := server.Restore(t.Context(), data, filepath.Join(s.Config.Data, "snapshots", filepath.Base(file))); err != nil {
 		t.Fatal(err)
 	}
 	keys := filepath.Join(data, "pki")

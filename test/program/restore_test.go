@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -106,7 +107,7 @@ func onlySnapshot(t *testing.T, data string) string {
 func revision(t *testing.T, file string) (rev store.Rev) {
 	t.Helper()
 	_, after, _ := strings.Cut(filepath.Base(file), "-r")
-	if _, err := fmt.Sscanf(after, "%d.db", &rev); err != nil {
+	if _, err := fmt.Sscanf(after, "%d-n", &rev); err != nil {
 		t.Fatal(err)
 	}
 	return rev
@@ -315,6 +316,66 @@ func TestRestoreRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestSharedSnapshots has two networks keep their snapshots in one directory,
+// each its last one. Neither counts the other's, lists them or deletes them, and
+// who tries one of them in the wrong place is told.
+func TestSharedSnapshots(t *testing.T) {
+	dir := t.TempDir()
+	shared := filepath.Join(dir, "snapshots")
+	scheduled := func() (names []string) {
+		files, err := filepath.Glob(filepath.Join(shared, "*-scheduled.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			names = append(names, filepath.Base(file))
+		}
+		return names
+	}
+	start := func(name string) *process {
+		return controller(t, filepath.Join(dir, name), "--snapshots-dir", shared, "--snapshots-every", "24h", "--snapshots-keep", "1")
+	}
+	await := func(want int) {
+		t.Helper()
+		deadline := time.Now().Add(waitTime)
+		for len(scheduled()) != want {
+			if time.Now().After(deadline) {
+				t.Fatalf("there is %v, and not %d", scheduled(), want)
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	p := start("first")
+	await(1)
+	p.stop()
+	first := scheduled()[0]
+	p = start("second")
+	await(2)
+	c := p.client(filepath.Join(dir, "second"))
+	if files := c.must(t, 200, http.MethodGet, "database/snapshots", nil).body["data"].([]any); len(files) != 1 || files[0].(M)["name"] == first {
+		t.Errorf("the second lists %v, where %s is of the first", files, first)
+	}
+	said := c.must(t, 200, http.MethodPost, "database/snapshots/"+first+"/verify", nil).body["data"].(M)
+	if problem, _ := said["problem"].(string); said["intact"] != false || !strings.Contains(problem, "it is of another network, that with the root CA") {
+		t.Errorf("the second says of it %v", said)
+	}
+	p.stop()
+	if left := scheduled(); len(left) != 2 || !slices.Contains(left, first) {
+		t.Errorf("%s is gone: there is %v", first, left)
+	}
+	restored := filepath.Join(dir, "restored")
+	r := launch(t, settings{args: []string{"restore", "--data", restored, filepath.Join(shared, first)}})
+	whose := fingerprint.FindString(p.stdout.String())
+	if code := r.wait(); code != 0 || !strings.Contains(r.stdout.String(), "of the network with the root CA ") || strings.Contains(r.stdout.String(), whose) {
+		t.Errorf("restore ended with %d and printed %q, where %s is the other's root", code, r.stdout.String(), whose)
+	}
+	copyKeys(t, filepath.Join(dir, "second"), restored)
+	launch(t, settings{args: []string{"run", "--data", restored, "--listen", "127.0.0.1:0"}}).
+		refuses(1, "the store belongs to the network with the root CA", "is that of another, "+whose)
+}
+
+var fingerprint = regexp.MustCompile(`[0-9a-f]{64}`)
 
 // TestUnfinishedSnapshot starts a controller that was killed while it wrote a
 // snapshot.

@@ -3,6 +3,7 @@ package program_test
 import (
 	"bytes"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -74,6 +75,30 @@ func TestFirstStart(t *testing.T) {
 	}
 	try(t, again.stdout.String(), secret)
 	again.stop()
+}
+
+// TestFirstStartFails has the first start fail at what comes last. The next one
+// shows a password that is good.
+func TestFirstStartFails(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	data := filepath.Join(t.TempDir(), "data")
+	args := []string{"run", "--data", data, "--listen", "127.0.0.1:0"}
+	launch(t, settings{args: append(args, "--metrics-listen", taken.Addr().String())}).failsLate("for metrics")
+	p := launch(t, settings{args: args})
+	p.ready()
+	found := generated.FindStringSubmatch(p.stdout.String())
+	if found == nil {
+		t.Fatalf("no password in:\n%s", p.stdout.String())
+	}
+	c := connect(t, p.ready(), filepath.Join(data, "pki", "root.crt"))
+	if err := c.login(found[1], found[2]); err != nil {
+		t.Error(err)
+	}
+	p.stop()
 }
 
 // try runs the commands that a controller prints at its start, as somebody who

@@ -43,7 +43,7 @@ func TestUpgradeAndBack(t *testing.T) {
 	was := filepath.Join(dir, "was")
 	fixture.Restore(t, fixture.First, was)
 	back := filepath.Join(dir, "back")
-	if _, err := server.Restore(t.Context(), back, filepath.Join(data, "snapshots", files[0].Name())); err != nil {
+	if _, _, err := server.Restore(t.Context(), back, filepath.Join(data, "snapshots", files[0].Name())); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(records(t, was), records(t, back)); d != "" {

@@ -1,7 +1,8 @@
 // Package backup writes snapshots of the store: files that hold everything at
 // one revision and that were read back before they got their name. It owns
-// their directory and how they are called. It deletes no snapshot but those of
-// its own schedule, and knows nothing of what they hold.
+// their directory and how they are called: a name says of which network the
+// snapshot is, since networks may share a directory. It deletes no snapshot but
+// those of its own network's schedule, and knows nothing of what they hold.
 package backup
 
 import (
@@ -25,16 +26,22 @@ import (
 // least is the time between one snapshot and the next.
 const least = time.Minute
 
+// busy is when to ask again while another is written.
+const busy = 5 * time.Second
+
 // unfinished is what the names of snapshots begin with that are being written.
 const unfinished = ".unfinished-"
 
 // Snapshots writes snapshots into a directory, one at a time.
 type Snapshots struct {
 	Dir string
+	// Roots are the fingerprints of the root CAs that the network has or had.
+	// The first is in the names of new snapshots.
+	Roots func() []string
 	// Write writes a copy of everything at one revision.
 	Write func(ctx context.Context, w io.Writer) error
-	// Verify reads a snapshot and returns the revision that it holds.
-	Verify func(ctx context.Context, path string) (store.Mark, error)
+	// Verify reads a snapshot and returns what it holds.
+	Verify func(ctx context.Context, path string) (Content, error)
 	Now    func() time.Time
 	Log    *slog.Logger
 
@@ -47,9 +54,19 @@ type Snapshots struct {
 	checking sync.Mutex // held while one is read
 	stop     context.CancelFunc
 	done     sync.WaitGroup
+	// roots are those that snapshots turned out to be of whose names do not say.
+	roots map[string]string
 }
 
-// Clean removes what an interrupted snapshot left behind.
+// Content is what a snapshot holds.
+type Content struct {
+	Rev store.Rev
+	// Root is the fingerprint of the root CA of its network; empty if it does
+	// not say.
+	Root string
+}
+
+// Clean removes what an interrupted snapshot of this network left behind.
 func (s *Snapshots) Clean() error {
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +76,8 @@ func (s *Snapshots) Clean() error {
 		return fmt.Errorf("snapshots: %w", err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), unfinished) {
+		owner, ok := strings.CutPrefix(e.Name(), unfinished)
+		if mark, _, marked := strings.Cut(owner, "-"); ok && (!marked || mark == s.mark()) {
 			if err := os.Remove(filepath.Join(s.Dir, e.Name())); err != nil {
 				return fmt.Errorf("snapshots: %w", err)
 			}
@@ -87,7 +105,10 @@ func (s *Snapshots) take(ctx context.Context, scheduled bool) (name string, err 
 	go func() {
 		defer s.done.Done()
 		name, err := s.create(own, begun, scheduled)
-		if err != nil {
+		switch {
+		case fault.Is(err, fault.CodeSnapshot):
+			s.Log.Warn("no snapshot was taken", "error", err)
+		case err != nil:
 			s.Log.Error("a snapshot failed", "error", err)
 		}
 		s.end(begun, err)
@@ -109,9 +130,9 @@ func (s *Snapshots) begin(ctx context.Context, now time.Time) (context.Context, 
 	case s.closed:
 		return nil, fault.New(fault.CodeUnavailable, "the controller is stopping")
 	case s.running:
-		return nil, fault.New(fault.CodeRateLimited, "a snapshot is being written")
+		return nil, fault.Later("a snapshot is being written", busy)
 	case !s.last.IsZero() && now.Sub(s.last) < least:
-		return nil, fault.New(fault.CodeRateLimited, "the last snapshot was written less than a minute ago")
+		return nil, fault.Later("the last snapshot was written less than a minute ago", least-max(0, now.Sub(s.last)))
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.running, s.stop = true, stop
@@ -148,7 +169,7 @@ func (s *Snapshots) create(ctx context.Context, now time.Time, scheduled bool) (
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return "", fmt.Errorf("snapshot: %w", err)
 	}
-	f, err := os.CreateTemp(s.Dir, unfinished)
+	f, err := os.CreateTemp(s.Dir, unfinished+s.mark()+"-")
 	if err != nil {
 		return "", fmt.Errorf("snapshot: %w", err)
 	}
@@ -161,16 +182,16 @@ func (s *Snapshots) create(ctx context.Context, now time.Time, scheduled bool) (
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return "", fmt.Errorf("snapshot: %w", err)
 	}
-	mark, err := s.Verify(ctx, f.Name())
+	held, err := s.Verify(ctx, f.Name())
 	if err != nil {
 		return "", fmt.Errorf("snapshot: reading it back: %w", err)
 	}
-	name = nameOf(now, mark.Rev, scheduled)
+	name = nameOf(File{Time: now, Rev: held.Rev, Network: s.mark(), Scheduled: scheduled})
 	path := filepath.Join(s.Dir, name)
 	if err := os.Rename(f.Name(), path); err != nil {
 		return "", fmt.Errorf("snapshot: %w", err)
 	}
-	s.Log.Info("wrote a snapshot", "file", path, "revision", mark.Rev)
+	s.Log.Info("wrote a snapshot", "file", path, "revision", held.Rev)
 	if err := disk.Sync(s.Dir); err != nil {
 		s.Log.Warn("the name of a snapshot may not be on disk yet", "file", path, "error", err)
 	}

@@ -8,30 +8,35 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"netkeep/internal/data/backup"
-	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/storetest"
 	"netkeep/internal/lang/fault"
 )
+
+// root is the fingerprint of the root CA of the network that the tests copy.
+const root = "0123456789abcdef0123456789abcdef"
 
 // snapshots returns a writer of snapshots that hold one text.
 func snapshots(dir string) *backup.Snapshots {
 	return &backup.Snapshots{
 		Dir: filepath.Join(dir, "snapshots"), Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Roots: func() []string { return []string{root} },
 		Write: func(_ context.Context, w io.Writer) error {
 			_, err := io.WriteString(w, "everything")
 			return err
 		},
-		Verify: func(_ context.Context, path string) (store.Mark, error) {
+		Verify: func(_ context.Context, path string) (backup.Content, error) {
 			text, err := os.ReadFile(path)
-			if err == nil && string(text) != "everything" {
+			what, whose, _ := strings.Cut(string(text), " of ")
+			if err == nil && what != "everything" {
 				err = fmt.Errorf("it holds %q", text)
 			}
-			return store.Mark{Rev: 7}, err
+			return backup.Content{Rev: 7, Root: whose}, err
 		},
 	}
 }
@@ -57,13 +62,14 @@ func TestCreate(t *testing.T) {
 			if _, err := s.Create(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			<-time.After(59 * time.Second)
-			if _, err := s.Create(t.Context()); !fault.Is(err, fault.CodeRateLimited) {
+			<-time.After(42 * time.Second)
+			_, err := s.Create(t.Context())
+			if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.CodeRateLimited || f.Wait != 18*time.Second {
 				t.Errorf("within a minute: %v", err)
 			}
-			<-time.After(time.Second)
+			<-time.After(18 * time.Second)
 		}
-		want := "[20000101T000000Z-r7.db 20000101T000100Z-r7.db]"
+		want := "[20000101T000000Z-r7-n0123456789abcdef.db 20000101T000100Z-r7-n0123456789abcdef.db]"
 		if got := fmt.Sprint(names(t, s)); got != want {
 			t.Errorf("there is %s, want %s", got, want)
 		}
@@ -87,7 +93,7 @@ func TestFailures(t *testing.T) {
 			}
 		},
 		"verify": func(s *backup.Snapshots) {
-			s.Verify = func(context.Context, string) (store.Mark, error) { return store.Mark{}, storetest.ErrInjected }
+			s.Verify = func(context.Context, string) (backup.Content, error) { return backup.Content{}, storetest.ErrInjected }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +141,7 @@ func TestOneAtATime(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		if got := names(t, s); len(got) != 1 || got[0] != "20000101T000000Z-r7.db" {
+		if got := names(t, s); len(got) != 1 || got[0] != "20000101T000000Z-r7-n0123456789abcdef.db" {
 			t.Errorf("there is %q", got)
 		}
 	})
@@ -171,7 +177,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestClean removes what a killed process left, and nothing else.
+// TestClean removes what a killed process left, and nothing else: what another
+// network is writing is not ours.
 func TestClean(t *testing.T) {
 	s := snapshots(t.TempDir())
 	if err := s.Clean(); err != nil {
@@ -180,7 +187,7 @@ func TestClean(t *testing.T) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{".unfinished-1234", "20000101T000000Z-r7.db", "mine"} {
+	for _, name := range []string{".unfinished-1234", ".unfinished-0123456789abcdef-1234", ".unfinished-fedcba9876543210-1234", "20000101T000000Z-r7.db", "mine"} {
 		if err := os.WriteFile(filepath.Join(s.Dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +195,7 @@ func TestClean(t *testing.T) {
 	if err := s.Clean(); err != nil {
 		t.Error(err)
 	}
-	if got := fmt.Sprint(names(t, s)); got != "[20000101T000000Z-r7.db mine]" {
+	if got := fmt.Sprint(names(t, s)); got != "[.unfinished-fedcba9876543210-1234 20000101T000000Z-r7.db mine]" {
 		t.Errorf("there is %s", got)
 	}
 }

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,10 +14,12 @@ import (
 const again = 5 * time.Minute
 
 // Schedule writes a snapshot at every interval until ctx ends, and of these
-// keeps the last so many; those that somebody asked for are never deleted. The
-// first is due an interval after the last that there is, and at once if there
-// is none. One that fails is tried again.
+// keeps the last so many; those that somebody asked for are never deleted, nor
+// those that are not known to be of this network. The first is due an interval
+// after the last that there is, and at once if there is none. One that fails is
+// tried again.
 func (s *Snapshots) Schedule(ctx context.Context, every time.Duration, keep int) {
+	s.Recognise(ctx)
 	for wait := s.due(every); ; {
 		select {
 		case <-ctx.Done():
@@ -28,7 +31,9 @@ func (s *Snapshots) Schedule(ctx context.Context, every time.Duration, keep int)
 		case ctx.Err() != nil:
 			return
 		case fault.Is(err, fault.CodeRateLimited):
-			wait = least // somebody else's comes first
+			// Somebody else's comes first, or it was a moment too early: names
+			// know no more than seconds.
+			wait = waitOf(err)
 			continue
 		case err != nil:
 			s.failed(s.Now())
@@ -37,9 +42,18 @@ func (s *Snapshots) Schedule(ctx context.Context, every time.Duration, keep int)
 			continue
 		}
 		s.failed(time.Time{})
+		s.Recognise(ctx)
 		s.forget(keep)
 		wait = s.due(every)
 	}
+}
+
+// waitOf is when to try again what came too early.
+func waitOf(err error) time.Duration {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e.Wait
+	}
+	return least
 }
 
 // due is how long there is to wait for the next scheduled snapshot.
@@ -49,7 +63,7 @@ func (s *Snapshots) due(every time.Duration) time.Duration {
 		return 0 // the attempt will tell what is wrong
 	}
 	for _, f := range files {
-		if f.Scheduled {
+		if ours, _ := s.belongs(f); ours && f.Scheduled {
 			// A clock that was set back must not put it off for longer.
 			return min(every, max(0, every-s.Now().Sub(f.Time)))
 		}
@@ -76,14 +90,14 @@ func (s *Snapshots) Failing() string {
 	return "the last scheduled snapshot failed at " + s.failedAt.UTC().Format(time.RFC3339) + "; the log says why"
 }
 
-// forget deletes all scheduled snapshots but the last so many.
+// forget deletes all scheduled snapshots of this network but the last so many.
 func (s *Snapshots) forget(keep int) {
 	files, err := s.List()
 	if err != nil {
 		s.Log.Warn("old snapshots could not be listed, and stay", "error", err)
 	}
 	for _, f := range files {
-		if !f.Scheduled {
+		if ours, _ := s.belongs(f); !ours || !f.Scheduled {
 			continue
 		}
 		if keep--; keep >= 0 {

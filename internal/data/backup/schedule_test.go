@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"netkeep/internal/data/store"
+	"netkeep/internal/data/backup"
 	"netkeep/internal/data/store/storetest"
 	"netkeep/internal/lang/fault"
 )
@@ -30,12 +30,12 @@ func TestSchedule(t *testing.T) {
 		}
 		go s.Schedule(ctx, 24*time.Hour, 3)
 		<-time.After(4*24*time.Hour + time.Hour)
-		want := "[20000101T000000Z-r7.db 20000103T000100Z-r7-scheduled.db 20000104T000100Z-r7-scheduled.db 20000105T000100Z-r7-scheduled.db]"
+		want := "[20000101T000000Z-r7-n0123456789abcdef.db 20000103T000100Z-r7-n0123456789abcdef-scheduled.db 20000104T000100Z-r7-n0123456789abcdef-scheduled.db 20000105T000100Z-r7-n0123456789abcdef-scheduled.db]"
 		if got := fmt.Sprint(names(t, s)); got != want {
 			t.Errorf("there is %s, want %s", got, want)
 		}
 		files, err := s.List()
-		if err != nil || len(files) != 4 || files[0].Name != "20000105T000100Z-r7-scheduled.db" || !files[0].Scheduled || files[3].Scheduled ||
+		if err != nil || len(files) != 4 || files[0].Name != "20000105T000100Z-r7-n0123456789abcdef-scheduled.db" || !files[0].Scheduled || files[3].Scheduled ||
 			files[0].Size != int64(len("everything")) || files[0].Rev != 7 || !files[0].Time.Equal(time.Date(2000, 1, 5, 0, 1, 0, 0, time.UTC)) {
 			t.Errorf("the list is %+v: %v", files, err)
 		}
@@ -57,7 +57,7 @@ func TestScheduleAfterRestart(t *testing.T) {
 			stop()
 			synctest.Wait()
 		}
-		if got, want := fmt.Sprint(names(t, snapshots(dir))), "[20000101T000000Z-r7-scheduled.db 20000102T000000Z-r7-scheduled.db]"; got != want {
+		if got, want := fmt.Sprint(names(t, snapshots(dir))), "[20000101T000000Z-r7-n0123456789abcdef-scheduled.db 20000102T000000Z-r7-n0123456789abcdef-scheduled.db]"; got != want {
 			t.Errorf("there is %s, want %s", got, want)
 		}
 	})
@@ -90,6 +90,78 @@ func TestScheduleFails(t *testing.T) {
 		<-time.After(5 * time.Minute)
 		if got := s.Failing(); got != "" || len(names(t, s)) != 1 {
 			t.Errorf("in the end it says %q and there is %v", got, names(t, s))
+		}
+	})
+}
+
+// TestScheduleEachMinute begins between two seconds, which names do not tell
+// apart. There is a snapshot a minute all the same.
+func TestScheduleEachMinute(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshots(dir)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		<-time.After(700 * time.Millisecond)
+		go s.Schedule(ctx, time.Minute, 100)
+		<-time.After(10*time.Minute + time.Second)
+		if n := len(names(t, s)); n != 11 {
+			t.Errorf("after ten minutes there are %d: %v", n, names(t, s))
+		}
+	})
+}
+
+// TestNetworks has a directory in which there are snapshots of several networks
+// and of versions whose names do not say of which they are. Only those count
+// that are known to be one's own, and only those are deleted.
+func TestNetworks(t *testing.T) {
+	const (
+		other   = "20000103T000000Z-r7-nfedcba9876543210-scheduled.db"
+		foreign = "20000102T000000Z-r7-scheduled.db"
+		silent  = "20000102T000001Z-r7-scheduled.db"
+		broken  = "20000102T000002Z-r7-scheduled.db"
+		ours    = "19991231T120000Z-r7-scheduled.db"
+		older   = "19991230T120000Z-r7-scheduled.db"
+	)
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshots(dir)
+		if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			other: "everything of fedcba98765432100000", foreign: "everything of fedcba98765432100000", silent: "everything",
+			broken: "half", ours: "everything of " + root, older: "everything of " + root,
+		} {
+			if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go s.Schedule(ctx, 24*time.Hour, 2)
+		<-time.After(11 * time.Hour)
+		if n := len(names(t, s)); n != 6 {
+			t.Errorf("one was due when there was one of 12 hours before: %v", names(t, s))
+		}
+		<-time.After(2 * time.Hour)
+		const next = "20000101T120000Z-r7-n0123456789abcdef-scheduled.db"
+		if got, want := fmt.Sprint(names(t, s)), fmt.Sprint([]string{ours, next, foreign, silent, broken, other}); got != want {
+			t.Errorf("there is %s, want %s", got, want)
+		}
+		files, err := s.List()
+		var listed []string
+		for _, f := range files {
+			listed = append(listed, f.Name)
+		}
+		if got, want := fmt.Sprint(listed), fmt.Sprint([]string{broken, silent, next, ours}); got != want || err != nil {
+			t.Errorf("the list is %s, want %s: %v", got, want, err)
+		}
+		if last, ok := s.Last(); !ok || last.Name != next {
+			t.Errorf("the last is %+v", last)
+		}
+		if _, wrong, err := s.Check(t.Context(), other); err != nil || !strings.Contains(wrong, "of another network, that with the root CA fedcba98765432100000") {
+			t.Errorf("one of another network: %q, %v", wrong, err)
 		}
 	})
 }
@@ -135,9 +207,9 @@ func TestCheck(t *testing.T) {
 		t.Errorf("the list is %+v: %v", files, err)
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	s.Verify = func(context.Context, string) (store.Mark, error) {
+	s.Verify = func(context.Context, string) (backup.Content, error) {
 		leave()
-		return store.Mark{}, ctx.Err()
+		return backup.Content{}, ctx.Err()
 	}
 	if _, wrong, err := s.Check(ctx, other); !errors.Is(err, context.Canceled) {
 		t.Errorf("one that nobody waits for is called %q, %v", wrong, err)

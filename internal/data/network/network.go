@@ -38,11 +38,26 @@ func read(ctx context.Context, st store.Store) (o owner, err error) {
 	if !ok {
 		return o, nil
 	}
-	if err := json.Unmarshal(rec.Value, &o); err != nil || o.Root+o.Forgotten == "" {
-		return o, fmt.Errorf("the store does not say whose it is: %s holds %.100q", Key, rec.Value)
-	}
+	o, err = parse(rec.Value)
 	o.rev = rec.Rev
+	return o, err
+}
+
+func parse(value []byte) (o owner, err error) {
+	if err := json.Unmarshal(value, &o); err != nil || o.Root+o.Forgotten == "" {
+		return owner{}, fmt.Errorf("the store does not say whose it is: %s holds %.100q", Key, value)
+	}
 	return o, nil
+}
+
+// RootOf is Root for a store of which only the record at Key is at hand; nil if
+// it has none.
+func RootOf(value []byte) (string, error) {
+	if value == nil {
+		return "", nil
+	}
+	o, err := parse(value)
+	return o.Root, err
 }
 
 // Root returns the fingerprint of the root CA of the network that a store

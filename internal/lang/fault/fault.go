@@ -36,6 +36,7 @@ const (
 	CodeTooLarge     Code = "CHANGE_TOO_LARGE"
 	CodeUnhandled    Code = "UNHANDLED"
 	CodePlan         Code = "PLAN_OUTDATED"
+	CodeSnapshot     Code = "SNAPSHOT_REFUSED"
 
 	CodeCSR     Code = "COULD_NOT_PROCESS_CSR"
 	CodePEM     Code = "COULD_NOT_PARSE_PEM_BLOCK"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -13,9 +14,11 @@ import (
 	"netkeep/internal/data/backup"
 	"netkeep/internal/data/format"
 	"netkeep/internal/data/integrity"
+	"netkeep/internal/data/network"
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
 	"netkeep/internal/data/store/etcdstore"
+	"netkeep/internal/lang/fault"
 	"netkeep/internal/model"
 )
 
@@ -66,42 +69,61 @@ func (s *Server) openSnapshots() error {
 		dir = s.dir.sub("snapshots")
 	}
 	s.snapshots = &backup.Snapshots{
-		Dir: dir, Write: s.store.Snapshot, Now: time.Now, Log: s.log,
-		Verify: func(ctx context.Context, path string) (store.Mark, error) {
-			mark, _, err := etcdstore.Inspect(ctx, path, prefix, format.Key)
-			return mark, err
+		Dir: dir, Write: s.writeSnapshot, Now: time.Now, Log: s.log,
+		Roots: func() []string { return []string{rootName(s.keys.Root())} },
+		Verify: func(ctx context.Context, path string) (backup.Content, error) {
+			mark, values, err := etcdstore.Inspect(ctx, path, prefix, network.Key)
+			if err != nil {
+				return backup.Content{}, err
+			}
+			root, err := network.RootOf(values[network.Key])
+			return backup.Content{Rev: mark.Rev, Root: root}, err
 		},
 	}
 	s.onClose(s.snapshots.Close)
 	return s.snapshots.Clean()
 }
 
+// writeSnapshot copies the store, if it lets us.
+func (s *Server) writeSnapshot(ctx context.Context, w io.Writer) error {
+	err := s.store.Snapshot(ctx, w)
+	if etcdstore.Refused(err) {
+		return &fault.Error{Code: fault.CodeSnapshot, Cause: err,
+			Reason: "the user of store.username may not copy the cluster, which may hold others' keys: take snapshots with etcd's own tools (etcdctl snapshot save), as root of the cluster"}
+	}
+	return err
+}
+
 // Restore makes a data directory from a snapshot, and returns when that was
-// taken. It refuses a directory with anything in it, and leaves nothing behind
+// taken and the fingerprint of the root CA of its network, empty if it does not
+// say. It refuses a directory with anything in it, and leaves nothing behind
 // when it fails.
-func Restore(ctx context.Context, data, snapshot string) (_ store.Mark, err error) {
+func Restore(ctx context.Context, data, snapshot string) (_ store.Mark, root string, err error) {
 	entries, err := os.ReadDir(data)
 	existed := !errors.Is(err, fs.ErrNotExist)
 	switch {
 	case existed && err != nil:
-		return store.Mark{}, fmt.Errorf("data directory: %w", err)
+		return store.Mark{}, "", fmt.Errorf("data directory: %w", err)
 	case len(entries) > 0:
-		return store.Mark{}, fmt.Errorf("data directory %s is not empty; restore into a new one with --data", data)
+		return store.Mark{}, "", fmt.Errorf("data directory %s is not empty; restore into a new one with --data", data)
 	}
-	mark, version, err := etcdstore.Inspect(ctx, snapshot, "", format.Key)
+	mark, values, err := etcdstore.Inspect(ctx, snapshot, "", format.Key, network.Key)
 	if err == nil {
-		err = format.Readable(version)
+		err = format.Readable(values[format.Key])
+	}
+	if err == nil {
+		root, err = network.RootOf(values[network.Key])
 	}
 	if err != nil {
-		return store.Mark{}, err
+		return store.Mark{}, "", err
 	}
 	from, err := os.Open(snapshot)
 	if err != nil {
-		return store.Mark{}, fmt.Errorf("open the snapshot: %w", err)
+		return store.Mark{}, "", fmt.Errorf("open the snapshot: %w", err)
 	}
 	defer from.Close()
 	if err := os.MkdirAll(data, 0o700); err != nil {
-		return store.Mark{}, fmt.Errorf("data directory: %w", err)
+		return store.Mark{}, "", fmt.Errorf("data directory: %w", err)
 	}
 	into := filepath.Join(data, storeDir)
 	if err := etcdstore.Restore(ctx, from, into); err != nil {
@@ -109,7 +131,7 @@ func Restore(ctx context.Context, data, snapshot string) (_ store.Mark, err erro
 		if !existed {
 			_ = os.Remove(data)
 		}
-		return store.Mark{}, err
+		return store.Mark{}, "", err
 	}
-	return mark, nil
+	return mark, root, nil
 }

@@ -26,7 +26,7 @@ func (s *Server) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	s.onClose(s.store.Close)
-	return s.openSnapshots()
+	return nil
 }
 
 // migrate brings the store to the format of this version. Nothing of it is
@@ -86,8 +86,8 @@ func (s *Server) keepCopy(ctx context.Context) error {
 	return nil
 }
 
-// prepare adds what every network has, and at the first start its admin.
-func (s *Server) prepare(ctx context.Context, hasher *authn.Hasher) error {
+// prepare adds what every network has.
+func (s *Server) prepare(ctx context.Context) error {
 	err := s.state.Update(ctx, state.Program("start"), func(tx *state.Tx) error { return model.Seed(tx) })
 	if err != nil {
 		return fmt.Errorf("add the built-in records: %w", err)
@@ -95,16 +95,25 @@ func (s *Server) prepare(ctx context.Context, hasher *authn.Hasher) error {
 	if err := s.reserveNames(ctx); err != nil {
 		return fmt.Errorf("keep this controller's names from routers: %w", err)
 	}
+	return nil
+}
+
+// addAdmin makes the first admin, if there is none. It is the last that a start
+// does: a password that was made up is shown by the start that made it, or never.
+func (s *Server) addAdmin(ctx context.Context, hasher *authn.Hasher) error {
 	if authn.HasAdmin(s.state.Snapshot()) {
 		return nil
 	}
 	admin := authn.FirstAdmin{Username: s.cfg.Admin.Username, Password: s.cfg.Admin.Password}
-	if admin.Password == "" {
+	made := admin.Password == ""
+	if made {
 		admin.Password = rand.Text()
-		s.admin = admin
 	}
 	if err := authn.CreateAdmin(ctx, s.state, hasher, admin); err != nil {
 		return fmt.Errorf("create the first admin: %w", err)
+	}
+	if made {
+		s.admin = admin
 	}
 	return nil
 }

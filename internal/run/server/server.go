@@ -139,13 +139,16 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 	}
 	hasher := authn.NewHasher()
 	hasher.Queued = s.figures.Hashing
-	if err = s.prepare(ctx, hasher); err != nil {
+	if err = s.prepare(ctx); err != nil {
 		return nil, err
 	}
 	if err = s.serve(hasher); err != nil {
 		return nil, err
 	}
 	s.noteAddress()
+	if err = s.addAdmin(ctx, hasher); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -173,6 +176,9 @@ func (s *Server) openData(ctx context.Context) error {
 		return err
 	}
 	if err := s.openKeys(); err != nil {
+		return err
+	}
+	if err := s.openSnapshots(); err != nil {
 		return err
 	}
 	return s.migrate(ctx)
@@ -320,6 +326,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
 	if every := s.cfg.Snapshots.Every; every > 0 {
 		s.jobs.Go(func() { s.snapshots.Schedule(run, every, s.cfg.Snapshots.Keep) })
+	} else {
+		s.jobs.Go(func() { s.snapshots.Recognise(run) })
 	}
 	s.jobs.Go(func() {
 		compact(run, s.store, func() store.Rev { return s.state.Snapshot().Rev }, compactEvery, s.log)

@@ -24,12 +24,13 @@ func snapshotCommand(env Env) *cobra.Command {
 				defer s.Working("Copying", s.now)()
 				var out struct {
 					File string `json:"file"`
+					Path string `json:"path"`
 				}
 				if err := s.Post(cmd.Context(), "/database/snapshot", nil, &out); err != nil {
 					return err
 				}
 				s.Printf("%s\n", screen.Plain(out.File))
-				s.Notef("It is in the directory snapshots of the controller's data. It holds no keys: keep a copy of the directory pki too.")
+				s.Notef("It is on the controller's machine, at %s. It holds no keys: keep a copy of the directory pki of the controller's data too.", screen.Plain(out.Path))
 				return nil
 			})},
 		&cobra.Command{Use: "verify NAME", Short: "Read a copy from begin to end, and say whether it is whole.", Args: Exactly(1),

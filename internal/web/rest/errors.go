@@ -34,6 +34,7 @@ var statuses = map[fault.Code]int{
 	fault.CodeUnavailable:   http.StatusServiceUnavailable,
 	fault.CodeTooLarge:      http.StatusBadRequest,
 	fault.CodePlan:          http.StatusConflict,
+	fault.CodeSnapshot:      http.StatusConflict,
 	fault.CodeCSR:           http.StatusBadRequest,
 	fault.CodePEM:           http.StatusBadRequest,
 	fault.CodePEMType:       http.StatusBadRequest,

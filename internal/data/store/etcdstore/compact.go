@@ -119,13 +119,14 @@ func (s *Store) Snapshot(ctx context.Context, w io.Writer) error {
 		s.member.defrag.RLock()
 		defer s.member.defrag.RUnlock()
 	}
+	// What streams fail with is not put into etcd's words by its client.
 	resp, err := s.client.SnapshotWithVersion(ctx)
 	if err != nil {
-		return explain(ctx, "snapshot", err)
+		return explain(ctx, "snapshot", rpctypes.Error(err))
 	}
 	defer resp.Snapshot.Close()
 	if _, err := io.Copy(w, resp.Snapshot); err != nil {
-		return explain(ctx, "snapshot", err)
+		return explain(ctx, "snapshot", rpctypes.Error(err))
 	}
 	return nil
 }

@@ -22,10 +22,10 @@ import (
 const lockWait = time.Second
 
 // Inspect reads the snapshot in a file as a whole and returns what position it
-// holds for the network with the prefix, and the value of one record, nil if it
-// has none. It fails if anything of it cannot be read, or if it holds no such
+// holds for the network with the prefix, and those of the named records that it
+// has. It fails if anything of it cannot be read, or if it holds no such
 // network.
-func Inspect(ctx context.Context, path, prefix, key string) (mark store.Mark, value []byte, err error) {
+func Inspect(ctx context.Context, path, prefix string, names ...string) (mark store.Mark, values map[string][]byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return store.Mark{}, nil, fmt.Errorf("inspect: %w", err)
@@ -39,17 +39,17 @@ func Inspect(ctx context.Context, path, prefix, key string) (mark store.Mark, va
 		return store.Mark{}, nil, fmt.Errorf("inspect %s: %w", path, err)
 	}
 	err = db.View(func(tx *bolt.Tx) (err error) {
-		mark, value, err = inspect(ctx, tx, newKeyspace(prefix), key)
+		mark, values, err = inspect(ctx, tx, newKeyspace(prefix), names)
 		return err
 	})
 	if err = errors.Join(err, db.Close()); err != nil {
 		return store.Mark{}, nil, fmt.Errorf("inspect %s: %w", path, err)
 	}
-	return mark, value, nil
+	return mark, values, nil
 }
 
 // inspect reads every page and every record.
-func inspect(ctx context.Context, tx *bolt.Tx, keys keyspace, key string) (mark store.Mark, value []byte, err error) {
+func inspect(ctx context.Context, tx *bolt.Tx, keys keyspace, names []string) (mark store.Mark, values map[string][]byte, err error) {
 	for bad := range tx.Check() {
 		err = errors.Join(err, bad)
 	}
@@ -62,6 +62,10 @@ func inspect(ctx context.Context, tx *bolt.Tx, keys keyspace, key string) (mark 
 	}
 	var rev int64
 	last := map[string]*mvccpb.KeyValue{} // of the keys that are looked for
+	wanted := map[string]bool{keys.head: true, keys.hold: true}
+	for _, name := range names {
+		wanted[keys.record(name)] = true
+	}
 	err = bucket.ForEach(func(at, data []byte) error {
 		kv := &mvccpb.KeyValue{}
 		if err := proto.Unmarshal(data, kv); err != nil {
@@ -71,8 +75,7 @@ func inspect(ctx context.Context, tx *bolt.Tx, keys keyspace, key string) (mark 
 			return errors.New("a record has no revision")
 		}
 		rev = int64(binary.BigEndian.Uint64(at))
-		switch name := string(kv.Key); {
-		case name == keys.head, name == keys.hold, name == keys.record(key), strings.HasPrefix(name, keys.staging):
+		if name := string(kv.Key); wanted[name] || strings.HasPrefix(name, keys.staging) {
 			if last[name] = kv; mvcc.IsTombstone(at) {
 				delete(last, name)
 			}
@@ -86,11 +89,18 @@ func inspect(ctx context.Context, tx *bolt.Tx, keys keyspace, key string) (mark 
 	case !ok:
 		return mark, nil, errors.New("it holds no network")
 	}
-	if value, err = recordIn(last, keys, key); err != nil {
-		return mark, nil, err
+	values = map[string][]byte{}
+	for _, name := range names {
+		value, err := recordIn(last, keys, name)
+		if err != nil {
+			return mark, nil, err
+		}
+		if value != nil {
+			values[name] = value
+		}
 	}
 	mark, err = markOf(rev, []*mvccpb.KeyValue{head})
-	return mark, value, err
+	return mark, values, err
 }
 
 // recordIn finds the value of a record among keys, nil if it has none: in what

@@ -46,7 +46,11 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, value := range map[string]string{"k/1": "v", "s/1": "w", "s/2": "", "s/3": ""} {
-		got, has, err := Inspect(t.Context(), path, "", key)
+		got, all, err := Inspect(t.Context(), path, "", "k/1", key)
+		has := all[key]
+		if string(all["k/1"]) != "v" {
+			t.Errorf("beside %s, k/1 is %q", key, all["k/1"])
+		}
 		if err != nil || got != want || got.Head != head.Rev || string(has) != value || (has == nil) != (value == "") {
 			t.Errorf("it holds %+v, want %+v, and %s is %q: %v", got, want, key, has, err)
 		}

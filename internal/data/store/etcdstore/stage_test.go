@@ -122,7 +122,8 @@ func TestSnapshotInBetween(t *testing.T) {
 	defer f.Close()
 	must(t, s.controller().Snapshot(t.Context(), f))
 	for key, rec := range map[string]store.Record{"gone": {}, "kept": want["kept"], "new/0": want["new/0"], "new/2": want["new/2"], "new/8": want["new/8"]} {
-		mark, value, err := Inspect(t.Context(), path, "", key)
+		mark, values, err := Inspect(t.Context(), path, "", key)
+		value := values[key]
 		if err != nil || !bytes.Equal(value, rec.Value) || mark.Head != want["new/0"].Rev {
 			t.Errorf("%s is %q at %+v, %v; want %q at %d", key, value, mark, err, rec.Value, want["new/0"].Rev)
 		}

@@ -30,6 +30,7 @@ type findingOut struct {
 // snapshotOut is a copy of everything.
 type snapshotOut struct {
 	File string `json:"file" doc:"Name of the snapshot, in the directory for snapshots of the controller."`
+	Path string `json:"path" doc:"Where it is on the controller's machine."`
 }
 
 // mountDatabase offers the care of what is stored.
@@ -52,7 +53,7 @@ func mountDatabase(a *rest.API, s *api.Service) {
 	rest.Handle(a, op(http.MethodPost, "snapshot", "createDatabaseSnapshot", "Write a copy of everything that is stored to the controller's disk."),
 		func(c *rest.Call, _ rest.None) (snapshotOut, error) {
 			name, err := s.Snapshots.Create(c.Context())
-			return snapshotOut{name}, err
+			return snapshotOut{name, s.Snapshots.Path(name)}, err
 		})
 	mountSnapshots(a, s)
 }
