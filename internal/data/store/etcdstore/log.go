@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -37,6 +38,14 @@ var noise = []string{
 // again. What the call returns in the end is only that it took too long.
 const attemptFailed = "retrying of unary invoker failed"
 
+// publishFailed is what a member says of each attempt to tell its cluster of
+// itself. Until it has applied what it read from its log it refuses its own
+// requests, and it tries again at once.
+const publishFailed = "failed to publish local member to cluster through raft"
+
+// publishPause is how long it waits for the next.
+const publishPause = 10 * time.Millisecond
+
 // bridge takes etcd's log to slog, from warnings on.
 type bridge struct {
 	log *slog.Logger
@@ -46,6 +55,8 @@ type bridge struct {
 	// closing is set when etcd is asked to stop. All it then complains of is
 	// that it stops.
 	closing atomic.Bool
+	// publishing is set once it was said that the member tells of itself in vain.
+	publishing atomic.Bool
 	// trouble is what became of the last attempt that failed.
 	trouble atomic.Pointer[string]
 }
@@ -90,8 +101,11 @@ func (c core) With(fields []zapcore.Field) zapcore.Core {
 func (c core) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	fatal := e.Level > zapcore.ErrorLevel
 	known := func(part string) bool { return strings.Contains(e.Message, part) }
-	if e.Message == attemptFailed {
+	switch e.Message {
+	case attemptFailed:
 		return ce.AddCore(e, attempt{c})
+	case publishFailed:
+		return ce.AddCore(e, publication{c})
 	}
 	if !c.Enabled(e.Level) || !fatal && (c.closing.Load() || slices.ContainsFunc(noise, known)) {
 		return ce
@@ -116,6 +130,18 @@ func (a attempt) Write(_ zapcore.Entry, fields []zapcore.Field) error {
 			a.trouble.Store(&text)
 		}
 	}
+	return nil
+}
+
+// publication logs the first of the attempts of a member to tell of itself, and
+// has it pause: between two attempts it does nothing else but log.
+type publication struct{ core }
+
+func (p publication) Write(_ zapcore.Entry, fields []zapcore.Field) error {
+	if !p.closing.Load() && !p.publishing.Swap(true) {
+		p.log.LogAttrs(context.Background(), slog.LevelInfo, "the store reads its log before it answers", attrs(fields)...)
+	}
+	<-time.After(publishPause)
 	return nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -262,6 +264,25 @@ func TestLog(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("logged\n%swant\n%s", out.String(), want)
 	}
+}
+
+// TestPublish has a member tell of itself in vain, a thousand times. It is said
+// once, and it does so in ten seconds and not in one turn of a loop.
+func TestPublish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		b := &bridge{log: slog.New(slog.NewTextHandler(&out, nil)), fail: func(error) {}}
+		log, start := b.logger().With(zap.String("name", "value")), time.Now()
+		for range 1000 {
+			log.Warn(publishFailed, zap.Error(errors.New("too many requests")))
+		}
+		if took := time.Since(start); took != 1000*publishPause {
+			t.Errorf("it took %s", took)
+		}
+		if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "level=INFO") || !strings.Contains(text, "too many requests") {
+			t.Errorf("it logged:\n%s", text)
+		}
+	})
 }
 
 // TestFullAndReclaimed fills a member to its quota, and makes room again.
