@@ -29,6 +29,7 @@ const maxChanges = 64 << 20
 type changesIn struct {
 	Changes []changeIn `json:"changes" kind:"required,range=1..10000" doc:"What to change, in this order. Either all of it is done or nothing."`
 	Expect  string     `json:"expect" doc:"Digest of a plan: nothing is done if the outcome would be another than the plan's. Empty to do it whatever comes of it."`
+	ID      string     `json:"id" doc:"What the sender calls the list, 8 to 64 letters, digits, - and _, a new one for each, so that it can ask what became of it if the answer is lost: see settleChanges. Nothing is made twice under one id. Empty if the sender will not ask."`
 }
 
 // changeIn is one of them.
@@ -72,6 +73,7 @@ func mountChanges(a *rest.API, s *api.Service, mounted map[*kind.Def]*rest.Mount
 		Params: []rest.Parameter{planParam}, MaxBody: maxChanges, Answer: changesSchema(),
 		Bodies: &limit.Bodies{Bytes: maxChanges + 1, Max: 4, Share: 100, Now: s.Sessions.Now},
 	}, ch.handle)
+	mountSettle(a)
 }
 
 func (ch *changes) add(m *rest.Mounted) {
@@ -87,10 +89,16 @@ func (ch *changes) handle(c *rest.Call, in changesIn) (changesOut, error) {
 	case <-c.Context().Done():
 		return changesOut{}, c.Context().Err()
 	}
+	if in.ID != "" {
+		if err := checkChangesID(in.ID); err != nil {
+			return changesOut{}, err
+		}
+	}
 	l, err := ch.read(c, in.Changes)
 	if err != nil {
 		return changesOut{}, err
 	}
+	l.id = in.ID
 	switch {
 	case planParam.Of(c) == "true":
 		err = l.plan(c)
@@ -98,6 +106,9 @@ func (ch *changes) handle(c *rest.Call, in changesIn) (changesOut, error) {
 		err = l.applyAsPlanned(c, in.Expect)
 	default:
 		err = l.apply(c)
+	}
+	if err == nil {
+		l.tell(c.Log, c.Author(), in)
 	}
 	return l.out, err
 }
@@ -171,6 +182,7 @@ func at(i int, err error) error {
 // were last made, or tried.
 type list struct {
 	ctx   context.Context
+	id    string // what the sender calls it; empty for nothing
 	in    []changeIn
 	steps []*rest.Step
 	done  []done
@@ -199,6 +211,9 @@ func (l *list) run(tx *state.Tx) error {
 		l.done[i] = done{before, after}
 	}
 	l.whole = tx.Step()
+	if l.id != "" { // which is no consequence of the changes
+		return model.Sign(tx, l.id)
+	}
 	return nil
 }
 
