@@ -46,6 +46,10 @@ type Options struct {
 	Closed func(c *Channel, reason error)
 	// Bounds of the frames that the peer may send.
 	Bounds wire.Bounds
+	// Takes, if set, is what the peer takes: a larger frame would end the channel
+	// there, and with it what all others have on it. Who sends one is told that it
+	// is too large, and nothing is sent.
+	Takes wire.Bounds
 	// Queue is how many bytes may wait to be sent.
 	Queue int
 	// Soft is how many bytes may wait to be sent before Offer takes no more.
@@ -244,6 +248,11 @@ func (c *Channel) Send(f *wire.Frame) error {
 }
 
 func (c *Channel) enqueue(f *wire.Frame) error {
+	if c.opt.Takes != (wire.Bounds{}) {
+		if err := f.Within(c.opt.Takes); err != nil {
+			return err
+		}
+	}
 	err := c.queue.add(item{bytes: f.Append(nil)})
 	if err != nil {
 		c.Close(err)

@@ -60,6 +60,15 @@ func (f *Frame) Append(dst []byte) []byte {
 	return append(dst, f.Body...)
 }
 
+// Within reports a [TooLarge] if a reader with these bounds would not take the
+// frame.
+func (f *Frame) Within(most Bounds) error {
+	if headers := f.Headers.size(); headers > most.Headers || len(f.Body) > most.Body {
+		return &TooLarge{int64(headers), int64(len(f.Body)), most}
+	}
+	return nil
+}
+
 // Read takes one frame. Memory is set aside only for what has arrived: a
 // length that is announced and not sent costs nothing. The error is io.EOF if
 // the connection ended between frames.

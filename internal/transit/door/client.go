@@ -2,6 +2,7 @@ package door
 
 import (
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type client struct {
 	flows    [2]map[string]*conn // by circuit, of those where the client is the end itself: it dialled, or hosts
 	reports  [][]byte            // of its device, of which the controller is told the first
 	doubted  bool                // whether one was refused; of who passes them on
+	boasted  bool                // whether it was logged that it says too much
 	waiting  []*conn             // that have something for the client and found no room
 	assigned uint32              // the last number that was given to a connection
 	over     bool
@@ -42,7 +44,7 @@ func (d *Door) newClient(token string, chain []*x509.Certificate, hello *channel
 		door: d, token: token, leaf: chain[0], secret: newSecret(), since: d.Now(), log: d.Log,
 		conns: map[uint32]*conn{}, binds: map[uint32]*bind{}, flows: [2]map[string]*conn{{}, {}}, assigned: message.FirstAssigned - 1,
 	}
-	for _, cert := range chain {
+	for _, cert := range chain[:min(len(chain), maxChain)] {
 		c.fingerprints = append(c.fingerprints, pki.Fingerprint(cert))
 	}
 	c.ch = channel.New(newID(), channel.Options{
@@ -141,6 +143,29 @@ func (c *client) ask(f *wire.Frame, do func(*wire.Frame)) {
 		defer c.of.pending.Add(-1)
 		do(f)
 	}()
+}
+
+// tooMuch says what is wrong with a request of which more would go on to the
+// controller than it takes. The first of a client is logged: whoever sends them
+// means no good, or a program is broken.
+func (c *client) tooMuch(f *wire.Frame, said, most int) string {
+	reason := ""
+	switch {
+	case len(f.Body) > maxToken:
+		reason = fmt.Sprintf("the token of a session has at most %d bytes, this one %d", maxToken, len(f.Body))
+	case said > most:
+		reason = fmt.Sprintf("instance, secret, key and data of the application have at most %d bytes together, these %d; send the rest over the connection", most, said)
+	default:
+		return ""
+	}
+	c.mu.Lock()
+	first := !c.boasted
+	c.boasted = true
+	c.mu.Unlock()
+	if first {
+		c.log.Warn("a client asks with more than the controller takes, and is refused; further requests of it are not mentioned", "reason", reason)
+	}
+	return reason
 }
 
 // refuse answers a request with why it was not heeded.

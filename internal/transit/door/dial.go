@@ -29,6 +29,15 @@ func (c *client) connect(f *wire.Frame) {
 		c.refuse(f, refusal)
 		return
 	}
+	instance, peerData := f.Headers.Text(message.HeaderInstance), c.peerData(f.Headers)
+	said := len(instance)
+	for _, data := range peerData {
+		said += len(data)
+	}
+	if refusal := c.tooMuch(f, said, maxSaid); refusal != "" {
+		c.refuse(f, refusal)
+		return
+	}
 	ctx, cancel := context.WithTimeout(c.ch.Context(), dialTime)
 	defer cancel()
 	conn := &conn{client: c, id: id, session: message.Digest(string(f.Body)), dialing: cancel}
@@ -38,7 +47,7 @@ func (c *client) connect(f *wire.Frame) {
 	}
 	dialed, err := c.door.Controller.Dial(ctx, DialRequest{
 		SessionToken: string(f.Body), APIToken: c.token, Fingerprints: c.fingerprints,
-		Instance: f.Headers.Text(message.HeaderInstance), PeerData: c.peerData(f.Headers),
+		Instance: instance, PeerData: peerData,
 	})
 	if err != nil {
 		c.drop(conn)

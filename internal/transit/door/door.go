@@ -35,10 +35,18 @@ const (
 	maxOfIdentity = 256    // clients of one identity
 	maxConns      = 20_000 // of one identity
 	maxBinds      = 1_000  // of one client
-	maxPending    = 512    // requests of one identity that wait for the controller
+	maxBindsOf    = 4_000  // of one identity
+	maxPending    = 64     // requests of one identity that wait for the controller
+	maxAskingOf   = 16     // of one identity's hosts that the controller is asked for
 	maxReports    = 16     // of one identity's devices that do
 	maxReport     = 256 << 10
-	reportPause   = 50 * time.Millisecond // between two of them
+	// What a client says goes on to the controller, which takes only so much in a
+	// frame: the token of a session, and what else belongs to a dial or a host.
+	maxToken    = 2 << 10
+	maxSaid     = 32 << 10              // with a dial
+	maxTold     = 4 << 10               // with a host
+	maxChain    = 16                    // certificates of a client
+	reportPause = 50 * time.Millisecond // between two of them
 	// windows is how many bytes the connections of one identity may have on
 	// their way, together: each has less, the more there are.
 	windows     = 256 << 20
@@ -134,6 +142,8 @@ type identity struct {
 	clients int        // under Door.mu
 	large   sync.Mutex // held while much is read at once
 	conns   atomic.Int64
+	binds   atomic.Int64
+	asking  int // hosts that the controller is asked for; under hosts.mu
 	pending atomic.Int64
 	reports atomic.Int64 // that wait for the controller
 	// reporting has an element while it is told of one.

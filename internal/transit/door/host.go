@@ -101,16 +101,13 @@ func (b *bind) owner() *client {
 // comes later.
 func (c *client) bind(f *wire.Frame) {
 	id, refusal := c.claim(f)
-	c.mu.Lock()
-	if refusal == "" && (c.over || len(c.binds) >= maxBinds) {
-		refusal = "this client hosts too much; stop hosting something"
-	}
 	b := c.read(f, id)
 	if refusal == "" {
-		c.binds[id] = b
-		c.door.uses(c, b.session, 1)
+		refusal = c.tooMuch(f, len(b.instance)+len(b.secret)+len(b.key)+len(b.listener), maxTold)
 	}
-	c.mu.Unlock()
+	if refusal == "" {
+		refusal = c.hold(b)
+	}
 	if refusal != "" {
 		c.refuse(f, refusal)
 		return
@@ -122,6 +119,23 @@ func (c *client) bind(f *wire.Frame) {
 	}
 	_ = c.ch.Reply(f, &wire.Frame{Type: message.TypeConnected, Headers: h})
 	c.door.hosts.add(b)
+}
+
+// hold makes a bind the client's, or says why it cannot be.
+func (c *client) hold(b *bind) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.conns[b.conn] != nil || c.binds[b.conn] != nil:
+		return "there is a connection with this number already"
+	case c.over || len(c.binds) >= maxBinds:
+		return "this client hosts too much; stop hosting something"
+	case !take(&c.of.binds, maxBindsOf):
+		return "this identity hosts too much; stop hosting something"
+	}
+	c.binds[b.conn] = b
+	c.door.uses(c, b.session, 1)
+	return ""
 }
 
 // read is a bind as a client asks for it.
@@ -216,6 +230,7 @@ func (c *client) forget(b *bind) {
 	defer c.mu.Unlock()
 	if c.binds[b.conn] == b {
 		delete(c.binds, b.conn)
+		c.of.binds.Add(-1)
 		c.door.uses(c, b.session, -1)
 	}
 }
@@ -344,13 +359,14 @@ func (h *hosts) askDue(ctx context.Context) {
 		if h.asking == maxAsking {
 			return
 		}
-		if b.state == hosted || b.due.After(now) {
+		if b.state == hosted || b.due.After(now) || b.client.of.asking == maxAskingOf {
 			continue
 		}
 		b.state = asking
 		b.wait = min(max(2*b.wait, firstWait), longestWait)
 		b.due = now.Add(hostTime + b.wait) // unless an answer says otherwise
 		h.asking++
+		b.client.of.asking++
 		go h.ask(ctx, b, b.client)
 	}
 }
@@ -360,6 +376,7 @@ func (h *hosts) ask(ctx context.Context, b *bind, c *client) {
 	defer func() {
 		h.mu.Lock()
 		h.asking--
+		c.of.asking--
 		h.mu.Unlock()
 		h.stir()
 	}()

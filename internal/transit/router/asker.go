@@ -45,6 +45,16 @@ func (a asker) Dial(ctx context.Context, q door.DialRequest) (*door.Dialed, erro
 	return &door.Dialed{Circuit: d.Circuit, Address: d.Address, PeerData: d.PeerData}, nil
 }
 
+// Host is asked again by who hosts, unless the controller has said no or the
+// request is not one to be sent.
+func (a asker) Host(ctx context.Context, m *message.CreateTerminator) (*message.TerminatorCreated, error) {
+	answer, err := a.Uplink.Host(ctx, m)
+	if refused, final := errors.AsType[*uplink.Refusal](err); final && refused.Code == 0 {
+		return &message.TerminatorCreated{ID: m.Address, Result: message.TerminatorFailed, Message: refused.Text, Retry: message.RetryNever}, nil
+	}
+	return answer, err
+}
+
 func (a asker) Health(m *message.HealthEvent) {
 	if err := a.Uplink.Health(m); err != nil {
 		a.log.Warn("the controller was not told how a check of a host went", "error", err)

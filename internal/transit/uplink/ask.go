@@ -49,6 +49,8 @@ func (u *Uplink) ask(ctx context.Context, wait time.Duration, f *wire.Frame, ans
 	defer cancel()
 	reply, err := ch.Request(ctx, f)
 	switch {
+	case errors.Is(err, wire.ErrTooLarge):
+		return nil, &Refusal{Text: "this is more than the controller takes in one request; send less"}
 	case ch.Err() != nil && err != nil:
 		return nil, ErrAway
 	case errors.Is(err, context.DeadlineExceeded):
@@ -72,10 +74,11 @@ func (u *Uplink) tell(f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	if ch.Send(f) != nil {
+	err = ch.Send(f)
+	if err != nil && !errors.Is(err, wire.ErrTooLarge) {
 		return ErrAway
 	}
-	return nil
+	return err
 }
 
 // DialRequest is a dial of a client.

@@ -69,7 +69,7 @@ func (c *clients) change(identity string, do func(map[*present]struct{})) {
 const (
 	beatEvery  = time.Minute
 	newsWait   = 3 * time.Second // arrivals and departures are gathered so long
-	maxBeat    = 10_000
+	maxBeat    = 2000
 	maxEvents  = 2000
 	fullEvents = 5 * time.Minute
 )

@@ -117,6 +117,10 @@ const (
 	maxAsks = 4096
 )
 
+// takes is what controllers take. Whoever sends more loses the connection, and
+// with it what the router does for all of its clients.
+var takes = wire.Bounds{Headers: channel.MaxHeaders, Body: channel.MaxBody}
+
 // New returns an uplink that is not connected.
 func New(opt Options) (*Uplink, error) {
 	u := &Uplink{
@@ -239,7 +243,7 @@ func (u *Uplink) once(ctx context.Context, endpoint string) (welcome bool, err e
 	if err != nil {
 		return false, err
 	}
-	ch := channel.New(said.Text(message.HeaderConnectionID), channel.Options{Handle: u.hear, Now: u.opt.Now})
+	ch := channel.New(said.Text(message.HeaderConnectionID), channel.Options{Handle: u.hear, Takes: takes, Now: u.opt.Now})
 	u.mu.Lock()
 	u.ch = ch
 	u.status = Status{Connected: true, Since: u.opt.Now(), Address: endpoint, ControllerID: said.Text(message.HeaderListenerID)}
