@@ -118,6 +118,13 @@ func (d *draft) takeProcess(r *Response) {
 		d.keep(d.next.processes, check.ID, check.ID, report)
 	}
 	if named {
+		// Devices report each path once, whichever of the checks that name it they
+		// mention.
+		for other := range model.PostureChecks.All(d.recs) {
+			if other.TypeID == TypeProcess && other.ID != check.ID && other.Process != nil && other.Process.Path == path {
+				d.keep(d.next.processes, other.ID, other.ID, report)
+			}
+		}
 		report.Path = path
 		d.keep(d.next.paths, path, check.ID, report)
 	}

@@ -166,7 +166,7 @@ func (e *Evaluator) failureOf(c *model.PostureCheck) CheckFailure {
 		if c.Process != nil {
 			f.Expected = *c.Process
 		}
-		f.Actual = actual(e.facts.processes[c.ID], f.Expected.OSType, f.Expected.Path)
+		f.Actual = actual(e.facts.program(c), f.Expected.OSType, f.Expected.Path)
 		return f
 	case TypeMulti:
 		f := &multiFailure{failedCheck: is, Type: c.TypeID, Semantic: c.Semantic, Expected: c.Processes}

@@ -66,7 +66,9 @@ func (n *naive) passes(session string, c *model.PostureCheck) bool {
 		}
 		return false
 	case "PROCESS":
-		r, ok := n.last(session, "PROCESS", func(r posture.Response) bool { return r.ID == c.ID })
+		r, ok := n.last(session, "PROCESS", func(r posture.Response) bool {
+			return r.ID == c.ID || r.Path == c.Process.Path && n.names(r.ID, r.Path)
+		})
 		var signers []string
 		if c.Process.SignerFingerprint != "" {
 			signers = append(signers, c.Process.SignerFingerprint)

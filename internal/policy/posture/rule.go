@@ -18,11 +18,20 @@ func (f *Facts) passes(c *model.PostureCheck) bool {
 	case TypeMAC:
 		return f.mac != nil && slices.ContainsFunc(c.MACAddresses, func(listed string) bool { return hasMAC(f.mac, listed) })
 	case TypeProcess:
-		return c.Process != nil && runs(f.processes[c.ID], c.Process.Hashes, signersOf(c.Process))
+		return c.Process != nil && runs(f.program(c), c.Process.Hashes, signersOf(c.Process))
 	case TypeMulti:
 		return f.runsMulti(c)
 	}
 	return false
+}
+
+// program is what was reported for a check on one program, or for another one
+// that named its path before there was this one.
+func (f *Facts) program(c *model.PostureCheck) *model.ProgramReport {
+	if own := f.processes[c.ID]; own != nil || c.Process == nil {
+		return own
+	}
+	return f.paths[c.Process.Path]
 }
 
 // isOneOf reports whether a check accepts the operating system. The last entry

@@ -230,24 +230,43 @@ func TestProcessMulti(t *testing.T) {
 	})
 }
 
-// TestSharedPath reports a program once for checks that both name it, as
-// clients do.
+// TestSharedPath reports a program once for checks that all name it, as clients
+// do: those of OpenZiti's C SDK mention whichever check comes first.
 func TestSharedPath(t *testing.T) {
 	w := newWorld(t)
 	multi := w.check(model.PostureCheck{TypeID: "PROCESS_MULTI", Semantic: model.AllOf, Processes: []model.ProcessMulti{{OSType: "Linux", Path: "/a"}}})
 	again := w.check(model.PostureCheck{TypeID: "PROCESS_MULTI", Semantic: model.AllOf, Processes: multi.Processes})
 	single := w.check(model.PostureCheck{TypeID: "PROCESS", Process: &model.Process{OSType: "Linux", Path: "/a"}})
-	passing := func() [3]bool {
+	twin := w.check(model.PostureCheck{TypeID: "PROCESS", Process: &model.Process{OSType: "Linux", Path: "/a"}})
+	all := []*model.PostureCheck{multi, again, single, twin}
+	passing := func() (ids []string) {
 		e := w.device(posture.Session{})
-		return [3]bool{e.Check(multi).Passing, e.Check(again).Passing, e.Check(single).Passing}
+		for _, c := range all {
+			if e.Check(c).Passing {
+				ids = append(ids, c.ID)
+			}
+		}
+		return ids
 	}
 	w.submit("s", strings.Replace(processReport("/a", true, ""), "ID", again.ID, 1))
-	if got := passing(); got != [3]bool{true, true, false} {
+	if got := passing(); len(got) != len(all) {
 		t.Errorf("reported for one of several programs: %v", got)
 	}
 	w.submit("s", strings.Replace(processReport("/a", false, ""), "ID", single.ID, 1))
-	if got := passing(); got != [3]bool{} {
+	if got := passing(); len(got) != 0 {
 		t.Errorf("reported as stopped for the single program: %v", got)
+	}
+	w.submit("s", strings.Replace(processReport("/a", true, ""), "ID", twin.ID, 1))
+	if got := passing(); len(got) != len(all) {
+		t.Errorf("reported for the other single program: %v", got)
+	}
+	all = append(all, w.check(model.PostureCheck{TypeID: "PROCESS", Process: &model.Process{OSType: "Linux", Path: "/a"}}))
+	if got := passing(); len(got) != len(all) {
+		t.Errorf("with a check that came later: %v", got)
+	}
+	w.submit("s", strings.Replace(processReport("/a", false, ""), "ID", single.ID, 1))
+	if got := passing(); len(got) != 0 {
+		t.Errorf("reported as stopped for the first single program: %v", got)
 	}
 }
 
