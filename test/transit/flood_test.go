@@ -1,8 +1,12 @@
 package transit
 
 import (
+	"crypto/tls"
+	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -159,4 +163,169 @@ func refusals(conn net.Conn, text string) int {
 			count++
 		}
 	}
+}
+
+// TestGoneSession has a client dial with a session that was deleted: the answer
+// has the code and the very words by which clients of others know that they need
+// another.
+func TestGoneSession(t *testing.T) {
+	n := networktest.New(t, shared)
+	router := n.AddRouter("one")
+	service := n.AddService("echo", false)
+	n.Echo(n.Client(n.AddIdentity("host")), service)
+	r := login(t, n, n.AddIdentity("user"))
+	conn, err := r.connect(router, r.token)
+	must(t, err)
+	token := r.session(service, "Dial")
+	for _, s := range n.Admin.Get(networktest.Management + "sessions?limit=500").Want(200).List() {
+		if s["type"] == "Dial" && s["service"].(M)["name"] == service {
+			n.Admin.Delete(networktest.Management + "sessions/" + s["id"].(string)).Want(200)
+		}
+	}
+	answer := ask(t, conn, &wire.Frame{Type: message.TypeConnect, Seq: 5, Headers: numbered(1), Body: []byte(token)})
+	code, _ := answer.Headers.Uint32(message.HeaderClosedCode)
+	if answer.Type != message.TypeClosed || string(answer.Body) != "Invalid Session" || message.ErrorCode(code) != message.CodeInvalidSession {
+		t.Fatalf("the session is gone, and the answer is %d with code %d: %q", answer.Type, code, answer.Body)
+	}
+}
+
+// TestLogOfLinks has strangers say that they are routers: the log tells of it,
+// and is not filled by it.
+func TestLogOfLinks(t *testing.T) {
+	n := networktest.New(t, shared)
+	router := n.AddRouter("one")
+	r := login(t, n, n.AddIdentity("stranger"))
+	for range 200 {
+		conn, err := (&tls.Dialer{Config: &tls.Config{
+			RootCAs: r.roots, Certificates: []tls.Certificate{r.cert}, NextProtos: []string{message.LinkALPN},
+		}}).DialContext(t.Context(), "tcp", router.Address)
+		must(t, err)
+		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\n\r\nand a little more")
+		must(t, err)
+		cut(t, conn)
+		_ = conn.Close()
+	}
+	if lines := router.Count("a link was refused"); lines == 0 || lines > 70 {
+		t.Fatalf("the log has %d lines of 200 who were turned away within seconds", lines)
+	}
+}
+
+// TestUnread has an identity send long messages to clients of its own that do
+// not read: the router keeps a bounded part of them, for both kinds of hosts.
+func TestUnread(t *testing.T) {
+	for name, flow := range map[string]bool{"held by clients": true, "held by routers": false} {
+		t.Run(name, func(t *testing.T) {
+			n := networktest.New(t, shared)
+			router := n.AddRouter("one")
+			service := n.AddService("sink", false)
+			echo := n.AddService("echo", true)
+			n.Echo(n.Client(n.AddIdentity("host")), echo)
+			user := n.Client(n.AddIdentity("user"))
+			dials(t, user, echo, 1)
+			r := login(t, n, n.AddIdentity("evil"))
+			bind, dial := []byte(r.session(service, "Bind")), []byte(r.session(service, "Dial"))
+			const hosts, size = 12, 32 << 20
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			long := make([]byte, size)
+			written := make(chan error, hosts)
+			for i := range hosts {
+				deaf(r, router, bind, i, flow)
+				go func() { written <- tell(r, router, dial, i, flow, long) }()
+			}
+			// What the router does not take stays with who sends it.
+			patience := time.After(5 * time.Second)
+			for done := 0; done < hosts; {
+				select {
+				case err := <-written:
+					must(t, err)
+					done++
+				case <-patience:
+					done = hosts
+				}
+			}
+			dials(t, user, echo, 5)
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 256<<20 {
+				t.Fatalf("%d messages of %d MiB that nobody reads take %d MiB", hosts, size>>20, grown>>20)
+			} else {
+				t.Logf("%d messages of %d MiB that nobody reads take %d MiB", hosts, size>>20, grown>>20)
+			}
+		})
+	}
+}
+
+// deaf hosts a service under a number, takes one connection, and reads nothing
+// from then on.
+func deaf(r *raw, router *networktest.Router, token []byte, number int, flow bool) {
+	r.t.Helper()
+	conn, err := r.connect(router, r.token)
+	must(r.t, err)
+	h := numbered(1)
+	h.SetText(message.HeaderInstance, fmt.Sprint(number))
+	for _, key := range []int32{message.HeaderTellsBound, message.HeaderRouterNumbers} {
+		h.SetBool(key, true)
+	}
+	h.SetBool(message.HeaderClientFlow, flow)
+	_, err = conn.Write((&wire.Frame{Type: message.TypeBind, Seq: 1, Headers: h, Body: token}).Append(nil))
+	must(r.t, err)
+	next := func(typ int32) (*wire.Frame, error) {
+		for {
+			if f, err := wire.Read(conn, wire.Bounds{Headers: 1 << 16, Body: 1 << 20}); err != nil || f.Type == typ {
+				return f, err
+			}
+		}
+	}
+	must(r.t, conn.SetDeadline(time.Now().Add(networktest.Soon)))
+	_, err = next(message.TypeBound)
+	must(r.t, err)
+	go func() {
+		asked, err := next(message.TypeDial)
+		if err != nil {
+			return
+		}
+		h := wire.Headers{}
+		h.SetUint32(message.HeaderReplyFor, uint32(asked.Seq))
+		_, _ = conn.Write((&wire.Frame{Type: message.TypeDialSuccess, Seq: 2, Headers: h}).Append(nil))
+	}()
+}
+
+// tell dials the host with a number and sends it one message.
+func tell(r *raw, router *networktest.Router, token []byte, number int, flow bool, text []byte) error {
+	conn, err := r.connect(router, r.token)
+	if err != nil {
+		return err
+	}
+	h := numbered(1)
+	h.SetText(message.HeaderInstance, fmt.Sprint(number))
+	h.SetBool(message.HeaderClientFlow, flow)
+	if _, err := conn.Write((&wire.Frame{Type: message.TypeConnect, Seq: 1, Headers: h, Body: token}).Append(nil)); err != nil {
+		return err
+	}
+	answer, err := wire.Read(conn, wire.Bounds{Headers: 1 << 16, Body: 1 << 20})
+	if err != nil || answer.Type != message.TypeConnected {
+		return fmt.Errorf("a dial is answered with %+v: %v", answer, err)
+	}
+	m := &wire.Frame{Type: message.TypeData, Seq: 2, Headers: numbered(1)}
+	if flow {
+		m.Type = message.TypePayload
+		m.Headers.SetText(message.HeaderStreamCircuit, answer.Headers.Text(message.HeaderClientCircuit))
+		m.Headers.SetUint64(message.HeaderStreamSeq, 0)
+	}
+	// The text is not copied: what it takes is the router's.
+	head := m.Append(nil)
+	binary.LittleEndian.PutUint32(head[16:], uint32(len(text)))
+	if _, err := conn.Write(head); err != nil {
+		return err
+	}
+	for len(text) > 0 {
+		part := text[:min(len(text), 1<<20)]
+		if _, err := conn.Write(part); err != nil {
+			return nil // the test is over
+		}
+		text = text[len(part):]
+	}
+	return nil
 }

@@ -67,7 +67,7 @@ func (rs *Routers) admit(conn *tls.Conn, deadline time.Time) (serve func(), err 
 	if err != nil {
 		return nil, err
 	}
-	if err := channel.Welcome(conn, deadline, rs.welcome(r, hello)); err != nil {
+	if err := hello.Welcome(conn, deadline, rs.welcome(r, hello)); err != nil {
 		return nil, err
 	}
 	// Between the look at its record and now it may have been shut out, and
@@ -169,7 +169,7 @@ func (rs *Routers) joinGroup(conn *tls.Conn, deadline time.Time, hello *channel.
 		subtle.ConstantTimeCompare(r.secret, hello.Secret()) != 1 || r.ch.Sockets() >= maxSockets {
 		return nil, errGroup
 	}
-	if err := channel.Welcome(conn, deadline, rs.welcome(r, hello)); err != nil {
+	if err := hello.Welcome(conn, deadline, rs.welcome(r, hello)); err != nil {
 		return nil, err
 	}
 	return func() { r.ch.Serve(conn) }, nil

@@ -153,7 +153,7 @@ func (r *Router) Result(to *wire.Frame, success bool, text string) {
 
 // Refuse answers a frame about sessions with why not.
 func (r *Router) Refuse(to *wire.Frame, code message.ErrorCode, text string) {
-	f := &wire.Frame{Type: message.TypeError, Headers: wire.Headers{}, Body: []byte(text)}
+	f := &wire.Frame{Type: message.TypeError, Headers: wire.Headers{}, Body: []byte(code.Say(text))}
 	f.Headers.SetUint32(message.HeaderErrorCode, uint32(code))
 	r.Reply(to, f)
 }

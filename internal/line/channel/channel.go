@@ -56,6 +56,9 @@ type Options struct {
 	Soft int
 	// Deep is the same for what is in lanes: Soft, unless it says otherwise.
 	Deep int
+	// Purse, if set, is asked for room for more than Soft that is offered, and gets
+	// back what was sent: for channels that share how much may wait.
+	Purse Purse
 	// Room, if set, is called where frames are written, when Offer takes some
 	// again after it did not.
 	Room func(c *Channel)
@@ -63,9 +66,18 @@ type Options struct {
 	// long it may go without one, or take for what is written to it. Below zero
 	// it is not asked, and may take as long as it likes.
 	Beat, Silence time.Duration
+	// Beats, if set, are the signs of life that were asked for on this channel and
+	// on others, if they may be given on any.
+	Beats *Beats
 	// Echoed, if set, is told how long each sign of life was on its way.
 	Echoed func(took time.Duration)
 	Now    func() time.Time
+}
+
+// Purse is memory that several channels share.
+type Purse interface {
+	Take(bytes int) bool
+	Give(bytes int)
 }
 
 // LargeFrame is the size from which Options.Large is asked.
@@ -100,6 +112,9 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.Silence == 0 {
 		o.Silence = Silence
+	}
+	if o.Beats == nil {
+		o.Beats = new(Beats)
 	}
 	return o
 }
@@ -138,7 +153,7 @@ func New(id string, opt Options) *Channel {
 	opt = opt.WithDefaults()
 	c := &Channel{ID: id, opt: opt, waiting: map[int32]chan *wire.Frame{}, lastEcho: opt.Now()}
 	c.over, c.end = context.WithCancel(context.Background())
-	c.queue.init(opt.Queue, opt.Soft, opt.Deep)
+	c.queue.init(opt)
 	return c
 }
 
@@ -235,6 +250,7 @@ func (c *Channel) Close(reason error) {
 	for _, s := range sockets {
 		_ = s.Close()
 	}
+	c.queue.close()
 	if c.opt.Closed != nil {
 		c.opt.Closed(c, reason)
 	}
@@ -481,6 +497,9 @@ func (c *Channel) heed(p *wire.Packet) {
 	}
 	if echoes {
 		now := c.opt.Now()
+		if !c.opt.Beats.answered(sent) {
+			return
+		}
 		c.mu.Lock()
 		c.lastEcho = now
 		c.mu.Unlock()
@@ -516,9 +535,10 @@ func (c *Channel) write() {
 			items = append(items, item{bytes: c.heartbeat(message.HeaderHeartbeatResponse, echo)})
 		}
 		if ask {
-			items = append(items, item{bytes: c.heartbeat(message.HeaderHeartbeat, uint64(c.opt.Now().UnixNano()))})
+			items = append(items, item{bytes: c.heartbeat(message.HeaderHeartbeat, c.opt.Beats.asked(c.opt.Now()))})
 		}
 		c.flush(items)
+		c.queue.sent()
 		if room && c.opt.Room != nil {
 			c.opt.Room(c)
 		}
@@ -536,6 +556,13 @@ func (c *Channel) heartbeat(header int32, stamp uint64) []byte {
 	f.Headers.SetUint64(header, stamp)
 	c.number(f)
 	return f.Append(nil)
+}
+
+// Ask asks the peer for a sign of life at once.
+func (c *Channel) Ask() {
+	f := &wire.Frame{Type: message.TypeHeartbeat, Headers: wire.Headers{}}
+	f.Headers.SetUint64(message.HeaderHeartbeat, c.opt.Beats.asked(c.opt.Now()))
+	_ = c.Send(f)
 }
 
 // buffers are where frames are put together before they are written: a channel

@@ -218,12 +218,21 @@ func TestHello(t *testing.T) {
 		var seen *Hello
 		conn := serve(func(c net.Conn, h *Hello) {
 			seen = h
-			_ = Welcome(c, deadline, wire.Headers{message.HeaderListenerID: []byte("ctrl")})
+			_ = h.Welcome(c, deadline, wire.Headers{message.HeaderListenerID: []byte("ctrl")})
 		})
 		hello := Hello{ID: "router", Headers: wire.Headers{message.HeaderGroupSecret: []byte("listeners of an old router")}}
 		got, err := Greet(conn, deadline, hello)
 		if err != nil || got.Text(message.HeaderListenerID) != "ctrl" || seen.ID != "router" || seen.Grouped() || seen.Secret() != nil || !seen.First() {
 			t.Errorf("welcome: %v, %v; it saw %+v", got, err, seen)
+		}
+		// Clients give their hello a number of their own, and wait for its answer.
+		conn = serve(func(c net.Conn, h *Hello) { _ = h.Welcome(c, deadline, nil) })
+		f, err := exchange(conn, deadline, &wire.Frame{Type: message.TypeHello, Seq: 41, Headers: wire.Headers{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if to, _ := f.Headers.Uint32(message.HeaderReplyFor); to != 41 || f.Seq != helloSeq {
+			t.Errorf("hello 41 is answered with %+v", f)
 		}
 		conn = serve(func(c net.Conn, h *Hello) { _ = Refuse(c, deadline, "the router is disabled") })
 		if _, err := Greet(conn, deadline, hello); !errors.Is(err, ErrRefused) {
@@ -231,8 +240,8 @@ func TestHello(t *testing.T) {
 		}
 		conn = serve(func(net.Conn, *Hello) { t.Error("half a hello was taken") })
 		began := time.Now()
-		f := (&wire.Frame{Type: 0, Body: []byte("router")}).Append(nil)
-		_, _ = conn.Write(f[:10])
+		half := (&wire.Frame{Type: 0, Body: []byte("router")}).Append(nil)
+		_, _ = conn.Write(half[:10])
 		if _, err := conn.Read(make([]byte, 1)); err == nil || time.Since(began) > 6*time.Second {
 			t.Errorf("half a hello is waited for: %v after %v", err, time.Since(began))
 		}

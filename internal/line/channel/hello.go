@@ -14,9 +14,10 @@ import (
 type Hello struct {
 	ID      string // who it says it is
 	Headers wire.Headers
+	seq     int32 // its number
 }
 
-// helloSeq is the number of hellos and of the answers to them.
+// helloSeq is the number of hellos, of most programs, and of the answers to them.
 const helloSeq = -1
 
 // helloBounds are small: nothing is known of the peer yet.
@@ -51,27 +52,29 @@ func ReadHello(conn net.Conn, deadline time.Time) (*Hello, error) {
 	case f.Type != message.TypeHello:
 		return nil, fmt.Errorf("hello: %w: it begins with a frame of type %d", wire.ErrMagic, f.Type)
 	}
-	return &Hello{ID: string(f.Body), Headers: f.Headers}, nil
+	return &Hello{ID: string(f.Body), Headers: f.Headers, seq: f.Seq}, nil
 }
 
 // Welcome answers a hello.
-func Welcome(conn net.Conn, deadline time.Time, headers wire.Headers) error {
+func (h *Hello) Welcome(conn net.Conn, deadline time.Time, headers wire.Headers) error {
 	f := resultFrame(true, "")
 	for key, value := range headers {
 		f.Headers[key] = value
 	}
-	return answer(conn, deadline, f)
+	return answer(conn, deadline, h.seq, f)
 }
 
-// Refuse answers a hello with why the connection is not wanted.
+// Refuse says, in answer to the hello of a router, why the connection is not
+// wanted. It need not have been read.
 func Refuse(conn net.Conn, deadline time.Time, reason string) error {
-	return answer(conn, deadline, resultFrame(false, reason))
+	return answer(conn, deadline, helloSeq, resultFrame(false, reason))
 }
 
-func answer(conn net.Conn, deadline time.Time, f *wire.Frame) error {
+// answer answers the hello with a number: not everybody's is the usual one, and
+// whoever waits for an answer to its own would not know this one.
+func answer(conn net.Conn, deadline time.Time, to int32, f *wire.Frame) error {
 	f.Seq = helloSeq
-	var seq int32 = helloSeq
-	f.Headers.SetUint32(message.HeaderReplyFor, uint32(seq))
+	f.Headers.SetUint32(message.HeaderReplyFor, uint32(to))
 	return within(conn, deadline, func() error {
 		_, err := conn.Write(f.Append(nil))
 		return err

@@ -228,8 +228,13 @@ func TestEchoed(t *testing.T) {
 		time.Sleep(3 * time.Millisecond)
 		answer := &wire.Frame{Type: message.TypeHeartbeat, Headers: wire.Headers{}}
 		answer.Headers.SetUint64(message.HeaderHeartbeatResponse, stamp)
-		if _, err := there.Write(answer.Append(nil)); err != nil {
-			t.Fatal(err)
+		// Once more, and what was never asked for, are no signs of life.
+		forged := &wire.Frame{Type: message.TypeHeartbeat, Headers: wire.Headers{}}
+		forged.Headers.SetUint64(message.HeaderHeartbeatResponse, stamp-uint64(time.Minute))
+		for _, f := range []*wire.Frame{forged, answer, answer} {
+			if _, err := there.Write(f.Append(nil)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		synctest.Wait()
 		if len(took) != 1 || took[0] != 3*time.Millisecond {
@@ -254,8 +259,14 @@ func TestBorneBeats(t *testing.T) {
 		})
 		c.Attach(here)
 		defer c.Close(nil)
-		sent := time.Now().Add(-5 * time.Millisecond).UnixNano()
-		data := wire.Block{}.Text(message.HeaderStreamCircuit, "circuit").Uint64(message.HeaderHeartbeatResponse, uint64(sent)).
+		c.Ask()
+		asked, err := wire.Read(there, wire.Bounds{Headers: 100, Body: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, _ := asked.Headers.Uint64(message.HeaderHeartbeat)
+		time.Sleep(5 * time.Millisecond)
+		data := wire.Block{}.Text(message.HeaderStreamCircuit, "circuit").Uint64(message.HeaderHeartbeatResponse, sent).
 			Uint64(message.HeaderHeartbeat, 77).Uint64(message.HeaderStreamSeq, 3)
 		if _, err := there.Write((&wire.Packet{Type: message.TypePayload, Block: data}).Append(nil)); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"sync"
+	"time"
 
 	"netkeep/internal/line/wire"
 )
@@ -46,10 +47,68 @@ type queue struct {
 	empty   chan struct{} // closed when all was taken; nil if nobody waits
 	stamp   uint64
 	hasEcho bool
+
+	purse   Purse // nil if what waits is nobody else's concern
+	lent    int   // bytes of it
+	writing int   // bytes that were taken and are being written
+	over    bool
 }
 
-func (q *queue) init(most, soft, deep int) {
-	q.most, q.soft, q.deep, q.waiting = most, soft, deep, make(chan struct{}, 1)
+func (q *queue) init(o Options) {
+	q.most, q.soft, q.deep, q.purse, q.waiting = o.Queue, o.Soft, o.Deep, o.Purse, make(chan struct{}, 1)
+}
+
+// poorWait is how long who was refused for want of memory waits: what is given
+// back elsewhere is not told here.
+const poorWait = 100 * time.Millisecond
+
+// afford reports whether so many bytes more may wait.
+func (q *queue) afford(size int) bool {
+	if q.purse == nil {
+		return true
+	}
+	if q.over {
+		return false
+	}
+	more := q.excess(size) - q.lent
+	if more <= 0 {
+		return true
+	}
+	if !q.purse.Take(more) {
+		q.refused = true
+		time.AfterFunc(poorWait, q.wake)
+		return false
+	}
+	q.lent += more
+	return true
+}
+
+// excess is how much of what waits, and so many bytes more, is not the channel's
+// own.
+func (q *queue) excess(size int) int {
+	return max(0, q.bytes+q.lanes.bytes+q.writing+size-q.soft)
+}
+
+// sent says that what was taken is written.
+func (q *queue) sent() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.writing = 0
+	if less := q.lent - q.excess(0); less > 0 {
+		q.lent -= less
+		q.purse.Give(less)
+	}
+}
+
+// close gives everything back: nothing is sent any more.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.over = true
+	if q.lent > 0 {
+		q.purse.Give(q.lent)
+		q.lent = 0
+	}
 }
 
 func (q *queue) wake() {
@@ -80,7 +139,11 @@ func (q *queue) offer(p *wire.Packet) bool {
 		return false
 	}
 	i := item{packet: p}
-	q.push(i, i.size())
+	size := i.size()
+	if !q.afford(size) {
+		return false
+	}
+	q.push(i, size)
 	return true
 }
 
@@ -93,6 +156,9 @@ func (q *queue) offerIn(key []byte, p *wire.Packet) bool {
 	defer q.mu.Unlock()
 	if q.lanes.bytes > q.deep && q.lanes.held(key)+size > q.deep/(len(q.lanes.turns)+1) {
 		q.refused = true
+		return false
+	}
+	if !q.afford(size) {
 		return false
 	}
 	q.lanes.add(key, i, size)
@@ -146,6 +212,8 @@ const chunk = 256 << 10
 func (q *queue) take() (taken []item, room bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	waited := q.bytes + q.lanes.bytes
+	defer func() { q.writing += waited - q.bytes - q.lanes.bytes }()
 	var size int
 	taken, q.first, size = move(nil, q.first, chunk)
 	q.ahead -= size

@@ -189,6 +189,19 @@ const (
 	CodeAccessDenied        ErrorCode = 14
 )
 
+// invalidSession is what clients of others look for, letter by letter: only then
+// do they ask for another session.
+const invalidSession = "Invalid Session"
+
+// Say is a refusal in words: those that somebody chose, unless clients know the
+// code by a text of its own.
+func (c ErrorCode) Say(text string) string {
+	if c == CodeInvalidSession {
+		return invalidSession
+	}
+	return text
+}
+
 // RouteError is why a router could not do its part of a circuit.
 type RouteError byte
 

@@ -43,6 +43,7 @@ type End struct {
 	peerEOF  bool // the peer knows FlagEOF
 	peerEnd  bool // the peer has sent FlagEnd, and may be gone
 	tried    bool // TryWrite had no room
+	poor     bool // the purse had nothing for what was to be written
 	reason   error
 	lossy    error // why the other end does not have everything though it ended well
 
@@ -55,6 +56,7 @@ type End struct {
 	endingBy time.Duration
 	lingerBy time.Duration
 	dropped  int64
+	lent     int // bytes of the purse
 }
 
 // todo is what a method does after it has let go of the lock.
@@ -168,6 +170,7 @@ func (e *End) finish(reason error, t *todo, now time.Duration) {
 	e.early = nil
 	e.out.forget()
 	e.in.cut()
+	e.repay()
 	e.wake(t)
 	t.ready, t.done, t.reason = true, true, reason
 	if !e.started { // nobody to whom an acknowledgement would matter
@@ -200,6 +203,7 @@ func (e *End) Close(reason error) {
 	e.mu.Lock()
 	e.fail(reason, &t)
 	e.in.cutAll()
+	e.repay()
 	e.mu.Unlock()
 	e.do(&t)
 }

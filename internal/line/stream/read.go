@@ -17,7 +17,10 @@ func (e *End) CloseRead() {
 			t.send = append(t.send, e.enqueue(FlagRefuse, nil, nil, now, stamp))
 		}
 		e.finishIfBoth(&t, now)
+	} else if !e.in.done {
+		e.in.finish() // nobody takes it
 	}
+	e.repay()
 	e.mu.Unlock()
 	e.do(&t)
 }
@@ -27,7 +30,10 @@ func (e *End) CloseRead() {
 func (e *End) Next() (m Message, ok bool) {
 	var t todo
 	e.mu.Lock()
+	e.in.handed = 0
 	m, ok = e.take(&t)
+	e.in.handed = len(m.Data)
+	e.repay()
 	if e.phase == living && e.in.shrunk() {
 		t.ack = e.ack(0)
 	}
@@ -49,6 +55,9 @@ func (e *End) take(t *todo) (m Message, ok bool) {
 			return Message{End: true}, true
 		}
 		m, ok, err := e.in.message(p)
+		if err == nil && !ok && !e.afford(0, 0) {
+			err = ErrPoor
+		}
 		if err != nil {
 			e.fail(err, t)
 			e.in.cutAll()
@@ -105,8 +114,12 @@ func (e *End) arrive(p *Payload, t *todo) {
 		}
 		e.open(t, now, stamp)
 	}
-	before := e.in.next
-	switch e.in.take(p) {
+	before, what := e.in.next, refused
+	if int64(p.Seq) < before || e.afford(p.cost(), 0) {
+		what = e.in.take(p)
+		e.repay()
+	}
+	switch what {
 	case kept:
 		t.ack = e.ack(p.Stamp, p.Seq)
 		t.ready = e.in.next > before

@@ -12,9 +12,12 @@ type receiver struct {
 	next int64 // the first that has not arrived
 	top  int64 // one more than the highest that has arrived
 	held int   // bytes, with what they cost
-	room int   // how many that may be
-	said uint32
-	done bool // nothing more is handed out; what arrives is acknowledged
+	// handed is how long the message is that the reader got last: it has it until
+	// it asks for another.
+	handed int
+	room   int // how many that may be
+	said   uint32
+	done   bool // nothing more is handed out; what arrives is acknowledged
 
 	parts *parts
 

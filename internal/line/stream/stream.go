@@ -79,6 +79,8 @@ var (
 	// ErrIncomplete says that the other end ended, and what it sent before did
 	// not arrive.
 	ErrIncomplete = errors.New("stream: the other end ended and a part of what it sent is missing")
+	// ErrPoor says that a message is longer than there is memory for at present.
+	ErrPoor = errors.New("stream: there is no memory for a message of this length at present")
 	// ErrParts says that the parts of a message do not make one.
 	ErrParts = errors.New("stream: the parts of a message do not add up")
 	// ErrExhausted says that there are no numbers left for payloads.
@@ -122,7 +124,9 @@ type Options struct {
 	Over func(reason error)
 
 	Window, Buffer int
-	Now            func() time.Time
+	// Purse, if set, is asked for what exceeds them by far.
+	Purse Purse
+	Now   func() time.Time
 }
 
 func (o Options) withDefaults() Options {

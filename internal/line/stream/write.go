@@ -15,6 +15,10 @@ func (e *End) Write(ctx context.Context, m Message) error {
 		e.mu.Lock()
 		p, room, err := e.write(m)
 		var waiters chan struct{}
+		var again <-chan time.Time
+		if e.poor {
+			again = time.After(poorWait) // others give back what it needs
+		}
 		if !room && err == nil {
 			if e.waiters == nil {
 				e.waiters = make(chan struct{})
@@ -34,6 +38,7 @@ func (e *End) Write(ctx context.Context, m Message) error {
 		}
 		select {
 		case <-waiters:
+		case <-again:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -79,11 +84,16 @@ func (e *End) write(m Message) (p *Payload, room bool, err error) {
 	if err := e.writable(); err != nil {
 		return nil, false, err
 	}
+	e.poor = false
+	if e.started && e.out.full() {
+		return nil, false, nil
+	}
+	if e.poor = !e.afford(0, len(m.Data)); e.poor {
+		return nil, false, nil
+	}
+	defer e.repay()
 	if !e.started {
 		return nil, e.keepEarly(m), nil
-	}
-	if e.out.full() {
-		return nil, false, nil
 	}
 	now, stamp := e.now()
 	return e.enqueue(0, m.headers(), m.Data, now, stamp), true, nil
@@ -164,6 +174,7 @@ func (e *End) Acked(a *Ack) {
 	e.mu.Lock()
 	if e.phase == living {
 		e.acked(a, &t)
+		e.repay()
 	}
 	e.mu.Unlock()
 	e.do(&t)

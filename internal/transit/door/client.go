@@ -2,6 +2,7 @@ package door
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -55,11 +56,18 @@ func (d *Door) newClient(token string, chain []*x509.Certificate, hello *channel
 		Beat: -1, Silence: -1,
 		// What one stream has in flight finds room: it was sent as fast as the
 		// other end's socket takes it, and nobody holds that back but a window.
-		Lane: laneOf, Deep: stream.Window,
+		Lane: laneOf, Deep: stream.Window, Purse: purse{c},
 		Now: d.Now,
 	})
 	return c
 }
+
+// purse is what the client's identity may hold. Nothing waits for a client that
+// has none yet.
+type purse struct{ *client }
+
+func (p purse) Take(bytes int) bool { return p.of.Take(bytes) }
+func (p purse) Give(bytes int)      { p.of.Give(bytes) }
 
 // room reports whether the client may have another socket.
 func (c *client) room() bool { return c.ch.Sockets() < maxSockets }
@@ -168,9 +176,20 @@ func (c *client) tooMuch(f *wire.Frame, said, most int) string {
 	return reason
 }
 
+// refuseFor is refuse for what the controller says.
+func (c *client) refuseFor(f *wire.Frame, err error) {
+	h, text := wire.Headers{}, err.Error()
+	if refused, ok := errors.AsType[Refusal](err); ok && refused.Reason() != 0 {
+		h.SetUint32(message.HeaderClosedCode, uint32(refused.Reason()))
+		text = refused.Reason().Say(text)
+	}
+	c.refuseWith(f, h, text)
+}
+
 // refuse answers a request with why it was not heeded.
-func (c *client) refuse(f *wire.Frame, reason string) {
-	h := wire.Headers{}
+func (c *client) refuse(f *wire.Frame, reason string) { c.refuseWith(f, wire.Headers{}, reason) }
+
+func (c *client) refuseWith(f *wire.Frame, h wire.Headers, reason string) {
 	if id, ok := f.Headers[message.HeaderConn]; ok {
 		h[message.HeaderConn] = id
 	}

@@ -71,6 +71,7 @@ func (c *conn) open(flow bool) {
 		Over:       c.forgotten,
 		Window:     window,
 		Buffer:     window,
+		Purse:      c.client.of,
 		Now:        d.Now,
 	})
 	c.mu.Lock()

@@ -51,7 +51,7 @@ func (c *client) connect(f *wire.Frame) {
 	})
 	if err != nil {
 		c.drop(conn)
-		c.refuse(f, err.Error())
+		c.refuseFor(f, err)
 		return
 	}
 	conn.circuit, conn.address = dialed.Circuit, dialed.Address

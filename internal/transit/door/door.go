@@ -51,7 +51,11 @@ const (
 	// their way, together: each has less, the more there are.
 	windows     = 256 << 20
 	leastWindow = 32 << 10
-	maxSockets  = 16 // of one client
+	// maxHeld is how much more the clients of one identity may have waiting for
+	// them, or for others, together: messages that are longer than a window, and
+	// what clients do not read that are ends of streams themselves.
+	maxHeld    = 128 << 20
+	maxSockets = 16 // of one client
 	// maxFrame is how much a client may send at once. What is larger than most is
 	// read for one client of an identity at a time, so that no identity has more
 	// than this of the router's memory by it.
@@ -89,6 +93,12 @@ type DialRequest struct {
 	Fingerprints           []string
 	Instance               string
 	PeerData               map[uint32][]byte
+}
+
+// Refusal is an error that has a code, which clients are told too.
+type Refusal interface {
+	error
+	Reason() message.ErrorCode
 }
 
 // Controller is what a router asks of its controller for clients. An error that
@@ -143,7 +153,8 @@ type identity struct {
 	large   sync.Mutex // held while much is read at once
 	conns   atomic.Int64
 	binds   atomic.Int64
-	asking  int // hosts that the controller is asked for; under hosts.mu
+	held    atomic.Int64 // bytes, of maxHeld
+	asking  int          // hosts that the controller is asked for; under hosts.mu
 	pending atomic.Int64
 	reports atomic.Int64 // that wait for the controller
 	// reporting has an element while it is told of one.
@@ -163,6 +174,18 @@ func take(of *atomic.Int64, most int64) bool {
 	}
 	return true
 }
+
+// Take takes of what the clients of the identity may hold.
+func (i *identity) Take(bytes int) bool {
+	if i.held.Add(int64(bytes)) > maxHeld {
+		i.Give(bytes)
+		return false
+	}
+	return true
+}
+
+// Give gives it back.
+func (i *identity) Give(bytes int) { i.held.Add(-int64(bytes)) }
 
 // New returns a door that nobody has come through yet.
 func New(opt Options) *Door {
@@ -216,7 +239,7 @@ func (d *Door) enter(ctx context.Context, conn net.Conn, hello *channel.Hello, c
 		return errors.New("it shows no token of an API session")
 	}
 	c := d.newClient(token, chain, hello)
-	if err := channel.Welcome(conn, d.Now().Add(helloTime), d.welcome(c, hello)); err != nil {
+	if err := hello.Welcome(conn, d.Now().Add(helloTime), d.welcome(c, hello)); err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, admitTime)
@@ -281,7 +304,7 @@ func (d *Door) join(conn net.Conn, hello *channel.Hello, leaf *x509.Certificate)
 	case !c.room():
 		return false, fmt.Errorf("its client has %d sockets already", maxSockets)
 	}
-	if err := channel.Welcome(conn, d.Now().Add(helloTime), d.welcome(c, hello)); err != nil {
+	if err := hello.Welcome(conn, d.Now().Add(helloTime), d.welcome(c, hello)); err != nil {
 		return false, err
 	}
 	if hello.Headers.Text(message.HeaderChannelType) == controlSocket {

@@ -79,10 +79,16 @@ const maxComplaints = 60
 
 func (r *Router) turnAway(conn net.Conn, reason error) {
 	_ = conn.Close()
-	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if r.complaints.Take(limit.At(from.Addr())) == 0 {
+	if r.mayComplain(conn) {
 		r.opt.Log.Info("a client was turned away", "address", conn.RemoteAddr().String(), "reason", reason.Error())
 	}
+}
+
+// mayComplain reports whether the log may tell of one more from where a
+// connection comes from.
+func (r *Router) mayComplain(conn net.Conn) bool {
+	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+	return r.complaints.Take(limit.At(from.Addr())) == 0
 }
 
 // callController is how the controller is called.

@@ -106,6 +106,7 @@ func New(opt Options) (*Router, error) {
 		State:    func(m message.LinkState) { _ = r.uplink.LinkState(m) },
 		Strands:  linkStrands,
 		Measured: r.noteMeasured,
+		Complain: r.mayComplain,
 		Admitted: r.conns.Keep, Arrived: r.table.Packet, Listeners: listeners, Dialers: []span.Dialer{{Groups: r.linkGroups()}}, Now: opt.Now, Log: opt.Log,
 	})
 	r.door = door.New(door.Options{

@@ -68,8 +68,10 @@ func (l *Links) leave(fingerprint string) {
 func (l *Links) Serve(ctx context.Context, conn *tls.Conn, at message.Listener) {
 	serve, err := l.admit(ctx, conn, at)
 	if err != nil {
-		l.opt.Log.Warn("a link was refused", "remote", conn.RemoteAddr().String(), "error", err)
 		_ = conn.Close()
+		if l.opt.Complain == nil || l.opt.Complain(conn) {
+			l.opt.Log.Warn("a link was refused", "remote", conn.RemoteAddr().String(), "error", err)
+		}
 		return
 	}
 	l.tune(conn)
@@ -96,7 +98,7 @@ func (l *Links) admit(ctx context.Context, conn *tls.Conn, at message.Listener) 
 	}
 	g, err := readGreeting(h, l.opt.ID)
 	if err == nil && g.further() {
-		c, err := l.extend(conn, g, fingerprint)
+		c, err := l.extend(conn, h, g, fingerprint)
 		if err != nil {
 			_ = channel.Refuse(conn, l.opt.Now().Add(helloWait), "the connection is refused: "+err.Error())
 		}
@@ -112,11 +114,11 @@ func (l *Links) admit(ctx context.Context, conn *tls.Conn, at message.Listener) 
 	}
 	if err != nil {
 		_ = channel.Refuse(conn, l.opt.Now().Add(helloWait), "the link is refused: "+err.Error())
-		return nil, fmt.Errorf("router %q: %w", g.routerID, err)
+		return nil, fmt.Errorf("router %.64q: %w", g.routerID, err)
 	}
 	// It is a link before the peer knows: what the peer has a controller send
 	// over it may come at once.
-	if err := channel.Welcome(conn, l.opt.Now().Add(helloWait), l.welcome(g, k)); err != nil {
+	if err := h.Welcome(conn, l.opt.Now().Add(helloWait), l.welcome(g, k)); err != nil {
 		k.close(err)
 		return nil, err
 	}

@@ -29,6 +29,7 @@ type Link struct {
 	since   time.Time
 	state   atomic.Int32
 	latency latency
+	beats   channel.Beats           // that it was asked for, on any of its connections
 	strands atomic.Pointer[strands] // what it is made of
 	bundle  *bundle                 // nil if that does not change
 
@@ -75,7 +76,7 @@ func (k *Link) open() *channel.Channel {
 		Handle: func(*channel.Channel, *wire.Frame) {}, // nothing else is said over links
 		Closed: k.lose,
 		Bounds: wire.Bounds{Headers: channel.MaxHeaders, Body: maxFrame}, Large: k.large, Skipped: k.skipped, Lane: circuitOf,
-		Echoed: k.echoed, Soft: soft, Beat: beat, Silence: silence, Now: k.links.opt.Now,
+		Echoed: k.echoed, Beats: &k.beats, Soft: soft, Beat: beat, Silence: silence, Now: k.links.opt.Now,
 	})
 }
 
@@ -121,10 +122,8 @@ func (k *Link) begin() {
 
 // beat asks the peer for a sign of life.
 func (k *Link) beat() {
-	f := &wire.Frame{Type: message.TypeHeartbeat, Headers: wire.Headers{}}
-	f.Headers.SetUint64(message.HeaderHeartbeat, uint64(k.links.opt.Now().UnixNano()))
 	if s := k.parts(); len(s.data) > 0 {
-		_ = s.data[0].Send(f)
+		s.data[0].Ask()
 	}
 }
 

@@ -63,6 +63,9 @@ type Options struct {
 	Dialers []Dialer
 	Now     func() time.Time
 	Log     *slog.Logger
+	// Complain, if set, reports whether the log may tell that somebody was turned
+	// away: whoever it is must not be able to fill it.
+	Complain func(conn net.Conn) bool
 }
 
 // Dialer is a way in which this router dials others.

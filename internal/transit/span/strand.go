@@ -162,7 +162,7 @@ func (k *Link) pulse() {
 
 // extend makes a socket a further connection of a link, and returns it. The
 // peer has shown its certificate: it must be the one that the link came with.
-func (l *Links) extend(conn *tls.Conn, g greeting, fingerprint string) (*channel.Channel, error) {
+func (l *Links) extend(conn *tls.Conn, h *channel.Hello, g greeting, fingerprint string) (*channel.Channel, error) {
 	l.mu.RLock()
 	k := l.bundles[bundleKey{fingerprint, g.conn}]
 	l.mu.RUnlock()
@@ -173,7 +173,7 @@ func (l *Links) extend(conn *tls.Conn, g greeting, fingerprint string) (*channel
 	if c == nil {
 		return nil, errTooMany
 	}
-	if err := channel.Welcome(conn, l.opt.Now().Add(helloWait), l.welcome(g, k)); err != nil {
+	if err := h.Welcome(conn, l.opt.Now().Add(helloWait), l.welcome(g, k)); err != nil {
 		c.Close(err)
 		return nil, err
 	}

@@ -32,6 +32,9 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Text }
 
+// Reason is the code that says why.
+func (r *Refusal) Reason() message.ErrorCode { return r.Code }
+
 // ask sends a question and returns its answer, which must be of a type. A
 // refusal is an error.
 func (u *Uplink) ask(ctx context.Context, wait time.Duration, f *wire.Frame, answer int32) (*wire.Frame, error) {
