@@ -18,7 +18,8 @@ const lookInterval = time.Second
 
 // Served is the certificate that a TLS server hands out at present. It follows
 // its two files: when they change, the next handshake a second later uses the
-// new pair. A pair that cannot be used is reported once and the old one stays.
+// new pair. A pair that cannot be used is reported once and the old one stays,
+// and so it is with one that clients would not believe.
 // It is safe for use by several goroutines.
 type Served struct {
 	certFile, keyFile string
@@ -26,6 +27,9 @@ type Served struct {
 	log               *slog.Logger
 	// Loaded, if set, is told of every certificate that comes into force.
 	Loaded func(leaf *x509.Certificate)
+	// Flaw, if set, says why clients would not believe a certificate. One with a
+	// flaw does not take the place of one without.
+	Flaw func(leaf *x509.Certificate) error
 
 	current atomic.Pointer[tls.Certificate]
 	looked  atomic.Int64 // Unix nanoseconds
@@ -132,6 +136,11 @@ func (s *Served) load() error {
 	pair, err := readPair(s.certFile, s.keyFile)
 	if err != nil {
 		return fmt.Errorf("loading TLS certificate %s with key %s: %w", s.certFile, s.keyFile, err)
+	}
+	if old := s.Current(); old != nil && s.Flaw != nil && s.Flaw(old.Leaf) == nil {
+		if err := s.Flaw(pair.Leaf); err != nil {
+			return fmt.Errorf("loading TLS certificate %s with key %s: %w", s.certFile, s.keyFile, err)
+		}
 	}
 	s.current.Store(&pair)
 	if s.Loaded != nil {

@@ -216,6 +216,23 @@ func TestCertificateWarnings(t *testing.T) {
 	if left := remaining(t, s); left < 3500 || left > 3600 {
 		t.Errorf("the served certificate has %v seconds left", left)
 	}
+	good := writePair(t, certFile, keyFile)
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	for want, spoil := range map[string]func(*x509.Certificate){
+		"the server certificate expired at":              func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) },
+		"is not valid before":                            func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) },
+		"not made out to the advertised host 127.0.0.1:": func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"elsewhere.example.org"} },
+	} {
+		writePair(t, certFile, keyFile, spoil)
+		if err := s.Reload(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("in place of a good pair: %v, want %q", err, want)
+		}
+		if got := presented(t, s, good); !got.Equal(good) {
+			t.Errorf("it serves %s in place of a good one", got.SerialNumber)
+		}
+	}
 }
 
 // remaining is what the metrics say of the server certificate.

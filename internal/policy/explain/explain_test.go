@@ -309,6 +309,45 @@ func (w *world) explain(identity, service, typ string) explain.Explanation {
 	return e
 }
 
+// TestHostElsewhere has the only host at a router that the client may not use,
+// to which a path leads from the one that it may. That is enough, and the router
+// is named at which the host is.
+func TestHostElsewhere(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(rt)
+		w.write(func(tx *state.Tx) error {
+			for _, id := range routers {
+				rec := model.EdgeRouters.New()
+				rec.ID, rec.Name = id, id
+				must(rt, model.EdgeRouters.Create(tx, rec))
+			}
+			ann, web := model.Identities.New(), model.Services.New()
+			ann.ID, ann.Name, ann.Type = "ann", "ann", "User"
+			web.ID, web.Name = "web", "web"
+			must(rt, model.Identities.Create(tx, ann))
+			must(rt, model.Services.Create(tx, web))
+			return nil
+		})
+		w.run("netkeep create edge-router-policy ann-uses-paris --identity-roles @ann --edge-router-roles @paris")
+		w.run("netkeep create service-edge-router-policy web-uses-paris --service-roles @web --edge-router-roles @paris")
+		n := w.network()
+		n.Hosts = func(_ *state.Snapshot, _ *model.Service, from string) []*model.Terminator {
+			return []*model.Terminator{{Meta: kind.Meta{ID: "host"}, RouterID: "oslo", Address: "seen from " + from}}
+		}
+		e, err := n.Explain(w.st.Snapshot(), "ann", "web", model.Dial)
+		must(rt, err)
+		last := e.Links[len(e.Links)-1]
+		if !last.Passed || last.What != "web is hosted at oslo, to which a path leads" {
+			rt.Fatalf("it says %+v", last)
+		}
+		for _, l := range e.Links {
+			if l.Link == "session" && l.Remedy != "netkeep invite ann" {
+				rt.Fatalf("how to begin: %+v", l)
+			}
+		}
+	})
+}
+
 // tryRemedy runs the command that is to make a link hold, if there is one.
 func (w *world) tryRemedy(l explain.Link, again func() explain.Link) {
 	if !strings.HasPrefix(l.Remedy, "netkeep ") {

@@ -93,9 +93,9 @@ func (q *question) howToBegin() string {
 	case has || q.identity.ExternalID != "":
 		return "have the client of " + q.identity.Name + " authenticate"
 	case invited:
-		return "have " + q.identity.Name + " enroll; an enrollment is waiting"
+		return "have " + q.identity.Name + " enroll with the invitation that is waiting; for another: " + command("invite", q.identityName())
 	}
-	return "create an enrollment for " + q.identity.Name + " and have it enroll"
+	return command("invite", q.identityName())
 }
 
 // policyLink holds if a service policy gives the service.
@@ -212,7 +212,7 @@ func (q *question) howToPass(failed []*model.PostureCheck) string {
 		if check.TypeID == "MFA" {
 			steps = append(steps, "have "+q.identity.Name+" show a one-time code for "+check.Name)
 		} else {
-			steps = append(steps, fmt.Sprintf("have the device of %s report what %s (%s) asks for", q.identity.Name, check.Name, check.TypeID))
+			steps = append(steps, fmt.Sprintf("have the device of %s meet and report what %s (%s) asks for", q.identity.Name, check.Name, check.TypeID))
 		}
 	}
 	return strings.Join(steps, "; ")

@@ -141,24 +141,35 @@ func names(routers []*model.EdgeRouter) (list []string) {
 	return list
 }
 
-// terminatorLink holds if somebody hosts the service at a router that the
-// identity can use now.
+// terminatorLink holds if somebody hosts the service at any router to which a
+// path leads from one that the identity can use now.
 func (q *question) terminatorLink() Link {
 	l := Link{Link: terminatorLink, Because: []Cause{}}
+	var at []string
+	seen := map[string]bool{}
 	for _, router := range q.routes.online {
 		for _, t := range q.Hosts(q.snap, q.service, router.ID) {
-			l.Passed = true
-			l.What = fmt.Sprintf("%s is hosted at %s", q.service.Name, router.Name)
-			l.Because = append(l.Because, cause(model.Terminators.Def, t.ID, t.Address, ""),
-				cause(model.EdgeRouters.Def, router.ID, router.Name, ""))
+			if seen[t.ID] {
+				continue
+			}
+			seen[t.ID] = true
+			l.Because = append(l.Because, cause(model.Terminators.Def, t.ID, t.Address, ""))
+			host, known := model.Routers.Get(q.snap, t.RouterID)
+			if known && !seen[host.ID] {
+				seen[host.ID] = true
+				at = append(at, host.Name)
+				l.Because = append(l.Because, cause(model.Routers.Def, host.ID, host.Name, ""))
+			}
 		}
 	}
-	if l.Passed {
+	if len(seen) > 0 {
+		l.Passed = true
+		l.What = fmt.Sprintf("%s is hosted at %s, to which a path leads", q.service.Name, some(at))
 		return l
 	}
 	l.What = "nobody hosts " + q.service.Name
 	for t := range model.Terminators.Select(q.snap, "service", q.service.ID) {
-		l.What = fmt.Sprintf("nobody hosts %s at an edge router that is online and that %s and the service may both use", q.service.Name, q.identity.Name)
+		l.What = fmt.Sprintf("nobody hosts %s at a router that is online and to which a path leads from one that %s may use for it", q.service.Name, q.identity.Name)
 		l.Because = append(l.Because, cause(model.Terminators.Def, t.ID, t.Address, ""))
 		if len(l.Because) == maxCauses {
 			break
@@ -170,9 +181,9 @@ func (q *question) terminatorLink() Link {
 
 // howToHost is what somebody has to do so that there is a host.
 func (q *question) howToHost() string {
-	where := "an edge router that both may use"
+	where := "a router that is online"
 	if len(q.routes.online) > 0 {
-		where = some(names(q.routes.online))
+		where = some(names(q.routes.online)) + ", or at another router with a path from there"
 	}
 	hosts := access.WhoCan(q.snap, q.service.ID, model.Bind)
 	for host := range q.snap.At(model.Identities.Def, hosts) {

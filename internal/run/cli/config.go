@@ -114,10 +114,14 @@ func configCheckCommand(env Env) *cobra.Command {
 	load := settings(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		warn(env)
-		if _, err := checked(load); err != nil {
+		cfg, err := checked(load)
+		if err == nil {
+			err = server.CheckCertificate(cfg)
+		}
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), "The settings are right.")
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), "The settings are right.")
 		return err
 	}
 	return cmd

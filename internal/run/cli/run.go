@@ -49,9 +49,7 @@ func runCommand(env Env) *cobra.Command {
 func run(ctx context.Context, env Env, cfg config.Config) error {
 	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	// A limit on the size of files is then an error of the write, like a full
-	// disk, and not the end of the process.
-	signal.Ignore(syscall.SIGXFSZ)
+	ignoreFileLimit()
 	// One that comes before there is something to read again must not end it.
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)

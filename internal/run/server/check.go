@@ -30,6 +30,22 @@ func Check(cfg config.Config) error {
 	return errors.Join(errs...)
 }
 
+// CheckCertificate says why clients would not believe the certificate that
+// settings name. A controller runs with it all the same, if it has to.
+func CheckCertificate(cfg config.Config) error {
+	if cfg.TLS.Cert == "" {
+		return nil
+	}
+	served, err := pki.Serve(cfg.TLS.Cert, cfg.TLS.Key, time.Now, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = certificateFlaw(served.Current().Leaf, cfg.Advertise, cfg.Management.Advertise, cfg.Routers.Advertise)
+	}
+	if err != nil {
+		return fmt.Errorf("tls.cert %s: %w; clients would refuse it", cfg.TLS.Cert, err)
+	}
+	return nil
+}
+
 // listener is an address that settings ask for.
 type listener struct {
 	key, text string

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -97,6 +99,24 @@ func outOfTime(leaf *x509.Certificate) string {
 		return "the server certificate is not valid before " + leaf.NotBefore.UTC().Format(time.RFC3339)
 	}
 	return ""
+}
+
+// certificateFlaw says why a server certificate is not good now for those who
+// come by these addresses, if it is not; empty ones are of nobody.
+func certificateFlaw(leaf *x509.Certificate, addresses ...string) error {
+	if reason := outOfTime(leaf); reason != "" {
+		return errors.New(reason)
+	}
+	for _, address := range addresses {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil || host == "" {
+			continue
+		}
+		if err := leaf.VerifyHostname(host); err != nil {
+			return fmt.Errorf("the server certificate is not made out to the advertised host %s: %w", host, err)
+		}
+	}
+	return nil
 }
 
 // probeStore asks the store for something small and remembers whether it

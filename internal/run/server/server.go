@@ -252,23 +252,24 @@ func (s *Server) openKeys() (err error) {
 	if err != nil {
 		return err
 	}
+	s.served.Flaw = s.certificateFlaw
 	s.served.Loaded = s.judgeCertificate
 	s.judgeCertificate(s.served.Current().Leaf)
 	return nil
 }
 
 // judgeCertificate warns of a certificate that clients will not believe. It is
-// served all the same: those that can be told to may still come in and mend it.
+// served all the same where there is no better: those that can be told to may
+// still come in and mend it.
 func (s *Server) judgeCertificate(leaf *x509.Certificate) {
-	if reason := outOfTime(leaf); reason != "" {
-		s.log.Error(reason+"; clients refuse it", "subject", leaf.Subject.String())
+	if err := s.certificateFlaw(leaf); err != nil {
+		s.log.Error(err.Error()+"; clients refuse it", "subject", leaf.Subject.String())
 	}
-	for _, address := range []string{s.Address(), s.ManagementAddress(), s.RouterAddress()} {
-		host, _, err := net.SplitHostPort(address)
-		if err == nil && leaf.VerifyHostname(host) != nil {
-			s.log.Error("the server certificate is not made out to the advertised host; clients refuse it", "host", host, "subject", leaf.Subject.String())
-		}
-	}
+}
+
+// certificateFlaw says why clients will not believe a certificate.
+func (s *Server) certificateFlaw(leaf *x509.Certificate) error {
+	return certificateFlaw(leaf, s.Address(), s.ManagementAddress(), s.RouterAddress())
 }
 
 // inventory is the certificates of the controller: those of its authority, and

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
@@ -59,7 +60,14 @@ func explainCommand(env Env) *cobra.Command {
 		if err := s.Get(cmd.Context(), "/identities/"+identity+"/explain/"+service, url.Values{"type": {typeName(*bind)}}, &raw); err != nil {
 			return err
 		}
-		return told(s, *output, raw, s.explain)
+		var e explanation
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return err
+		}
+		if err := told(s, *output, raw, s.explain); err != nil || e.Allowed {
+			return err
+		}
+		return errCannot
 	})
 	return cmd
 }

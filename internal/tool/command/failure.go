@@ -44,6 +44,8 @@ var (
 	errDeclined = errors.New("nothing was done")
 	// errDiffers says that files and network are not the same, to who asked.
 	errDiffers = errors.New("the network is not as the files say")
+	// errCannot says that somebody cannot use a service, to who asked.
+	errCannot = errors.New("there is a link that does not hold")
 )
 
 // The exit codes that scripts may rely on.
@@ -56,6 +58,7 @@ const (
 	exitUnreachable = 6
 	exitDeclined    = 7
 	exitDiffers     = 8
+	exitCannot      = 9
 )
 
 // Exit is the exit code for an error.
@@ -80,6 +83,8 @@ func Exit(err error) int {
 		return exitDeclined
 	case errors.Is(err, errDiffers):
 		return exitDiffers
+	case errors.Is(err, errCannot):
+		return exitCannot
 	}
 	return exitFailed
 }
