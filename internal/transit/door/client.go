@@ -226,6 +226,10 @@ func (c *client) number(conn *conn) bool {
 	if c.over || !take(&c.of.conns, maxConns) {
 		return false
 	}
+	if !c.door.share(c.of, conn.dialer, 1) {
+		c.of.conns.Add(-1)
+		return false
+	}
 	for {
 		if c.assigned++; c.assigned < message.FirstAssigned {
 			c.assigned = message.FirstAssigned
@@ -288,6 +292,7 @@ func (c *client) drop(conn *conn) {
 	if c.conns[conn.id] == conn {
 		delete(c.conns, conn.id)
 		c.of.conns.Add(-1)
+		c.door.share(c.of, conn.dialer, -1)
 		c.door.uses(c, conn.session, -1)
 	}
 	if side := conn.side(); c.flows[side][conn.circuit] == conn {

@@ -22,6 +22,7 @@ type conn struct {
 	address string      // of this end of the circuit
 	end     *stream.End // nil if the client is the end itself
 	hosts   bool        // the client hosts; else it has dialled
+	dialer  string      // who dialled a client that hosts, if that is known
 	count   func(in bool, bytes int)
 	counted func()
 

@@ -144,7 +144,7 @@ func (d *Door) Egress(ctx context.Context, circuit string, e *message.Egress) er
 		return &message.RouteFailure{Code: message.RouteInvalidTerminator, Text: "nobody hosts under this address here"}
 	}
 	c := b.owner()
-	conn := &conn{client: c, session: b.session, circuit: circuit, address: e.Address, hosts: true}
+	conn := &conn{client: c, session: b.session, circuit: circuit, address: e.Address, hosts: true, dialer: string(e.PeerData[message.PeerDialerID])}
 	// It is whole before it is the client's, which may be gone at any moment and
 	// takes along what it has.
 	conn.open(b.flow && b.numbers)

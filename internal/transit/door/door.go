@@ -34,6 +34,7 @@ const (
 	maxClients    = 20_000
 	maxOfIdentity = 256    // clients of one identity
 	maxConns      = 20_000 // of one identity
+	maxOfDialer   = 10_000 // of them, to one that hosts from one that dials
 	maxBinds      = 1_000  // of one client
 	maxBindsOf    = 4_000  // of one identity
 	maxPending    = 64     // requests of one identity that wait for the controller
@@ -153,8 +154,9 @@ type identity struct {
 	large   sync.Mutex // held while much is read at once
 	conns   atomic.Int64
 	binds   atomic.Int64
-	held    atomic.Int64 // bytes, of maxHeld
-	asking  int          // hosts that the controller is asked for; under hosts.mu
+	held    atomic.Int64   // bytes, of maxHeld
+	dialers map[string]int // connections to what it hosts, by who dialled; under Door.mu
+	asking  int            // hosts that the controller is asked for; under hosts.mu
 	pending atomic.Int64
 	reports atomic.Int64 // that wait for the controller
 	// reporting has an element while it is told of one.
@@ -354,6 +356,27 @@ func (d *Door) remove(c *client) bool {
 	delete(d.clients, c.ch.ID)
 	if c.of.clients--; c.of.clients == 0 {
 		delete(d.identities, c.entry.IdentityID)
+	}
+	return true
+}
+
+// share takes note that somebody has one more, or one less, of the connections
+// to what an identity hosts. It reports false if that would be too many: one who
+// takes all it can get leaves some to others.
+func (d *Door) share(of *identity, dialer string, more int) bool {
+	if dialer == "" {
+		return true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if more > 0 && of.dialers[dialer] >= maxOfDialer {
+		return false
+	}
+	if of.dialers == nil {
+		of.dialers = map[string]int{}
+	}
+	if of.dialers[dialer] += more; of.dialers[dialer] == 0 {
+		delete(of.dialers, dialer)
 	}
 	return true
 }

@@ -28,6 +28,7 @@ type hosted struct {
 	free     slots
 	shares   shares
 	said     complaints
+	pace     pace
 	log      *slog.Logger
 
 	stop context.CancelFunc
@@ -198,7 +199,9 @@ func (h *hosted) refuse(p *client.Pending, why string, err error) {
 	if err != nil {
 		text = fmt.Sprintf("%s: %v", why, err)
 	}
-	if h.said.fresh(text, h.t.opt.Now()) {
+	// A dialer chooses the words that it is refused with.
+	text = text[:min(len(text), maxText)]
+	if now := h.t.opt.Now(); h.said.fresh(text, now) && h.pace.take(now) {
 		h.log.Warn("a dial was refused", "from", p.Info().Who(), "reason", text)
 	}
 }

@@ -200,6 +200,30 @@ const (
 	maxSaid = 1000
 )
 
+const (
+	// maxText is how much of a dialer's words the log repeats, and maxLines how
+	// often a minute: nobody outside should fill it.
+	maxText  = 300
+	maxLines = 60
+)
+
+// pace lets so many lines a minute through.
+type pace struct {
+	mu    sync.Mutex
+	since time.Time
+	lines int
+}
+
+func (p *pace) take(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.since) >= time.Minute {
+		p.since, p.lines = now, 0
+	}
+	p.lines++
+	return p.lines <= maxLines
+}
+
 // fresh reports whether something was not said lately.
 func (c *complaints) fresh(text string, now time.Time) bool {
 	c.mu.Lock()
