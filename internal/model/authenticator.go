@@ -33,6 +33,12 @@ type Authenticator struct {
 	NotAfter     time.Time `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the client certificate ends."`
 	CAID         string    `json:"caId" kind:"server,hidden,nofilter,ref=ca:cascade" doc:"Id of the CA that the client certificate leads to; empty if that is the controller's own."`
 
+	// What an admin has asked the holder of a certificate for.
+	IsExtendRequested    bool       `json:"isExtendRequested" kind:"server,when=method:cert" doc:"Whether its holder is asked to have the certificate extended now, before it is time."`
+	IsKeyRollRequested   bool       `json:"isKeyRollRequested" kind:"server,when=method:cert" doc:"Whether its holder is asked to make a new key for that."`
+	ExtendRequestedAt    *time.Time `json:"extendRequestedAt" kind:"server,omit,when=method:cert" doc:"When that was last asked for; left out if it never was."`
+	LastExtendRolledKeys bool       `json:"lastExtendRolledKeys" kind:"server,when=method:cert" doc:"Whether the certificate came with a new key when it was last extended."`
+
 	// A certificate that was issued in place of the present one, which stays
 	// until its holder shows to have received it.
 	PendingCertPEM string `json:"pendingCertPem" kind:"server,hidden,nofilter" doc:"Certificate that was issued in place of the present one, until its holder shows to have it."`
@@ -46,6 +52,9 @@ var Authenticators = kind.Define(kind.Spec[Authenticator]{
 	Verbs:   kind.CRUD,
 	Columns: []string{"id", "method", "identity", "username", "fingerprint"},
 })
+
+// IssuedHere reports whether it is a certificate that this network issued.
+func (a *Authenticator) IssuedHere() bool { return a.Method == MethodCert && a.CAID == "" }
 
 // SetPassword gives it another password. Sessions that rest on the one before
 // do not stand any more.

@@ -1,6 +1,7 @@
 package enroll_test
 
 import (
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -51,6 +52,70 @@ func TestExtend(t *testing.T) {
 	foreign.token = foreign.post("authenticate?method=cert", M{}).want(200).data()["token"].(string)
 	other := c.Get("identities/" + who + "/authenticators").List()[0]["id"].(string)
 	foreign.post("current-identity/authenticators/"+other+"/extend", body).fails(409, "CAN_NOT_UPDATE_AUTHENTICATOR")
+}
+
+// TestRequestExtend asks the holder of a certificate to have it extended, which
+// its session shows until it has. Only a certificate of ours can be.
+func TestRequestExtend(t *testing.T) {
+	c := shared.Admin(t)
+	id, h := enrolled(t, c)
+	auth := c.Get("identities/" + id + "/authenticators").List()[0]["id"].(string)
+	shows := func(h holder, extendable, extend, roll bool) {
+		t.Helper()
+		mine := h.send("GET", "current-api-session", "", "", nil).want(200).data()
+		for _, got := range []M{mine, c.Get("api-sessions/" + mine["id"].(string)).Want(200).Data()} {
+			if got["isCertExtendable"] != extendable || got["isCertExtendRequested"] != extend || got["isCertKeyRollRequested"] != roll {
+				t.Errorf("the session shows %v, %v, %v, want %v, %v, %v",
+					got["isCertExtendable"], got["isCertExtendRequested"], got["isCertKeyRollRequested"], extendable, extend, roll)
+			}
+		}
+	}
+	shows(h, true, false, false)
+	c.Post("authenticators/"+auth+"/request-extend", M{}).Want(200)
+	shows(h, true, true, false)
+	c.Post("authenticators/"+auth+"/request-extend", M{"rollKeys": true}).Want(200)
+	shows(h, true, true, true)
+	got := c.Get("authenticators/" + auth).Want(200).Data()
+	if got["isExtendRequested"] != true || got["isKeyRollRequested"] != true || got["extendRequestedAt"] == nil || got["lastExtendRolledKeys"] != false {
+		t.Errorf("the authenticator shows %v", got)
+	}
+
+	extend := func(key crypto.Signer) {
+		t.Helper()
+		path := "current-identity/authenticators/" + auth
+		fresh := h.post(path+"/extend", M{"clientCertCsr": string(newCSR(t, key, x509.CertificateRequest{}))}).want(200).data()
+		shows(h, true, true, true) // it has yet to arrive
+		h.post(path+"/extend-verify", M{"clientCert": fresh["clientCert"]}).want(200)
+		h.cert = &tls.Certificate{Certificate: [][]byte{parse(t, []byte(fresh["clientCert"].(string))).Raw}, PrivateKey: key}
+		shows(h, true, false, false)
+	}
+	rolled := func(want bool) {
+		t.Helper()
+		got := c.Get("authenticators/" + auth).Want(200).Data()
+		if got["isExtendRequested"] != false || got["isKeyRollRequested"] != false || got["lastExtendRolledKeys"] != want {
+			t.Errorf("the authenticator shows %v", got)
+		}
+	}
+	key := newKey(t)
+	extend(key)
+	rolled(true)
+	c.Post("authenticators/"+auth+"/request-extend", M{"rollKeys": true}).Want(200)
+	extend(key) // who cannot make another key still has another certificate
+	rolled(false)
+
+	c.Post("authenticators/nope/request-extend", M{}).Fails(404, "NOT_FOUND", "")
+	ca := newAuthority(t)
+	who, token := invite(t, c, M{"ottca": ca.register(c, true, nil)})
+	foreign := holder{t: t, cert: ca.client(x509.Certificate{})}
+	foreign.post("enroll/ottca"+query("token", token), M{}).want(200)
+	foreign.token = foreign.post("authenticate?method=cert", M{}).want(200).data()["token"].(string)
+	shows(foreign, false, false, false)
+	other := c.Get("identities/" + who + "/authenticators").List()[0]["id"].(string)
+	c.Post("authenticators/"+other+"/request-extend", M{}).Fails(409, "CAN_NOT_UPDATE_AUTHENTICATOR", "")
+	user, token := invite(t, c, M{"updb": servertest.Unique("user")})
+	holder{t: t}.post("enroll/updb"+query("token", token), M{"password": "long enough"}).want(200)
+	password := c.Get("identities/" + user + "/authenticators").List()[0]["id"].(string)
+	c.Post("authenticators/"+password+"/request-extend", M{}).Fails(409, "CAN_NOT_UPDATE_AUTHENTICATOR", "")
 }
 
 // TestRevert turns each kind of authenticator back into its enrollment.

@@ -145,6 +145,24 @@ func TestIdentityRenewed(t *testing.T) {
 	}
 }
 
+// TestIdentityRenewedWhenAsked has an admin ask for another certificate of an
+// identity long before it is time for one.
+func TestIdentityRenewedWhenAsked(t *testing.T) {
+	n := networktest.New(t, shared)
+	host := n.AddIdentity("host")
+	var by clock
+	n.Client(host, living(&by, new(diary)))
+	was := known(n, host)
+	auth := n.Admin.Get("identities/" + host.ID + "/authenticators").List()[0]["id"].(string)
+	n.Admin.Post("authenticators/"+auth+"/request-extend", M{"rollKeys": true}).Want(200)
+	by.forward(0.5)
+	n.Eventually("the controller knows it by another certificate", func() bool { return known(n, host) != was })
+	got := n.Admin.Get("authenticators/" + auth).Want(200).Data()
+	if got["isExtendRequested"] != false || got["isKeyRollRequested"] != false || got["lastExtendRolledKeys"] != true {
+		t.Errorf("the authenticator shows %v", got)
+	}
+}
+
 // TestIdentityRenewalCutShort loses power at every step of a renewal.
 func TestIdentityRenewalCutShort(t *testing.T) {
 	n := networktest.New(t, shared)

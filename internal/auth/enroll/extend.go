@@ -1,9 +1,11 @@
 package enroll
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"fmt"
+	"time"
 
 	"netkeep/internal/auth/authn"
 	"netkeep/internal/data/state"
@@ -61,8 +63,35 @@ func (d *Desk) Confirm(ctx context.Context, by state.Author, r kind.Reader, who 
 			if now.PendingCertPEM != a.PendingCertPEM {
 				return fault.New(fault.CodeAuthenticator, "another certificate was issued meanwhile")
 			}
+			now.LastExtendRolledKeys = rolled(now.CertPEM, certs[0])
+			now.IsExtendRequested, now.IsKeyRollRequested = false, false
 			now.CertPEM, now.Fingerprint, now.PendingCertPEM = now.PendingCertPEM, pki.Fingerprint(certs[0]), ""
 			now.NotAfter = certs[0].NotAfter
+			return nil
+		})
+	})
+}
+
+// rolled reports whether a certificate has another key than the one before.
+func rolled(before string, after *x509.Certificate) bool {
+	was, err := pki.ParseCertificates([]byte(before), 1)
+	return err == nil && !bytes.Equal(was[0].RawSubjectPublicKeyInfo, after.RawSubjectPublicKeyInfo)
+}
+
+// Request asks the holder of a certificate to have it extended before it is
+// time, and with a new key if that is wanted. Whoever holds it finds that in its
+// session.
+func (d *Desk) Request(ctx context.Context, by state.Author, id string, newKey bool) error {
+	now := d.Now().UTC().Truncate(time.Millisecond)
+	return d.State.Update(ctx, by, func(tx *state.Tx) error {
+		return model.Authenticators.Edit(tx, id, func(a *model.Authenticator) error {
+			if a.Method != model.MethodCert {
+				return fault.New(fault.CodeAuthenticator, "only a certificate can be extended, and this is a user name and password")
+			}
+			if !a.IssuedHere() {
+				return fault.New(fault.CodeAuthenticator, "the certificate was issued by a CA of others, where it has to be renewed")
+			}
+			a.IsExtendRequested, a.IsKeyRollRequested, a.ExtendRequestedAt = true, newKey, &now
 			return nil
 		})
 	})

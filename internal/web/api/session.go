@@ -103,9 +103,35 @@ func (s *Service) prove(c *rest.Call, in authenticateIn) (authn.Proof, error) {
 // LastActivityDoc says what cachedLastActivityAt is.
 const LastActivityDoc = "When the session was last used, as far as this controller knows."
 
+// CertColumns say what a client can do about the certificate that it logged in
+// with, and whether it is asked to.
+var CertColumns = []rest.Derived{
+	Flag("isCertExtendable", "Whether the session rests on a certificate that this network issued, so that the client can have it extended.",
+		func(c *rest.Call, s *model.APISession) bool { return extendable(c, s) != nil }),
+	Flag("isCertExtendRequested", "Whether the client is asked to have it extended now, before it is time.",
+		func(c *rest.Call, s *model.APISession) bool {
+			a := extendable(c, s)
+			return a != nil && a.IsExtendRequested
+		}),
+	Flag("isCertKeyRollRequested", "Whether the client is asked to make a new key for that.",
+		func(c *rest.Call, s *model.APISession) bool {
+			a := extendable(c, s)
+			return a != nil && a.IsKeyRollRequested
+		}),
+}
+
+// extendable is the authenticator that a session rests on if its certificate is
+// one that this network issued, and else nil.
+func extendable(c *rest.Call, s *model.APISession) *model.Authenticator {
+	if a, ok := model.Authenticators.Get(c.Snap, s.AuthenticatorID); ok && a.IssuedHere() {
+		return a
+	}
+	return nil
+}
+
 // sessionColumns are what a caller sees of its own session beyond the record.
 func (s *Service) sessionColumns() []rest.Derived {
-	return []rest.Derived{
+	return append([]rest.Derived{
 		{Name: "token", Doc: "What requests of the session carry in the header net-session.", Schema: Text, Append: func(dst []byte, c *rest.Call, _ kind.Record) []byte {
 			return kind.AppendText(dst, Caller(c).Token())
 		}},
@@ -124,7 +150,7 @@ func (s *Service) sessionColumns() []rest.Derived {
 		rest.Links(func(kind.Record) []rest.Link {
 			return []rest.Link{{Name: "self", Href: "current-api-session"}, {Name: "current-identity", Href: "current-identity"}}
 		}),
-	}
+	}, CertColumns...)
 }
 
 var queryOutput = kind.NewOutput[authn.Query]()

@@ -38,6 +38,11 @@ type authenticatorPatch struct {
 	Tags     kind.Tags `json:"tags" doc:"Marks of your own by name, each a text, a boolean or null."`
 }
 
+// extensionIn asks for a certificate to be extended.
+type extensionIn struct {
+	RollKeys bool `json:"rollKeys" doc:"Whether its holder is to make a new key for it; it may keep the one that it has if not given."`
+}
+
 func mountAuthenticators(a *rest.API, s *api.Service) {
 	op := func(method, path, name, doc string) rest.Op {
 		return rest.Op{Method: method, Path: "/authenticators" + path, Name: name, Tag: "authenticators", Doc: doc, Auth: rest.Admin}
@@ -63,6 +68,10 @@ func mountAuthenticators(a *rest.API, s *api.Service) {
 				return rest.Empty{}, err
 			}
 			return rest.Empty{}, s.Sessions.EndAll(c.Context(), c.Author(), "authenticatorId", id)
+		})
+	rest.Handle(a, op(http.MethodPost, "/{id}/request-extend", "requestExtendAuthenticator", "Ask the holder of a certificate to have it extended now, with a new key if need be."),
+		func(c *rest.Call, in extensionIn) (rest.Empty, error) {
+			return rest.Empty{}, s.Desk.Request(c.Context(), c.Author(), c.Param("id"), in.RollKeys)
 		})
 }
 

@@ -16,7 +16,7 @@ import (
 func mountSessions(a *rest.API, s *api.Service) {
 	rest.Resource{
 		Kind: model.APISessions.Def, Auth: rest.Admin, Verbs: kind.Lists | kind.Gets,
-		Derived: []rest.Derived{
+		Derived: append([]rest.Derived{
 			api.Constant("token", "Empty: only the session itself is told its token.", api.Text, `""`),
 			api.Constant("authQueries", "Empty: only the session itself is told what it lacks.", kind.ListOf(api.AnyMap), "[]"),
 			{Name: "cachedLastActivityAt", Doc: api.LastActivityDoc, Schema: api.Moment, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
@@ -29,7 +29,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 					{Name: "sessions", Href: model.Sessions.Path + "?filter=" + url.QueryEscape(`apiSession="`+id+`"`)},
 				}
 			}),
-		},
+		}, api.CertColumns...),
 	}.Mount(a)
 	rest.Handle(a, rest.Op{
 		Method: http.MethodDelete, Path: "/api-sessions/{id}", Name: "deleteApiSession", Tag: "api-sessions",
