@@ -3,6 +3,7 @@ package fabric
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"netkeep/internal/data/state"
@@ -30,7 +31,7 @@ const (
 // router is answered with a result that the client need not try again, or with
 // an error that it may.
 func (f *Fabric) onDeviceReport(r *control.Router, frame *wire.Frame) {
-	started := r.Go(func(ctx context.Context) {
+	started := r.For(frame, func(ctx context.Context) {
 		err := f.report(ctx, r, frame)
 		refused, ok := permit.AsRefusal(err)
 		switch {
@@ -41,7 +42,7 @@ func (f *Fabric) onDeviceReport(r *control.Router, frame *wire.Frame) {
 		case ok && refused.Code != message.CodeInternal:
 			r.Result(frame, false, refused.Text)
 		default:
-			f.opt.Log.Warn("what a client reports could not be written down; its router tries again", "router", r.ID, "error", err)
+			r.Say(slog.LevelWarn, "what a client reports could not be written down; its router tries again", "error", err)
 			r.Refuse(frame, message.CodeInternal, "try again")
 		}
 	})
@@ -59,7 +60,7 @@ func (f *Fabric) report(ctx context.Context, r *control.Router, frame *wire.Fram
 	if err != nil {
 		return err
 	}
-	return f.opt.Devices.Told(ctx, r.Author("createPostureResponse", frame), api, responses)
+	return r.Writing(ctx, func() error { return f.opt.Devices.Told(ctx, r.Author("createPostureResponse", frame), api, responses) })
 }
 
 // reported reads what a client reports of its device.

@@ -50,6 +50,8 @@ type Options struct {
 	Renewal Renewal
 	// Kept is told of every connection that a router was let in with.
 	Kept func(net.Conn)
+	// Misbehaved is told of what routers do that none should, in a word.
+	Misbehaved func(reason string)
 	// Dialled and Carried are told of every dial and of what services
 	// carry, for monitoring.
 	Dialled func(reason string, took time.Duration)
@@ -94,7 +96,7 @@ func New(opt Options) *Fabric {
 	build.Version, build.OS, build.Arch = release, runtime.GOOS, runtime.GOARCH
 	f := &Fabric{opt: opt}
 	f.Routers = control.New(control.Options{
-		State: opt.State, Bundle: opt.Bundle, ID: f.ID(), Build: build, Kept: opt.Kept, Now: opt.Now, Log: opt.Log,
+		State: opt.State, Bundle: opt.Bundle, ID: f.ID(), Build: build, Kept: opt.Kept, Misbehaved: opt.Misbehaved, Now: opt.Now, Log: opt.Log,
 	})
 	f.Hosts = terminator.New(terminator.Options{State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Now: opt.Now, Log: opt.Log})
 	f.graph = path.New()

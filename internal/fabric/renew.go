@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"log/slog"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
@@ -29,7 +30,7 @@ type Offered struct {
 // onExtend answers a router that wants new certificates. The answer is a frame
 // of its own: it is not taken as a reply.
 func (f *Fabric) onExtend(r *control.Router, frame *wire.Frame, m *message.Extend) {
-	started := r.Go(func(ctx context.Context) {
+	started := r.Changes() && r.For(frame, func(ctx context.Context) {
 		by, present := r.Author("extendRouter", frame), r.Fingerprint()
 		offered, err := f.opt.Renewal.Offer(ctx, by, r.ID, present, m)
 		if err == nil && !m.Verify {
@@ -38,13 +39,13 @@ func (f *Fabric) onExtend(r *control.Router, frame *wire.Frame, m *message.Exten
 			})
 		}
 		if err != nil {
-			f.opt.Log.Warn("a router got no new certificates", "router", r.ID, "error", err)
+			r.Say(slog.LevelWarn, "a router got no new certificates", "error", err)
 			return
 		}
 		_ = r.Send(control.Message(message.TypeCertificates, &offered.Certificates))
 	})
 	if !started {
-		f.opt.Log.Warn("a router got no new certificates: it asks for too much at once", "router", r.ID)
+		r.Say(slog.LevelWarn, "a router got no new certificates: it asks for too much at once")
 	}
 }
 
@@ -58,16 +59,16 @@ func (f *Fabric) onVerifyExtension(r *control.Router, frame *wire.Frame, m *mess
 		return
 	}
 	shown := pki.Fingerprint(certs[0])
-	started := r.Go(func(ctx context.Context) {
+	started := r.Changes() && r.For(frame, func(ctx context.Context) {
 		err := r.Renew(shown, func(present string) error {
 			return f.opt.Renewal.Use(ctx, r.Author("verifyRouterExtension", frame), r.ID, present, shown)
 		})
 		if err != nil {
-			f.opt.Log.Warn("a router's new certificate was not taken", "router", r.ID, "error", err)
+			r.Say(slog.LevelWarn, "a router's new certificate was not taken", "error", err)
 			answer(message.Error{Code: "NOT_ACCEPTED", Message: err.Error()})
 			return
 		}
-		f.opt.Log.Info("a router has a new certificate", "router", r.ID, "fingerprint", shown)
+		r.Say(slog.LevelInfo, "a router has a new certificate", "fingerprint", shown)
 		answer(message.Error{})
 	})
 	if !started {

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"netkeep/internal/data/state"
@@ -40,16 +41,20 @@ const retireWait = 10 * time.Second
 // made even if the router has gone meanwhile.
 func (f *Fabric) retire(operation, done string, change func(tx *state.Tx, r *control.Router) error) func(*control.Router, *wire.Frame) {
 	return func(r *control.Router, frame *wire.Frame) {
-		started := r.Go(func(ctx context.Context) {
+		if !r.Changes() {
+			r.Result(frame, false, "the router changes itself again and again; wait a minute")
+			return
+		}
+		started := r.For(frame, func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retireWait)
 			defer cancel()
 			err := f.opt.State.Update(ctx, r.Author(operation, frame), func(tx *state.Tx) error { return change(tx, r) })
 			if err != nil {
-				f.opt.Log.Warn("a router's own change of itself failed", "router", r.ID, "operation", operation, "error", err)
+				r.Say(slog.LevelWarn, "a router's own change of itself failed", "operation", operation, "error", err)
 				r.Result(frame, false, "try again")
 				return
 			}
-			f.opt.Log.Info("a router changed itself", "router", r.ID, "name", r.Name, "operation", operation)
+			r.Say(slog.LevelInfo, "a router changed itself", "name", r.Name, "operation", operation)
 			r.Result(frame, true, done)
 		})
 		if !started {

@@ -4,6 +4,7 @@ import (
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/line/message"
 	"netkeep/internal/line/wire"
+	"netkeep/internal/model"
 )
 
 // registerSmall takes what needs no part of its own.
@@ -29,11 +30,15 @@ func (f *Fabric) onHealth(r *control.Router, _ *wire.Frame, m *message.HealthEve
 	f.opt.Log.Debug("a host was checked", "router", r.ID, "terminator", m.TerminatorID, "passed", m.Passed)
 }
 
-// onConnectEvents hears which identities have come and gone.
+// onConnectEvents hears which identities have come and gone. Nobody counts whom
+// there is not: one may have been deleted while its router had yet to hear of it.
 func (f *Fabric) onConnectEvents(r *control.Router, _ *wire.Frame, m *message.ConnectEvents) {
-	identities := make(map[string]bool, len(m.Events))
+	snap := f.opt.State.Snapshot()
+	identities := make(map[string]bool)
 	for _, e := range m.Events {
-		identities[e.IdentityID] = e.Connected
+		if who, ok := model.Identities.Get(snap, e.IdentityID); ok {
+			identities[who.ID] = e.Connected
+		}
 	}
 	r.Carrying(identities, m.Full)
 }

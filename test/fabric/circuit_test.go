@@ -151,23 +151,23 @@ func TestWhatIsTakenAway(t *testing.T) {
 	}
 }
 
-// TestLearnWhileDialling has a router asked which circuits it carries, because it
-// speaks of one that ended, while it makes another: that it does not carry this
-// one yet is no reason to end it.
+// TestLearnWhileDialling has a router speak of a circuit that nobody knows, while
+// it makes another: the one is ended, and the other is not, although the router
+// does not carry it yet.
 func TestLearnWhileDialling(t *testing.T) {
 	s := servertest.StartFabric(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
-	asked := make(chan struct{}, 10)
+	ended := make(chan struct{}, 10)
 	var c *scripted.Router
 	c = r.connect(t, func(o *scripted.Options) {
 		o.Aside = true
 		o.Route = func(*message.Route) (wire.Headers, error) {
-			ended := "ended." + claimsOf(t, n.dialing).ID + "."
-			err := c.Send(&wire.Frame{Type: message.TypeFault, Body: message.Marshal(&message.Fault{Subject: message.FaultForward, ID: ended})})
+			strange := "ended." + claimsOf(t, n.dialing).ID + "."
+			err := c.Send(&wire.Frame{Type: message.TypeFault, Body: message.Marshal(&message.Fault{Subject: message.FaultForward, ID: strange})})
 			if err != nil {
 				return nil, err
 			}
-			<-asked
+			<-ended
 			// What the controller does with the answer is done when it has heard
 			// and answered other things.
 			for range 5 {
@@ -180,8 +180,8 @@ func TestLearnWhileDialling(t *testing.T) {
 	})
 	n.hostOn(t, c, "terminator1")
 	c.Heard(func(f *wire.Frame) {
-		if f.Type == message.TypeInspectRequest {
-			asked <- struct{}{}
+		if f.Type == message.TypeUnroute {
+			ended <- struct{}{}
 		}
 	})
 	for range 3 {

@@ -38,6 +38,8 @@ type Circuit struct {
 	Ready           time.Time // when all its routers had said that they carry it; zero before
 	Moved           time.Time // when it last got another path
 
+	older bool // than this controller: known by the word of routers alone
+
 	// told is what routers say that they do with it, by router and where
 	// something comes from, as long as that leads not from one end to the other.
 	// Path and Links are in no order then, except that the ends are where they
@@ -107,10 +109,20 @@ const (
 	egressPrefix  = "out."
 )
 
-// A circuit's id names the sessions that it is dialled and hosted with, so that
-// a controller that has just started knows whose the circuits are that routers
-// tell it of.
-func circuitID(dial, host string) string { return newID()[:12] + "." + dial + "." + host }
+// A circuit's id begins with what all have in common that one controller has made
+// since it started, so that it never takes one on again that it has ended. It
+// names the sessions that the circuit is dialled and hosted with, so that a
+// controller that has just started knows whose the circuits are that routers tell
+// it of.
+func circuitID(epoch, dial, host string) string {
+	return epoch + newID()[:idLength-epochLength] + "." + dial + "." + host
+}
+
+// epochLength is enough that a controller that has started anew does not take
+// the circuits of before for its own.
+const epochLength = 6
+
+func newEpoch() string { return newID()[:epochLength] }
 
 // sessionsOf are the sessions in a circuit's id.
 func sessionsOf(circuitID string) (dial, host string, ok bool) {

@@ -47,6 +47,8 @@ type Options struct {
 type Circuits struct {
 	Options
 	table *table
+	epoch string // what the ids of those begin with that were made here
+	known asked
 	owed  owed
 	moves moves
 	moved atomic.Uint64
@@ -60,7 +62,7 @@ const (
 
 // New returns circuits of which there are none.
 func New(opt Options) *Circuits {
-	c := &Circuits{Options: opt, table: newTable()}
+	c := &Circuits{Options: opt, table: newTable(), epoch: newEpoch()}
 	c.moves.init()
 	return c
 }
@@ -92,6 +94,7 @@ func (c *Circuits) Register() {
 	control.On(c.Routers, message.TypeFault, c.onFault)
 	control.On(c.Routers, message.TypeCircuitConfirmation, c.onConfirmation)
 	c.Routers.Joined(c.onJoined)
+	c.Routers.Left(c.onLeft)
 }
 
 // Request is a dial, as a router asks for it.
@@ -116,7 +119,7 @@ func (c *Circuits) onCreate(r *control.Router, f *wire.Frame) {
 		},
 		Instance: f.Headers.Text(message.HeaderInstanceID), PeerData: peerData,
 	}
-	started := r.Go(func(ctx context.Context) {
+	started := r.ForDial(f, func(ctx context.Context) {
 		circuit, answer, err := c.Dial(ctx, r, req)
 		if err != nil {
 			refused, ok := permit.AsRefusal(err)
@@ -159,6 +162,13 @@ func (c *Circuits) dial(ctx context.Context, r *control.Router, req Request) (*C
 		if err != nil {
 			return nil, nil, err
 		}
+		if attempt == 0 {
+			give, ok := r.Share(s.IdentityID)
+			if !ok {
+				return nil, nil, permit.Refuse(message.CodeInternal, "the identity dials too much at once through this router; try again")
+			}
+			defer give()
+		}
 		service, ok := model.Services.Get(snap, s.ServiceID)
 		if !ok {
 			return nil, nil, permit.Refuse(message.CodeInvalidService, "there is no such service")
@@ -195,7 +205,7 @@ func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Sessio
 		return nil, nil, permit.Refuse(message.CodeInvalidTerminator, "there is no path to where the service is hosted")
 	}
 	circuit := &Circuit{
-		ID: circuitID(s.ID, t.SessionID), SessionID: s.ID, HostSessionID: t.SessionID, TerminatorID: t.ID,
+		ID: circuitID(c.epoch, s.ID, t.SessionID), SessionID: s.ID, HostSessionID: t.SessionID, TerminatorID: t.ID,
 		ServiceID: service.ID, IdentityID: s.IdentityID, HostID: t.HostID, Path: p.Routers, Links: p.Links, Cost: p.Cost,
 		Ingress: ingressPrefix + newID(), Egress: egressPrefix + newID(), Made: c.Now(),
 	}
@@ -243,6 +253,9 @@ func (c *Circuits) blame(ctx context.Context, t *model.Terminator, err error) {
 	failed, ok := errors.AsType[*failure](err)
 	if !ok || failed.router.ID != t.RouterID || failed.code == message.RouteInvalidLink {
 		return // it did not come to the host
+	}
+	if failed.code == message.RouteRejected {
+		return // the host is there, and does not want this dialer
 	}
 	own := t.Binding == terminator.BindingEdge || t.Binding == terminator.BindingTunnel
 	if own && failed.code == message.RouteInvalidTerminator {

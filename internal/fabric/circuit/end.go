@@ -19,7 +19,7 @@ func (c *Circuits) end(id string, now bool) bool {
 	for _, routerID := range circuit.Path {
 		c.unroute(routerID, id, now)
 	}
-	c.moves.landed(id)
+	c.moves.forget(id)
 	return true
 }
 
@@ -101,19 +101,16 @@ func (c *Circuits) onConfirmation(r *control.Router, _ *wire.Frame, m *message.C
 }
 
 // place deals with circuits that a router has and, as far as is known here,
-// should not have. They end, except those that are older than this controller:
-// it asks the router what it knows of them.
+// should not have. They end, except while the router has yet to say which it
+// carries that are older than this controller.
 func (c *Circuits) place(r *control.Router, ids []string) {
-	older := false
-	for _, id := range ids {
-		circuit, known := c.table.get(id)
-		if _, ok := c.recall(id); known && circuit.whole() || !ok {
-			unroute(r, id, true)
-			continue
-		}
-		older = true
+	if !c.known.has(r) {
+		c.learn(r)
+		return
 	}
-	if older {
-		c.Learn(r)
+	for _, id := range ids {
+		if circuit, known := c.table.get(id); !known || circuit.whole() {
+			unroute(r, id, true)
+		}
 	}
 }

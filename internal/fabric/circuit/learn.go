@@ -3,43 +3,143 @@ package circuit
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
 )
 
 // learnWait is how long a router has to say which circuits it carries.
 const learnWait = 20 * time.Second
 
-// Learn asks a router which circuits it carries. Those that are older than this
-// controller are taken on, or ended if what they rest on is gone: else nobody
-// could take them away any more. Those that it should carry and does not are
-// led elsewhere, or over.
-func (c *Circuits) Learn(r *control.Router) {
-	r.Go(func(ctx context.Context) {
-		asked := c.Now()
+// Bounds of what a router may say that it carries. Routers keep the routes of
+// former paths for a while, so that there may be more than two of a circuit.
+const (
+	maxCarried = 50_000
+	maxRoutes  = 16
+	maxRouters = 32 // that tell of one circuit
+)
+
+// asked is which routers have said what they carry since they connected. Their
+// word on what is older than this controller counts once: what they have made
+// since, they were told to.
+type asked struct {
+	mu    sync.Mutex
+	state map[*control.Router]bool // true when it has answered
+}
+
+// begin reports whether a router is to be asked: not while it is being asked.
+func (a *asked) begin(r *control.Router) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, is := a.state[r]; is {
+		return false
+	}
+	if a.state == nil {
+		a.state = map[*control.Router]bool{}
+	}
+	a.state[r] = false
+	return true
+}
+
+func (a *asked) done(r *control.Router, answered bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if answered && r.Context().Err() == nil {
+		a.state[r] = true
+	} else {
+		delete(a.state, r)
+	}
+}
+
+func (a *asked) has(r *control.Router) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state[r]
+}
+
+func (a *asked) forget(r *control.Router) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.state, r)
+}
+
+// learn asks a router that has connected which circuits it carries. Those that
+// are older than this controller are taken on, or ended if what they rest on is
+// gone: else nobody could take them away any more. Those that it should carry and
+// does not are led elsewhere, or over.
+func (c *Circuits) learn(r *control.Router) {
+	if !c.known.begin(r) {
+		return
+	}
+	started := r.Go(func(ctx context.Context) {
+		at := c.Now()
 		carries, err := carried(ctx, r)
 		if err != nil {
+			c.known.done(r, false)
 			if ctx.Err() == nil {
-				c.Log.Warn("a router does not say which circuits it carries", "router", r.ID, "error", err)
+				r.Say(slog.LevelWarn, "a router does not say which circuits it carries", "error", err)
 			}
 			return
 		}
-		for id, routes := range carries {
-			if !c.wants(r, id, routes) {
-				unroute(r, id, true)
+		c.take(ctx, r, carries)
+		c.known.done(r, true)
+		for _, id := range c.table.ids(byRouter, r.ID) {
+			if _, does := carries[id]; !does && ctx.Err() == nil {
+				c.forgotten(r.ID, id, at)
 			}
 		}
-		for _, id := range c.table.ids(byRouter, r.ID) {
-			if _, does := carries[id]; !does {
-				c.forgotten(r.ID, id, asked)
-			}
+		if ctx.Err() != nil {
+			c.onLeft(r) // it may have gone in between
 		}
 	})
+	if !started {
+		c.known.done(r, false)
+	}
+}
+
+// take goes through what a router says that it carries.
+func (c *Circuits) take(ctx context.Context, r *control.Router, carries map[string]map[string]string) {
+	if len(carries) > maxCarried {
+		r.Misbehaves(control.TooMuch, fmt.Sprintf("it says that it carries %d circuits", len(carries)))
+		return
+	}
+	for id, routes := range carries {
+		if ctx.Err() != nil {
+			return
+		}
+		if len(routes) > maxRoutes {
+			r.Misbehaves(control.TooMuch, fmt.Sprintf("it says that a circuit has %d routes", len(routes)))
+			routes = nil
+		}
+		if routes == nil || !c.wants(r, id, routes) {
+			unroute(r, id, true)
+		}
+	}
+}
+
+// onLeft forgets the circuits that are known by the word of a router alone which
+// is gone. If it is as it said, it says so again when it comes back.
+func (c *Circuits) onLeft(r *control.Router) {
+	c.known.forget(r)
+	if now, back := c.Routers.Get(r.ID); back && now != r {
+		return
+	}
+	for _, id := range c.table.ids(byRouter, r.ID) {
+		circuit, ok := c.table.get(id)
+		if ok && circuit.older && len(circuit.Path) == 1 && c.table.drop(circuit) {
+			c.Ended(circuit)
+			c.moves.forget(id)
+		}
+	}
 }
 
 // wants reports whether a router should go on with a circuit.
@@ -89,18 +189,19 @@ func carried(ctx context.Context, r *control.Router) (map[string]map[string]stri
 }
 
 // adopt takes on a circuit that is older than this controller, if the sessions
-// in its id still are. Each router on its path knows a part of it.
+// in its id still are and let the router be where it says it is. Each router on
+// its path knows a part of it.
 func (c *Circuits) adopt(routerID, id string, routes map[string]string) bool {
 	for {
 		old, known := c.table.get(id)
 		if !known {
-			fresh, ok := c.recall(id)
+			fresh, ok := c.recall(id, routerID, routes)
 			if !ok {
 				return false
 			}
 			fresh.tell(routerID, routes)
 			if c.table.add(fresh) {
-				c.adopted(fresh)
+				c.moves.adopt(id, c.Now())
 				return true
 			}
 			continue
@@ -108,26 +209,25 @@ func (c *Circuits) adopt(routerID, id string, routes map[string]string) bool {
 		if old.whole() {
 			return old.involves(routerID)
 		}
+		if _, told := old.told[routerID]; !told && len(old.told) >= maxRouters || !c.mayTell(old, routerID, routes) {
+			return false
+		}
 		next := *old
 		next.tell(routerID, routes)
 		if c.table.replace(old, &next) {
-			c.adopted(&next)
+			if next.movable() {
+				c.moves.adopt(id, c.Now())
+			}
 			return true
 		}
 	}
 }
 
-// adopted has the path of a circuit looked at that has just become known.
-func (c *Circuits) adopted(circuit *Circuit) {
-	if circuit.movable() {
-		c.moves.adopt(circuit.ID, c.Now())
-	}
-}
-
-// recall makes a circuit of what its id says.
-func (c *Circuits) recall(id string) (*Circuit, bool) {
+// recall makes a circuit of what its id says. There is none that was made here:
+// it has ended.
+func (c *Circuits) recall(id, routerID string, routes map[string]string) (*Circuit, bool) {
 	dial, host, ok := sessionsOf(id)
-	if !ok {
+	if !ok || len(id) > maxID || strings.HasPrefix(id, c.epoch) {
 		return nil, false
 	}
 	snap := c.State.Snapshot()
@@ -136,15 +236,42 @@ func (c *Circuits) recall(id string) (*Circuit, bool) {
 		return nil, false
 	}
 	now := c.Now()
-	circuit := &Circuit{ID: id, SessionID: dial, HostSessionID: host, ServiceID: s.ServiceID, IdentityID: s.IdentityID, Made: now, Ready: now}
+	circuit := &Circuit{ID: id, SessionID: s.ID, ServiceID: s.ServiceID, IdentityID: s.IdentityID, Made: now, Ready: now, older: true}
 	if host != "" {
 		hosting, ok := model.Sessions.Get(snap, host)
-		if !ok || !c.Sessions.Live(snap, hosting) {
+		if !ok || hosting.ServiceID != s.ServiceID || !c.Sessions.Live(snap, hosting) {
 			return nil, false
 		}
-		circuit.HostID = hosting.IdentityID
+		circuit.HostSessionID, circuit.HostID = hosting.ID, hosting.IdentityID
 	}
-	return circuit, true
+	return circuit, c.mayTell(circuit, routerID, routes)
+}
+
+// maxID is more than the id of any circuit has.
+const maxID = 128
+
+// mayTell reports whether a router may be a part of a circuit as it says: who
+// enters or leaves the network there must be one who may use it.
+func (c *Circuits) mayTell(circuit *Circuit, routerID string, routes map[string]string) bool {
+	snap := c.State.Snapshot()
+	for from, to := range routes {
+		switch {
+		case len(from) > maxID || len(to) > maxID:
+			return false
+		case strings.HasPrefix(from, ingressPrefix) && !mayUse(snap, routerID, circuit.IdentityID, circuit.ServiceID):
+			return false
+		case strings.HasPrefix(from, egressPrefix) && circuit.HostID != "" && !mayUse(snap, routerID, circuit.HostID, circuit.ServiceID):
+			return false
+		}
+	}
+	return true
+}
+
+// mayUse reports whether an identity may use a service through a router. One that
+// is no edge router has no clients.
+func mayUse(snap *state.Snapshot, routerID, identityID, serviceID string) bool {
+	ord, known := snap.Ordinal(model.EdgeRouters.Def, routerID)
+	return known && access.CommonRouters(snap, identityID, serviceID).Contains(ord)
 }
 
 // tell adds what a router says of a circuit. When that is enough the path is
@@ -168,16 +295,18 @@ func (c *Circuit) tell(routerID string, routes map[string]string) {
 // pieces are the routers that tell of a circuit and the links that they name,
 // with the ends in their places.
 func pieces(told map[string]map[string]string, first, last string) (path, links []string) {
+	named := map[string]bool{}
 	for id, routes := range told {
 		if id != first && id != last {
 			path = append(path, id)
 		}
 		for from := range routes {
-			if !strings.HasPrefix(from, ingressPrefix) && !strings.HasPrefix(from, egressPrefix) && !slices.Contains(links, from) {
-				links = append(links, from)
+			if !strings.HasPrefix(from, ingressPrefix) && !strings.HasPrefix(from, egressPrefix) {
+				named[from] = true
 			}
 		}
 	}
+	links = slices.Collect(maps.Keys(named))
 	slices.Sort(path)
 	if first != "" {
 		path = slices.Insert(path, 0, first)

@@ -19,7 +19,7 @@ type moves struct {
 	queue    []move
 	queued   map[string]bool
 	stranded map[string]time.Time // since when those have no path that have none
-	adopted  map[string]time.Time // since when the path of those is known that are older than this controller
+	adopted  map[string]time.Time // since when something is known of those that are older than this controller
 	wake     chan struct{}
 }
 
@@ -77,6 +77,14 @@ func (m *moves) landed(id string) {
 	delete(m.stranded, id)
 }
 
+// forget is for a circuit that is over.
+func (m *moves) forget(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.stranded, id)
+	delete(m.adopted, id)
+}
+
 func (m *moves) isStranded(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +92,7 @@ func (m *moves) isStranded(id string) bool {
 	return is
 }
 
-// adopt takes note of a circuit whose path has just become known.
+// adopt takes note of a circuit of which something has just become known.
 func (m *moves) adopt(id string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -42,5 +42,5 @@ func (c *Circuits) onJoined(r *control.Router) {
 	for _, id := range c.owed.take(r.ID) {
 		unroute(r, id, true)
 	}
-	c.Learn(r)
+	c.learn(r)
 }

@@ -28,6 +28,9 @@ const (
 	// doubtAfter is when routers have told of their links that have come back
 	// to a controller that restarted.
 	doubtAfter = 10 * time.Second
+	// partFor is how long a circuit may lack an end that is older than this
+	// controller: the router that has it may come back later than others.
+	partFor = 22 * time.Second
 	// moveAgain is the least time between two moves that a router asks for.
 	moveAgain = time.Second
 )
@@ -52,7 +55,19 @@ func (c *Circuits) doubt() {
 	sound := func(circuit *Circuit) bool {
 		return circuit.whole() && !slices.ContainsFunc(circuit.Links, func(id string) bool { return !c.LinkKnown(id) })
 	}
-	c.moves.add(sound, c.moves.doubtful(c.Now().Add(-doubtAfter))...)
+	for _, id := range c.moves.doubtful(c.Now().Add(-doubtAfter)) {
+		circuit, ok := c.table.get(id)
+		switch {
+		case !ok:
+		case circuit.movable():
+			c.moves.add(sound, id)
+		case c.Now().Sub(circuit.Made) < partFor:
+			c.moves.adopt(id, c.Now().Add(partFor-doubtAfter-c.Now().Sub(circuit.Made)))
+		default:
+			c.Log.Info("a circuit has lost one of its ends", "circuit", id, "known", circuit.Path)
+			c.end(id, true)
+		}
+	}
 }
 
 // RouterGone ends the circuits that begin or end at a router which is in the

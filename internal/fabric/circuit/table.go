@@ -64,6 +64,18 @@ func (t *table) replace(old, c *Circuit) bool {
 	return true
 }
 
+// drop forgets a circuit, if it is still there as it was.
+func (t *table) drop(c *Circuit) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byID[c.ID] != c {
+		return false
+	}
+	delete(t.byID, c.ID)
+	t.unlist(c)
+	return true
+}
+
 // remove forgets a circuit and returns it, nil if there is none.
 func (t *table) remove(id string) *Circuit {
 	t.mu.Lock()

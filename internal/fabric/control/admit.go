@@ -36,7 +36,7 @@ var (
 
 // publicReason is what a stranger is told.
 func publicReason(err error) string {
-	for _, known := range []error{errUnknown, errDisabled, errDeleted, errStopping, errGroup, errVersion} {
+	for _, known := range []error{errUnknown, errDisabled, errDeleted, errStopping, errGroup, errVersion, errMisbehaves} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
@@ -56,6 +56,9 @@ func (rs *Routers) admit(conn *tls.Conn, deadline time.Time) (serve func(), err 
 	hello, helloErr := channel.ReadHello(conn, deadline)
 	if err = cmp.Or(err, helloErr); err != nil {
 		return nil, err
+	}
+	if rs.shutOut(record.ID) {
+		return nil, errMisbehaves
 	}
 	if hello.ID != record.ID {
 		return nil, fmt.Errorf("%w: it says that it is %.40q", errUnknown, hello.ID)
@@ -135,9 +138,10 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 	}
 	r := &Router{
 		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Listeners: reached.Listeners, Grouped: hello.Grouped(),
-		all: rs, fingerprint: fingerprint, secret: hello.Secret(), slots: make(chan struct{}, maxWork), carrying: map[string]struct{}{},
+		all: rs, fingerprint: fingerprint, secret: hello.Secret(), writes: make(chan struct{}, maxWrites), carrying: map[string]struct{}{},
 		info: edge.Router{Version: version, Sync: edge.SyncNew},
 	}
+	r.work.init()
 	for _, l := range reached.Listeners {
 		r.info.Links = append(r.info.Links, edge.Address{Address: l.Address, Protocol: l.Protocol})
 	}
@@ -149,7 +153,7 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 		id = hex.EncodeToString(random(8))
 	}
 	r.ch = channel.New(id, channel.Options{
-		Handle: r.hear, Now: rs.opt.Now, Closed: func(_ *channel.Channel, reason error) { rs.forget(r, reason) },
+		Handle: r.hear, Unfit: r.unfit, Bounds: wire.Bounds{Headers: channel.MaxBody, Body: channel.MaxBody}, Now: rs.opt.Now, Closed: func(_ *channel.Channel, reason error) { rs.forget(r, reason) },
 	})
 	return r, nil
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"netkeep/internal/line/channel"
 	"netkeep/internal/line/message"
 	"netkeep/internal/line/wire"
+	"netkeep/internal/ops/limit"
 )
 
 // Options of Routers.
@@ -32,8 +34,11 @@ type Options struct {
 	// Kept is told of every connection that a router was let in with, so that
 	// it need not give way to others.
 	Kept func(net.Conn)
-	Now  func() time.Time
-	Log  *slog.Logger
+	// Misbehaved is told in a word of what routers do that none should, for
+	// monitoring.
+	Misbehaved func(reason string)
+	Now        func() time.Time
+	Log        *slog.Logger
 }
 
 // Routers are the connected routers.
@@ -42,6 +47,7 @@ type Routers struct {
 	handlers map[int32]func(*Router, *wire.Frame)
 	joined   []func(*Router)
 	left     []func(*Router)
+	conduct  conduct
 
 	mu      sync.RWMutex
 	byID    map[string]*Router
@@ -56,9 +62,11 @@ const capabilities = message.CanTerminatorV2 | message.CanOneSidedLinks | messag
 
 // New returns routers of whom none is connected.
 func New(opt Options) *Routers {
-	return &Routers{
+	rs := &Routers{
 		opt: opt, handlers: map[int32]func(*Router, *wire.Frame){}, byID: map[string]*Router{}, carried: map[string]map[*Router]struct{}{},
 	}
+	rs.conduct.init(opt.Now)
+	return rs
 }
 
 // Handle has frames of a type taken by fn, which must not wait: while it runs,
@@ -112,7 +120,10 @@ func (rs *Routers) Take(conn *tls.Conn) {
 		rs.opt.Kept(conn)
 		serve()
 	} else {
-		rs.opt.Log.Warn("a router was not let in", "address", conn.RemoteAddr().String(), "error", err)
+		from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+		if rs.conduct.strange.Take(limit.At(from.Addr())) == 0 {
+			rs.opt.Log.Warn("a router was not let in", "address", from.String(), "error", clip(err.Error()))
+		}
 		_ = channel.Refuse(conn, deadline, "refused: "+publicReason(err))
 		_ = conn.Close()
 	}

@@ -29,7 +29,8 @@ type Router struct {
 	all      *Routers
 	ch       *channel.Channel
 	secret   []byte // shared by the sockets of a group
-	slots    chan struct{}
+	work     work
+	writes   chan struct{}       // those that are being made
 	unknown  atomic.Int32        // frames that nobody takes
 	carrying map[string]struct{} // identities connected to it; under the mutex of all
 
@@ -37,9 +38,6 @@ type Router struct {
 	info        edge.Router
 	fingerprint string // of the certificate that it is here with
 }
-
-// maxWork is how many requests of one router are worked on at a time.
-const maxWork = 512
 
 // Info is what the router says of itself.
 func (r *Router) Info() edge.Router {
@@ -164,21 +162,6 @@ func (r *Router) Author(operation string, f *wire.Frame) state.Author {
 		Kind: model.Routers.Name, ID: r.ID, Name: r.Name,
 		Operation: operation, Request: r.ch.ID + "." + strconv.Itoa(int(f.Seq)), Source: r.Remote(),
 	}
-}
-
-// Go works on something that may wait. It reports false, and does nothing, if
-// the router has too much going on already.
-func (r *Router) Go(work func(ctx context.Context)) bool {
-	select {
-	case r.slots <- struct{}{}:
-	default:
-		return false
-	}
-	go func() {
-		defer func() { <-r.slots }()
-		work(r.Context())
-	}()
-	return true
 }
 
 // Message returns a frame with a message in its body.

@@ -7,6 +7,7 @@ package link
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -89,11 +90,12 @@ type Links struct {
 	mu       sync.RWMutex
 	byID     map[string]*Link            // never changed, only replaced
 	byRouter map[string]map[string]*Link // of either end
+	dialled  map[string]int              // how many each router says that it has dialled
 }
 
 // New returns links of which there are none.
 func New(opt Options) *Links {
-	l := &Links{Options: opt, byID: map[string]*Link{}, byRouter: map[string]map[string]*Link{}}
+	l := &Links{Options: opt, byID: map[string]*Link{}, byRouter: map[string]map[string]*Link{}, dialled: map[string]int{}}
 	l.peers.init()
 	return l
 }
@@ -184,20 +186,28 @@ func linkable(snap *state.Snapshot, routerID string) bool {
 // add takes note of a link; it reports whether it is new.
 func (l *Links) add(r *control.Router, said *message.Link) bool {
 	if said.ID == "" || len(said.ID) > 64 || said.Destination == r.ID || len(said.Protocol) > maxText || len(said.DialAddress) > maxText {
-		l.Log.Warn("a router tells of a link that cannot be", "router", r.ID, "link", clip(said.ID))
+		r.Misbehaves(control.Invented, fmt.Sprintf("it tells of a link that cannot be: %.64q", said.ID))
 		return false
 	}
+	offence, detail := control.Reason(""), ""
+	// Not under the mutex: it may end the connection, of which we are told.
+	defer func() {
+		if offence != "" {
+			r.Misbehaves(offence, detail)
+		}
+	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	old := l.byID[said.ID]
 	switch {
 	case old != nil && (old.From != r.ID || old.To != said.Destination):
-		l.Log.Warn("a router tells of a link that is between others", "router", r.ID, "link", clip(said.ID))
+		offence, detail = control.Invented, fmt.Sprintf("it tells of a link that is between others: %.64q", said.ID)
 		return false
 	case old != nil && old.Iteration >= said.Iteration:
 		return false
-	case old == nil && len(l.byRouter[r.ID]) >= maxLinks:
-		l.Log.Warn("a router has too many links", "router", r.ID, "most", maxLinks)
+	// What others say that they have dialled is not this router's doing.
+	case old == nil && l.dialled[r.ID] >= maxLinks:
+		offence, detail = control.TooMuch, fmt.Sprintf("it tells of more than %d links that it has dialled", maxLinks)
 		return false
 	}
 	link := &Link{
@@ -205,13 +215,12 @@ func (l *Links) add(r *control.Router, said *message.Link) bool {
 		Conns: clipConns(said.Conns.Conns), Since: l.Now(),
 	}
 	if old == nil {
-		l.Log.Info("link up", "link", link.ID, "from", link.From, "to", link.To, "address", link.Address)
+		l.dialled[r.ID]++
+		r.Say(slog.LevelInfo, "link up", "link", link.ID, "from", link.From, "to", link.To, "address", link.Address)
 	}
 	l.put(link)
 	return true
 }
-
-func clip(s string) string { return s[:min(len(s), 64)] }
 
 func clipConns(conns []message.LinkConn) []message.LinkConn {
 	conns = conns[:min(len(conns), maxConns)]
@@ -278,6 +287,9 @@ func (l *Links) drop(links []*Link, reason string) {
 			continue
 		}
 		delete(l.byID, link.ID)
+		if l.dialled[link.From]--; l.dialled[link.From] == 0 {
+			delete(l.dialled, link.From)
+		}
 		for _, end := range []string{link.From, link.To} {
 			if delete(l.byRouter[end], link.ID); len(l.byRouter[end]) == 0 {
 				delete(l.byRouter, end)
@@ -285,7 +297,7 @@ func (l *Links) drop(links []*Link, reason string) {
 		}
 		l.Graph.RemoveLink(link.ID)
 		ids = append(ids, link.ID)
-		l.Log.Info("link lost", "link", link.ID, "from", link.From, "to", link.To, "reason", reason)
+		l.Routers.Say(link.From, slog.LevelInfo, "link lost", "link", link.ID, "from", link.From, "to", link.To, "reason", reason)
 	}
 	l.mu.Unlock()
 	if len(ids) > 0 {

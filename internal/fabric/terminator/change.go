@@ -3,6 +3,7 @@ package terminator
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
@@ -85,15 +86,15 @@ func (h *Hosts) owner(r *control.Router, token, apiToken string) (*model.Session
 
 // Work answers a request with an empty frame of a type, or with why not.
 func (h *Hosts) Work(r *control.Router, f *wire.Frame, success int32, do func(ctx context.Context) error) {
-	started := r.Go(func(ctx context.Context) {
-		err := do(ctx)
+	started := r.For(f, func(ctx context.Context) {
+		err := r.Writing(ctx, func() error { return do(ctx) })
 		if err == nil {
 			r.Reply(f, &wire.Frame{Type: success})
 			return
 		}
 		refused, ok := permit.AsRefusal(err)
 		if !ok {
-			h.Log.Warn("a terminator could not be changed", "router", r.ID, "error", err)
+			r.Say(slog.LevelWarn, "a terminator could not be changed", "error", err)
 			refused = &permit.Refusal{Code: message.CodeInternal, Text: "try again"}
 		}
 		r.Refuse(f, refused.Code, refused.Text)
@@ -112,9 +113,9 @@ func (h *Hosts) onRemove(r *control.Router, f *wire.Frame, m *message.RemoveTerm
 		r.Result(f, false, fmt.Sprintf("at most %d at a time", maxRemoved))
 		return
 	}
-	started := r.Go(func(ctx context.Context) {
-		if err := h.remove(ctx, r, f, m.IDs); err != nil {
-			h.Log.Warn("terminators could not be removed; the router tries again", "router", r.ID, "error", err)
+	started := r.For(f, func(ctx context.Context) {
+		if err := r.Writing(ctx, func() error { return h.remove(ctx, r, f, m.IDs) }); err != nil {
+			r.Say(slog.LevelWarn, "terminators could not be removed; the router tries again", "error", err)
 			r.Result(f, false, "try again")
 			return
 		}

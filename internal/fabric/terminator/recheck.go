@@ -109,7 +109,7 @@ func (h *Hosts) onValidated(r *control.Router, f *wire.Frame, m *message.Termina
 	if len(gone) == 0 {
 		return
 	}
-	r.Go(func(ctx context.Context) {
+	r.For(f, func(ctx context.Context) {
 		err := h.removeIf(ctx, r, r.Author("validateTerminators", f), gone, func(tx *state.Tx, t *model.Terminator) bool {
 			return m.States[t.ID].Marker == uint64(tx.RevOf(model.Terminators.Def, t.ID))
 		})

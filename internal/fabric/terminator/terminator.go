@@ -107,8 +107,8 @@ type Outcome struct {
 
 // Answer answers a router that offers a host with what became of it.
 func (h *Hosts) Answer(r *control.Router, f *wire.Frame, create func(ctx context.Context) error, frame func(Outcome) *wire.Frame) {
-	started := r.Go(func(ctx context.Context) {
-		err := create(ctx)
+	started := r.For(f, func(ctx context.Context) {
+		err := r.Writing(ctx, func() error { return create(ctx) })
 		o := Outcome{Result: message.TerminatorOK, Retry: message.RetryDefault}
 		switch refused, ok := permit.AsRefusal(err); {
 		case err == nil:
@@ -119,7 +119,7 @@ func (h *Hosts) Answer(r *control.Router, f *wire.Frame, create func(ctx context
 		case ok:
 			o = Outcome{message.TerminatorFailed, refused.Code, message.RetryNever, refused.Text}
 		default:
-			h.Log.Warn("a terminator could not be written down; the router tries again", "router", r.ID, "error", err)
+			r.Say(slog.LevelWarn, "a terminator could not be written down; the router tries again", "error", err)
 			o = Outcome{message.TerminatorBusy, message.CodeInternal, message.RetryTooBusy, "try again"}
 		}
 		r.Reply(f, frame(o))

@@ -13,7 +13,7 @@ import (
 
 // onDial answers a router that dials a service.
 func (t *Tunnels) onDial(r *control.Router, f *wire.Frame, m *message.CreateTunnelCircuit) {
-	t.work(r, f, func(ctx context.Context) (*wire.Frame, error) {
+	t.begin(r, f, r.ForDial, func(ctx context.Context) (*wire.Frame, error) {
 		p, made, err := t.dial(ctx, r, f, request{service: m.ServiceName, session: m.SessionID, instance: m.InstanceID, peerData: m.PeerData})
 		if err != nil {
 			return nil, err
@@ -26,7 +26,7 @@ func (t *Tunnels) onDial(r *control.Router, f *wire.Frame, m *message.CreateTunn
 
 // onDialAsClient answers a router of the second generation that dials.
 func (t *Tunnels) onDialAsClient(r *control.Router, f *wire.Frame, m *message.DialAsClient) {
-	t.work(r, f, func(ctx context.Context) (*wire.Frame, error) {
+	t.begin(r, f, r.ForDial, func(ctx context.Context) (*wire.Frame, error) {
 		_, made, err := t.dial(ctx, r, f, request{service: m.ServiceName, instance: m.InstanceID, peerData: m.PeerData})
 		if err != nil {
 			return nil, err

@@ -130,7 +130,12 @@ func (t *Tunnels) peer(r *control.Router) *peer {
 
 // work answers a request with what do returns, or with why not.
 func (t *Tunnels) work(r *control.Router, f *wire.Frame, do func(ctx context.Context) (*wire.Frame, error)) {
-	started := r.Go(func(ctx context.Context) {
+	t.begin(r, f, r.For, do)
+}
+
+// begin is work that begins in one of the ways that a router has.
+func (t *Tunnels) begin(r *control.Router, f *wire.Frame, how func(*wire.Frame, func(context.Context)) bool, do func(ctx context.Context) (*wire.Frame, error)) {
+	started := how(f, func(ctx context.Context) {
 		answer, err := do(ctx)
 		if err == nil {
 			r.Reply(f, answer)

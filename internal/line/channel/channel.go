@@ -41,6 +41,9 @@ type Options struct {
 	// past. Else the channel ends with the first: for what many share, one too
 	// large frame of one of them is no reason.
 	Skipped func(e *wire.TooLarge)
+	// Unfit, if set, is asked before a frame within Bounds is read, and may have
+	// it read past.
+	Unfit func(typ int32, headers, body int) bool
 	// Closed, if set, is called once when the channel has ended, with the
 	// reason.
 	Closed func(c *Channel, reason error)
@@ -411,6 +414,12 @@ func (c *Channel) readOne(r *bufio.Reader) error {
 	}
 	if err != nil {
 		return err
+	}
+	if c.opt.Unfit != nil {
+		if headers, body := head.Parts(); c.opt.Unfit(head.Type(), headers, body) {
+			_, err = io.CopyN(io.Discard, r, int64(headers+body))
+			return err
+		}
 	}
 	if head.Size() > LargeFrame && c.opt.Large != nil {
 		defer c.opt.Large()()

@@ -120,6 +120,10 @@ const TypeDeviceReport int32 = 31001
 // digests in their place.
 const HeaderDigests int32 = 31001
 
+// HeaderHostFailed is a header of our own. In TypeDialFailed it says that the
+// host could not take the dial, whoever dialled, and would not refuse it.
+const HeaderHostFailed int32 = 31002
+
 // Headers of TypeCreateCircuit and TypeCircuitCreated, which have no body.
 const (
 	HeaderPeerData        int32 = 10
@@ -211,6 +215,7 @@ const (
 	RouteMisconfigured     RouteError = 2
 	RouteTimeout           RouteError = 3
 	RouteRefused           RouteError = 4
+	RouteRejected          RouteError = 5 // by the host, who could have taken it
 	RouteInvalidLink       RouteError = 8
 )
 

@@ -62,6 +62,10 @@ func (e *TooLarge) Error() string {
 // Is makes it an ErrTooLarge.
 func (e *TooLarge) Is(target error) bool { return target == ErrTooLarge }
 
+// Type is the frame's, and Parts how many bytes of headers and of body follow.
+func (h Head) Type() int32                { return h.typ }
+func (h Head) Parts() (headers, body int) { return h.headers, h.body }
+
 // Size is how many bytes follow.
 func (h Head) Size() int { return h.headers + h.body }
 

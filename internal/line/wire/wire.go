@@ -47,6 +47,9 @@ var (
 	ErrHeaders = errors.New("wire: the headers are damaged")
 )
 
+// Size is how many bytes its headers and its body have.
+func (f *Frame) Size() int { return f.Headers.size() + len(f.Body) }
+
 // Append adds the frame's bytes.
 func (f *Frame) Append(dst []byte) []byte {
 	headers := f.Headers.size()

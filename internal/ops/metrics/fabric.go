@@ -23,6 +23,8 @@ type Fabric struct {
 	Latencies func() []time.Duration
 	// Moved is how many circuits got another path.
 	Moved func() uint64
+	// Offences are the words for what routers do that none should.
+	Offences []string
 }
 
 // outcomes are why a circuit was not made.
@@ -44,12 +46,19 @@ func (m *Metrics) WatchFabric(f Fabric) {
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "netkeep_circuits_moved_total", Help: "Circuits that were led over another path because of a lost link or router.",
 		}, func() float64 { return float64(f.Moved()) }),
-		&latencies{f.Latencies}, &m.carried, m.dialled, m.failed,
+		&latencies{f.Latencies}, &m.carried, m.dialled, m.failed, m.offences,
 	)
 	for _, reason := range outcomes {
 		m.failed.WithLabelValues(reason)
 	}
+	for _, reason := range f.Offences {
+		m.offences.WithLabelValues(reason)
+	}
 }
+
+// Misbehaved counts what a router did that none should. reason is one of a few
+// words.
+func (m *Metrics) Misbehaved(reason string) { m.offences.WithLabelValues(reason).Inc() }
 
 // Dialled counts an attempt to make a circuit. reason is one of a few words for
 // why there is none; empty if there is.

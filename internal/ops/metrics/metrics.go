@@ -35,6 +35,7 @@ type Metrics struct {
 	waited   prometheus.Histogram
 	dialled  prometheus.Histogram   // circuits that were made
 	failed   *prometheus.CounterVec // those that were not
+	offences *prometheus.CounterVec // what routers did that none should
 	carried  carried
 }
 
@@ -71,7 +72,8 @@ func New(now func() time.Time) *Metrics {
 		dialled: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "netkeep_dial_duration_seconds", Help: "How long it took to make circuits; its count is how many were made.", Buckets: durations,
 		}),
-		failed: counters("netkeep_dial_failures_total", "Circuits that were not made, by reason.", "reason"),
+		failed:   counters("netkeep_dial_failures_total", "Circuits that were not made, by reason.", "reason"),
+		offences: counters("netkeep_router_misbehaviour_total", "What routers did that none should, by reason; the log names the router.", "reason"),
 	}
 	m.Registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -14,6 +14,7 @@ import (
 	"netkeep/internal/auth/enroll"
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric"
+	"netkeep/internal/fabric/control"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/fabric/tunnel"
 	"netkeep/internal/line/message"
@@ -30,13 +31,13 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *session.Gr
 	info := build.Read()
 	s.fabric = fabric.New(fabric.Options{
 		State: s.state, Root: s.keys.Root(), Bundle: s.keys.TrustBundle(), APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
-		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Now: time.Now, Log: s.log,
+		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
 		Devices: sessions, Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})
 	s.routers = s.fabric
 	s.figures.WatchFabric(metrics.Fabric{
 		State: s.state, Online: func() int { return len(s.fabric.All()) }, Counts: s.fabric.View().Counts,
-		Latencies: s.fabric.Links.Latencies, Moved: s.fabric.Circuits.Moved,
+		Latencies: s.fabric.Links.Latencies, Moved: s.fabric.Circuits.Moved, Offences: control.Reasons(),
 	})
 }
 

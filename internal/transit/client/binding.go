@@ -280,8 +280,20 @@ func (p *Pending) Refuse(why string) {
 	p.decided.Do(func() { p.refuse(why) })
 }
 
-func (p *Pending) refuse(why string) {
+// Fail is Refuse when it is no fault of the dialer: others are better served by
+// another host for a while.
+func (p *Pending) Fail(why string) {
+	p.decided.Do(func() {
+		answer := dialFailed(p.binding.number, why)
+		answer.Headers.SetBool(message.HeaderHostFailed, true)
+		p.turnDown(answer)
+	})
+}
+
+func (p *Pending) refuse(why string) { p.turnDown(dialFailed(p.binding.number, why)) }
+
+func (p *Pending) turnDown(answer *wire.Frame) {
 	p.binding.router.remove(p.conn.number)
 	p.conn.carrier().cut(net.ErrClosed)
-	_ = p.binding.router.ch.Reply(p.ask, dialFailed(p.binding.number, why))
+	_ = p.binding.router.ch.Reply(p.ask, answer)
 }

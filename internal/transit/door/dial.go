@@ -174,7 +174,11 @@ func (c *client) invite(ctx context.Context, b *bind, conn *conn, peerData map[u
 	case err != nil:
 		return &message.RouteFailure{Code: message.RouteRefused, Text: "the host is gone"}
 	case answer.Type != message.TypeDialSuccess:
-		return &message.RouteFailure{Text: fmt.Sprintf("the host refused: %.200s", answer.Body)}
+		failure := &message.RouteFailure{Code: message.RouteRejected, Text: fmt.Sprintf("the host refused: %.200s", answer.Body)}
+		if answer.Headers.Bool(message.HeaderHostFailed) {
+			failure.Code = message.RouteRefused
+		}
+		return failure
 	case b.numbers:
 		return nil
 	}

@@ -86,8 +86,10 @@ func (t *Table) at(address string) place {
 // circuit is where what comes from an address goes. Its hops are replaced, never
 // changed.
 type circuit struct {
-	hops   []hop
+	hops   []hop        // first those that it was last told of
+	latest int          // how many those are
 	active atomic.Int64 // when something last passed, in ns
+	broken atomic.Int64 // since when one of the latest leads nowhere, in ns; 0 if none does
 }
 
 type hop struct {
@@ -149,12 +151,19 @@ func (t *Table) Route(id string, forwards []message.Forward) error {
 		}
 	}
 	c := &circuit{}
-	if old := t.circuits[id]; old != nil {
-		c.hops = slices.Clone(old.hops)
-	}
 	for _, f := range forwards {
-		c.hops = slices.DeleteFunc(c.hops, func(h hop) bool { return h.from == f.From })
-		c.hops = append(c.hops, hop{f.From, f.To})
+		if _, twice := c.to(f.From); !twice {
+			c.hops = append(c.hops, hop{f.From, f.To})
+		}
+	}
+	c.latest = len(c.hops)
+	// Of what it was told before, the last is enough: older paths are empty.
+	if old := t.circuits[id]; old != nil {
+		for _, h := range old.hops[:old.latest] {
+			if _, anew := c.to(h.from); !anew {
+				c.hops = append(c.hops, h)
+			}
+		}
 	}
 	c.active.Store(t.opt.Now().UnixNano())
 	t.circuits[id] = c
@@ -349,6 +358,27 @@ func (t *Table) Quiet(id string) (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Duration(t.opt.Now().UnixNano() - c.active.Load()), true
+}
+
+// Broken returns the circuits of which a part has led nowhere for so long: their
+// link is gone and they were not led over another, or their end is gone and
+// nobody has taken them away. It sees only what is there when it is called, so it
+// has to be called often.
+func (t *Table) Broken(least time.Duration) (ids []string) {
+	now := t.opt.Now().UnixNano()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for id, c := range t.circuits {
+		switch since := c.broken.Load(); {
+		case !slices.ContainsFunc(c.hops[:c.latest], func(h hop) bool { return !t.at(h.to).there() }):
+			c.broken.Store(0)
+		case since == 0:
+			c.broken.Store(now)
+		case time.Duration(now-since) >= least:
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // Circuits returns what is carried: of each circuit where what comes from an

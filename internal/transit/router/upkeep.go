@@ -16,6 +16,11 @@ const (
 	// linkTime is how long new links are gathered before it is told how fast they
 	// are.
 	linkTime = time.Second
+	// brokenTime is how often circuits are looked for that lead nowhere, and
+	// brokenFor how long they may: a controller leads them over other links
+	// sooner than that, or ends them. Without one nobody else would.
+	brokenTime = 2 * time.Second
+	brokenFor  = 20 * time.Second
 )
 
 // upkeep tells the controller of circuits that lead nowhere, of those on which
@@ -25,6 +30,8 @@ func (r *Router) upkeep(ctx context.Context) {
 	defer strays.Stop()
 	defer idle.Stop()
 	defer metrics.Stop()
+	broken := time.NewTicker(brokenTime)
+	defer broken.Stop()
 	links := time.NewTimer(linkTime) // there is nothing to tell yet, which does no harm
 	defer links.Stop()
 	for {
@@ -35,6 +42,8 @@ func (r *Router) upkeep(ctx context.Context) {
 			known, unknown := r.table.Strays()
 			r.fault(message.FaultForward, known)
 			r.fault(message.FaultForwardUnknown, unknown)
+		case <-broken.C:
+			r.endBroken(brokenFor)
 		case <-idle.C:
 			if quiet := r.table.Idle(idleTime); len(quiet) > 0 {
 				_ = r.uplink.Confirm(quiet) // it is told again
@@ -46,6 +55,16 @@ func (r *Router) upkeep(ctx context.Context) {
 		case <-links.C:
 			_ = r.uplink.Metrics(&message.Metrics{Histograms: r.links.Latencies()})
 		}
+	}
+}
+
+// endBroken ends circuits that have led nowhere for so long. The controller is
+// told, if it is there: if not, it asks which circuits there are when it is back.
+func (r *Router) endBroken(least time.Duration) {
+	for _, id := range r.table.Broken(least) {
+		r.opt.Log.Info("a circuit has led nowhere for too long and ends", "circuit", id)
+		r.table.Unroute(id)
+		_ = r.uplink.Fault(message.Fault{Subject: message.FaultIngress, ID: id})
 	}
 }
 

@@ -194,10 +194,12 @@ func (h *hosted) serve(ctx context.Context, p *client.Pending) {
 
 // refuse tells a dialer why it is not connected, and the log once a while.
 func (h *hosted) refuse(p *client.Pending, why string, err error) {
-	p.Refuse(why)
 	text := why
 	if err != nil {
+		p.Fail(why) // nobody would be served
 		text = fmt.Sprintf("%s: %v", why, err)
+	} else {
+		p.Refuse(why)
 	}
 	// A dialer chooses the words that it is refused with.
 	text = text[:min(len(text), maxText)]
