@@ -32,9 +32,13 @@ func (v view) Link(id string) (edge.Link, bool) {
 }
 
 func (v view) link(l *link.Link) edge.Link {
+	conns := make([]edge.Conn, len(l.Conns))
+	for i, c := range l.Conns {
+		conns[i] = edge.Conn{Type: c.Type, Source: c.Local, Dest: c.Remote}
+	}
 	return edge.Link{
 		ID: l.ID, From: l.From, To: l.To, Protocol: l.Protocol, Address: l.Address, Iteration: l.Iteration, Latency: l.Latency,
-		Cost: l.Cost(), StaticCost: link.StaticCost, Since: l.Since, Usable: v.fabric.Links.Usable(*l), Conns: len(l.Conns),
+		Cost: l.Cost(), StaticCost: link.StaticCost, Since: l.Since, Usable: v.fabric.Links.Usable(*l), Conns: conns,
 	}
 }
 

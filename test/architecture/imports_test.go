@@ -30,7 +30,7 @@ var wings = []struct {
 	{"ops", []string{"lang", "pki", "model", "data"}},
 	{"auth", []string{"lang", "pki", "model", "data", "ops"}},
 	{"policy", []string{"lang", "model", "data", "auth"}},
-	{"fabric", []string{"lang", "pki", "line", "model", "data", "policy"}},
+	{"fabric", []string{"lang", "pki", "line", "model", "data", "ops", "policy"}},
 	{"web", []string{"lang", "pki", "model", "data", "ops", "auth", "policy", "fabric"}},
 	{"tool", []string{"lang", "disk", "pki", "model", "ops"}},
 	{"transit", []string{"lang", "disk", "pki", "line", "ops", "tool"}},

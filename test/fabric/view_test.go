@@ -40,6 +40,17 @@ func TestFabricAPI(t *testing.T) {
 			t.Errorf("the link's %s is %v, want %v", member, link[member], want)
 		}
 	}
+	if got := link["connections"].([]any); len(got) != 0 {
+		t.Errorf("the link consists of %v", got)
+	}
+	must(t, m.routers["a"].Send(&wire.Frame{Type: message.TypeLinkState, Body: message.Marshal(&message.LinkState{
+		ID: m.id("ab"), Iteration: 1, Conns: message.LinkConns{Conns: []message.LinkConn{{Type: "single", Local: "tcp:127.0.0.1:1", Remote: "tcp:127.0.0.1:2"}}},
+	})}))
+	m.settled("a")
+	got := admin.Get(fabricAPI + "links").Want(200).List()[0]["connections"].([]any)
+	if want := (M{"type": "single", "source": "tcp:127.0.0.1:1", "dest": "tcp:127.0.0.1:2"}); len(got) != 1 || fmt.Sprint(got[0]) != fmt.Sprint(want) {
+		t.Errorf("the link consists of %v, want %v", got, want)
+	}
 	if from, to := link["sourceRouter"].(M), link["destRouter"].(M); from["name"] != m.records["a"].name || to["id"] != m.records["b"].id {
 		t.Errorf("the link is from %v to %v", from, to)
 	}
@@ -60,6 +71,13 @@ func TestFabricAPI(t *testing.T) {
 	}
 	if got := admin.Get(fabricAPI + "terminators/terminator1").Want(200).Data(); got["hostId"] == "" || got["router"].(M)["id"] != m.records["c"].id {
 		t.Errorf("the terminator: %v", got)
+	}
+	for filter, want := range map[string]int{
+		`router.name = "` + m.records["c"].name + `"`: 1, `router.name = "nope"`: 0, `service.name = "nope"`: 0, `not service.name = "nope"`: 1,
+	} {
+		if got := list("terminators", filter); len(got) != want {
+			t.Errorf("terminators with %s: %v", filter, got)
+		}
 	}
 	m.circuit(admin, id)
 
@@ -102,6 +120,7 @@ func (m *mesh) circuit(admin *servertest.Client, id string) {
 	}
 	for filter, want := range map[string]int{
 		`serviceId = "` + m.service + `"`: 1, `serviceId = "nope"`: 0, `anyOf(routers) = "` + m.records["b"].id + `"`: 1,
+		`service = "` + m.service + `"`: 1, `service = "nope"`: 0, `terminator = "terminator1"`: 1, `terminator = "nope"`: 0,
 		`anyOf(links) = "nope"`: 0, `clientId = "` + fmt.Sprint(circuit["clientId"]) + `"`: 1,
 	} {
 		if got := admin.Get(fabricAPI + "circuits?filter=" + url.QueryEscape(filter)).Want(200).List(); len(got) != want {

@@ -41,9 +41,16 @@ type Link struct {
 	// Usable says that both ends are connected to this controller, so that
 	// circuits may be led over the link.
 	Usable bool
-	// Conns is how many connections it consists of; 0 if its router does not
+	// Conns are the connections that it consists of; none if its router does not
 	// say.
-	Conns int
+	Conns []Conn
+}
+
+// Conn is one of the connections of a link.
+type Conn struct {
+	Type   string `json:"type" doc:"What it carries, such as link.default or link.ack; single if it is the only one."`
+	Source string `json:"source" doc:"Address of the router that has dialled."`
+	Dest   string `json:"dest" doc:"Address of the router that was dialled."`
 }
 
 // Path is a way from its first router to its last; link i joins routers i and

@@ -67,7 +67,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.ServiceEdgeRouterPolicies.Def},
 		{Kind: model.ServicePolicies.Def},
 		{Kind: model.Services.Def, Derived: api.ServiceColumns(s), Joins: api.ServiceJoins, Narrow: narrowServices(s), Params: []rest.Parameter{api.AsIdentityParam}},
-		{Kind: model.Terminators.Def, Derived: []rest.Derived{api.DynamicCost(s)}, Joins: terminatorJoins},
+		{Kind: model.Terminators.Def, Derived: []rest.Derived{api.DynamicCost(s)}, Joins: api.TerminatorJoins},
 	}
 }
 

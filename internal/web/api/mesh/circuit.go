@@ -6,6 +6,7 @@ import (
 
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/filter"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/web/api"
@@ -84,6 +85,20 @@ func circuitColumns() []rest.Derived {
 	}
 }
 
+// circuitJoins let filters name a circuit's service and terminator by their ids,
+// as clients of this API do.
+func circuitJoins(kind.Reader) []filter.Symbol[kind.Record] {
+	own := func(name string, of func(*Circuit) string) filter.Symbol[kind.Record] {
+		return filter.Symbol[kind.Record]{Name: name, Type: filter.String, One: func(rec kind.Record) filter.Value {
+			return filter.StringValue(of(rec.(*Circuit)))
+		}}
+	}
+	return []filter.Symbol[kind.Record]{
+		own("service", func(c *Circuit) string { return c.ServiceID }),
+		own("terminator", func(c *Circuit) string { return c.TerminatorID }),
+	}
+}
+
 // endIn is what clients say of how a circuit is to end.
 type endIn struct {
 	Immediate bool `json:"immediate" doc:"Whether not to wait for what is on its way; it ends at once in either case."`
@@ -92,6 +107,7 @@ type endIn struct {
 // mountCircuits offers the circuits that there are, and to end them.
 func mountCircuits(a *rest.API, s *api.Service) {
 	view := a.View("circuit", circuits.Def, circuitColumns()...)
+	view.Join(circuitJoins)
 	op := func(method, path, name, doc string) rest.Op {
 		return rest.Op{Method: method, Path: path, Name: name, Tag: circuits.Path, Doc: doc, Auth: rest.Admin}
 	}

@@ -15,6 +15,7 @@ import (
 var (
 	versionOutput = kind.NewOutput[edge.Version]()
 	addressOutput = kind.NewOutput[edge.Address]()
+	connOutput    = kind.NewOutput[edge.Conn]()
 )
 
 // Link is a connection between two routers.
@@ -26,7 +27,6 @@ type Link struct {
 	Protocol      string `json:"protocol" kind:"server" doc:"What is spoken on the link, such as tls."`
 	DialAddress   string `json:"dialAddress" kind:"server" doc:"Address that was dialled."`
 	Iteration     int    `json:"iteration" kind:"server" doc:"How often the link was dialled, after it was lost."`
-	Connections   int    `json:"connections" kind:"server" doc:"How many connections it consists of; 0 if its router does not say."`
 	Cost          int64  `json:"cost" kind:"server" doc:"What it costs to send something over it, its latency in milliseconds included."`
 	StaticCost    int64  `json:"staticCost" kind:"server" doc:"What it costs whatever its latency."`
 	SourceLatency int64  `json:"sourceLatency" kind:"server" doc:"How many nanoseconds the router that has dialled has measured there and back; 0 if nothing yet."`
@@ -45,7 +45,7 @@ func linkOf(l *edge.Link) *Link {
 	}
 	return &Link{
 		Meta: meta(l.ID, l.Since), SourceID: l.From, DestID: l.To, Protocol: l.Protocol, DialAddress: l.Address, Iteration: int(l.Iteration),
-		Connections: l.Conns, Cost: l.Cost, StaticCost: l.StaticCost, SourceLatency: int64(l.Latency[0]), DestLatency: int64(l.Latency[1]),
+		Cost: l.Cost, StaticCost: l.StaticCost, SourceLatency: int64(l.Latency[0]), DestLatency: int64(l.Latency[1]),
 		State: state, Down: !l.Usable,
 	}
 }
@@ -54,9 +54,23 @@ func meta(id string, since time.Time) kind.Meta {
 	return kind.Meta{ID: id, CreatedAt: since, UpdatedAt: since}
 }
 
+// linkColumns are what answers show of a link beyond its record.
+func linkColumns(s *api.Service) []rest.Derived {
+	return []rest.Derived{
+		{
+			Name: "connections", Doc: "Connections that it consists of; none if its router does not say.", Schema: kind.ListOf(connOutput.Schema()),
+			Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+				l, _ := s.Fabric.Link(rec.Base().ID) // it may be gone by now
+				return appendList(dst, connOutput, l.Conns)
+			},
+		},
+		selfLink(links.Def),
+	}
+}
+
 // mountLinks offers the links between routers.
 func mountLinks(a *rest.API, s *api.Service) {
-	view := a.View("link", links.Def, selfLink(links.Def))
+	view := a.View("link", links.Def, linkColumns(s)...)
 	op := func(path, name, doc string) rest.Op {
 		return rest.Op{Method: http.MethodGet, Path: path, Name: name, Tag: links.Path, Doc: doc, Auth: rest.Admin}
 	}

@@ -34,7 +34,7 @@ func records(s *api.Service) []rest.Resource {
 	return []rest.Resource{
 		{Kind: model.Routers.Def, Verbs: readOnly, Derived: routerColumns(s), Joins: routerJoins(s)},
 		{Kind: model.Services.Def, Noun: "fabricService", Verbs: readOnly},
-		{Kind: model.Terminators.Def, Verbs: readOnly | kind.Deletes, Derived: terminatorColumns(s)},
+		{Kind: model.Terminators.Def, Verbs: readOnly | kind.Deletes, Derived: terminatorColumns(s), Joins: api.TerminatorJoins},
 	}
 }
 

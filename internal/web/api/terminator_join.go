@@ -1,0 +1,24 @@
+package api
+
+import (
+	"netkeep/internal/lang/filter"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/model"
+)
+
+// TerminatorJoins let filters name a terminator's service and router.
+func TerminatorJoins(r kind.Reader) []filter.Symbol[kind.Record] {
+	name := func(symbol string, d *kind.Def, id func(*model.Terminator) string) filter.Symbol[kind.Record] {
+		return filter.Symbol[kind.Record]{Name: symbol, Type: filter.String, One: func(rec kind.Record) filter.Value {
+			target, ok := r.Lookup(d, id(rec.(*model.Terminator)))
+			if !ok {
+				return filter.Value{}
+			}
+			return filter.StringValue(d.Label(target))
+		}}
+	}
+	return []filter.Symbol[kind.Record]{
+		name("service.name", model.Services.Def, func(t *model.Terminator) string { return t.ServiceID }),
+		name("router.name", model.Routers.Def, func(t *model.Terminator) string { return t.RouterID }),
+	}
+}
