@@ -189,7 +189,7 @@ func TestLostConnection(t *testing.T) {
 		whole bool
 		says  string
 		made  int
-	}{{false, "nothing was changed; do the same again", 0}, {true, "All changes were made.", many}} {
+	}{{false, "none of the 100 changes was made; do the same again", 0}, {true, "All 100 changes were made.", many}} {
 		l.arm(test.whole, toPlan+3<<10)
 		out, err := netkeep("apply", "services.yaml", "--yes")
 		if !l.wasCut() {

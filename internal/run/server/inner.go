@@ -28,12 +28,8 @@ type inner struct {
 	running  atomic.Pointer[station.Running]
 }
 
-// innerDir is where in the data directory the router's files are, and innerName
-// what it is called unless somebody has renamed it.
-const (
-	innerDir  = "router"
-	innerName = "local-router"
-)
+// innerDir is where in the data directory the router's files are.
+const innerDir = "router"
 
 // innerTime is how long it may take to make the router known.
 const innerTime = 30 * time.Second
@@ -206,7 +202,7 @@ func merge(is, more []string) []string {
 // freeName is what the router is called.
 func freeName(tx *state.Tx) string {
 	for n := 1; ; n++ {
-		name := innerName
+		name := model.InsideRouter
 		if n > 1 {
 			name += "-" + strconv.Itoa(n)
 		}
@@ -222,7 +218,7 @@ func openDoors(tx *state.Tx, made *[]string) error {
 	everything := []string{"#all"}
 	if none(model.EdgeRouterPolicies.All(tx)) {
 		p := model.EdgeRouterPolicies.New()
-		p.Name, p.Semantic, p.IdentityRoles, p.EdgeRouterRoles = "everybody uses every router", model.AnyOf, everything, everything
+		p.Name, p.Semantic, p.IdentityRoles, p.EdgeRouterRoles = model.InsideRouterPolicy, model.AnyOf, everything, everything
 		if err := model.EdgeRouterPolicies.Create(tx, p); err != nil {
 			return err
 		}
@@ -232,7 +228,7 @@ func openDoors(tx *state.Tx, made *[]string) error {
 		return nil
 	}
 	p := model.ServiceEdgeRouterPolicies.New()
-	p.Name, p.Semantic, p.ServiceRoles, p.EdgeRouterRoles = "every service uses every router", model.AnyOf, everything, everything
+	p.Name, p.Semantic, p.ServiceRoles, p.EdgeRouterRoles = model.InsideServicePolicy, model.AnyOf, everything, everything
 	*made = append(*made, "service edge router policy "+p.Name)
 	return model.ServiceEdgeRouterPolicies.Create(tx, p)
 }

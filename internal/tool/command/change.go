@@ -79,9 +79,12 @@ type pair struct {
 	Change     string `json:"change"`
 }
 
-// change makes changes, or only looks what they would do.
-func (s *session) change(ctx context.Context, changes []change, look bool, expect string) (*plan, error) {
+// changeAs is change for a list that has an id to ask after it by.
+func (s *session) changeAs(ctx context.Context, id string, changes []change, look bool, expect string) (*plan, error) {
 	body := map[string]any{"changes": changes}
+	if id != "" {
+		body["id"] = id
+	}
 	if expect != "" {
 		body["expect"] = expect
 	}
@@ -94,6 +97,11 @@ func (s *session) change(ctx context.Context, changes []change, look bool, expec
 	defer s.Working(what, s.now)()
 	p := new(plan)
 	return p, s.Call(ctx, req, p)
+}
+
+// change makes changes, or only looks what they would do.
+func (s *session) change(ctx context.Context, changes []change, look bool, expect string) (*plan, error) {
+	return s.changeAs(ctx, "", changes, look, expect)
 }
 
 // write makes the changes of one command and says what was done.
@@ -211,7 +219,11 @@ func (s *session) tell(p *plan) error {
 	if p.MoreConsequences {
 		s.Printf("  … and more that follow\n")
 	}
-	s.Printf("\n%d to create, %d to change, %d to delete, %d as they are.\n", p.Counts.Created, p.Counts.Changed, p.Counts.Deleted, p.Counts.Unchanged)
+	same := ""
+	if p.Counts.Unchanged > 0 {
+		same = fmt.Sprintf(", %d as they are", p.Counts.Unchanged)
+	}
+	s.Printf("\n%d to create, %d to change, %d to delete%s.\n", p.Counts.Created, p.Counts.Changed, p.Counts.Deleted, same)
 	return s.tellAccess(p)
 }
 

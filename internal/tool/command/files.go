@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -66,8 +65,8 @@ func exportCommand(env Env) *cobra.Command {
 		Use:   "export [DIRECTORY]",
 		Short: "Write the network to files, one for each kind.",
 		Long: "Write what people decide about the network to YAML files, one for each kind of record:\n" +
-			"by names in the place of ids, and without what goes without saying. Without a directory,\n" +
-			"all goes to standard output. The same network always gives the same bytes. What a\n" +
+			"by names in the place of ids, and without what goes without saying. Without a directory, or\n" +
+			"with -, all goes to standard output. The same network always gives the same bytes. What a\n" +
 			"controller makes by itself is left out, and so is every secret.",
 		Example: "  netkeep export network\n  netkeep export --label team=web > web.yaml",
 		Args:    between(0, 1),
@@ -78,7 +77,7 @@ func exportCommand(env Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(args) > 0 {
+		if len(args) > 0 && args[0] != "-" {
 			files, err := manifest.Export(cmd.Context(), source{s}, args[0], l)
 			for _, name := range files {
 				s.Printf("%s\n", screen.Plain(name))
@@ -104,17 +103,17 @@ type wanted struct {
 	env   Env
 	label func() (*manifest.Label, error)
 	opt   manifest.Options
+
+	maxDeletes int // -1 if nobody has said
 }
 
 func newWanted(cmd *cobra.Command, env Env) *wanted {
 	w := &wanted{env: env, label: labelFlag(cmd)}
 	cmd.Flags().BoolVar(&w.opt.Prune, "prune", false, "Delete what is not in the files, except for what a controller makes by itself; with --label, only what has it.")
+	cmd.Flags().IntVar(&w.maxDeletes, "max-deletes", -1, "How many records --prune may delete; needed if that is more than a tenth of those that the files look after.")
 	cmd.Flags().BoolVar(&w.opt.Adopt, "adopt", false, "Give the label to records that the files name and that do not have it.")
 	return w
 }
-
-// mostChanges is how many changes a controller makes at once.
-const mostChanges = 10_000
 
 // changes are what makes the network what the files say.
 func (w *wanted) changes(ctx context.Context, s *session, paths []string) (*manifest.Plan, []change, error) {
@@ -140,8 +139,8 @@ func (w *wanted) changes(ctx context.Context, s *session, paths []string) (*mani
 	if err != nil {
 		return nil, nil, s.mistakes(err)
 	}
-	if n := len(p.Changes); n > mostChanges {
-		return nil, nil, fmt.Errorf("these are %d changes, and a controller makes %d at once: apply some of the files first", n, mostChanges)
+	if n := len(p.Changes); n > mostChanges && p.Repaired > 0 {
+		return nil, nil, fmt.Errorf("these are %d changes, which takes several parts, and some of them make records anew that others refer to, which takes one: apply some of the files first", n)
 	}
 	changes := make([]change, len(p.Changes))
 	for i, c := range p.Changes {
@@ -172,19 +171,31 @@ func (s *session) mistakes(err error) error {
 }
 
 // look has the controller say what the changes would do, and tells it.
-func (w *wanted) look(ctx context.Context, s *session, paths []string, form string) (*plan, []change, error) {
+func (w *wanted) look(ctx context.Context, s *session, paths []string, form string, binding bool) (*plan, []change, error) {
 	wish, changes, err := w.changes(ctx, s, paths)
+	if err == nil {
+		err = w.spare(s, wish, binding)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	p := new(plan)
-	if len(changes) > 0 {
+	switch {
+	case len(changes) > mostChanges:
+		p = counted(changes)
+	case len(changes) > 0:
 		if p, err = s.change(ctx, changes, true, ""); err != nil {
 			return nil, nil, s.nearby(ctx, err, changes)
 		}
 	}
-	if form != formText {
+	switch {
+	case form != formText && binding:
+		return p, changes, nil // what was done is told later
+	case form != formText:
 		return p, changes, s.value(form, p)
+	case len(changes) > mostChanges:
+		s.tellParts(p, changes)
+		return p, changes, nil
 	}
 	if err := s.tell(p); err != nil {
 		return nil, nil, err
@@ -213,7 +224,7 @@ func planCommand(env Env) *cobra.Command {
 	save := cmd.Flags().String("save", "", "File to write the plan to, for netkeep apply --plan.")
 	output := outputFlag(cmd, formText)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
-		p, changes, err := w.look(cmd.Context(), s, args, *output)
+		p, changes, err := w.look(cmd.Context(), s, args, *output, *save != "" && *output == formText)
 		if err == nil && *save != "" {
 			err = s.savePlan(*save, p, changes)
 		}
@@ -230,22 +241,31 @@ func applyCommand(env Env) *cobra.Command {
 		Use:   "apply FILE…",
 		Short: "Make the network what files say, all of it or nothing.",
 		Long: "Show what would change, as plan does, ask, and make exactly these changes: if the network\n" +
-			"changes in between so that something else would come of them, nothing is done.",
+			"changes in between so that something else would come of them, nothing is done. More than\n" +
+			"10000 changes are made in parts, each of which is made whole or not at all; after a part\n" +
+			"that fails, the same command goes on from there.",
 		Example: "  netkeep apply network\n  netkeep apply web.yaml --label team=web --prune --yes\n  netkeep plan network --save plan.json && netkeep apply --plan plan.json",
 		Args:    between(0, -1),
 	}
 	w := newWanted(cmd, env)
 	yes := yesFlag(cmd)
 	dry := dryFlag(cmd)
+	output := outputFlag(cmd, formText)
 	saved := cmd.Flags().String("plan", "", "File that netkeep plan --save wrote: these changes are made, if the outcome is still the one that was shown.")
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
 		if (*saved == "") == (len(args) == 0) {
 			return Usagef("give files or --plan: %s", cmd.UseLine())
 		}
-		if *saved != "" {
-			return s.applyPlan(cmd.Context(), env, *saved)
+		if *output != formText && !*yes && !*dry && *saved == "" {
+			return Usagef("give --yes with -o %s: there is nobody to ask", *output)
 		}
-		p, changes, err := w.look(cmd.Context(), s, args, formText)
+		if *saved != "" {
+			return s.applyPlan(cmd.Context(), env, *saved, *output)
+		}
+		p, changes, err := w.look(cmd.Context(), s, args, *output, !*dry)
+		if err == nil && !*dry && !p.differs() && *output != formText {
+			return s.value(*output, p)
+		}
 		if err != nil || *dry || !p.differs() {
 			return err
 		}
@@ -254,7 +274,7 @@ func applyCommand(env Env) *cobra.Command {
 				return err
 			}
 		}
-		return s.apply(cmd.Context(), changes, p)
+		return s.apply(cmd.Context(), changes, p.Digest, *output)
 	})
 	return cmd
 }
@@ -275,7 +295,7 @@ func (s *session) savePlan(file string, p *plan, changes []change) error {
 }
 
 // applyPlan makes the changes of a plan that was looked at before.
-func (s *session) applyPlan(ctx context.Context, env Env, file string) error {
+func (s *session) applyPlan(ctx context.Context, env Env, file, form string) error {
 	data, err := readFile(env, file, maxPlan)
 	if err != nil {
 		return err
@@ -290,73 +310,8 @@ func (s *session) applyPlan(ctx context.Context, env Env, file string) error {
 		s.Printf("Nothing would change.\n")
 		return nil
 	}
-	return s.apply(ctx, saved.Changes, &plan{Digest: saved.Digest})
+	return s.apply(ctx, saved.Changes, saved.Digest, form)
 }
 
 // maxPlan is more than a controller takes.
 const maxPlan = 128 << 20
-
-// apply makes changes if the outcome is the one that was planned.
-func (s *session) apply(ctx context.Context, changes []change, planned *plan) error {
-	done, err := s.change(ctx, changes, false, planned.Digest)
-	if errors.Is(err, remote.ErrOpen) {
-		return s.settle(ctx, changes[0], err)
-	}
-	if err != nil {
-		return s.nearby(ctx, err, changes)
-	}
-	s.Printf("%d created, %d changed, %d deleted.\n", done.Counts.Created, done.Counts.Changed, done.Counts.Deleted)
-	return nil
-}
-
-const (
-	// looks is how often one asks after a lost connection whether changes were
-	// made, and pause how long one waits in between.
-	looks = 15
-	pause = time.Second
-)
-
-// settle finds out whether changes were made whose answer was lost. They are
-// all or none, so what became of the first of them tells.
-func (s *session) settle(ctx context.Context, first change, lost error) error {
-	s.Notef("The connection was lost; looking whether the changes were made.")
-	undone := 0
-	for range looks {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return lost
-		}
-		made, err := s.made(ctx, first)
-		switch {
-		case errors.Is(err, remote.ErrUnreachable):
-			continue // it may be on its way back
-		case err != nil:
-			return fmt.Errorf("%w; %w", lost, err)
-		case made:
-			s.Printf("All changes were made.\n")
-			return nil
-		}
-		// It may still be under way: another look tells.
-		if undone++; undone == 3 {
-			return errors.New("the connection was lost and nothing was changed; do the same again")
-		}
-	}
-	return lost
-}
-
-// made reports whether a change has been made: one that has would fail, or do
-// nothing.
-func (s *session) made(ctx context.Context, c change) (bool, error) {
-	p, err := s.change(ctx, []change{c}, true, "")
-	refused, ok := errors.AsType[*remote.Error](err)
-	switch {
-	case ok && c.Op == opCreate && (strings.HasSuffix(refused.Field, ".name") || strings.HasSuffix(refused.Field, ".id")):
-		return true, nil
-	case ok && c.Op == opDelete && errors.Is(err, remote.ErrMissing):
-		return true, nil
-	case err != nil:
-		return false, err
-	}
-	return !p.differs(), nil
-}

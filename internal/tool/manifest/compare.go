@@ -34,6 +34,12 @@ type Plan struct {
 	// same name, since what differs cannot be changed. Whatever rests on them is
 	// lost: see the consequences.
 	Replaced []string
+	// Owned is how many records the files look after, and Pruned how many of them
+	// are deleted since no file has them.
+	Owned, Pruned int
+	// Repaired is how many records that the files do not speak of are changed so
+	// that they refer to what is made anew. They would be lost in between.
+	Repaired int
 }
 
 // Options says how far files reach.
@@ -207,7 +213,7 @@ func orList(words []string) string {
 
 // goes reports whether a record is to be deleted since no file has it.
 func (c *comparison) goes(r *current) bool {
-	return c.opt.Prune && !r.made && c.now.has(r, c.opt.Label) && c.files.records[r.def][r.key] == nil
+	return c.opt.Prune && !r.made && !model.Inside(r.def, r.name) && c.now.has(r, c.opt.Label) && c.files.records[r.def][r.key] == nil
 }
 
 // vanishes reports whether a record goes with the one that it was made for.
@@ -349,6 +355,7 @@ func (c *comparison) restore() {
 			}
 			c.leadAll(d, said)
 			c.plan.Changes = append(c.plan.Changes, repair(r, said, cleared, lost))
+			c.plan.Repaired++
 		}
 	}
 }
@@ -442,6 +449,12 @@ func (c *comparison) delete() {
 	held := c.held()
 	for _, d := range slices.Backward(kinds) {
 		for _, r := range c.now.sorted(d) {
+			if c.opt.Prune && !r.made && c.now.has(r, c.opt.Label) {
+				c.plan.Owned++
+			}
+			if c.goes(r) {
+				c.plan.Pruned++
+			}
 			switch gone := (Change{Op: Delete, Kind: d.Name, Target: r.id}); {
 			case !c.goes(r) && !c.replaced[d][r.key]:
 			case held[r] && !c.replaced[d][r.key]:

@@ -72,15 +72,6 @@ func newFiles() *Files {
 	return f
 }
 
-func readFile(name string) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, maxFile+1))
-}
-
 // filesIn lists the files at a path, which may be one itself.
 func filesIn(path string) (names []string, err error) {
 	info, err := os.Stat(path)
@@ -99,6 +90,9 @@ func filesIn(path string) (names []string, err error) {
 		}
 		return nil
 	})
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("%s holds no file whose name ends in .yaml, .yml or .json; is it the right directory?", path)
+	}
 	return names, err
 }
 

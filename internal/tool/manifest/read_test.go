@@ -3,6 +3,7 @@ package manifest
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -48,6 +49,40 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("got %v\nwant %s", err, test.want)
 			}
 		})
+	}
+}
+
+// TestBombs refuses files that would fill the memory without filling it.
+func TestBombs(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"aliases":     laughs(),
+		"long name":   "services:\n  - name: " + strings.Repeat("x", 50<<20),
+		"long quoted": "services:\n  - name: \"" + strings.Repeat("x, ", 16<<20) + "\"",
+		"large":       "services:\n" + strings.Repeat("  - name: wiki\n", 70<<20/16),
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(dir, "f.yaml")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Read([]string{file}, nil)
+			runtime.ReadMemStats(&after)
+			if err == nil {
+				t.Error("it was taken")
+			}
+			if taken := after.TotalAlloc - before.TotalAlloc; taken > 50<<20 {
+				t.Errorf("to refuse it took %d MB: %v", taken>>20, err)
+			}
+		})
+	}
+	// What people write is not taken for one.
+	odd := "# Don't \"quote\nservices:\n  - {name: \"it's\"} # isn't\n" + strings.Repeat("# "+strings.Repeat("x", 2000)+"\n", 1000)
+	f := newFiles()
+	if f.add("f.yaml", []byte(odd)); f.mistakes.asError() != nil {
+		t.Error(f.mistakes)
 	}
 }
 

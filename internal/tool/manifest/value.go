@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
 	"math"
 	"regexp"
@@ -20,6 +22,10 @@ const (
 	maxFile   = 64 << 20
 	maxDepth  = 64
 	maxValues = 4_000_000
+	// maxAliased is how many values aliases may stand for in all, and maxText how
+	// long one text may be: small files are to stay small.
+	maxAliased = 10_000
+	maxText    = 1 << 20
 )
 
 // spot is where something is in a file.
@@ -122,6 +128,9 @@ func parse(file string, text []byte) ([]*value, error) {
 	if line := tooDeep(text); line > 0 {
 		return nil, Mistakes{{File: file, Line: line, Text: fmt.Sprintf("lists and objects are in each other more than %d times", maxDepth)}}
 	}
+	if line := tooLong(bufio.NewReader(bytes.NewReader(text))).line; line > 0 {
+		return nil, Mistakes{{File: file, Line: line, Text: fmt.Sprintf("a text is longer than %d bytes", maxText)}}
+	}
 	parsed, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		return nil, broken(file, err)
@@ -186,6 +195,8 @@ type reader struct {
 	file    string
 	anchors map[string]ast.Node
 	values  int
+	aliased int      // values that aliases stand for
+	within  int      // aliases that are being followed
 	mistake *Mistake // the first
 }
 
@@ -205,7 +216,13 @@ func spotOf(n ast.Node) spot {
 
 func (r *reader) value(n ast.Node, depth int) *value {
 	at := spotOf(n)
-	if r.values++; r.values > maxValues || depth > maxDepth {
+	if r.mistake != nil {
+		return r.fail(at, "")
+	}
+	if r.within > 0 {
+		r.aliased++
+	}
+	if r.values++; r.values > maxValues || r.aliased > maxAliased || depth > maxDepth {
 		return r.fail(at, "there is too much in this file, or it is nested too deeply")
 	}
 	scalar := func(text string) *value { return &value{spot: at, scalar: jsontext.Value(text)} }
@@ -244,6 +261,8 @@ func (r *reader) value(n ast.Node, depth int) *value {
 		return v
 	case *ast.AliasNode:
 		if target := r.anchors[n.Value.String()]; target != nil {
+			r.within++
+			defer func() { r.within-- }()
 			return r.value(target, depth+1)
 		}
 		return r.fail(at, "nothing above is marked &"+n.Value.String())

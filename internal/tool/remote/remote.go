@@ -121,6 +121,19 @@ func (c *Client) Call(ctx context.Context, r Request, out any) error {
 		return err
 	}
 	defer body.Close()
+	return c.unsure(r, c.read(body, out))
+}
+
+// unsure says of a change whose answer broke off that it may have been made.
+func (c *Client) unsure(r Request, err error) error {
+	if errors.Is(err, ErrUnreachable) && r.Method != http.MethodGet && !r.Repeatable {
+		return fmt.Errorf("%w; %w: look with netkeep get, or do the same again", err, ErrOpen)
+	}
+	return err
+}
+
+// read reads an answer's data.
+func (c *Client) read(body io.Reader, out any) (err error) {
 	if out == nil {
 		_, err = io.Copy(io.Discard, body)
 		return c.broken(err)
