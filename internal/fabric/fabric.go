@@ -201,7 +201,7 @@ func (f *Fabric) apply(before *state.Snapshot, ev state.Event) {
 	for _, w := range ev.Writes {
 		for _, c := range w.Changes {
 			changed = append(changed, c.Ref)
-			f.changed(ev.After, c)
+			f.changed(before, ev.After, c)
 		}
 	}
 	f.sync.Applied(before, ev.After, changed)
@@ -209,33 +209,33 @@ func (f *Fabric) apply(before *state.Snapshot, ev state.Event) {
 }
 
 // changed passes on what one record means for routers.
-func (f *Fabric) changed(snap *state.Snapshot, c state.Change) {
-	switch before := c.Before.(type) {
+func (f *Fabric) changed(before, after *state.Snapshot, c state.Change) {
+	switch was := c.Before.(type) {
 	case *model.Session:
 		if c.After == nil {
-			f.ended(snap, before)
+			f.ended(before, after, was)
 		}
 	case *model.Terminator:
 		if c.After == nil {
-			f.Hosts.Gone(before)
+			f.Hosts.Gone(was)
 		}
 	case *model.Router:
-		after, _ := c.After.(*model.Router)
-		if after == nil || after.Disabled {
-			f.Links.Removed(before.ID)
-			f.Circuits.RouterGone(before.ID)
+		is, _ := c.After.(*model.Router)
+		if is == nil || is.Disabled {
+			f.Links.Removed(was.ID)
+			f.Circuits.RouterGone(was.ID)
 			return
 		}
-		f.Links.Changed(after)
+		f.Links.Changed(is)
 	}
 }
 
 // ended takes along what a session was used for.
-func (f *Fabric) ended(snap *state.Snapshot, s *model.Session) {
+func (f *Fabric) ended(before, after *state.Snapshot, s *model.Session) {
 	f.Circuits.EndSession(s.ID)
-	f.sync.SessionRemoved(s.ID, f.opt.Tokens.Of(s))
-	f.tunnels.EndSession(snap, s)
+	f.sync.SessionRemoved(before, s, f.opt.Tokens.Of(s))
+	f.tunnels.EndSession(after, s)
 	if s.Type == model.Bind {
-		f.Hosts.EndSession(snap, s.ID)
+		f.Hosts.EndSession(after, s.ID)
 	}
 }

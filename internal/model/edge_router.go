@@ -24,6 +24,9 @@ type EdgeRouter struct {
 	CertPEM               string         `json:"certPem" kind:"server,nullable,nofilter" doc:"Certificate that the router connects with, as PEM; null until it has enrolled."`
 	UnverifiedFingerprint string         `json:"unverifiedFingerprint" kind:"server,nullable,nofilter" doc:"SHA-1 of a certificate that is to replace the present one and was not used yet; null if there is none."`
 	UnverifiedCertPEM     string         `json:"unverifiedCertPem" kind:"server,nullable,nofilter" doc:"Certificate that is to replace the present one and was not used yet, as PEM; null if there is none."`
+	// TakesDigests never goes back: a router that could say otherwise of itself
+	// would be told what it is not to know.
+	TakesDigests bool `json:"takesDigests" kind:"server,hidden,nofilter" doc:"Whether the router is told digests in place of tokens, as it said when it enrolled, or later."`
 }
 
 // EdgeRouters is the kind.

@@ -29,6 +29,34 @@ type APISession struct {
 	// HostKey is what the client says without a router between.
 	HostKey string  `json:"hostKey" kind:"server,hidden,nofilter" doc:"Public key with which the session hosts, in hexadecimal; empty if the client did not say."`
 	SDKInfo SDKInfo `json:"sdkInfo" kind:"server,hidden,nofilter" doc:"What the client said of itself."`
+	// What routers may know.
+	Fingerprint string `json:"fingerprint" kind:"server,hidden,nofilter" doc:"SHA-1 of the certificate that the session was opened with, in hexadecimal; empty if it was opened with something else."`
+	Withheld    bool   `json:"withheld" kind:"server,hidden,nofilter" doc:"Whether no router was ever told of the session: it was opened without a certificate, or at the Management API, and has asked for no certificate since."`
+}
+
+// Certificate returns the fingerprint of the certificate that a session rests
+// on, as it is now: another may have taken its place. It is empty if it rests on
+// something else.
+func (s *APISession) Certificate(r kind.Reader) string {
+	if a, ok := Authenticators.Get(r, s.AuthenticatorID); ok {
+		return a.Fingerprint
+	}
+	return s.Fingerprint // a CA names its identity
+}
+
+// Told reports whether routers are told of a session, as far as that is up to
+// what its holder can show them: without a certificate nobody can use it there.
+func (s *APISession) Told(r kind.Reader) bool {
+	if s.Withheld {
+		return false
+	}
+	if s.Certificate(r) != "" {
+		return true
+	}
+	for range SessionCertificates.Select(r, "apiSessionId", s.ID) {
+		return true
+	}
+	return false
 }
 
 // AllConfigTypes is what an API session has among its config types if it wants

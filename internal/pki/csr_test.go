@@ -31,7 +31,7 @@ func TestParseCSR(t *testing.T) {
 			csr, err := ParseCSR(form)
 			if err != nil {
 				t.Errorf("%T: %v", key, err)
-			} else if !samePublic(csr.PublicKey, key.Public()) || csr.Subject.CommonName != "me" {
+			} else if !SamePublic(csr.PublicKey, key.Public()) || csr.Subject.CommonName != "me" {
 				t.Errorf("%T: read %v", key, csr.Subject)
 			}
 		}

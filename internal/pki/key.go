@@ -95,8 +95,8 @@ func checkPublic(pub crypto.PublicKey) error {
 	return fmt.Errorf("unsupported kind of public key %T", pub)
 }
 
-// samePublic reports whether both are the same public key.
-func samePublic(a, b crypto.PublicKey) bool {
+// SamePublic reports whether both are the same public key.
+func SamePublic(a, b crypto.PublicKey) bool {
 	k, ok := a.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && k.Equal(b)
 }

@@ -193,7 +193,7 @@ func (ks *Keystore) openAuthority(keyFile, certFile string, issue func(crypto.Si
 		}
 		logMade(ks.opt.Log, cert)
 	}
-	if key != nil && !samePublic(key.Public(), certs[0].PublicKey) {
+	if key != nil && !SamePublic(key.Public(), certs[0].PublicKey) {
 		return authority{}, ks.folder.problem(keyFile, fmt.Errorf("does not belong to %s", certFile))
 	}
 	return authority{cert: certs[0], key: key}, nil

@@ -112,7 +112,7 @@ func TestAlgorithms(t *testing.T) {
 			t.Errorf("%q makes a key of kind %s", alg, got)
 		}
 		again := must(ParseKey(must(EncodeKey(key))(t)))(t)
-		if !samePublic(again.Public(), key.Public()) {
+		if !SamePublic(again.Public(), key.Public()) {
 			t.Errorf("%q does not read back", alg)
 		}
 	}
@@ -208,7 +208,7 @@ func TestOperatorsKeyForms(t *testing.T) {
 	}
 	for name, b := range blocks {
 		key := must(ParseKey(pem.EncodeToMemory(b)))(t)
-		if !samePublic(key.Public(), ec.Public()) && !samePublic(key.Public(), rsaKey.Public()) {
+		if !SamePublic(key.Public(), ec.Public()) && !SamePublic(key.Public(), rsaKey.Public()) {
 			t.Errorf("%s: another key", name)
 		}
 	}

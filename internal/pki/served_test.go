@@ -146,7 +146,7 @@ func TestServedUnderLoad(t *testing.T) {
 			for ctx.Err() == nil {
 				c.Add(time.Second)
 				pair, err := s.GetCertificate(nil)
-				if err != nil || !samePublic(pair.PrivateKey.(crypto.Signer).Public(), pair.Leaf.PublicKey) {
+				if err != nil || !SamePublic(pair.PrivateKey.(crypto.Signer).Public(), pair.Leaf.PublicKey) {
 					t.Errorf("a pair that does not match: %v", err)
 					return
 				}
@@ -244,7 +244,7 @@ func TestTLS(t *testing.T) {
 		if err != nil || cli.PeerCertificates[0].Equal(old) {
 			t.Errorf("old certificate after renewal: %v", err)
 		}
-		if !samePublic(served.Current().Leaf.PublicKey, old.PublicKey) {
+		if !SamePublic(served.Current().Leaf.PublicKey, old.PublicKey) {
 			t.Error("renewal changed the key")
 		}
 	}

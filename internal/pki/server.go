@@ -57,7 +57,7 @@ func (ks *Keystore) openServer(force bool) error {
 	if err != nil {
 		return err
 	}
-	if chain != nil && !samePublic(key.Public(), chain[0].PublicKey) {
+	if chain != nil && !SamePublic(key.Public(), chain[0].PublicKey) {
 		return ks.folder.problem(serverFile, fmt.Errorf("does not belong to %s", serverKeyFile))
 	}
 	if force || ks.due(chain) {

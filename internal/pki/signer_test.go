@@ -44,7 +44,7 @@ func TestSignClient(t *testing.T) {
 				t.Fatalf("chain of %d", len(chain))
 			}
 			leaf := chain[0]
-			if !samePublic(leaf.PublicKey, tt.pub) {
+			if !SamePublic(leaf.PublicKey, tt.pub) {
 				t.Error("issued for another key")
 			}
 			if leaf.KeyUsage != tt.usage {

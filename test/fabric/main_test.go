@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"maps"
 	"net"
 	"net/url"
 	"strings"
@@ -40,22 +41,26 @@ type router struct {
 	server   *servertest.Server
 }
 
-// addRouter creates an edge router and enrolls it.
-func addRouter(t *testing.T, s *servertest.Server) *router {
+// addRouter creates an edge router and enrolls it, with what more it says then.
+func addRouter(t *testing.T, s *servertest.Server, more ...M) *router {
 	t.Helper()
 	r := &router{name: servertest.Unique("router"), server: s}
 	admin := s.Admin(t)
 	r.id = admin.Post(management+"edge-routers", M{"name": r.name}).Want(201).ID()
-	r.enroll(t)
+	r.enroll(t, more...)
 	return r
 }
 
 // enroll uses the invitation that the router has.
-func (r *router) enroll(t *testing.T) {
+func (r *router) enroll(t *testing.T, more ...M) {
 	t.Helper()
 	jwt := r.server.Admin(t).Get(management + "edge-routers/" + r.id).Want(200).Data()["enrollmentToken"].(string)
 	key, csr := r.request(t)
-	answer := r.server.Nobody(t).Post(client+"enroll/erott?token="+url.QueryEscape(jwt), M{"certCsr": csr, "serverCertCsr": csr}).Want(200)
+	body := M{"certCsr": csr, "serverCertCsr": csr}
+	for _, m := range more {
+		maps.Copy(body, m)
+	}
+	answer := r.server.Nobody(t).Post(client+"enroll/erott?token="+url.QueryEscape(jwt), body).Want(200)
 	r.cert = pair(key, answer.Data()["cert"].(string))
 }
 
@@ -168,7 +173,7 @@ func addNetwork(t *testing.T, s *servertest.Server) *network {
 	policy(model.Bind, host)
 	n.dialPolicy = policy(model.Dial, dialer)
 	n.hostUser, n.dialUser = host, dialer
-	n.host, n.dialer = s.Login(t, host.Username, host.Password), s.Login(t, dialer.Username, dialer.Password)
+	n.host, n.dialer = login(t, s, host), login(t, s, dialer)
 	n.hosting, n.dialing = n.session(t, n.host, model.Bind), n.session(t, n.dialer, model.Dial)
 	return n
 }
@@ -177,4 +182,27 @@ func addNetwork(t *testing.T, s *servertest.Server) *network {
 func (n *network) session(t *testing.T, who *servertest.Client, typ string) string {
 	t.Helper()
 	return who.For(t).Post(client+"sessions", M{"serviceId": n.service, "type": typ}).Want(201).Data()["token"].(string)
+}
+
+// login opens a session that routers are told of: one with a certificate.
+func login(t *testing.T, s *servertest.Server, u servertest.User) *servertest.Client {
+	t.Helper()
+	c := s.Login(t, u.Username, u.Password)
+	c.Post(client+"current-api-session/certificates", M{"csr": csrOf(t, newKey(t))}).Want(201)
+	return c
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	return key
+}
+
+// csrOf asks for a certificate of a key.
+func csrOf(t *testing.T, key *ecdsa.PrivateKey) string {
+	t.Helper()
+	der, err := x509.CreateCertificateRequest(rand.Reader, new(x509.CertificateRequest), key)
+	must(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }

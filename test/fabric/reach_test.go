@@ -25,12 +25,12 @@ func TestReach(t *testing.T) {
 	user, other := s.AddUser(t, false), s.AddUser(t, false)
 	r := addRouter(t, s)
 	allow(t, s, "@"+other.ID, "@"+r.id)
-	id := s.Login(t, user.Username, user.Password).Get(client + "current-api-session").Want(200).ID()
+	id := login(t, s, user).Get(client + "current-api-session").Want(200).ID()
 	c := r.connect(t)
 	knows := func(what string, want bool) {
 		t.Helper()
 		// A session of somebody else is told behind whatever there is to tell.
-		marker := s.Login(t, other.Username, other.Password).Get(client + "current-api-session").Want(200).ID()
+		marker := login(t, s, other).Get(client + "current-api-session").Want(200).ID()
 		await(t, c, what, func(k scripted.Known) bool {
 			_, last := k.Sessions[marker]
 			_, has := k.Sessions[id]
@@ -85,7 +85,7 @@ func TestReachOfMany(t *testing.T) {
 		return nil
 	}))
 	s.Admin(t).Patch(management+"identities/"+user.ID, M{"roleAttributes": []string{"crowd"}}).Want(200)
-	id := s.Login(t, user.Username, user.Password).Get(client + "current-api-session").Want(200).ID()
+	id := login(t, s, user).Get(client + "current-api-session").Want(200).ID()
 	r := addRouter(t, s)
 	c := r.connect(t)
 	policy := allow(t, s, "#crowd", "@"+r.id)

@@ -28,7 +28,9 @@ func TestTokenNamesAPISession(t *testing.T) {
 		done.Go(func() {
 			who := n.Nobody(t).Post(client+"authenticate?method=password", M{"username": n.dialUser.Username, "password": n.dialUser.Password})
 			l := login{id: who.ID(), token: who.Data()["token"].(string)}
-			l.session, _ = n.Nobody(t).With("zt-session", l.token).Post(client+"sessions", M{"serviceId": n.service, "type": model.Dial}).Data()["token"].(string)
+			me := n.Nobody(t).With("zt-session", l.token)
+			me.Post(client+"current-api-session/certificates", M{"csr": csrOf(t, newKey(t))})
+			l.session, _ = me.Post(client+"sessions", M{"serviceId": n.service, "type": model.Dial}).Data()["token"].(string)
 			logins[i] = l
 		})
 	}

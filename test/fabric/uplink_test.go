@@ -197,10 +197,10 @@ func TestUplinkSessions(t *testing.T) {
 	s := servertest.StartFabric(t)
 	r, user := addRouter(t, s), s.AddUser(t, false)
 	allow(t, s, "@"+user.ID, "@"+r.id)
-	early := s.Login(t, user.Username, user.Password)
+	early := login(t, s, user)
 	u, _ := r.own(t)
 	r.online(t)
-	late := s.Login(t, user.Username, user.Password)
+	late := login(t, s, user)
 	for _, c := range []*servertest.Client{early, late} {
 		got, ok := u.Sessions().Await(t.Context(), c.Token)
 		if !ok || got.IdentityID != user.ID {
@@ -216,8 +216,6 @@ func TestUplinkSessions(t *testing.T) {
 	if _, ok := u.Sessions().Watch(session.ID, "0123", func() {}); ok {
 		t.Error("a certificate that nobody issued belongs to the session")
 	}
-	_, csr := r.request(t)
-	late.Post(client+"current-api-session/certificates", M{"csr": csr}).Want(201)
 	ended := make(chan struct{})
 	servertest.Eventually(t, soon, "the certificate is known", func() bool {
 		session, _ = u.Sessions().Await(t.Context(), late.Token)

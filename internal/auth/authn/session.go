@@ -64,8 +64,10 @@ type APISessions struct {
 	// Lifetime is how long sessions last however much they are used; 0 for any
 	// time.
 	Lifetime time.Duration
-	Now      func() time.Time
-	Log      *slog.Logger
+	// Most is how many sessions one identity may have; 0 for any number.
+	Most int
+	Now  func() time.Time
+	Log  *slog.Logger
 
 	active sync.Map    // session id to *atomic.Int64, the time of the last request
 	unsure atomic.Bool // whether what sessions rest on is to be looked at for all of them
@@ -77,6 +79,8 @@ type Request struct {
 	EnvInfo     *model.EnvInfo
 	SDKInfo     *model.SDKInfo
 	Bearer      string // a JWT that came with the request
+	// Apart has no router told of the session: it is for the APIs alone.
+	Apart bool
 }
 
 // Credentials is what a request shows of its sender.
@@ -102,6 +106,7 @@ func (s *APISessions) Open(ctx context.Context, by state.Author, p Proof, req Re
 	if err != nil {
 		return nil, err
 	}
+	s.makeRoom(ctx, session)
 	return s.Verify(ctx, s.State.Snapshot(), Credentials{Token: s.Token(session.ID), Bearer: req.Bearer})
 }
 
@@ -124,6 +129,7 @@ func (s *APISessions) createIn(tx *state.Tx, by state.Author, p Proof, req Reque
 	session.IPAddress, session.LastActivityAt = by.Source, tx.Now()
 	session.ConfigTypes = ResolveConfigTypes(tx, req.ConfigTypes)
 	session.IsMFARequired = has && mfa.IsVerified
+	session.Withheld = req.Apart || session.Fingerprint == ""
 	if req.SDKInfo != nil {
 		session.SDKInfo = *req.SDKInfo
 	}

@@ -185,6 +185,12 @@ func (s *APISessions) Usable(r kind.Reader, session *model.APISession) bool {
 	return flaw == "" && !p.lacksCode(session)
 }
 
+// Stood reports the same of the moment when a session was last used.
+func (s *APISessions) Stood(r kind.Reader, session *model.APISession) bool {
+	p, flaw := s.stands(r, session, s.LastActivity(session))
+	return flaw == "" && !p.lacksCode(session)
+}
+
 // lacksCode reports whether a session has yet to show a one-time or recovery
 // code.
 func (p Proof) lacksCode(session *model.APISession) bool {

@@ -101,12 +101,20 @@ func (d *Desk) Request(ctx context.Context, by state.Author, id string, newKey b
 const maxShown = 5
 
 // Ephemeral issues a certificate that ends with the caller's session. A session
-// has only so many; those that have expired make room.
-func (d *Desk) Ephemeral(ctx context.Context, by state.Author, r kind.Reader, who *authn.Caller, csr []byte) (*model.SessionCertificate, []*x509.Certificate, error) {
+// has only so many; those that have expired make room. Routers are told of the
+// session from then on, if they were not: so the first one is for whoever has the
+// token, and any other for who holds a certificate of the session, as the
+// connection shows, or the key of one that it asked for.
+func (d *Desk) Ephemeral(ctx context.Context, by state.Author, r kind.Reader, who *authn.Caller, holds bool, csr []byte) (*model.SessionCertificate, []*x509.Certificate, error) {
 	session := who.Session().ID
 	if _, err := d.expired(r, session); err != nil {
 		return nil, nil, err // before there is any work in it
 	}
+	req, err := pki.ParseCSR(csr)
+	if err != nil {
+		return nil, nil, err
+	}
+	holds = holds || who.HoldsKey(r, req.PublicKey)
 	chain, err := d.issue(who.Identity().ID, csr, d.Lifetimes.Ephemeral)
 	if err != nil {
 		return nil, nil, err
@@ -114,6 +122,9 @@ func (d *Desk) Ephemeral(ctx context.Context, by state.Author, r kind.Reader, wh
 	leaf := chain[0]
 	var rec *model.SessionCertificate
 	err = d.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
+		if err := reveal(tx, session, holds); err != nil {
+			return err
+		}
 		old, err := d.expired(tx, session)
 		if err != nil {
 			return err
@@ -130,6 +141,22 @@ func (d *Desk) Ephemeral(ctx context.Context, by state.Author, r kind.Reader, wh
 		return model.SessionCertificates.Create(tx, rec)
 	})
 	return rec, chain, err
+}
+
+// reveal has routers be told of a session. One that they may know already takes
+// more than its token.
+func reveal(tx *state.Tx, session string, holds bool) error {
+	now, ok := model.APISessions.Get(tx, session)
+	if ok && now.Withheld {
+		return model.APISessions.Edit(tx, session, func(s *model.APISession) error {
+			s.Withheld = false
+			return nil
+		})
+	}
+	if !holds {
+		return authn.ErrHeld
+	}
+	return nil
 }
 
 // expired returns the certificates of a session that have expired. It fails if

@@ -11,8 +11,9 @@ import (
 	"netkeep/internal/pki"
 )
 
-// Router enrolls a router with the keys of two CSRs.
-func (d *Desk) Router(ctx context.Context, by state.Author, r kind.Reader, token string, client, server []byte) (RouterCerts, error) {
+// Router enrolls a router with the keys of two CSRs. One that takes digests is
+// told no tokens from then on, whatever it says later.
+func (d *Desk) Router(ctx context.Context, by state.Author, r kind.Reader, token string, client, server []byte, digests bool) (RouterCerts, error) {
 	e, err := d.find(r, token, model.MethodErOTT, model.MethodTrOTT)
 	if err != nil {
 		return RouterCerts{}, err
@@ -20,7 +21,7 @@ func (d *Desk) Router(ctx context.Context, by state.Author, r kind.Reader, token
 	id := e.EdgeRouterID + e.TransitRouterID
 	certs, err := d.routerCerts(r, id, client, server)
 	if err == nil {
-		err = d.redeem(ctx, by, e, func(tx *state.Tx) error { return certs.use(tx, id) })
+		err = d.redeem(ctx, by, e, func(tx *state.Tx) error { return certs.admit(tx, id, digests) })
 	}
 	return certs, d.tell(by, id, err)
 }
@@ -30,7 +31,7 @@ func (d *Desk) Router(ctx context.Context, by state.Author, r kind.Reader, token
 func (d *Desk) Equip(ctx context.Context, by state.Author, id string, client, server []byte) (RouterCerts, error) {
 	certs, err := d.routerCerts(d.State.Snapshot(), id, client, server)
 	if err == nil {
-		err = d.State.Update(ctx, by, func(tx *state.Tx) error { return certs.use(tx, id) })
+		err = d.State.Update(ctx, by, func(tx *state.Tx) error { return certs.admit(tx, id, true) })
 	}
 	return certs, err
 }
@@ -157,6 +158,14 @@ func (c RouterCerts) use(tx *state.Tx, id string) error {
 		e.IsVerified, e.Fingerprint, e.CertPEM = true, fingerprint, string(pki.EncodeCertificates(c.Client[0]))
 		e.UnverifiedFingerprint, e.UnverifiedCertPEM = "", ""
 	})
+}
+
+// admit has a router begin with the certificates, and says what it is told.
+func (c RouterCerts) admit(tx *state.Tx, id string, digests bool) error {
+	if err := c.use(tx, id); err != nil {
+		return err
+	}
+	return editRouter(tx, id, func(*model.Router) {}, func(e *model.EdgeRouter) { e.TakesDigests = digests })
 }
 
 // allowed looks whether a router may have the certificates.

@@ -68,52 +68,62 @@ func (s *Sync) told() []*control.Router {
 	return slices.Collect(maps.Keys(s.routers))
 }
 
-// tellOf tells routers how API sessions differ from what they were.
+// tellOf tells routers how API sessions differ from what they were: of those
+// that are over, the routers that were told of them.
 func (s *Sync) tellOf(before, after *state.Snapshot, concerned map[string]bool) {
-	var added, updated []message.APISession
-	var removed message.Removed
+	var added, updated, removed []message.APISession
 	for id := range concerned {
-		old, was := s.seen(before, id)
-		next, is := s.seen(after, id)
+		old, was := s.was(before, id)
+		next, is := s.is(after, id)
 		switch {
 		case is && !was:
 			added = append(added, next)
 		case was && !is:
-			removed.IDs = append(removed.IDs, id)
-			removed.Tokens = append(removed.Tokens, old.Token)
+			removed = append(removed, old)
 		case is && !slices.Equal(old.Fingerprints, next.Fingerprints):
 			updated = append(updated, next)
 		}
 	}
 	s.share(after, added, func(f form, part []message.APISession) *wire.Frame { return f.added(part, false) })
 	s.share(after, updated, form.updated)
-	if len(removed.IDs) > 0 {
-		s.tellAll(message.TypeAPISessionsRemoved, removed)
-	}
+	s.share(before, removed, form.ended)
 }
 
-// seen is an API session as routers know it, if they do.
-func (s *Sync) seen(snap *state.Snapshot, id string) (message.APISession, bool) {
+// is returns an API session as routers know it, if they are to.
+func (s *Sync) is(snap *state.Snapshot, id string) (message.APISession, bool) {
 	api, ok := model.APISessions.Get(snap, id)
-	if !ok || !s.Sessions.Usable(snap, api) {
-		return message.APISession{Token: s.Sessions.Token(id)}, false
+	if !ok || !told(snap, api) || !s.Sessions.Usable(snap, api) {
+		return message.APISession{}, false
 	}
 	return s.describe(snap, api), true
 }
 
-// SessionRemoved tells routers that a session to dial or host is over.
-func (s *Sync) SessionRemoved(id, token string) {
-	s.tellAll(message.TypeSessionsRemoved, message.Removed{IDs: []string{id}, Tokens: []string{token}})
+// was returns an API session as routers knew it, if they did. What ended it may
+// be time: it counts how it was when it was last used.
+func (s *Sync) was(snap *state.Snapshot, id string) (message.APISession, bool) {
+	api, ok := model.APISessions.Get(snap, id)
+	if !ok || !told(snap, api) || !s.Sessions.Stood(snap, api) {
+		return message.APISession{}, false
+	}
+	return s.describe(snap, api), true
 }
 
-// tellAll tells every router of sessions that are over: one that was never told
-// of them does not mind.
-func (s *Sync) tellAll(typ int32, gone message.Removed) {
-	made := map[form]*wire.Frame{}
-	s.broadcast(func(_ *control.Router, f form) *wire.Frame {
-		if made[f] == nil {
-			made[f] = f.removed(typ, gone)
-		}
-		return made[f]
+// told reports whether routers are told of an API session. That of a router is
+// told to itself, which needs no certificate for it.
+func told(snap *state.Snapshot, api *model.APISession) bool {
+	_, own := model.EdgeRouters.Get(snap, api.IdentityID)
+	return own || api.Told(snap)
+}
+
+// SessionRemoved tells routers that a session to dial or host is over: those
+// that its holder may have shown it to.
+func (s *Sync) SessionRemoved(before *state.Snapshot, gone *model.Session, token string) {
+	api, ok := model.APISessions.Get(before, gone.APISessionID)
+	if !ok || !told(before, api) {
+		return
+	}
+	holder := []message.APISession{{ID: api.ID, IdentityID: api.IdentityID}}
+	s.share(before, holder, func(f form, _ []message.APISession) *wire.Frame {
+		return f.removed(message.TypeSessionsRemoved, message.Removed{IDs: []string{gone.ID}, Tokens: []string{token}})
 	})
 }

@@ -57,6 +57,15 @@ func (f form) updated(sessions []message.APISession) *wire.Frame {
 	return frame(f, message.TypeAPISessionsUpdated, &message.APISessionsUpdated{Sessions: f.sessions(sessions)})
 }
 
+// ended tells of API sessions that are over.
+func (f form) ended(sessions []message.APISession) *wire.Frame {
+	var gone message.Removed
+	for _, s := range sessions {
+		gone.IDs, gone.Tokens = append(gone.IDs, s.ID), append(gone.Tokens, s.Token)
+	}
+	return f.removed(message.TypeAPISessionsRemoved, gone)
+}
+
 // removed tells of sessions, of either kind, that are over.
 func (f form) removed(typ int32, gone message.Removed) *wire.Frame {
 	gone.Tokens = f.texts(gone.Tokens)

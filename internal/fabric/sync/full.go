@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"net"
-	"strconv"
 	"time"
 
 	"netkeep/internal/data/state"
@@ -94,7 +92,7 @@ func (s *Sync) usable(snap *state.Snapshot, routerID string) iter.Seq[message.AP
 		may := access.IdentitiesOfRouter(snap, routerID)
 		for api := range model.APISessions.All(snap) {
 			ord, ok := snap.Ordinal(model.Identities.Def, api.IdentityID)
-			if !ok || !may.Contains(ord) && api.IdentityID != routerID {
+			if !ok || api.IdentityID != routerID && (!may.Contains(ord) || !api.Told(snap)) {
 				continue
 			}
 			if s.Sessions.Usable(snap, api) && !yield(s.describe(snap, api)) {
@@ -105,7 +103,7 @@ func (s *Sync) usable(snap *state.Snapshot, routerID string) iter.Seq[message.AP
 }
 
 // describe is an API session as routers know it: with the certificates that its
-// identity may show.
+// holder may show.
 func (s *Sync) describe(snap *state.Snapshot, api *model.APISession) message.APISession {
 	return message.APISession{
 		ID: api.ID, IdentityID: api.IdentityID, Token: s.Sessions.Token(api.ID), Fingerprints: fingerprints(snap, api, s.Now()),
@@ -114,10 +112,8 @@ func (s *Sync) describe(snap *state.Snapshot, api *model.APISession) message.API
 
 func fingerprints(snap *state.Snapshot, api *model.APISession, now time.Time) []string {
 	var all []string
-	for a := range model.Authenticators.Select(snap, "identityId", api.IdentityID) {
-		if a.Fingerprint != "" {
-			all = append(all, a.Fingerprint)
-		}
+	if own := api.Certificate(snap); own != "" {
+		all = append(all, own)
 	}
 	for c := range model.SessionCertificates.Select(snap, "apiSessionId", api.ID) {
 		if now.Before(c.ValidTo) {
@@ -126,19 +122,3 @@ func fingerprints(snap *state.Snapshot, api *model.APISession, now time.Time) []
 	}
 	return all
 }
-
-// listeners are where clients reach a router: URLs by protocol.
-func listeners(m *message.ClientHello) map[string]string {
-	urls := map[string]string{}
-	for _, l := range m.Listeners {
-		at := l.Advertise
-		if at.Protocol == "" || at.Hostname == "" || at.Port < 1 || at.Port > 65535 || len(urls) == maxListeners {
-			continue
-		}
-		urls[at.Protocol] = at.Protocol + "://" + net.JoinHostPort(at.Hostname, strconv.Itoa(int(at.Port)))
-	}
-	return urls
-}
-
-// maxListeners is how many protocols a router may offer.
-const maxListeners = 16

@@ -26,7 +26,11 @@ func (s *Sync) share(snap *state.Snapshot, sessions []message.APISession, say fu
 	}
 	routers, made := map[string]*cow.Bitmap{}, map[version]*wire.Frame{}
 	for _, one := range sessions {
-		if routers[one.IdentityID] == nil {
+		if routers[one.IdentityID] != nil {
+			continue
+		}
+		routers[one.IdentityID] = new(cow.Bitmap)
+		if _, own := model.EdgeRouters.Get(snap, one.IdentityID); !own { // of itself alone
 			routers[one.IdentityID] = access.EdgeRouters(snap, one.IdentityID)
 		}
 	}
@@ -35,7 +39,7 @@ func (s *Sync) share(snap *state.Snapshot, sessions []message.APISession, say fu
 		ord, known := snap.Ordinal(model.EdgeRouters.Def, r.ID)
 		which := make([]byte, len(sessions))
 		for i, one := range sessions {
-			if known && routers[one.IdentityID].Contains(ord) || one.IdentityID == r.ID {
+			if one.IdentityID == r.ID || known && routers[one.IdentityID].Contains(ord) {
 				part, which[i] = append(part, one), 1
 			}
 		}
@@ -143,12 +147,14 @@ func (s *Sync) moveAll(before, after *state.Snapshot, r *control.Router) {
 
 // leave tells a router that an identity may not use it any more.
 func (s *Sync) leave(snap *state.Snapshot, r *control.Router, identityID string) {
-	var gone message.Removed
+	var gone []message.APISession
 	for api := range model.APISessions.Select(snap, "identityId", identityID) {
-		gone.IDs, gone.Tokens = append(gone.IDs, api.ID), append(gone.Tokens, s.Sessions.Token(api.ID))
+		if old, was := s.was(snap, api.ID); was {
+			gone = append(gone, old)
+		}
 	}
-	if len(gone.IDs) > 0 && identityID != r.ID {
-		s.tellOne(r, func(f form) *wire.Frame { return f.removed(message.TypeAPISessionsRemoved, gone) })
+	if len(gone) > 0 && identityID != r.ID {
+		s.tellOne(r, func(f form) *wire.Frame { return f.ended(gone) })
 	}
 }
 
@@ -156,8 +162,8 @@ func (s *Sync) leave(snap *state.Snapshot, r *control.Router, identityID string)
 func (s *Sync) come(snap *state.Snapshot, r *control.Router, identityID string) {
 	var there []message.APISession
 	for api := range model.APISessions.Select(snap, "identityId", identityID) {
-		if s.Sessions.Usable(snap, api) {
-			there = append(there, s.describe(snap, api))
+		if one, is := s.is(snap, api.ID); is {
+			there = append(there, one)
 		}
 	}
 	if len(there) > 0 {

@@ -5,6 +5,7 @@
 package sync
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -26,6 +27,8 @@ type APISessions interface {
 	// Usable reports whether its holder has shown everything and is who it
 	// was.
 	Usable(r kind.Reader, s *model.APISession) bool
+	// Stood reports the same of the moment when it was last used.
+	Stood(r kind.Reader, s *model.APISession) bool
 	// Keep counts as use of the one with a token; ok is false if there is none.
 	Keep(r kind.Reader, token string) (ok bool)
 }
@@ -53,7 +56,10 @@ type Sync struct {
 
 // progress is how far a router has come.
 type progress struct {
-	form form // in which it is told of sessions
+	form   form // in which it is told of sessions
+	wrong  bool // it has said where it is in a way that cannot be
+	asking int  // how many of its questions wait for an answer or get one
+	turn   sync.Mutex
 	// While everything is being sent, what changes meanwhile waits: it must
 	// not be undone by what was true before.
 	syncing bool
@@ -98,36 +104,80 @@ func (s *Sync) onHello(r *control.Router, f *wire.Frame, m *message.ClientHello)
 	if !r.Edge {
 		return
 	}
-	r.Describe(func(info *edge.Router) {
-		info.Hostname, info.Listeners = m.Hostname, listeners(m)
-	})
+	host, urls, wrong := place(m)
+	r.Describe(func(info *edge.Router) { info.Hostname, info.Listeners = host, urls })
 	s.mu.Lock()
-	s.of(r).form = form(f.Headers.Bool(message.HeaderDigests))
+	p := s.of(r)
+	tell := wrong != nil && !p.wrong
+	p.wrong = p.wrong || tell
+	learnt := form(f.Headers.Bool(message.HeaderDigests)) && !p.form
+	p.form = p.form || learnt // and never back
 	s.mu.Unlock()
+	if tell {
+		s.Log.Warn("a router says of where it is what cannot be; that is left out", "router", r.ID, "reason", wrong)
+	}
+	if learnt {
+		s.remember(r, f)
+	}
 	s.start(r)
 	s.Online(r)
 }
 
-// of is how far a router has come: it begins here if it is new. The caller
-// holds the mutex.
+// rememberWait is how long it may take to write down what a router takes.
+const rememberWait = 10 * time.Second
+
+// remember writes down that a router takes digests, so that it is never told
+// more, whatever it says when it comes again. It enrolled before routers said so.
+func (s *Sync) remember(r *control.Router, f *wire.Frame) {
+	started := r.Go(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rememberWait)
+		defer cancel()
+		err := s.State.Update(ctx, r.Author("takeDigests", f), func(tx *state.Tx) error {
+			return model.EdgeRouters.Edit(tx, r.ID, func(e *model.EdgeRouter) error {
+				e.TakesDigests = true
+				return nil
+			})
+		})
+		if err != nil {
+			s.Log.Warn("could not write down that a router takes digests; it is tried again when it connects", "router", r.ID, "error", err)
+		}
+	})
+	if !started {
+		s.Log.Warn("could not write down that a router takes digests; it is tried again when it connects", "router", r.ID)
+	}
+}
+
+// of is how far a router has come: it begins here if it is new, with what its
+// record says that it is told. The caller holds the mutex.
 func (s *Sync) of(r *control.Router) *progress {
 	p := s.routers[r]
 	if p == nil {
-		p = &progress{}
+		p = &progress{form: s.recorded(r)}
 		s.routers[r] = p
 	}
 	return p
+}
+
+// recorded is what a router's record says that it is told.
+func (s *Sync) recorded(r *control.Router) form {
+	record, ok := model.EdgeRouters.Get(s.State.Snapshot(), r.ID)
+	return form(ok && record.TakesDigests)
 }
 
 // formOf is how a router is told of sessions.
 func (s *Sync) formOf(r *control.Router) form {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.routers[r]
-	return p != nil && p.form
+	if p := s.routers[r]; p != nil {
+		return p.form
+	}
+	return s.recorded(r)
 }
 
 func (s *Sync) onResync(r *control.Router, _ *wire.Frame, m *message.ResyncRequest) {
+	if !r.Edge {
+		return
+	}
 	s.Log.Info("a router asks for all API sessions again", "router", r.ID, "reason", m.Reason)
 	s.start(r)
 }

@@ -305,7 +305,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		return err
 	}
 	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, time.Now, s.log)
-	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Now: time.Now, Log: s.log}
+	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: time.Now, Log: s.log}
 	grants := newGrants(s.state, sessions, sessionTokens, s.log)
 	grants.CutOff = s.cutOff
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
@@ -378,6 +378,8 @@ func (s *Server) newRouter(svc *api.Service) (*router, error) {
 		fabric:     newAPI("fabric", "Fabric API", "What routers make between them, for those who run the network.", api.FabricRoot),
 		instance:   state.NewID(), version: build.Version,
 	}
+	// A router may know the token of somebody who runs the network.
+	h.management.Key, h.fabric.Key = rest.KeyOnly, rest.KeyOnly
 	client.Mount(h.client, svc)
 	management.Mount(h.management, svc)
 	mesh.Mount(h.fabric, svc)

@@ -143,9 +143,30 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.held(c, who); err != nil {
+		return nil, err
+	}
 	s.tellExpiry(c.Header(), who)
 	return caller{who}, nil
 }
+
+// held refuses a token that may be a router's and not its holder's, where the
+// operation asks for more.
+func (s *Service) held(c *rest.Call, who *authn.Caller) error {
+	if need := c.Key(); need == rest.NoKey || need == rest.KeyOrSecret && !who.ByCertificate(c.Snap) || s.shows(c, who) {
+		return nil
+	}
+	return authn.ErrHeld
+}
+
+// shows reports whether a request shows more than a token that routers may
+// know: a certificate of its session, or the JWT that the session rests on.
+func (s *Service) shows(c *rest.Call, who *authn.Caller) bool {
+	return !who.Known() || who.Holds(c.Snap, c.Certificates()) || who.Repeats(c.Context(), c.Snap, s.Tokens, c.Bearer())
+}
+
+// Shows reports the same of the caller of a request.
+func (s *Service) Shows(c *rest.Call) bool { return s.shows(c, Caller(c)) }
 
 // tellExpiry says in the answer how long the session lives if nothing more
 // happens.

@@ -59,14 +59,18 @@ func mountOwnAuthenticators(a *rest.API, s *Service) {
 		func(c *rest.Call, _ rest.None) (kind.Record, error) {
 			return authn.Own(c.Snap, Caller(c), c.Param("id"))
 		})
-	rest.Handle(a, op(http.MethodPut, path+"/{id}", "updateCurrentIdentityAuthenticator", "Replace one's own user name and password."),
+	secret := func(o rest.Op) rest.Op {
+		o.Key = rest.KeyOrSecret // which is the present password
+		return o
+	}
+	rest.Handle(a, secret(op(http.MethodPut, path+"/{id}", "updateCurrentIdentityAuthenticator", "Replace one's own user name and password.")),
 		func(c *rest.Call, in ownUpdate) (rest.Empty, error) {
 			if in.Tags == nil {
 				in.Tags = kind.Tags{}
 			}
 			return rest.Empty{}, s.changeOwn(c, ownPatch(in))
 		})
-	rest.Handle(a, op(http.MethodPatch, path+"/{id}", "patchCurrentIdentityAuthenticator", "Change one's own user name or password."),
+	rest.Handle(a, secret(op(http.MethodPatch, path+"/{id}", "patchCurrentIdentityAuthenticator", "Change one's own user name or password.")),
 		func(c *rest.Call, in ownPatch) (rest.Empty, error) { return rest.Empty{}, s.changeOwn(c, in) })
 }
 

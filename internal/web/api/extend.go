@@ -26,7 +26,7 @@ type extendVerifyIn struct {
 func mountExtend(a *rest.API, s *Service) {
 	const path = "/current-identity/authenticators/{id}"
 	op := func(path, name, doc string) rest.Op {
-		return rest.Op{Method: http.MethodPost, Path: path, Name: name, Tag: "current-identity", Doc: doc, Auth: rest.Full, MaxBody: 64 << 10}
+		return rest.Op{Method: http.MethodPost, Path: path, Name: name, Tag: "current-identity", Doc: doc, Auth: rest.Full, Key: rest.KeyOnly, MaxBody: 64 << 10}
 	}
 	rest.Handle(a, op(path+"/extend", "extendCurrentIdentityAuthenticator", "Get a new certificate; the old one stays good until it is verified."),
 		func(c *rest.Call, in extendIn) (extendOut, error) {

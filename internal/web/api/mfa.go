@@ -28,6 +28,10 @@ func mountMFA(a *rest.API, s *Service) {
 		return rest.Op{Method: method, Path: path, Name: name, Tag: tag, Doc: doc, Auth: auth, MaxBody: 4 << 10}
 	}
 	const own = "/" + mfaPath
+	key := func(k rest.Key, o rest.Op) rest.Op {
+		o.Key = k
+		return o
+	}
 	rest.Handle(a, op(http.MethodPost, "/authenticate/mfa", "authenticateMfa", "Complete authentication with a one-time or recovery code.", rest.Partial),
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
 			return rest.Empty{}, s.Factors.Show(c.Context(), c.Author(), Caller(c), in.Code)
@@ -35,29 +39,29 @@ func mountMFA(a *rest.API, s *Service) {
 	view := a.View("mfa", model.MFAs.Def, s.mfaColumns()...)
 	rest.Show(a, op(http.MethodGet, own, "detailMfa", "Get the state of the second factor, and until it is verified what verifying needs.", rest.Partial),
 		view, func(c *rest.Call, _ rest.None) (kind.Record, error) { return ownMFA(c) })
-	rest.Handle(a, op(http.MethodPost, own, "enrollMfa", "Start to enroll a second factor.", rest.Partial),
+	rest.Handle(a, key(rest.KeyOnly, op(http.MethodPost, own, "enrollMfa", "Start to enroll a second factor.", rest.Partial)),
 		func(c *rest.Call, _ rest.None) (rest.Created, error) {
 			id, err := s.Factors.Start(c.Context(), c.Author(), Caller(c))
 			return rest.Created{ID: id, Self: mfaPath}, err
 		})
 	remove := op(http.MethodDelete, own, "deleteMfa", "Remove the second factor; a verified one needs a code.", rest.Full)
-	remove.Params = []rest.Parameter{codeParam}
+	remove.Params, remove.Key = []rest.Parameter{codeParam}, rest.KeyOrSecret
 	rest.Handle(a, remove,
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 			return rest.Empty{}, s.Factors.Remove(c.Context(), c.Author(), Caller(c), codeParam.Of(c))
 		})
-	rest.Handle(a, op(http.MethodPost, own+"/verify", "verifyMfa", "Complete the enrollment of a second factor with a one-time code.", rest.Partial),
+	rest.Handle(a, key(rest.KeyOrSecret, op(http.MethodPost, own+"/verify", "verifyMfa", "Complete the enrollment of a second factor with a one-time code.", rest.Partial)),
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
 			return rest.Empty{}, s.Factors.Confirm(c.Context(), c.Author(), Caller(c), in.Code)
 		})
 	qr := op(http.MethodGet, own+"/qr-code", "detailMfaQrCode", "Get the QR code of an enrollment that is not verified yet.", rest.Partial)
-	qr.Types = []string{"image/png"}
+	qr.Types, qr.Key = []string{"image/png"}, rest.KeyOnly
 	rest.Handle(a, qr, s.qrCode)
 	recovery := op(http.MethodGet, own+"/recovery-codes", "detailMfaRecoveryCodes", "Get the recovery codes; the one-time code is in the body or a header.", rest.Full)
-	recovery.BodyOptional, recovery.Params = true, []rest.Parameter{codeParam}
+	recovery.BodyOptional, recovery.Params, recovery.Key = true, []rest.Parameter{codeParam}, rest.KeyOrSecret
 	rest.Show(a, recovery, a.PartialView("mfaRecoveryCodes", model.MFAs.Def,
 		[]string{"id", "createdAt", "updatedAt", "tags", "_links", "recoveryCodes"}, recoveryColumn, mfaLinks), s.recoveryCodes)
-	rest.Handle(a, op(http.MethodPost, own+"/recovery-codes", "createMfaRecoveryCodes", "Replace all recovery codes.", rest.Full),
+	rest.Handle(a, key(rest.KeyOrSecret, op(http.MethodPost, own+"/recovery-codes", "createMfaRecoveryCodes", "Replace all recovery codes.", rest.Full)),
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
 			return rest.Empty{}, s.Factors.Renew(c.Context(), c.Author(), Caller(c), in.Code)
 		})
@@ -76,7 +80,8 @@ func ownMFA(c *rest.Call) (*model.MFA, error) {
 func (s *Service) mfaColumns() []rest.Derived {
 	pending := func(name, doc string, schema kind.Schema, show func(dst []byte, c *rest.Call, m *model.MFA) []byte) rest.Derived {
 		return rest.Derived{Name: name, Doc: doc, Schema: schema, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
-			if m := rec.(*model.MFA); !m.IsVerified {
+			// Who may be a router with a client's token is not told.
+			if m := rec.(*model.MFA); !m.IsVerified && s.Shows(c) {
 				return show(dst, c, m)
 			}
 			return dst

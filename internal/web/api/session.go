@@ -38,7 +38,11 @@ func mountSession(a *rest.API, s *Service) {
 		Method: http.MethodPost, Path: "/authenticate", Name: "authenticate", Tag: "authenticate",
 		Doc: "Authenticate and get an API session.", Auth: rest.Anonymous, Attempts: &s.Logins, MaxBody: 64 << 10, BodyOptional: true,
 		Params: []rest.Parameter{methodParam},
-	}, view, s.authenticate)
+	}, view, func(c *rest.Call, in authenticateIn) (kind.Record, error) {
+		// Clients of routers authenticate at the Client API: nobody else's
+		// session has to be known to any.
+		return s.authenticate(c, in, a.Root != ClientRoot)
+	})
 	rest.Show(a, rest.Op{
 		Method: http.MethodGet, Path: "/current-api-session", Name: "getCurrentAPISession", Tag: "current-api-session",
 		Doc: "Get the session that this request uses.", Auth: rest.Partial,
@@ -52,8 +56,8 @@ func mountSession(a *rest.API, s *Service) {
 }
 
 // authenticate lets somebody in, or not.
-func (s *Service) authenticate(c *rest.Call, in authenticateIn) (kind.Record, error) {
-	session, err := s.logIn(c, in)
+func (s *Service) authenticate(c *rest.Call, in authenticateIn, apart bool) (kind.Record, error) {
+	session, err := s.logIn(c, in, apart)
 	if err != nil && !fault.Is(err, fault.CodeInvalid) && methodParam.Of(c) == byPassword {
 		c.Tried(in.Username)
 	}
@@ -64,14 +68,14 @@ func (s *Service) authenticate(c *rest.Call, in authenticateIn) (kind.Record, er
 }
 
 // logIn checks the credential that the method names and opens a session.
-func (s *Service) logIn(c *rest.Call, in authenticateIn) (kind.Record, error) {
+func (s *Service) logIn(c *rest.Call, in authenticateIn, apart bool) (kind.Record, error) {
 	proof, err := s.prove(c, in)
 	if err != nil {
 		return nil, err
 	}
 	who, err := s.Sessions.Open(c.Context(), c.Author(), proof, authn.Request{
 		ConfigTypes: in.ConfigTypes, EnvInfo: in.EnvInfo, SDKInfo: in.SDKInfo,
-		Bearer: c.Bearer(),
+		Bearer: c.Bearer(), Apart: apart,
 	})
 	if err != nil {
 		return nil, err

@@ -91,7 +91,15 @@ func (c *Call) Param(name string) string {
 
 // Certificates is the chain that the client presented in the handshake, its
 // own certificate first.
-func (c *Call) Certificates() []*x509.Certificate { return c.request.TLS.PeerCertificates }
+func (c *Call) Certificates() []*x509.Certificate {
+	if c.request.TLS == nil {
+		return nil
+	}
+	return c.request.TLS.PeerCertificates
+}
+
+// Key is what the operation asks of its caller beyond a token.
+func (c *Call) Key() Key { return max(c.op.Key, c.api.Key) }
 
 // RemoteIP is where the request came from, without the port.
 func (c *Call) RemoteIP() string {

@@ -32,6 +32,21 @@ func (a Access) String() string {
 	return [...]string{"unset", "anonymous", "partial", "full", "admin"}[a]
 }
 
+// Key is what an operation asks of its caller beyond a session's token, which
+// routers may know: to show on the connection that it has a key of the session.
+type Key uint8
+
+const (
+	// NoKey is for what somebody who knows a token may do.
+	NoKey Key = iota
+	// KeyOrSecret is for an operation that takes a password or code, which
+	// routers never see: callers who have no key to show go by that.
+	KeyOrSecret
+	// KeyOnly is for all other operations by which somebody else could become
+	// the caller, or do harm in its name.
+	KeyOnly
+)
+
 // Caller is who sent a request, as the Gate found out.
 type Caller interface {
 	// Access is the most this caller may use.
@@ -53,6 +68,9 @@ type Op struct {
 	Tag    string // group in the specification
 	Doc    string
 	Auth   Access
+	// Key is what the caller must have beside a token, unless its API asks for
+	// more.
+	Key Key
 	// Params are what requests may carry beside the path and the body.
 	Params []Parameter
 	// MaxBody is the largest body in bytes; that of the API if 0.
@@ -89,7 +107,9 @@ type API struct {
 
 	State *state.State
 	Gate  Gate
-	Log   *slog.Logger
+	// Key is what callers of any operation must have beside a token.
+	Key Key
+	Log *slog.Logger
 	// Timeout bounds the work on one request, and Sending how long the answer
 	// to one that may have changed something may take; as long as it likes if 0.
 	Timeout, Sending time.Duration

@@ -38,7 +38,9 @@ func mountCertificates(a *rest.API, s *api.Service) {
 		})
 	rest.Show(a, op(http.MethodGet, path+"/{id}", "detailCurrentApiSessionCertificate", "Get a certificate of this session."), view,
 		func(c *rest.Call, _ rest.None) (kind.Record, error) { return own(c) })
-	rest.Handle(a, op(http.MethodDelete, path+"/{id}", "deleteCurrentApiSessionCertificate", "Delete a certificate of this session."),
+	remove := op(http.MethodDelete, path+"/{id}", "deleteCurrentApiSessionCertificate", "Delete a certificate of this session.")
+	remove.Key = rest.KeyOnly
+	rest.Handle(a, remove,
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 			cert, err := own(c)
 			if err != nil {
@@ -46,10 +48,10 @@ func mountCertificates(a *rest.API, s *api.Service) {
 			}
 			return rest.Empty{}, c.State.Delete(c.Context(), c.Author(), model.SessionCertificates.Def, cert.ID)
 		})
-	create := op(http.MethodPost, path, "createCurrentApiSessionCertificate", "Get a certificate that ends with this session.")
+	create := op(http.MethodPost, path, "createCurrentApiSessionCertificate", "Get a certificate that ends with this session. Any but the first takes a connection that presents a certificate of the session, or a request with the key of the one before.")
 	create.Status = http.StatusCreated
 	rest.Handle(a, create, func(c *rest.Call, in csrIn) (issuedOut, error) {
-		rec, chain, err := s.Desk.Ephemeral(c.Context(), c.Author(), c.Snap, api.Caller(c), []byte(in.CSR))
+		rec, chain, err := s.Desk.Ephemeral(c.Context(), c.Author(), c.Snap, api.Caller(c), s.Shows(c), []byte(in.CSR))
 		if err != nil {
 			return issuedOut{}, err
 		}

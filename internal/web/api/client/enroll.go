@@ -40,6 +40,7 @@ type routerForm struct {
 	csrForm
 	ServerCertCSR string `json:"serverCertCsr" doc:"Certificate signing request for the server certificate, as PEM."`
 	ServerCSR     string `json:"serverCsr" doc:"The same under its other name; one of the two is given."`
+	TakesDigests  bool   `json:"takesDigests" doc:"Whether the router needs no tokens of API sessions and is told digests of them, from now on and until it enrolls anew; routers of netkeep say true."`
 }
 
 // passwordForm is the JSON form of an enrollment with a password.
@@ -186,7 +187,7 @@ func (d desk) updb(c *rest.Call, token string, in passwordForm) error {
 }
 
 func (d desk) router(c *rest.Call, token string, in routerForm) (certsOut, error) {
-	certs, err := d.Desk.Router(c.Context(), c.Author(), c.Snap, token, []byte(in.CertCSR+in.ClientCSR), []byte(in.ServerCertCSR+in.ServerCSR))
+	certs, err := d.Desk.Router(c.Context(), c.Author(), c.Snap, token, []byte(in.CertCSR+in.ClientCSR), []byte(in.ServerCertCSR+in.ServerCSR), in.TakesDigests)
 	if d.enrolled(c, token, err) != nil {
 		return certsOut{}, err
 	}
