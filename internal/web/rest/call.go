@@ -98,8 +98,14 @@ func (c *Call) Certificates() []*x509.Certificate {
 	return c.request.TLS.PeerCertificates
 }
 
-// Key is what the operation asks of its caller beyond a token.
-func (c *Call) Key() Key { return max(c.op.Key, c.api.Key) }
+// Key is what the operation asks of its caller beyond a token. What is open to
+// who has yet to show a factor is about the session itself and says so alone.
+func (c *Call) Key() Key {
+	if c.op.Auth == Partial {
+		return c.op.Key
+	}
+	return max(c.op.Key, c.api.Key)
+}
 
 // RemoteIP is where the request came from, without the port.
 func (c *Call) RemoteIP() string {
