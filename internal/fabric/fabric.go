@@ -33,9 +33,8 @@ import (
 // Options of a Fabric.
 type Options struct {
 	State *state.State
-	// Root and Bundle are what certificates of this network chain to.
-	Root        *x509.Certificate
-	Bundle      []*x509.Certificate
+	// Authorities are what certificates of this network chain to at present.
+	Authorities func() *pki.Authorities
 	APISessions sync.APISessions
 	Sessions    permit.Register
 	// Tokens are those of sessions.
@@ -80,8 +79,8 @@ var _ edge.Routers = (*Fabric)(nil)
 // Distance is what the cheapest path from one router to another costs.
 func (f *Fabric) Distance(from, to string) (int64, bool) { return f.graph.Cost(from, to) }
 
-// ID is how routers know this controller.
-func (f *Fabric) ID() string { return "netkeep-" + pki.Fingerprint(f.opt.Root)[:12] }
+// ID is how routers know this controller. It outlives the network's root CA.
+func (f *Fabric) ID() string { return "netkeep-" + pki.Fingerprint(f.opt.Authorities().Origin)[:12] }
 
 // DynamicCost is what a terminator costs more at present.
 func (f *Fabric) DynamicCost(t *model.Terminator) int { return f.Hosts.DynamicCost(t) }
@@ -96,7 +95,7 @@ func New(opt Options) *Fabric {
 	build.Version, build.OS, build.Arch = release, runtime.GOOS, runtime.GOARCH
 	f := &Fabric{opt: opt}
 	f.Routers = control.New(control.Options{
-		State: opt.State, Bundle: opt.Bundle, ID: f.ID(), Build: build, Kept: opt.Kept, Misbehaved: opt.Misbehaved, Now: opt.Now, Log: opt.Log,
+		State: opt.State, Bundle: func() []*x509.Certificate { return opt.Authorities().Bundle() }, ID: f.ID(), Build: build, Kept: opt.Kept, Misbehaved: opt.Misbehaved, Now: opt.Now, Log: opt.Log,
 	})
 	f.Hosts = terminator.New(terminator.Options{State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Now: opt.Now, Log: opt.Log})
 	f.graph = path.New()
@@ -132,6 +131,7 @@ func New(opt Options) *Fabric {
 	f.Circuits.Register()
 	f.registerRetire()
 	f.registerSmall()
+	f.Joined(f.tellAuthorities)
 	return f
 }
 
@@ -145,7 +145,9 @@ func (f *Fabric) keys(snap *state.Snapshot) []message.PublicKey {
 	pkix, id := f.opt.Tokens.PublicKey()
 	keys := []message.PublicKey{
 		{Data: pkix, KeyID: id, Usages: []message.KeyUsage{message.ForTokens}, Format: message.KeyPKIX},
-		certificateKey(f.opt.Root),
+	}
+	for _, root := range f.opt.Authorities().Roots() {
+		keys = append(keys, certificateKey(root))
 	}
 	for ca := range model.CAs.All(snap) {
 		if cert, err := ca.Certificate(); err == nil && ca.IsVerified {

@@ -52,7 +52,7 @@ func (e *EdgeRouter) Saved(w kind.Writer, _ *EdgeRouter) error {
 	err := Routers.Upsert(w, e.ID, func(r *Router) {
 		r.Name, r.Cost, r.Disabled, r.NoTraversal = e.Name, e.Cost, e.Disabled, e.NoTraversal
 		r.AllowedNames, r.IsVerified, r.Fingerprint, r.IsEdge = e.AllowedNames, e.IsVerified, e.Fingerprint, true
-		r.UnverifiedFingerprint, r.UnverifiedCertPEM = e.UnverifiedFingerprint, e.UnverifiedCertPEM
+		r.UnverifiedFingerprint, r.UnverifiedCertPEM, r.CertPEM = e.UnverifiedFingerprint, e.UnverifiedCertPEM, e.CertPEM
 	})
 	if err != nil {
 		return err
@@ -104,6 +104,7 @@ type Router struct {
 	Fingerprint           string   `json:"fingerprint" kind:"server,unique" doc:"SHA-1 of the certificate that the router connects with, in hexadecimal; empty until it has enrolled."`
 	UnverifiedFingerprint string   `json:"unverifiedFingerprint" kind:"server,nullable,nofilter" doc:"SHA-1 of a certificate that is to replace the present one and was not used yet; null if there is none."`
 	UnverifiedCertPEM     string   `json:"unverifiedCertPem" kind:"server,nullable,nofilter" doc:"Certificate that is to replace the present one and was not used yet, as PEM; null if there is none."`
+	CertPEM               string   `json:"certPem" kind:"server,hidden,nofilter" doc:"Certificate that the router connects with, as PEM."`
 	CertNames             []string `json:"certNames" kind:"server,hidden,nofilter" doc:"What the router's certificates are for besides its id, in the form that HostName gives it."`
 	Quiesced              bool     `json:"quiesced" kind:"server,hidden,nofilter" doc:"Whether the router has asked that no new circuits end at it while there is another way: its terminators count as failed."`
 	IsEdge                bool     `json:"isEdge" kind:"server,hidden,nofilter" doc:"Whether this stands for an edge router, which is the one to change."`

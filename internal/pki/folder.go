@@ -45,9 +45,12 @@ type folder struct {
 
 func (f folder) file(name string) string { return filepath.Join(f.path, name) }
 
+// restore is the remedy for what cannot be made again.
+const restore = "restore it from a backup"
+
 // problem is an error about one file that tells the operator what to do.
 func (f folder) problem(name string, err error) error {
-	remedy := "restore it from a backup"
+	remedy := restore
 	switch name {
 	case serverKeyFile, serverFile:
 		remedy = "delete it and a new one is made"
@@ -177,10 +180,22 @@ func (f folder) remove(name string) error {
 	return err
 }
 
-// read returns the content of a file and whether there is one. A secret that
-// others can read is refused: whether it is still one is for the operator to
-// say.
+// read returns the content of a file and whether there is one, by the change that
+// is being made if that says it.
 func (f folder) read(name string) (data []byte, found bool, err error) {
+	c, err := f.pending()
+	if err != nil {
+		return nil, false, err
+	}
+	if data, changed := c[name]; changed {
+		return data, len(data) > 0, nil
+	}
+	return f.readOwn(name)
+}
+
+// readOwn returns what is in a file. A secret that others can read is refused:
+// whether it is still one is for the operator to say.
+func (f folder) readOwn(name string) (data []byte, found bool, err error) {
 	file, err := os.Open(f.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -41,19 +42,26 @@ type Options struct {
 // secret from which keys for message authentication are derived. It is safe for
 // use by several goroutines, and several processes may open one directory.
 //
-// The CA certificates and the secret never change while it is open. The server
-// certificate may be renewed; its key is kept, since enrollment tokens are
-// signed with it and must outlive a renewal.
+// The secret never changes while it is open. The CAs do so by a [Rotation], which
+// takes effect with [Keystore.Follow]. The server certificate may be renewed; its
+// key is kept, since enrollment tokens are signed with it and must outlive a
+// renewal.
 type Keystore struct {
-	folder       folder
-	opt          Options
-	generate     func() (crypto.Signer, error)
-	secret       []byte
-	root         *x509.Certificate
-	intermediate authority
+	folder   folder
+	opt      Options
+	generate func() (crypto.Signer, error)
+	secret   []byte
+	issuing  atomic.Pointer[issuing]
 
 	mu     sync.Mutex
 	server *x509.Certificate
+	seen   seen
+}
+
+// issuing is the authorities with the key that signs.
+type issuing struct {
+	*Authorities
+	key crypto.Signer
 }
 
 // Open opens the keystore in dir, making what is not there yet and finishing a
@@ -97,7 +105,7 @@ func (ks *Keystore) open() (err error) {
 	}
 	defer unlock()
 	for _, step := range []func() error{
-		ks.folder.close, ks.folder.sweep, ks.folder.checkLost,
+		ks.folder.close, ks.folder.sweep, ks.folder.finish, ks.folder.checkLost,
 		ks.openSecret, ks.openAuthorities, func() error { return ks.openServer(false) },
 	} {
 		if err := step(); err != nil {
@@ -105,19 +113,6 @@ func (ks *Keystore) open() (err error) {
 		}
 	}
 	return nil
-}
-
-// RootIn returns the certificate of the root CA of the keystore in dir, nil if
-// there is none. It makes nothing.
-func RootIn(dir string) (*x509.Certificate, error) {
-	certs, err := folder{path: dir}.readCertificates(rootFile, 1)
-	if err != nil {
-		return nil, fmt.Errorf("opening keystore: %w", err)
-	}
-	if len(certs) == 0 {
-		return nil, nil
-	}
-	return certs[0], nil
 }
 
 const secretSize = 32
@@ -144,6 +139,7 @@ func (ks *Keystore) openSecret() error {
 // openAuthorities opens the root and the intermediate CA. The root's key is
 // forgotten as soon as it is not needed.
 func (ks *Keystore) openAuthorities() error {
+	ks.seen = ks.folder.look()
 	root, err := ks.openAuthority(rootKeyFile, rootFile, func(key crypto.Signer) (*x509.Certificate, error) {
 		return newRoot(key, ks.opt.Now())
 	})
@@ -159,12 +155,15 @@ func (ks *Keystore) openAuthorities() error {
 	if err != nil {
 		return err
 	}
-	if err := checkAuthority(intermediate.cert, root.cert); err != nil {
-		return ks.folder.problem(intermediateFile, err)
+	all, err := ks.folder.authorities()
+	if err != nil {
+		return err
 	}
-	ks.root, ks.intermediate = root.cert, intermediate
+	ks.use(all, intermediate.key)
 	return nil
 }
+
+func (ks *Keystore) use(a *Authorities, key crypto.Signer) { ks.issuing.Store(&issuing{a, key}) }
 
 // openAuthority reads a CA from its two files. What is missing is made: that it
 // may be, checkLost has said.
@@ -225,24 +224,32 @@ func checkAuthority(cert, parent *x509.Certificate) error {
 	return checkPublic(cert.PublicKey)
 }
 
+// Authorities returns who signs, and who is trusted, at present.
+func (ks *Keystore) Authorities() *Authorities { return ks.issuing.Load().Authorities }
+
 // Root returns the certificate of the root CA.
-func (ks *Keystore) Root() *x509.Certificate { return ks.root }
+func (ks *Keystore) Root() *x509.Certificate { return ks.Authorities().Root }
 
 // Intermediate returns the certificate of the CA that signs.
-func (ks *Keystore) Intermediate() *x509.Certificate { return ks.intermediate.cert }
+func (ks *Keystore) Intermediate() *x509.Certificate { return ks.Authorities().Intermediate }
 
 // TrustBundle returns the certificates that peers need to believe what we sign:
-// the intermediate CA, then the root.
-func (ks *Keystore) TrustBundle() []*x509.Certificate {
-	return []*x509.Certificate{ks.intermediate.cert, ks.root}
-}
+// the intermediate CA, then the root, then those that are trusted besides.
+func (ks *Keystore) TrustBundle() []*x509.Certificate { return ks.Authorities().Bundle() }
 
 // TrustBundlePEM returns the trust bundle as PEM.
 func (ks *Keystore) TrustBundlePEM() []byte { return EncodeCertificates(ks.TrustBundle()...) }
 
-// Signer returns the signer of the intermediate CA.
+// Signer returns the signer of the intermediate CA, whichever that is at the
+// time.
 func (ks *Keystore) Signer() *Signer {
-	return &Signer{ca: ks.intermediate, now: ks.opt.Now, log: ks.opt.Log}
+	return &Signer{ca: ks.signing, now: ks.opt.Now, log: ks.opt.Log}
+}
+
+// signing is who signs now, and what goes along with what it signs.
+func (ks *Keystore) signing() (authority, []*x509.Certificate) {
+	now := ks.issuing.Load()
+	return authority{cert: now.Intermediate, key: now.key}, now.chain()
 }
 
 // MACKey returns a 32-byte key for message authentication. Each purpose has its
@@ -270,7 +277,7 @@ func (ks *Keystore) Inventory() []Item {
 	item := func(name string, c *x509.Certificate) Item {
 		return Item{Name: name, Subject: c.Subject.String(), NotAfter: c.NotAfter}
 	}
-	return []Item{item("root", ks.root), item("intermediate", ks.intermediate.cert), item("server", server)}
+	return []Item{item("root", ks.Root()), item("intermediate", ks.Intermediate()), item("server", server)}
 }
 
 // serverNames adds the names a server always has and drops repetitions.

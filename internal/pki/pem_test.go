@@ -13,9 +13,9 @@ import (
 
 func TestParseCertificates(t *testing.T) {
 	s, root := newSigner(t)
-	certs := []*x509.Certificate{s.ca.cert, root.cert}
+	certs := []*x509.Certificate{signerCert(s), root.cert}
 	text := EncodeCertificates(certs...)
-	commented := slices.Concat([]byte("# the signing CA\n"), EncodeCertificates(s.ca.cert), []byte("\nsubject=root\n"), EncodeCertificates(root.cert), []byte("end"))
+	commented := slices.Concat([]byte("# the signing CA\n"), EncodeCertificates(signerCert(s)), []byte("\nsubject=root\n"), EncodeCertificates(root.cert), []byte("end"))
 	for _, data := range [][]byte{text, commented, bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))} {
 		got, err := ParseCertificates(data, 2)
 		if err != nil || !slices.EqualFunc(got, certs, (*x509.Certificate).Equal) {
@@ -77,7 +77,7 @@ cXF0LbdplmRgw7vs8qSPdKf1AiEAwhvUOz7+vZvnZYc8S0Vb2Earw1G6zGmAwm2M
 func FuzzParseCertificates(f *testing.F) {
 	s, root := newSigner(f)
 	f.Add(EncodeCertificates(root.cert))
-	f.Add(EncodeCertificates(s.ca.cert, root.cert))
+	f.Add(EncodeCertificates(signerCert(s), root.cert))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		certs, err := ParseCertificates(data, 3)

@@ -14,7 +14,7 @@ import (
 
 func TestPKCS7(t *testing.T) {
 	s, root := newSigner(t)
-	certs := []*x509.Certificate{s.ca.cert, root.cert}
+	certs := []*x509.Certificate{signerCert(s), root.cert}
 	for n := 1; n <= len(certs); n++ {
 		msg := must(PKCS7(certs[:n]))(t)
 		parsed := must(pkcs7.Parse(msg))(t)

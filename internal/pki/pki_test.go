@@ -70,7 +70,10 @@ func newSigner(t testing.TB) (*Signer, authority) {
 	root := newAuthority(t)
 	key := ecKey(t)
 	cert := must(newIntermediate(root, key, base))(t)
-	return &Signer{ca: authority{cert: cert, key: key}, now: func() time.Time { return base }, log: slog.New(slog.DiscardHandler)}, root
+	signing := func() (authority, []*x509.Certificate) {
+		return authority{cert: cert, key: key}, []*x509.Certificate{cert}
+	}
+	return &Signer{ca: signing, now: func() time.Time { return base }, log: slog.New(slog.DiscardHandler)}, root
 }
 
 func clientChain(t testing.TB, s *Signer, key crypto.Signer) []*x509.Certificate {
@@ -103,4 +106,10 @@ func wantError(t testing.TB, err error, words ...string) {
 			t.Errorf("error %q does not say %q", err, w)
 		}
 	}
+}
+
+// signerCert is the certificate of who signs.
+func signerCert(s *Signer) *x509.Certificate {
+	ca, _ := s.ca()
+	return ca.cert
 }

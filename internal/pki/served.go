@@ -198,16 +198,18 @@ func (s *Served) stat() stamp {
 
 func (st stamp) same(other stamp) bool {
 	for i, a := range st {
-		b := other[i]
-		if a == nil || b == nil {
-			if a != b {
-				return false
-			}
-			continue
-		}
-		if !os.SameFile(a, b) || !a.ModTime().Equal(b.ModTime()) || a.Size() != b.Size() || a.Mode() != b.Mode() {
+		if !sameFile(a, other[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// sameFile reports whether a file is as it was, as far as one sees without
+// reading it.
+func sameFile(a, b fs.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }

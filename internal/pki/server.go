@@ -82,7 +82,7 @@ func (ks *Keystore) issueServer(pub any) ([]*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := NewRoots([]*x509.Certificate{ks.root}).VerifyLeaf(chain, VerifyOptions{Now: ks.opt.Now()}); err != nil {
+	if _, err := NewRoots(ks.Authorities().Roots()).VerifyLeaf(chain, VerifyOptions{Now: ks.opt.Now()}); err != nil {
 		return nil, ks.folder.problem(intermediateFile, fmt.Errorf("cannot sign for the server: %w", err))
 	}
 	return chain, ks.folder.write(serverFile, EncodeCertificates(chain...))
@@ -90,8 +90,9 @@ func (ks *Keystore) issueServer(pub any) ([]*x509.Certificate, error) {
 
 // due reports whether the server needs another certificate than the one it has.
 func (ks *Keystore) due(chain []*x509.Certificate) bool {
-	ca := ks.intermediate.cert
-	if len(chain) != 2 || !chain[1].Equal(ca) || chain[0].CheckSignatureFrom(ca) != nil {
+	signing, along := ks.signing()
+	ca := signing.cert
+	if len(chain) == 0 || !slices.EqualFunc(chain[1:], along, (*x509.Certificate).Equal) || chain[0].CheckSignatureFrom(ca) != nil {
 		return true
 	}
 	leaf, now := chain[0], ks.opt.Now()

@@ -29,7 +29,9 @@ const (
 // Signer issues certificates under the intermediate CA. It is safe for use by
 // several goroutines.
 type Signer struct {
-	ca  authority
+	// ca is who signs now, and the certificates that go along with what it signs:
+	// its own first.
+	ca  func() (authority, []*x509.Certificate)
 	now func() time.Time
 	log *slog.Logger
 }
@@ -43,7 +45,7 @@ type authority struct {
 
 // Sign issues a certificate for the holder of pub, saying what the grant
 // permits and no more, and returns it followed by the certificate that signed
-// it. It ends with the signing CA if the grant would outlive that.
+// it and those that lead from there to a root that peers know. It ends with the signing CA if the grant would outlive that.
 func (s *Signer) Sign(g Grant, pub crypto.PublicKey) ([]*x509.Certificate, error) {
 	if len(g.usage) == 0 {
 		return nil, errors.New("signing certificate: the grant permits nothing")
@@ -51,7 +53,8 @@ func (s *Signer) Sign(g Grant, pub crypto.PublicKey) ([]*x509.Certificate, error
 	if err := checkPublic(pub); err != nil {
 		return nil, fmt.Errorf("signing certificate: %w", err)
 	}
-	leaf, err := s.ca.issue(&x509.Certificate{
+	ca, along := s.ca()
+	leaf, err := ca.issue(&x509.Certificate{
 		Subject:               pkix.Name{CommonName: g.commonName},
 		DNSNames:              g.dns,
 		IPAddresses:           g.ips,
@@ -65,7 +68,7 @@ func (s *Signer) Sign(g Grant, pub crypto.PublicKey) ([]*x509.Certificate, error
 		return nil, fmt.Errorf("signing certificate: %w", err)
 	}
 	logMade(s.log, leaf)
-	return []*x509.Certificate{leaf, s.ca.cert}, nil
+	return append([]*x509.Certificate{leaf}, along...), nil
 }
 
 // logMade tells of a new certificate what it takes to find it again.

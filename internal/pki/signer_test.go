@@ -40,7 +40,7 @@ func TestSignClient(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			chain := must(s.Sign(grant, tt.pub))(t)
-			if len(chain) != 2 || !chain[1].Equal(s.ca.cert) {
+			if len(chain) != 2 || !chain[1].Equal(signerCert(s)) {
 				t.Fatalf("chain of %d", len(chain))
 			}
 			leaf := chain[0]
@@ -91,10 +91,10 @@ func TestSignStaysWithinCA(t *testing.T) {
 	s, _ := newSigner(t)
 	grant := must(ServerGrant("srv", []string{"srv.example"}, nil, 100*365*day))(t)
 	leaf := must(s.Sign(grant, ecKey(t).Public()))(t)[0]
-	if !leaf.NotAfter.Equal(s.ca.cert.NotAfter) || leaf.NotBefore.Before(s.ca.cert.NotBefore) {
-		t.Errorf("leaf from %v to %v, CA from %v to %v", leaf.NotBefore, leaf.NotAfter, s.ca.cert.NotBefore, s.ca.cert.NotAfter)
+	if !leaf.NotAfter.Equal(signerCert(s).NotAfter) || leaf.NotBefore.Before(signerCert(s).NotBefore) {
+		t.Errorf("leaf from %v to %v, CA from %v to %v", leaf.NotBefore, leaf.NotAfter, signerCert(s).NotBefore, signerCert(s).NotAfter)
 	}
-	s.now = func() time.Time { return s.ca.cert.NotAfter }
+	s.now = func() time.Time { return signerCert(s).NotAfter }
 	_, err := s.Sign(grant, ecKey(t).Public())
 	wantError(t, err, "expired on")
 }

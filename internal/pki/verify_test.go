@@ -56,7 +56,7 @@ func TestGHSA_mrpr_756c_xm47(t *testing.T) {
 	s, root := newSigner(t)
 	genuine := clientChain(t, s, ecKey(t))
 	everything := append(slices.Clone(genuine), root.cert)
-	for _, r := range []*Roots{anchors(root.cert), anchors(s.ca.cert, root.cert)} {
+	for _, r := range []*Roots{anchors(root.cert), anchors(signerCert(s), root.cert)} {
 		if _, err := r.VerifyLeaf(everything, VerifyOptions{Now: base}); err != nil {
 			t.Fatalf("the genuine chain: %v", err)
 		}
@@ -67,7 +67,7 @@ func TestGHSA_mrpr_756c_xm47(t *testing.T) {
 		wantRefused(t, r, append([]*x509.Certificate{selfSigned}, everything...)...)
 
 		// A CA of the attacker's with the names and key identifiers of ours.
-		for _, ours := range []*x509.Certificate{s.ca.cert, root.cert} {
+		for _, ours := range []*x509.Certificate{signerCert(s), root.cert} {
 			tmpl := caNamed(ours.Subject.CommonName)
 			tmpl.SubjectKeyId = ours.SubjectKeyId
 			fake := authority{key: mine.key, cert: issue(t, mine, tmpl, mine.key.Public())}
@@ -80,10 +80,10 @@ func TestGHSA_mrpr_756c_xm47(t *testing.T) {
 		// The genuine leaf must be first, not merely present.
 		wantRefused(t, r, selfSigned, genuine[0])
 		// CAs of ours are no peers.
-		if r.anchors[string(s.ca.cert.Raw)] != nil {
-			wantRefused(t, r, s.ca.cert, genuine[0], root.cert)
+		if r.anchors[string(signerCert(s).Raw)] != nil {
+			wantRefused(t, r, signerCert(s), genuine[0], root.cert)
 		}
-		wantRefused(t, r, root.cert, genuine[0], s.ca.cert)
+		wantRefused(t, r, root.cert, genuine[0], signerCert(s))
 	}
 }
 
@@ -93,7 +93,7 @@ func TestLeafIsNoIssuer(t *testing.T) {
 	key := ecKey(t)
 	client := clientChain(t, s, key)
 	forged := issue(t, authority{cert: client[0], key: key}, x509.Certificate{Subject: name("admin")}, ecKey(t).Public())
-	wantRefused(t, anchors(root.cert, s.ca.cert), forged, client[0], client[1])
+	wantRefused(t, anchors(root.cert, signerCert(s)), forged, client[0], client[1])
 }
 
 func TestVerifyRefusesInput(t *testing.T) {
@@ -215,9 +215,9 @@ func TestVerifyPrefersChainInForce(t *testing.T) {
 func TestVerifyPrefersNearestAnchor(t *testing.T) {
 	s, root := newSigner(t)
 	chain := clientChain(t, s, ecKey(t))
-	for _, r := range []*Roots{anchors(root.cert, s.ca.cert), anchors(s.ca.cert, root.cert)} {
+	for _, r := range []*Roots{anchors(root.cert, signerCert(s)), anchors(signerCert(s), root.cert)} {
 		got := must(r.VerifyLeaf(chain, VerifyOptions{Now: base}))(t).Chain()
-		if len(got) != 2 || !got[1].Equal(s.ca.cert) {
+		if len(got) != 2 || !got[1].Equal(signerCert(s)) {
 			t.Errorf("chain of %d up to %s", len(got), got[len(got)-1].Subject)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 // Certificates checks client certificates.
 type Certificates struct {
-	// Bundle is the certificates of our own authority.
-	Bundle []*x509.Certificate
+	// Bundle is the certificates of our own authority at present.
+	Bundle func() []*x509.Certificate
 	Now    func() time.Time
 	Log    *slog.Logger
 }
@@ -31,7 +31,7 @@ func (c *Certificates) Check(r kind.Reader, presented []*x509.Certificate) (Proo
 		return Proof{}, errDenied
 	}
 	now := c.Now()
-	anchors, cas := anchorsForAuth(r, c.Bundle)
+	anchors, cas := anchorsForAuth(r, c.Bundle())
 	leaf, err := pki.NewRoots(anchors).VerifyLeaf(presented, pki.VerifyOptions{Now: now, Usages: ForClients})
 	if err != nil || leaf.Certificate().IsCA {
 		return Proof{}, errDenied // a CA vouches for others and is nobody itself

@@ -67,7 +67,7 @@ func (w *world) certified(t testing.TB) (*Certificates, *x509.Certificate) {
 			CertPEM: string(pki.EncodeCertificates(leaf)), Fingerprint: pki.Fingerprint(leaf),
 		})
 	})
-	return &Certificates{Bundle: []*x509.Certificate{ca.cert}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, leaf
+	return &Certificates{Bundle: func() []*x509.Certificate { return []*x509.Certificate{ca.cert} }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, leaf
 }
 
 // register adds the CA of somebody else, verified, with names as external ids.

@@ -17,9 +17,10 @@ import (
 // Desk takes enrollments in: it checks what is shown, signs what is asked for
 // under a grant of ours, and lets each token work once.
 type Desk struct {
-	State     *state.State
-	Signer    *pki.Signer
-	Bundle    []*x509.Certificate
+	State  *state.State
+	Signer *pki.Signer
+	// Bundle is the certificates of our own authority at present.
+	Bundle    func() []*x509.Certificate
 	Passwords *authn.Passwords
 	Now       func() time.Time
 	Log       *slog.Logger

@@ -28,7 +28,7 @@ func (d *Desk) Extend(ctx context.Context, by state.Author, r kind.Reader, who *
 	if len(presented) == 0 || pki.Fingerprint(presented[0]) != a.Fingerprint {
 		return nil, fault.New(fault.CodeUnauthorized, "the connection must present the authenticator's present certificate")
 	}
-	if _, err := pki.NewRoots(d.Bundle).VerifyLeaf(presented, pki.VerifyOptions{Now: d.Now()}); err != nil {
+	if _, err := pki.NewRoots(d.Bundle()).VerifyLeaf(presented, pki.VerifyOptions{Now: d.Now()}); err != nil {
 		return nil, fault.New(fault.CodeAuthenticator, "the certificate was not issued by this controller")
 	}
 	chain, err := d.issue(a.IdentityID, csr, d.Lifetimes.Identity)

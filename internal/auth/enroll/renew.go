@@ -58,7 +58,7 @@ func (d *Desk) Accept(ctx context.Context, by state.Author, router, present, sho
 		}
 		offered := r.UnverifiedCertPEM
 		return editRouter(tx, r.ID, func(r *model.Router) {
-			r.Fingerprint, r.UnverifiedFingerprint, r.UnverifiedCertPEM = shown, "", ""
+			r.Fingerprint, r.CertPEM, r.UnverifiedFingerprint, r.UnverifiedCertPEM = shown, offered, "", ""
 		}, func(e *model.EdgeRouter) {
 			e.Fingerprint, e.CertPEM, e.UnverifiedFingerprint, e.UnverifiedCertPEM = shown, offered, "", ""
 		})

@@ -43,7 +43,7 @@ func (d *Desk) ExtendRouter(ctx context.Context, by state.Author, r kind.Reader,
 		return RouterCerts{}, errExtend
 	}
 	now := d.Now()
-	leaf, err := pki.NewRoots(d.Bundle).VerifyLeaf(presented, pki.VerifyOptions{Now: now})
+	leaf, err := pki.NewRoots(d.Bundle()).VerifyLeaf(presented, pki.VerifyOptions{Now: now})
 	if err != nil || leaf.Expired(now) || leaf.NotYetValid(now) {
 		return RouterCerts{}, errExtend
 	}
@@ -150,12 +150,12 @@ func (c RouterCerts) use(tx *state.Tx, id string) error {
 	if err := c.allowed(tx, router); err != nil {
 		return err
 	}
-	fingerprint := pki.Fingerprint(c.Client[0])
+	fingerprint, text := pki.Fingerprint(c.Client[0]), string(pki.EncodeCertificates(c.Client[0]))
 	return editRouter(tx, id, func(r *model.Router) {
-		r.IsVerified, r.Fingerprint, r.CertNames = true, fingerprint, c.names()
+		r.IsVerified, r.Fingerprint, r.CertPEM, r.CertNames = true, fingerprint, text, c.names()
 		r.UnverifiedFingerprint, r.UnverifiedCertPEM = "", ""
 	}, func(e *model.EdgeRouter) {
-		e.IsVerified, e.Fingerprint, e.CertPEM = true, fingerprint, string(pki.EncodeCertificates(c.Client[0]))
+		e.IsVerified, e.Fingerprint, e.CertPEM = true, fingerprint, text
 		e.UnverifiedFingerprint, e.UnverifiedCertPEM = "", ""
 	})
 }

@@ -1,4 +1,5 @@
-// Package network is which network a store belongs to: that of one root CA. It
+// Package network is which network a store belongs to: that of the root CA that
+// it had first, whichever took its place since. It
 // owns the record that says so, which is of no kind. It imports store and
 // nothing else of ours.
 package network
@@ -21,11 +22,14 @@ const Key = "network/root"
 
 // owner is the record at Key.
 type owner struct {
-	// Root is the SHA-256 fingerprint of the root CA's certificate; empty if
-	// the store belongs to nobody.
+	// Root is the SHA-256 fingerprint of the certificate of the root CA that the
+	// network had first; empty if the store belongs to nobody.
 	Root string `json:"root,omitzero"`
 	// Forgotten is the root CA that it belonged to before, whose keys are lost.
 	Forgotten string `json:"forgotten,omitzero"`
+	// Retired are root CAs of the network that nobody is to trust any more. The
+	// first may be among them: its name stays that of the network.
+	Retired []string `json:"retired,omitempty"`
 
 	rev store.Rev
 }
@@ -109,7 +113,7 @@ func Forget(ctx context.Context, st store.Store, now time.Time) (root string, er
 	if err != nil {
 		return "", err
 	}
-	o.Root, o.Forgotten = "", cmp.Or(o.Root, unnamed)
+	o.Root, o.Forgotten, o.Retired = "", cmp.Or(o.Root, unnamed), nil
 	if err := o.write(ctx, st, "keys forget", now); err != nil {
 		return "", fmt.Errorf("forget whose the store is: %w", err)
 	}

@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,5 +96,37 @@ func TestUnreadable(t *testing.T) {
 		if root, err := network.Root(t.Context(), st); err == nil {
 			t.Errorf("%q is read as %q", value, root)
 		}
+	}
+}
+
+// TestRetire has root CAs retire, some of them twice. The network keeps its name,
+// and forgets them with it.
+func TestRetire(t *testing.T) {
+	st := storetest.NewMemory()
+	if err := network.Retire(t.Context(), st, []string{"aa"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := network.Retired(t.Context(), st); len(got) > 0 || err != nil {
+		t.Errorf("of a store of nobody %q retired: %v", got, err)
+	}
+	if _, err := network.Claim(t.Context(), st, "aa", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, roots := range [][]string{nil, {"aa"}, {"aa", "bb"}} {
+		if err := network.Retire(t.Context(), st, roots, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := network.Retired(t.Context(), st); !slices.Equal(got, []string{"aa", "bb"}) || err != nil {
+		t.Errorf("%q retired: %v", got, err)
+	}
+	if root, err := network.Root(t.Context(), st); root != "aa" || err != nil {
+		t.Errorf("it belongs to %q: %v", root, err)
+	}
+	if _, err := network.Forget(t.Context(), st, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := network.Retired(t.Context(), st); len(got) > 0 || err != nil {
+		t.Errorf("of a store of nobody %q retired: %v", got, err)
 	}
 }

@@ -97,7 +97,7 @@ func (rs *Routers) identify(conn *tls.Conn, deadline time.Time) (*model.Router, 
 		return nil, "", fmt.Errorf("handshake: %w", err)
 	}
 	now := rs.opt.Now()
-	leaf, err := pki.NewRoots(rs.opt.Bundle).VerifyLeaf(conn.ConnectionState().PeerCertificates, pki.VerifyOptions{Now: now})
+	leaf, err := pki.NewRoots(rs.opt.Bundle()).VerifyLeaf(conn.ConnectionState().PeerCertificates, pki.VerifyOptions{Now: now})
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", errUnknown, err)
 	}
@@ -137,7 +137,7 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 		return nil, err
 	}
 	r := &Router{
-		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Listeners: reached.Listeners, Grouped: hello.Grouped(),
+		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Follows: hello.Headers.Bool(message.HeaderAuthorities), Listeners: reached.Listeners, Grouped: hello.Grouped(),
 		all: rs, fingerprint: fingerprint, secret: hello.Secret(), writes: make(chan struct{}, maxWrites), carrying: map[string]struct{}{},
 		info: edge.Router{Version: version, Sync: edge.SyncNew},
 	}

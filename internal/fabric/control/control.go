@@ -25,8 +25,8 @@ import (
 // Options of Routers.
 type Options struct {
 	State *state.State
-	// Bundle is what the certificates of routers chain to.
-	Bundle []*x509.Certificate
+	// Bundle is what the certificates of routers chain to at present.
+	Bundle func() []*x509.Certificate
 	// ID is how routers tell controllers apart. It must outlive restarts.
 	ID string
 	// Build is what this controller runs.

@@ -21,6 +21,8 @@ type Router struct {
 	ID   string
 	Name string // when it connected
 	Edge bool   // clients connect to it
+	// Follows is whether it is told whom to trust.
+	Follows bool
 	// Listeners are where other routers reach it, as it said.
 	Listeners []message.Listener
 	// Grouped routers are of the second generation.

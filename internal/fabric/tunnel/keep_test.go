@@ -108,7 +108,7 @@ func TestKeep(t *testing.T) {
 		})
 		log := slog.New(slog.DiscardHandler)
 		routers := control.New(control.Options{
-			State: st, Bundle: []*x509.Certificate{root}, ID: "c", Build: edge.Version{Version: "v2.0.0"}, Kept: func(net.Conn) {}, Now: time.Now, Log: log,
+			State: st, Bundle: func() []*x509.Certificate { return []*x509.Certificate{root} }, ID: "c", Build: edge.Version{Version: "v2.0.0"}, Kept: func(net.Conn) {}, Now: time.Now, Log: log,
 		})
 		clients := new(counted)
 		tunnels := New(Options{

@@ -115,6 +115,14 @@ const (
 // is TypeResult, or TypeError if it should be told again.
 const TypeDeviceReport int32 = 31001
 
+// TypeAuthorities is a frame of our own, to a router that said HeaderAuthorities
+// in its hello: whom it is to trust from now on, in the CAs of Certificates. A
+// router with others asks for new certificates, with which those come.
+const (
+	TypeAuthorities   int32 = 31002
+	HeaderAuthorities int32 = 31002
+)
+
 // HeaderDigests is a header of our own. In TypeClientHello it says that the
 // router needs no tokens, and in frames that name sessions that there are
 // digests in their place.

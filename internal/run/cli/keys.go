@@ -14,7 +14,7 @@ func keysCommand(env Env) *cobra.Command {
 		Use:   "keys",
 		Short: "Look after the keys of a network.",
 	})
-	cmd.AddCommand(keysForgetCommand(env))
+	cmd.AddCommand(keysRotateCommand(env), keysStatusCommand(env), keysForgetCommand(env))
 	return cmd
 }
 

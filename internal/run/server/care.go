@@ -70,7 +70,7 @@ func (s *Server) openSnapshots() error {
 	}
 	s.snapshots = &backup.Snapshots{
 		Dir: dir, Write: s.writeSnapshot, Now: time.Now, Log: s.log,
-		Roots: func() []string { return []string{rootName(s.keys.Root())} },
+		Roots: func() []string { return []string{rootName(s.keys.Authorities().Origin)} },
 		Verify: func(ctx context.Context, path string) (backup.Content, error) {
 			mark, values, err := etcdstore.Inspect(ctx, path, prefix, network.Key)
 			if err != nil {

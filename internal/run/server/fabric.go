@@ -30,7 +30,7 @@ import (
 func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *session.Grants, desk *enroll.Desk) {
 	info := build.Read()
 	s.fabric = fabric.New(fabric.Options{
-		State: s.state, Root: s.keys.Root(), Bundle: s.keys.TrustBundle(), APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
+		State: s.state, Authorities: s.keys.Authorities, APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
 		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
 		Devices: sessions, Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})
@@ -70,7 +70,7 @@ func (n renewal) Offer(ctx context.Context, by state.Author, router, present str
 	}
 	text := func(chain []*x509.Certificate) string { return string(pki.EncodeCertificates(chain...)) }
 	return &fabric.Offered{
-		Certificates: message.Certificates{Client: text(certs.Client), Server: text(certs.Server), CAs: text(n.desk.Bundle)},
+		Certificates: message.Certificates{Client: text(certs.Client), Server: text(certs.Server), CAs: text(n.desk.Bundle())},
 		Fingerprint:  pki.Fingerprint(certs.Client[0]),
 	}, nil
 }

@@ -158,7 +158,7 @@ func (s *Server) equip(ctx context.Context, desk *enroll.Desk, set station.Setti
 	return station.Settle(dir, set, station.Identity{
 		ID: id, Controllers: []string{"tls:" + s.RouterAddress()}, Key: string(text),
 		Cert: string(pki.EncodeCertificates(certs.Client...)), ServerCert: string(pki.EncodeCertificates(certs.Server...)),
-		CA: string(pki.EncodeCertificates(desk.Bundle...)),
+		CA: string(pki.EncodeCertificates(desk.Bundle()...)),
 	})
 }
 

@@ -49,11 +49,11 @@ func ForgetKeys(ctx context.Context, cfg config.Config, log *slog.Logger) (owner
 	if owner, err = network.Root(ctx, s.store); err != nil {
 		return "", err
 	}
-	root, err := pki.RootIn(s.dir.sub(keysDir))
+	keys, err := pki.Read(s.dir.sub(keysDir))
 	if err != nil {
 		return "", err
 	}
-	if root != nil && (owner == "" || rootName(root) == owner) {
+	if keys != nil && (owner == "" || rootName(keys.Origin) == owner) {
 		return "", fmt.Errorf("%s has the keys of this store: nothing is lost", s.dir.sub(keysDir))
 	}
 	if owner, err = network.Forget(ctx, s.store, time.Now()); err != nil {

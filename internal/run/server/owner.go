@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"netkeep/internal/data/network"
@@ -30,8 +31,8 @@ func (s *Server) checkOwner(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	root, err := pki.RootIn(s.dir.sub(keysDir))
-	if err != nil || root != nil && owner == "" {
+	keys, err := pki.Read(s.dir.sub(keysDir))
+	if err != nil || keys != nil && owner == "" {
 		return err
 	}
 	file := filepath.Join(s.dir.sub(keysDir), "root.crt")
@@ -42,28 +43,63 @@ func (s *Server) checkOwner(ctx context.Context) error {
 			err = fmt.Errorf("the store belongs to the network with the root CA that was beside it, and %s is not there; %s", file, remedy)
 		}
 		return err
-	case root == nil:
+	case keys == nil:
 		return fmt.Errorf("the store belongs to the network with the root CA %s, and %s is not there; %s", owner, file, remedy)
 	}
-	return s.compareOwner(owner, root)
+	if err := s.compareOwner(owner, keys); err != nil {
+		return err
+	}
+	return s.checkRetired(ctx, keys)
+}
+
+// checkRetired refuses keys of before a root CA took another's place: nobody
+// trusts them any more.
+func (s *Server) checkRetired(ctx context.Context, keys *pki.Authorities) error {
+	retired, err := network.Retired(ctx, s.store)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(retired, rootName(keys.Root)) {
+		return fmt.Errorf("the root CA in %s, %s, has retired: these are keys of before it was rotated; put the pki directory there that another controller of the network has, or a later backup",
+			filepath.Join(s.dir.sub(keysDir), "root.crt"), rootName(keys.Root))
+	}
+	if keys.Rotating() && slices.Contains(retired, rootName(keys.FormerRoot)) {
+		s.log.Warn("the rotation of the root CA was finished at another controller, and here the one before is still trusted: copy the pki directory from there", "root", rootName(keys.FormerRoot))
+	}
+	return nil
 }
 
 // remedy is what to do about keys that are not those of the store.
 const remedy = "put the pki directory of that network there, from a backup or from another of its controllers, or give this controller a store of its own; if they are lost for good, netkeep keys forget lets new ones be made"
 
-func (s *Server) compareOwner(owner string, root *x509.Certificate) error {
-	if rootName(root) == owner {
+// compareOwner knows a network by the root CA that it had first.
+func (s *Server) compareOwner(owner string, keys *pki.Authorities) error {
+	if rootName(keys.Origin) == owner {
 		return nil
 	}
 	return fmt.Errorf("the store belongs to the network with the root CA %s, and %s is that of another, %s; %s",
-		owner, filepath.Join(s.dir.sub(keysDir), "root.crt"), rootName(root), remedy)
+		owner, filepath.Join(s.dir.sub(keysDir), "root.crt"), rootName(keys.Origin), remedy)
 }
 
-// claimStore writes down whose the store is, unless somebody has.
+// claimStore writes down whose the store is, unless somebody has, and who has
+// retired.
 func (s *Server) claimStore(ctx context.Context) error {
-	owner, err := network.Claim(ctx, s.store, rootName(s.keys.Root()), time.Now())
+	keys := s.keys.Authorities()
+	owner, err := network.Claim(ctx, s.store, rootName(keys.Origin), time.Now())
 	if err != nil {
 		return err
 	}
-	return s.compareOwner(owner, s.keys.Root())
+	if err := s.compareOwner(owner, keys); err != nil {
+		return err
+	}
+	return s.noteRetired(ctx)
+}
+
+// noteRetired writes down which root CAs have retired.
+func (s *Server) noteRetired(ctx context.Context) error {
+	var names []string
+	for _, root := range s.keys.Authorities().Retired {
+		names = append(names, rootName(root))
+	}
+	return network.Retire(ctx, s.store, names, time.Now())
 }

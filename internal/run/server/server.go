@@ -314,7 +314,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { grants.Enforce(run) })
 	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
 	desk := &enroll.Desk{
-		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle(), Passwords: passwords, Now: time.Now, Log: s.log,
+		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle, Passwords: passwords, Now: time.Now, Log: s.log,
 		Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
 	}
 	if s.routers == nil {
@@ -324,6 +324,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	}
 	s.jobs.Go(func() { edge.DropLost(run, s.state, s.routers) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
+	s.jobs.Go(func() { s.followKeys(run, time.Second) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
 	if every := s.cfg.Snapshots.Every; every > 0 {
 		s.jobs.Go(func() { s.snapshots.Schedule(run, every, s.cfg.Snapshots.Keep) })
@@ -338,9 +339,9 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	handler, err := s.newRouter(&api.Service{
 		Sessions: sessions, Passwords: passwords,
 		Desk:  desk,
-		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle(), Now: time.Now, Log: s.log}, Tokens: tokens,
+		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle, Now: time.Now, Log: s.log}, Tokens: tokens,
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
-		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle(),
+		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle,
 		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.RouterAddress(), Key: s.servedKey},
 		Grants: grants, Routers: s.routers, Fabric: s.view(), ControllerID: s.controllerID(), Integrity: scanner, Snapshots: s.snapshots,
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
@@ -458,8 +459,11 @@ func (s *Server) NewAdmin() (authn.FirstAdmin, bool) { return s.admin, s.admin.P
 // Failed delivers the error of a server that stopped by itself.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Reload reads the server certificate again.
-func (s *Server) Reload() error { return s.served.Reload() }
+// Reload reads the server certificate again, and who signs.
+func (s *Server) Reload() error {
+	s.takeKeys(context.Background())
+	return s.served.Reload()
+}
 
 // Stop lets running requests finish, then closes everything.
 func (s *Server) Stop(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"netkeep/internal/pki"
@@ -90,7 +91,10 @@ func vouching(address string, shown, said []*x509.Certificate) (*x509.Certificat
 	if err != nil {
 		return nil, Explain(address, err)
 	}
-	return chains[0][len(chains[0])-1], nil
+	// While one root takes another's place both vouch for it: the nearer is the
+	// one that stays.
+	best := slices.MinFunc(chains, func(a, b []*x509.Certificate) int { return len(a) - len(b) })
+	return best[len(best)-1], nil
 }
 
 // Fingerprint is by what people recognise a certificate.

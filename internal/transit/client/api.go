@@ -52,8 +52,13 @@ func (a *api) remote() *remote.Client { return a.peer.Load() }
 // show has connections show a certificate from now on.
 func (a *api) show(pair *tls.Certificate) {
 	a.id.pair.Store(pair)
+	config := a.id.config()
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		a.id.shown.Store(&state.PeerCertificates)
+		return nil
+	}
 	// Those that are there show another.
-	old := a.peer.Swap(remote.WithTLS(profile.Profile{Address: a.id.address, Token: a.session.Load().Token}, a.id.tls.Clone()))
+	old := a.peer.Swap(remote.WithTLS(profile.Profile{Address: a.id.address, Token: a.session.Load().Token}, config))
 	if old != nil {
 		old.Close()
 	}

@@ -219,7 +219,7 @@ func say(kind error, format string, args ...any) error {
 
 // routerTLS is what a router is asked for.
 func (c *Client) routerTLS(host string, alpn string) *tls.Config {
-	config := c.id.tls.Clone()
+	config := c.id.config()
 	config.ServerName, config.NextProtos = host, []string{alpn}
 	return config
 }

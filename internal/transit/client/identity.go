@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netkeep/internal/disk"
+	"netkeep/internal/pki"
 	"netkeep/internal/tool/remote"
 )
 
@@ -21,7 +22,35 @@ type credentials struct {
 	root    string // path of the Client API
 	tls     *tls.Config
 	pair    atomic.Pointer[tls.Certificate] // that is shown
+	trust   atomic.Pointer[trust]           // nil if those of the system are trusted
+	shown   atomic.Pointer[[]*x509.Certificate]
 }
+
+// trust is whom one believes: who signs for the network.
+type trust struct {
+	cas  []*x509.Certificate
+	pool *x509.CertPool
+}
+
+func newTrust(cas []*x509.Certificate) *trust {
+	t := &trust{cas, x509.NewCertPool()}
+	for _, ca := range cas {
+		t.pool.AddCert(ca)
+	}
+	return t
+}
+
+// config is what connections are made with from now on.
+func (c *credentials) config() *tls.Config {
+	config := c.tls.Clone()
+	if t := c.trust.Load(); t != nil {
+		config.RootCAs = t.pool
+	}
+	return config
+}
+
+// maxAuthorities is how many certificates one may be told to trust.
+const maxAuthorities = 100
 
 // clientRoot is where the Client API is if the file does not say.
 const clientRoot = "/edge/client/v1"
@@ -56,10 +85,11 @@ func load(path string, now time.Time) (*credentials, error) {
 		c.root = clientRoot
 	}
 	if id.ID.CA != "" {
-		c.tls.RootCAs = x509.NewCertPool()
-		if !c.tls.RootCAs.AppendCertsFromPEM([]byte(id.ID.CA)) {
+		cas, err := pki.ParseCertificates([]byte(id.ID.CA), maxAuthorities)
+		if err != nil || len(cas) == 0 {
 			return nil, fmt.Errorf("the CA in %s holds no certificate; restore the file, or enroll the identity again", path)
 		}
+		c.trust.Store(newTrust(cas))
 	}
 	return c, nil
 }

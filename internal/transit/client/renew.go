@@ -99,7 +99,13 @@ func (r *renewal) look(ctx context.Context, now time.Time, renew bool) error {
 	if err := r.settle(known, now); err != nil {
 		return err
 	}
-	if renew && (known.ExtendWanted || known.KeyRollWanted || r.due(now)) {
+	outdated := false
+	if renew {
+		if outdated, err = r.follow(ctx); err != nil {
+			return err
+		}
+	}
+	if renew && (outdated || known.ExtendWanted || known.KeyRollWanted || r.due(now)) {
 		return r.renew(ctx, known)
 	}
 	return nil

@@ -40,10 +40,12 @@ func (s *Station) tend(ctx context.Context, r *router.Router) {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
 	var again time.Time
+	tried := "" // whom we were to trust when it was last tried
 	for {
 		s.resolve(r)
-		if now := s.opt.Now(); r.Status().Connected && s.due(now) && now.After(again) {
-			again = now.Add(renewAgain)
+		told := s.told(r.Controller())
+		if now := s.opt.Now(); r.Status().Connected && (told != tried && told != "" || (told != "" || s.due(now)) && now.After(again)) {
+			again, tried = now.Add(renewAgain), told
 			if err := s.renew(ctx, r.Controller()); err != nil {
 				s.opt.Log.Warn("the router's certificates could not be renewed; it is tried again", "expires", s.expires(), "error", err)
 			}
@@ -70,6 +72,23 @@ func (s *Station) due(now time.Time) bool {
 	defer s.mu.Unlock()
 	life := s.papers.expires().Sub(s.papers.Client.Leaf.NotBefore)
 	return now.After(s.papers.expires().Add(-life / 3))
+}
+
+// told is whom the controller says to trust, if those are others than the router
+// does; empty if not.
+func (s *Station) told(u *uplink.Uplink) string {
+	text, shown := u.Authorities()
+	all, err := pki.ParseCertificates([]byte(text), maxCAs)
+	if err != nil || len(all) == 0 {
+		return ""
+	}
+	s.mu.Lock()
+	present := s.papers.CAs
+	s.mu.Unlock()
+	if pki.SameSet(pki.Succession(present, all, shown, s.opt.Now()), present) {
+		return ""
+	}
+	return text
 }
 
 // resolve finds out which of two papers the controller knows us by: those that
@@ -114,7 +133,12 @@ func (s *Station) renew(ctx context.Context, u *uplink.Uplink) error {
 	}
 	id.Key, id.Cert, id.ServerCert = string(text), got.Client, got.Server
 	if got.CAs != "" {
-		id.CA = got.CAs
+		_, shown := u.Authorities()
+		all, err := pki.ParseCertificates([]byte(got.CAs), maxCAs)
+		if err != nil {
+			return fmt.Errorf("whom the controller says to trust: %w", err)
+		}
+		id.CA = string(pki.EncodeCertificates(pki.Succession(now.CAs, all, shown, s.opt.Now())...))
 	}
 	next, err := id.use()
 	if err != nil {

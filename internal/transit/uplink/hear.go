@@ -39,6 +39,8 @@ func (u *Uplink) hear(c *channel.Channel, f *wire.Frame) {
 		err = on(f, func(m *message.InspectRequest) { u.onInspect(c, f, m) })
 	case message.TypeCertificates:
 		err = on(f, u.onCertificates)
+	case message.TypeAuthorities:
+		err = on(f, u.onAuthorities)
 	case message.TypeCircuitCreated:
 		u.onLateCircuit(f)
 	default:

@@ -97,6 +97,8 @@ type Uplink struct {
 	ch      *channel.Channel
 	status  Status
 	renewal chan *message.Certificates // who waits for new ones, if anybody
+	trusted string                     // whom the controller says to trust, as PEM
+	peer    []*x509.Certificate        // what the controller shows
 }
 
 // Status is how the connection stands.
@@ -144,6 +146,21 @@ func New(opt Options) (*Uplink, error) {
 		u.edge = append(u.edge, a)
 	}
 	return u, nil
+}
+
+// Authorities are whom the controller says to trust, as PEM, and the certificates
+// that it shows itself; empty if it has not said.
+func (u *Uplink) Authorities() (trusted string, shown []*x509.Certificate) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.trusted, u.peer
+}
+
+// onAuthorities hears whom to trust.
+func (u *Uplink) onAuthorities(m *message.Certificates) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.trusted = m.CAs
 }
 
 // parseAddress reads an address such as tls:host:6262.
@@ -284,6 +301,9 @@ func (u *Uplink) greet(ctx context.Context, endpoint string) (net.Conn, wire.Hea
 	if err != nil {
 		return nil, nil, err
 	}
+	u.mu.Lock()
+	u.peer, u.trusted = conn.(*tls.Conn).ConnectionState().PeerCertificates, ""
+	u.mu.Unlock()
 	welcome, err := channel.Greet(conn, u.opt.Now().Add(connectWait), u.hello())
 	if errors.Is(err, io.EOF) {
 		err = errNoWord
@@ -299,6 +319,7 @@ func (u *Uplink) greet(ctx context.Context, endpoint string) (net.Conn, wire.Hea
 func (u *Uplink) hello() channel.Hello {
 	h := wire.Headers{}
 	h.SetText(message.HeaderVersion, u.opt.Version)
+	h.SetBool(message.HeaderAuthorities, true)
 	h[message.HeaderOldMetadata] = message.Marshal(&message.RouterMetadata{Capabilities: []message.RouterAbility{message.MakesLinks}})
 	if len(u.opt.LinkListeners) > 0 {
 		h[message.HeaderOldListeners] = message.Marshal(&message.Listeners{Listeners: u.opt.LinkListeners})

@@ -74,8 +74,8 @@ type Service struct {
 	Health              health.Checks
 	Certificates        func() []pki.Item
 	StoreSize, DiskFree func() (n int64, ok bool)
-	// Bundle is the certificates of our own authority.
-	Bundle []*x509.Certificate
+	// Bundle is the certificates of our own authority at present.
+	Bundle func() []*x509.Certificate
 }
 
 // configTypesParam is read by what shows services.

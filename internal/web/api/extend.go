@@ -34,7 +34,7 @@ func mountExtend(a *rest.API, s *Service) {
 			if err != nil {
 				return extendOut{}, err
 			}
-			return extendOut{ClientCert: string(pki.EncodeCertificates(chain...)), CA: string(pki.EncodeCertificates(s.Bundle...))}, nil
+			return extendOut{ClientCert: string(pki.EncodeCertificates(chain...)), CA: string(pki.EncodeCertificates(s.Bundle()...))}, nil
 		})
 	rest.Handle(a, op(path+"/extend-verify", "extendVerifyCurrentIdentityAuthenticator", "Show that the new certificate has arrived; only it is good from now on."),
 		func(c *rest.Call, in extendVerifyIn) (rest.Empty, error) {

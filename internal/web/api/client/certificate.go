@@ -57,7 +57,7 @@ func mountCertificates(a *rest.API, s *api.Service) {
 		}
 		return issuedOut{
 			ID: rec.ID, Links: kind.SelfAt("./current-api-session/certificates/" + rec.ID),
-			Certificate: encode(chain), CAs: string(pki.EncodeCertificates(s.Bundle...)),
+			Certificate: encode(chain), CAs: string(pki.EncodeCertificates(s.Bundle()...)),
 		}, nil
 	})
 }

@@ -103,7 +103,7 @@ func mountEnroll(a *rest.API, s *api.Service) {
 		Doc: "Get the certificates to trust, as a base64 PKCS #7 bundle.", Auth: rest.Anonymous, Types: []string{"application/pkcs7-mime"},
 	}
 	rest.Handle(a, caCerts, func(c *rest.Call, _ rest.None) (rest.File, error) {
-		text, err := pki.PKCS7Text(s.Bundle)
+		text, err := pki.PKCS7Text(s.Bundle())
 		c.Header().Set("Content-Transfer-Encoding", "base64")
 		return rest.File{Type: "application/pkcs7-mime", Body: text}, err
 	})
@@ -191,7 +191,7 @@ func (d desk) router(c *rest.Call, token string, in routerForm) (certsOut, error
 	if d.enrolled(c, token, err) != nil {
 		return certsOut{}, err
 	}
-	return certsOut{CA: string(pki.EncodeCertificates(d.Bundle...)), Cert: encode(certs.Client), ServerCert: encode(certs.Server)}, nil
+	return certsOut{CA: string(pki.EncodeCertificates(d.Bundle()...)), Cert: encode(certs.Client), ServerCert: encode(certs.Server)}, nil
 }
 
 // extendIn asks for new certificates of a router.
@@ -205,7 +205,7 @@ func (d desk) extendRouter(c *rest.Call, in extendIn) (certsOut, error) {
 	if err != nil {
 		return certsOut{}, err
 	}
-	return certsOut{CA: string(pki.EncodeCertificates(d.Bundle...)), Cert: encode(certs.Client), ServerCert: encode(certs.Server)}, nil
+	return certsOut{CA: string(pki.EncodeCertificates(d.Bundle()...)), Cert: encode(certs.Client), ServerCert: encode(certs.Server)}, nil
 }
 
 func encode(chain []*x509.Certificate) string { return string(pki.EncodeCertificates(chain...)) }

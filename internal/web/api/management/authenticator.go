@@ -107,7 +107,7 @@ func useCertificate(r kind.Reader, s *api.Service, auth *model.Authenticator, te
 	if certs[0].IsCA {
 		return fault.Invalid("certPem", "must not be the certificate of a CA", certs[0].Subject.String())
 	}
-	anchors, owners := authn.Anchors(r, s.Bundle)
+	anchors, owners := authn.Anchors(r, s.Bundle())
 	leaf, err := pki.NewRoots(anchors).VerifyLeaf([]*x509.Certificate{certs[0]}, pki.VerifyOptions{Now: s.Sessions.Now(), Usages: authn.ForClients})
 	if err != nil {
 		return fault.Invalid("certPem", "must be issued by the controller or by a verified CA, and be good for client authentication", certs[0].Subject.String())

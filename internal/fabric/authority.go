@@ -1,0 +1,33 @@
+package fabric
+
+import (
+	"netkeep/internal/fabric/control"
+	"netkeep/internal/line/message"
+	"netkeep/internal/model"
+	"netkeep/internal/pki"
+)
+
+// tellAuthorities tells a router whom to trust, if it wants to know: those of
+// others learn it with their next certificates.
+func (f *Fabric) tellAuthorities(r *control.Router) {
+	if !r.Follows {
+		return
+	}
+	text := string(pki.EncodeCertificates(f.opt.Authorities().Bundle()...))
+	_ = r.Send(control.Message(message.TypeAuthorities, &message.Certificates{CAs: text}))
+}
+
+// AuthoritiesChanged tells routers who signs from now on, and parts with those
+// whose certificate is of an authority that nobody trusts any more.
+func (f *Fabric) AuthoritiesChanged() {
+	now, snap := f.opt.Authorities(), f.opt.State.Snapshot()
+	for _, r := range f.All() {
+		record, known := model.Routers.Get(snap, r.ID)
+		if certs, err := pki.ParseCertificates([]byte(record.CertPEM), 1); known && err == nil && !now.Trusts(certs[0]) {
+			f.Drop(r.ID, "")
+			continue
+		}
+		f.tellAuthorities(r)
+	}
+	f.models.Restart()
+}

@@ -1,0 +1,241 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+)
+
+// Rotation replaces the authorities of the keystore in a directory, whether a
+// controller uses it or not: one that does follows. Each step is made whole or
+// not at all, also if the machine fails in the middle of it.
+type Rotation struct {
+	Dir string
+	// RootKey is a file with the key of the root CA, for where it is not kept in
+	// the directory.
+	RootKey   string
+	Algorithm Algorithm // of keys that are made
+	Now       func() time.Time
+	Log       *slog.Logger // is told of certificates that are made
+
+	rename func(from, to string) error // os.Rename if nil
+}
+
+// Intermediate puts another intermediate CA in place of the present one, under
+// the same root. What the one before signed stays good until it ends.
+func (r Rotation) Intermediate() (*Authorities, error) {
+	return r.change("rotating the intermediate CA", func(f folder, a *Authorities) (change, error) {
+		if len(a.Older) >= maxOlder {
+			return nil, fmt.Errorf("there are %d intermediate CAs already; rotate the root CA, which ends them", len(a.Older)+1)
+		}
+		root, err := r.root(f, a)
+		if err != nil {
+			return nil, err
+		}
+		c := change{olderFile: EncodeCertificates(append([]*x509.Certificate{a.Intermediate}, a.Older...)...)}
+		return c, r.sign(c, root)
+	})
+}
+
+// Root puts another root CA, with an intermediate CA of its own, in place of the
+// present one. Both are trusted until Finish.
+func (r Rotation) Root() (*Authorities, error) {
+	return r.change("rotating the root CA", func(f folder, a *Authorities) (change, error) {
+		if a.Rotating() {
+			return nil, fmt.Errorf("this is under way since %s, and there can be only one at a time: netkeep keys rotate root --finish ends it, --undo goes back", a.Since().UTC().Format(time.DateOnly))
+		}
+		old, err := r.root(f, a)
+		if err != nil {
+			return nil, err
+		}
+		c := change{originFile: EncodeCertificates(a.Origin)}
+		next, err := r.newRoot(c)
+		if err != nil {
+			return nil, err
+		}
+		cross, err := crossSign(old, next, r.Now())
+		if err != nil {
+			return nil, fmt.Errorf("vouching for the new root CA: %w", err)
+		}
+		c[crossFile] = EncodeCertificates(cross)
+		if err := f.take(c, map[string]string{
+			rootFile: formerRootFile, rootKeyFile: formerRootKeyFile, intermediateFile: formerIntermediateFile, intermediateKeyFile: formerIntermediateKeyFile,
+		}); err != nil {
+			return nil, err
+		}
+		return c, r.sign(c, next)
+	})
+}
+
+// Undo goes back to the root CA of before, while both are trusted. They go on
+// being so until Finish: somebody may have a certificate of the other by now.
+func (r Rotation) Undo() (*Authorities, error) {
+	return r.change("undoing the rotation of the root CA", func(f folder, a *Authorities) (change, error) {
+		if !a.Rotating() {
+			return nil, errNoRotation
+		}
+		c := change{}
+		return c, f.take(c, map[string]string{
+			rootFile: formerRootFile, rootKeyFile: formerRootKeyFile, intermediateFile: formerIntermediateFile, intermediateKeyFile: formerIntermediateKeyFile,
+			formerRootFile: rootFile, formerRootKeyFile: rootKeyFile, formerIntermediateFile: intermediateFile, formerIntermediateKeyFile: intermediateKeyFile,
+		})
+	})
+}
+
+// Finish ends the trust in the root CA of before, and removes its keys.
+func (r Rotation) Finish() (*Authorities, error) {
+	return r.change("finishing the rotation of the root CA", func(f folder, a *Authorities) (change, error) {
+		if !a.Rotating() {
+			return nil, errNoRotation
+		}
+		var older []*x509.Certificate
+		for _, ca := range a.Older {
+			if checkAuthority(ca, a.Root) == nil {
+				older = append(older, ca)
+			}
+		}
+		return change{
+			retiredFile: EncodeCertificates(append(slices.Clone(a.Retired), a.FormerRoot)...), olderFile: EncodeCertificates(older...),
+			formerRootFile: nil, formerRootKeyFile: nil, formerIntermediateFile: nil, formerIntermediateKeyFile: nil,
+		}, nil
+	})
+}
+
+var errNoRotation = errors.New("none is under way: netkeep keys rotate root begins one")
+
+// change makes the change that a step decides on, and returns what is so then.
+func (r Rotation) change(doing string, step func(f folder, a *Authorities) (change, error)) (_ *Authorities, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", doing, err)
+		}
+	}()
+	f := folder{path: r.Dir, rename: r.rename}
+	if f.rename == nil {
+		f.rename = os.Rename
+	}
+	if _, err := os.Stat(r.Dir); err != nil {
+		return nil, err
+	}
+	unlock, err := f.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := errors.Join(f.sweep(), f.finish()); err != nil {
+		return nil, err
+	}
+	a, err := f.authorities()
+	if err != nil {
+		return nil, err
+	}
+	if a == nil || a.Intermediate == nil {
+		return nil, fmt.Errorf("there are no keys in %s: its controller makes them when it first starts", r.Dir)
+	}
+	c, err := step(f, a)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.commit(c); err != nil {
+		return nil, err
+	}
+	return f.authorities()
+}
+
+// root is the present root CA with its key.
+func (r Rotation) root(f folder, a *Authorities) (authority, error) {
+	key, err := f.readKey(rootKeyFile)
+	name := f.file(rootKeyFile)
+	if r.RootKey != "" {
+		name = r.RootKey
+		key, err = readKeyFile(r.RootKey)
+	}
+	switch {
+	case err != nil:
+		return authority{}, err
+	case key == nil:
+		return authority{}, fmt.Errorf("the key of the root CA is needed for this and not in %s, from where it was taken away: name its file with --root-key FILE", name)
+	case !samePublic(key.Public(), a.Root.PublicKey):
+		return authority{}, fmt.Errorf("%s is not the key of the root CA %q; name its file with --root-key FILE", name, a.Root.Subject.CommonName)
+	}
+	return authority{cert: a.Root, key: key}, nil
+}
+
+func readKeyFile(name string) (crypto.Signer, error) {
+	data, err := readPEM(name, checkKey)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ParseKey(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return key, nil
+}
+
+// newRoot makes a root CA as part of a change.
+func (r Rotation) newRoot(c change) (authority, error) {
+	key, text, err := r.newKey()
+	if err != nil {
+		return authority{}, err
+	}
+	cert, err := newRoot(key, r.Now())
+	if err != nil {
+		return authority{}, err
+	}
+	logMade(r.Log, cert)
+	c[rootKeyFile], c[rootFile] = text, EncodeCertificates(cert)
+	return authority{cert: cert, key: key}, nil
+}
+
+// sign makes an intermediate CA as part of a change.
+func (r Rotation) sign(c change, root authority) error {
+	key, text, err := r.newKey()
+	if err != nil {
+		return err
+	}
+	cert, err := newIntermediate(root, key, r.Now())
+	if err != nil {
+		return err
+	}
+	logMade(r.Log, cert)
+	c[intermediateKeyFile], c[intermediateFile] = text, EncodeCertificates(cert)
+	return nil
+}
+
+func (r Rotation) newKey() (crypto.Signer, []byte, error) {
+	key, err := r.Algorithm.Generate()
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := EncodeKey(key)
+	return key, text, err
+}
+
+// take has files move to other names as part of a change. One that is not there
+// is not there under the other name either.
+func (f folder) take(c change, names map[string]string) error {
+	for from, to := range names {
+		data, _, err := f.read(from)
+		if err != nil {
+			return err
+		}
+		c[to] = data
+	}
+	return nil
+}
+
+// crossSign has a root vouch for the key of the next one, for as long as both
+// are good.
+func crossSign(old, next authority, now time.Time) (*x509.Certificate, error) {
+	t := &x509.Certificate{
+		Subject: next.cert.Subject, RawSubject: next.cert.RawSubject, KeyUsage: next.cert.KeyUsage,
+		SubjectKeyId: next.cert.SubjectKeyId, BasicConstraintsValid: true, IsCA: true,
+	}
+	return old.issue(t, next.cert.PublicKey, now, rootLifetime)
+}
