@@ -95,7 +95,7 @@ func (f folder) authorities() (*Authorities, error) {
 	if a.FormerRoot == nil || a.FormerIntermediate == nil || a.FormerRoot.Equal(a.Root) || slices.ContainsFunc(a.Retired, a.FormerRoot.Equal) {
 		a.FormerRoot, a.FormerIntermediate = nil, nil
 	}
-	if a.Cross != nil && !samePublic(a.Cross.PublicKey, a.Root.PublicKey) {
+	if a.Cross != nil && !SamePublic(a.Cross.PublicKey, a.Root.PublicKey) {
 		a.Cross = nil
 	}
 	return a, f.checkAuthorities(a)
@@ -282,7 +282,7 @@ func (ks *Keystore) follow() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if key == nil || !samePublic(key.Public(), next.Intermediate.PublicKey) {
+	if key == nil || !SamePublic(key.Public(), next.Intermediate.PublicKey) {
 		return false, ks.folder.problem(intermediateKeyFile, fmt.Errorf("does not belong to %s", intermediateFile))
 	}
 	ks.use(next, key)

@@ -160,7 +160,7 @@ func (r Rotation) root(f folder, a *Authorities) (authority, error) {
 		return authority{}, err
 	case key == nil:
 		return authority{}, fmt.Errorf("the key of the root CA is needed for this and not in %s, from where it was taken away: name its file with --root-key FILE", name)
-	case !samePublic(key.Public(), a.Root.PublicKey):
+	case !SamePublic(key.Public(), a.Root.PublicKey):
 		return authority{}, fmt.Errorf("%s is not the key of the root CA %q; name its file with --root-key FILE", name, a.Root.Subject.CommonName)
 	}
 	return authority{cert: a.Root, key: key}, nil
