@@ -21,7 +21,10 @@ type ExtJWTSigner struct {
 	JWKSEndpoint    string    `json:"jwksEndpoint" kind:"nullable,format=uri,nofilter" doc:"Where the controller fetches the keys that sign the tokens, as a JSON Web Key Set; either this or certPem is given."`
 	ClaimsProperty  string    `json:"claimsProperty" kind:"default=sub" doc:"Name of the claim that says whose token it is; sub if empty."`
 	UseExternalID   bool      `json:"useExternalId" doc:"Whether that claim holds an identity's externalId; it holds the id otherwise."`
-	ExternalAuthURL string    `json:"externalAuthUrl" kind:"format=url" doc:"Where people log in to get a token; clients are not told of the signer if it is empty."`
+	ExternalAuthURL string    `json:"externalAuthUrl" kind:"nullable,format=url" doc:"Where people log in to get a token; clients are not told of the signer if it is null."`
+	ClientID        string    `json:"clientId" kind:"nullable,range=0..1024" doc:"What the identity provider calls the application that people log in with, which anybody may read who can reach the Client API; null if clients know without being told."`
+	Scopes          []string  `json:"scopes" kind:"nofilter,range=0..100" doc:"Scopes that clients ask the identity provider for beyond their own, which anybody may read who can reach the Client API; none if empty."`
+	TargetToken     string    `json:"targetToken" kind:"enum=ACCESS|ID,default=ACCESS" doc:"Which of the tokens that the identity provider gives a client it shows to the controller: ACCESS or ID; ACCESS if empty."`
 	CommonName      string    `json:"commonName" kind:"server" doc:"Common name of certPem; empty without one."`
 	Fingerprint     string    `json:"fingerprint" kind:"server,unique" doc:"SHA-1 of certPem, in hexadecimal; empty without one."`
 	NotBefore       time.Time `json:"notBefore" kind:"server" doc:"When certPem begins; the year 1 without one."`

@@ -15,7 +15,7 @@ type Identity struct {
 	kind.Meta
 
 	Name                      string            `json:"name" kind:"required,unique,range=1..256" doc:"What people call the identity; no two identities have the same name."`
-	Type                      string            `json:"type" kind:"required,enum=User|Device|Service|Router,usual=Device,synonym=Default:Device,ref=identity-type:restrict,as=type,out=typeId" doc:"What the identity stands for; a Router stays one and cannot have authenticators."`
+	Type                      string            `json:"type" kind:"required,enum=User|Device|Service|Router|Default,usual=Device,ref=identity-type:restrict,as=type,out=typeId" doc:"What the identity stands for; Default is for tools that make no difference, and a Router stays one and cannot have authenticators."`
 	IsAdmin                   bool              `json:"isAdmin" kind:"required" doc:"Whether the identity may manage the network; an admin also sees every service and edge router."`
 	IsDefaultAdmin            bool              `json:"isDefaultAdmin" kind:"server" doc:"Whether this is the admin that the network began with, who remains one and cannot be deleted."`
 	AuthPolicyID              string            `json:"authPolicyId" kind:"ref=auth-policy:restrict,link,as=authPolicy,default=default" doc:"Id of the authentication policy that says how the identity may authenticate; default if empty."`

@@ -10,7 +10,7 @@ import (
 // Seed adds the records that every network has. It leaves those alone that
 // are already there, so that it may run at every start.
 func Seed(w kind.Writer) error {
-	for _, name := range []string{"Device", "Router", "Service", "User"} {
+	for _, name := range []string{"Default", "Device", "Router", "Service", "User"} {
 		if err := seed(w, IdentityTypes, &IdentityType{Meta: kind.Meta{ID: name, System: true}, Name: name}); err != nil {
 			return err
 		}
@@ -28,11 +28,28 @@ func Seed(w kind.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := seed(w, ConfigTypes, &ConfigType{Meta: kind.Meta{ID: t.ID}, Name: t.Name, Schema: doc}); err != nil {
+		if err := seedType(w, &ConfigType{Meta: kind.Meta{ID: t.ID}, Name: t.Name, Schema: doc}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// seedType adds a built-in config type, or gives one of an earlier version its
+// present schema. One that somebody changed stays as it is, and so does one of
+// which configs are stored that the schema does not take.
+func seedType(w kind.Writer, t *ConfigType) error {
+	old, there := ConfigTypes.Get(w, t.ID)
+	if !there {
+		return ConfigTypes.Create(w, t)
+	}
+	if doc, err := decodeObject(old.Schema); err != nil || !schema.Superseded(doc) || t.Check(w, old) != nil {
+		return nil
+	}
+	return ConfigTypes.Edit(w, t.ID, func(now *ConfigType) error {
+		now.Schema = t.Schema
+		return nil
+	})
 }
 
 func seed[T any](w kind.Writer, k *kind.Kind[T], rec *T) error {

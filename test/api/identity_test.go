@@ -46,7 +46,7 @@ func TestIdentityTypesAndReferences(t *testing.T) {
 	c := shared.Admin(t)
 	policy := resourceAt("auth-policies").least(t, c)
 	policyID := c.Post("auth-policies", policy).Want(201).ID()
-	for _, typ := range []string{"User", "Device", "Service", "Router"} {
+	for _, typ := range []string{"User", "Device", "Service", "Router", "Default"} {
 		id := create(t, c, "identities", M{"type": typ, "authPolicyId": policyID})
 		got := c.Get("identities/" + id).Data()
 		want := M{

@@ -106,14 +106,17 @@ func TestAnswersSentBack(t *testing.T) {
 	})
 }
 
-// TestOtherWords sends what tools of others send: another word for a type, and
-// names in spellings of their own.
+// TestOtherWords sends what tools of others send: a type that makes no
+// difference, which is kept, and names in spellings of their own.
 func TestOtherWords(t *testing.T) {
 	c := shared.Admin(t)
 	odd := func(format string, args ...any) servertest.Odd { return servertest.Odd(fmt.Sprintf(format, args...)) }
 	id := c.Post("identities", odd(`{"name":%q,"type":"Default","isAdmin":false}`, servertest.Unique("default"))).Want(201).ID()
-	if got := c.Get("identities/" + id).Data(); got["typeId"] != "Device" {
+	if got := c.Get("identities/" + id).Data(); got["typeId"] != "Default" {
 		t.Errorf("an identity of type Default is shown as %v", got["typeId"])
+	}
+	if n := c.Get("identities?filter=" + query(`type = "Default" and id = "%s"`, id)).Want(200).Total(); n != 1 {
+		t.Errorf("a filter by the type finds %d", n)
 	}
 	c.Patch("identities/"+id, odd(`{"type":"Default"}`)).Want(200)
 	c.Patch("identities/"+id, M{"type": "default"}).Fails(400, "COULD_NOT_VALIDATE", "type")

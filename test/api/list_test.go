@@ -58,13 +58,13 @@ func TestFilterableFields(t *testing.T) {
 		},
 		"config-types": {"name", "schema"},
 		"configs":      {"name", "type", "configTypeId"},
-		"services":     {"name", "terminatorStrategy", "roleAttributes", "configs"},
+		"services":     {"name", "terminatorStrategy", "roleAttributes", "configs", "maxIdleTimeMillis"},
 		"cas": {
 			"name", "fingerprint", "verificationToken", "isVerified", "isAutoCaEnrollmentEnabled", "isOttCaEnrollmentEnabled", "isAuthEnabled",
 		},
 		"external-jwt-signers": {
 			"name", "fingerprint", "kid", "issuer", "certPem", "commonName", "claimsProperty", "audience", "notAfter", "notBefore",
-			"enabled", "useExternalId",
+			"enabled", "useExternalId", "clientId", "targetToken",
 		},
 		"edge-routers": {
 			"name", "fingerprint", "cost", "noTraversal", "disabled", "isVerified", "isTunnelerEnabled", "roleAttributes",
@@ -72,7 +72,7 @@ func TestFilterableFields(t *testing.T) {
 		"routers":                      {"name", "fingerprint", "cost", "noTraversal", "disabled"},
 		"terminators":                  {"binding", "address", "instanceId", "hostId", "service", "router", "service.name", "router.name"},
 		"posture-checks":               {"name", "promptOnUnlock", "promptOnWake"},
-		"service-policies":             {"name", "semantic", "type", "identityRoles", "serviceRoles", "postureCheckRoles"},
+		"service-policies":             {"name", "semantic", "type", "identityRoles", "serviceRoles", "postureCheckRoles", "identities", "services"},
 		"edge-router-policies":         {"name", "semantic", "identityRoles", "edgeRouterRoles"},
 		"service-edge-router-policies": {"name", "semantic", "serviceRoles", "edgeRouterRoles"},
 	}
@@ -92,7 +92,7 @@ func TestFilterableFields(t *testing.T) {
 			switch {
 			case f == "tags":
 				filter = "tags.x = null"
-			case f == "roleAttributes" || f == "configs" || strings.HasSuffix(f, "allowedSigners") || strings.HasSuffix(f, "Roles"):
+			case f == "roleAttributes" || f == "configs" || f == "identities" || f == "services" || strings.HasSuffix(f, "allowedSigners") || strings.HasSuffix(f, "Roles"):
 				filter = "isEmpty(" + f + ")"
 			}
 			c.Get(r.path + "?filter=" + query("%s", filter)).Want(200)
@@ -279,7 +279,7 @@ func TestSecretsAreNoFields(t *testing.T) {
 
 func TestIdentityTypes(t *testing.T) {
 	c := shared.Admin(t)
-	want := []string{"Device", "Router", "Service", "User"}
+	want := []string{"Default", "Device", "Router", "Service", "User"}
 	if diff := cmp.Diff(want, names(c.Get("identity-types").Want(200))); diff != "" {
 		t.Errorf("types differ (-want +got):\n%s", diff)
 	}

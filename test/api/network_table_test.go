@@ -47,11 +47,15 @@ func signers() resource {
 			return M{
 				"kid": servertest.Unique("key"), "claimsProperty": "email", "useExternalId": true,
 				"externalAuthUrl": "https://example.org/login", "tags": M{"x": "y"},
+				"clientId": "desktop", "scopes": []any{"openid", "email"}, "targetToken": "ID",
 			}
 		},
 		required: []string{"name", "enabled", "issuer", "audience"},
 		nullable: []string{"audience"},
-		defaults: M{"certPem": nil, "kid": "", "claimsProperty": "sub", "useExternalId": false, "externalAuthUrl": "", "tags": M{}},
+		defaults: M{
+			"certPem": nil, "kid": "", "claimsProperty": "sub", "useExternalId": false, "externalAuthUrl": nil,
+			"clientId": nil, "scopes": []any{}, "targetToken": "ACCESS", "tags": M{},
+		},
 	}
 }
 

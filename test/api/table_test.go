@@ -171,14 +171,14 @@ func services() resource {
 		},
 		more: func(t *testing.T, c *servertest.Client) M {
 			return M{
-				"terminatorStrategy": "weighted", "roleAttributes": []any{"db"},
+				"terminatorStrategy": "weighted", "roleAttributes": []any{"db"}, "maxIdleTimeMillis": 1500.0,
 				"configs": []any{create(t, c, "configs", nil)}, "tags": M{"x": "y"},
 			}
 		},
 		required: []string{"name", "encryptionRequired"},
 		once:     []string{"encryptionRequired"},
 		fixed:    []string{"encryptionRequired"},
-		defaults: M{"terminatorStrategy": "smartrouting", "roleAttributes": []any{}, "configs": []any{}, "tags": M{}},
+		defaults: M{"terminatorStrategy": "smartrouting", "roleAttributes": []any{}, "configs": []any{}, "maxIdleTimeMillis": 0.0, "tags": M{}},
 		links:    []string{"configs", "service-edge-router-policies", "service-policies", "terminators"},
 	}
 }

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -24,14 +25,14 @@ func TestRequiredMembers(t *testing.T) {
 	s.dial(service).Fails(409, "INVALID_POSTURE", "")
 	s.report(M{"id": check, "typeId": "PROCESS", "path": "/bin/a", "isRunning": true})
 	session := s.dial(service).Want(201)
-	s.add("ext-jwt-signers", M{
+	signer := s.add("ext-jwt-signers", M{
 		"enabled": true, "issuer": servertest.Unique("https://issuer"), "audience": "a",
 		"jwksEndpoint": "https://127.0.0.1:1/keys", "externalAuthUrl": "https://login.example.com/",
 	})
 	services := s.me.Get(root + "services").Want(200)
 	posture := s.admin.Get("identities/" + s.user.ID + "/posture-data").Want(200)
 	failed := s.admin.Get("identities/" + s.user.ID + "/failed-service-requests").Want(200)
-	const detail = base + "name:string terminatorStrategy:string roleAttributes:list configs:list config:map encryptionRequired:bool permissions:list postureQueries:list"
+	const detail = base + "name:string terminatorStrategy:string maxIdleTimeMillis:number roleAttributes:list configs:list config:map encryptionRequired:bool permissions:list postureQueries:list"
 	const sessionDetail = base + "apiSession:map apiSessionId:string identityId:string service:map serviceId:string token:string type:string edgeRouters:list"
 	const reported = "postureCheckId:string timedOut:bool lastUpdatedAt:string "
 	for _, test := range []struct {
@@ -50,7 +51,7 @@ func TestRequiredMembers(t *testing.T) {
 		{session, "data.edgeRouters.0", commonRouter + "urls:map appData:map"},
 		{s.me.Get(root + "current-identity/edge-routers"), "data.0", base + commonRouter},
 		{s.me.Get(root + "services/" + service + "/terminators"), "data.0", base + "service:map serviceId:string routerId:string identity:string"},
-		{shared.Nobody(t).Get(root + "external-jwt-signers"), "data.0", "id:string _links:map name:string externalAuthUrl:string"},
+		{shared.Nobody(t).Get(root + "external-jwt-signers?filter=" + url.QueryEscape(`id="`+signer+`"`)), "data.0", "id:string _links:map name:string externalAuthUrl:string scopes:list"},
 		{s.me.Get(root + "current-api-session/service-updates"), "data", "lastChangeAt:string"},
 		{s.me.Get(root + "current-identity"), "data", base + "name:string isAdmin:bool hasEdgeRouterConnection:bool"},
 		{posture, "data", "mac:map domain:map os:map processes:list apiSessionPostureData:map"},

@@ -33,7 +33,7 @@ func TestSignersForStrangers(t *testing.T) {
 	}
 	a := list(`name = "` + name + `"`).Want(200)
 	want := []any{M{
-		"id": id, "name": name, "externalAuthUrl": login,
+		"id": id, "name": name, "externalAuthUrl": login, "scopes": []any{},
 		"_links": M{"self": M{"href": "./external-jwt-signers/" + id}},
 	}}
 	if diff := cmp.Diff(any(want), a.At("data")); diff != "" {
@@ -58,4 +58,23 @@ func TestSignersForStrangers(t *testing.T) {
 		list(filter).Fails(400, "INVALID_FILTER", "")
 	}
 	nobody.Get(root+"external-jwt-signers?sort=updatedAt").Fails(400, "INVALID_SORT_IDENTIFIER", "")
+}
+
+// TestSignerOfApplication shows what a client needs that logs in as a certain
+// application, where the signer names one.
+func TestSignerOfApplication(t *testing.T) {
+	s := newScene(t)
+	name := servertest.Unique("signer")
+	id := s.add("ext-jwt-signers", M{
+		"name": name, "enabled": true, "issuer": servertest.Unique("https://issuer"), "audience": "netkeep", "jwksEndpoint": "https://127.0.0.1:1/keys",
+		"externalAuthUrl": "https://login.example.com/", "clientId": "desktop", "scopes": []string{"email"},
+	})
+	a := shared.Nobody(t).Get(root + "external-jwt-signers?filter=" + url.QueryEscape(`id = "`+id+`"`)).Want(200)
+	want := []any{M{
+		"id": id, "name": name, "externalAuthUrl": "https://login.example.com/", "clientId": "desktop", "scopes": []any{"email"},
+		"audience": "netkeep", "targetToken": "ACCESS", "_links": M{"self": M{"href": "./external-jwt-signers/" + id}},
+	}}
+	if diff := cmp.Diff(any(want), a.At("data")); diff != "" {
+		t.Errorf("the signer differs (-want +got):\n%s", diff)
+	}
 }

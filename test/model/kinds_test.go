@@ -255,7 +255,7 @@ func TestIdentityExtras(t *testing.T) {
 
 func TestFixedLists(t *testing.T) {
 	c := shared.Admin(t)
-	wantIDs(t, c, "identity-types", "Device", "Router", "Service", "User")
+	wantIDs(t, c, "identity-types", "Default", "Device", "Router", "Service", "User")
 	wantIDs(t, c, "posture-check-types", "DOMAIN", "MAC", "MFA", "OS", "PROCESS", "PROCESS_MULTI")
 	c.Get("identity-types/User").Want(200)
 	c.Get("posture-check-types/OS").Want(200)

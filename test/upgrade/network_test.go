@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/pquerna/otp/totp"
 
 	"netkeep/internal/data/store"
+	"netkeep/internal/lang/schema"
 	"netkeep/internal/model"
 	"netkeep/internal/ops/config"
 	"netkeep/test/servertest"
@@ -120,6 +122,12 @@ func isWhole(t *testing.T, name string) {
 	})
 	if found := report["results"].([]any); len(found) > 0 || report["error"] != nil && report["error"] != "" {
 		t.Errorf("the scan found %v", report)
+	}
+	// Config types that nobody changed are those of now.
+	for _, typ := range schema.BuiltIn() {
+		if diff := cmp.Diff(any(typ.Schema), admin.Get("config-types/"+typ.ID).Want(http.StatusOK).At("data.schema")); diff != "" {
+			t.Errorf("%s is not the present one (-present +stored):\n%s", typ.Name, diff)
+		}
 	}
 	for _, path := range []string{
 		"api-sessions", "auth-policies", "authenticators", "cas", "config-types", "configs", "edge-router-policies", "edge-routers", "enrollments",

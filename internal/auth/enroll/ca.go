@@ -8,6 +8,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"netkeep/internal/auth/authn"
 	"netkeep/internal/data/state"
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
@@ -73,4 +74,17 @@ func proof(text []byte) (*x509.Certificate, error) {
 // way to enroll. It names nobody and does not expire.
 func (i *Issuer) CAToken() (string, error) {
 	return i.sign(claims{Method: model.MethodCA, RegisteredClaims: jwt.RegisteredClaims{Issuer: "https://" + i.Address + "/"}})
+}
+
+// methodNetwork is the method of a token that is about nobody: its holder logs
+// in as whoever it is, with a token of an identity provider.
+const methodNetwork = "network"
+
+// NetworkToken returns a token by which clients find the network and can tell
+// that it is the right one. It opens nothing and does not expire.
+func (i *Issuer) NetworkToken() (string, error) {
+	home := "https://" + i.Address + "/"
+	return i.sign(claims{Method: methodNetwork, RegisteredClaims: jwt.RegisteredClaims{
+		Issuer: home, Subject: home, Audience: jwt.ClaimStrings{"openziti-enroller"}, ID: authn.NewToken(),
+	}})
 }

@@ -1,7 +1,9 @@
 package schema
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -30,6 +32,28 @@ func BuiltIn() []Type {
 		{"NH5p4FpGR", "host.v1", document("host.v1")},
 		{"host.v2", "host.v2", document("host.v2")},
 	}
+}
+
+// superseded are the digests of the schemas that built-in types had in earlier
+// versions, which are replaced where they are still stored.
+var superseded = map[string]bool{
+	"419b10f03ccb69380d9dbec7847cf2bd8a9ea292039c95313fed4c9ab6c3048f": true, // ziti-tunneler-server.v1
+	"1e6843b3d6aaff34159e2791579b0903a673ec08f504a8de2b81c5175e60f526": true, // intercept.v1
+	"a2314e70c6977172f55c4e35534fed07b7f360368023217fd03cbd82b5f3e446": true, // host.v1
+	"f14278bafdaf70cace07b9adc80be3d3c029b6559c8069b9c7a15cff0aa461aa": true, // host.v2
+}
+
+// Superseded reports whether a schema is what a built-in type had in an earlier
+// version, to the letter.
+func Superseded(doc map[string]any) bool { return superseded[digest(doc)] }
+
+func digest(doc map[string]any) string {
+	text, err := json.Marshal(doc) // which sorts members
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // document returns a schema with the definitions that it needs. A host.v1

@@ -167,11 +167,11 @@ var (
 		strings.Repeat("a", 64) + ".example", strings.Repeat("abcdefg.", 32) + "example", "a\n",
 	}
 	goodBlocks = []string{
-		"*.example.com", "*.com", "*.my_domain.internal", "*.bücher.example", "0.0.0.0/0", "10.0.0.0/8", "10.0.0.1/16", "192.168.1.1/32",
+		"*", "$src", "$src_ip", "*.example.com", "*.com", "*.my_domain.internal", "*.bücher.example", "0.0.0.0/0", "10.0.0.0/8", "10.0.0.1/16", "192.168.1.1/32",
 		"::/0", "2001:db8::/32", "fe80::1/128",
 	}
 	badBlocks = []string{
-		"*", "*.", "**.example.com", "a.*.example.com", "*example.com", "example.*", "*.*.com", "*.-a", "*.10", "10.0.0.0/33", "10.0.0.0/-1",
+		"*.", "**.example.com", "a.*.example.com", "*example.com", "example.*", "*.*.com", "*.-a", "*.10", "10.0.0.0/33", "10.0.0.0/-1",
 		"10.0.0/8", "10.0.0.0/", "/8", "::/129", "example.com/8", "10.0.0.0/255.0.0.0",
 	}
 )
@@ -240,6 +240,7 @@ func TestIntercept(t *testing.T) {
 		protocols("protocols"),
 		addresses("addresses"),
 		portRanges("portRanges"),
+		addresses("allowedSourceAddresses"),
 		[]edit{
 			{set: `{"dialOptions": {}}`},
 			{set: `{"dialOptions": {"identity": "$dst_hostname", "connectTimeoutSeconds": 10}}`},
@@ -347,6 +348,9 @@ func listenOptions() []edit {
 		{set: set(`{}`)},
 		{set: set(`{"connectTimeoutSeconds": 5, "maxConnections": 1, "identity": "a", "bindUsingEdgeIdentity": true, "cost": 0, "precedence": "default"}`)},
 		{set: set(`{"cost": 65535, "precedence": "required"}`)},
+		{set: set(`{"connectTimeout": "5s", "connectTimeoutSeconds": 7}`)},
+		{set: set(`{"connectTimeout": 5}`), field: "listenOptions.connectTimeout"},
+		{set: set(`{"connectTimeout": "soon"}`), field: "listenOptions.connectTimeout"},
 		{set: set(`{"precedence": "failed"}`)},
 		{set: set(`[]`), field: "listenOptions"},
 		{set: set(`{"other": 1}`), field: "listenOptions"},
@@ -359,6 +363,40 @@ func listenOptions() []edit {
 		{set: set(`{"cost": 65536}`), field: "listenOptions.cost"},
 		{set: set(`{"precedence": "high"}`), field: "listenOptions.precedence"},
 		{set: set(`{"precedence": null}`), field: "listenOptions.precedence"},
+	}
+}
+
+// TestHostWays is about ways to a server that are not direct.
+func TestHostWays(t *testing.T) {
+	base := `{"protocol": "tcp", "forwardAddress": true, "allowedAddresses": ["10.0.0.0/8"], "port": 80}`
+	try(t, builtin(t, "host.v1"), base, nil, nil, []edit{
+		{set: `{"proxy": {"type": "http", "address": "proxy.example:3128", "more": 1}}`},
+		{set: `{"proxy": {"type": "socks", "address": "proxy.example:3128"}}`, field: "proxy.type"},
+		{set: `{"proxy": {"type": "http"}}`, field: "proxy"},
+		{set: `{"proxy": "proxy.example:3128"}`, field: "proxy"},
+		{set: `{"forwardAddressTranslations": [{"from": "10.0.0.0", "to": "192.168.0.0", "prefixLength": 16}, {"from": "2001:db8::", "to": "fd00::", "prefixLength": 128}]}`},
+		{set: `{"forwardAddressTranslations": []}`, field: "forwardAddressTranslations"},
+		{set: `{"forwardAddressTranslations": [1]}`, field: "forwardAddressTranslations.0"},
+	})
+}
+
+// TestSuperseded holds the present schemas of the built-in types. Where one
+// changes, what it was goes to the list of those that a start replaces.
+func TestSuperseded(t *testing.T) {
+	present := map[string]string{
+		"ziti-tunneler-client.v1": "ecf458a2d652687f9573e49776a89dee4e3ca390c8b98ca205ccf58299609c2d",
+		"ziti-tunneler-server.v1": "bbc9c5a5df38f0e00d55ce4d5083773057f76d0697dbfaab14ba1c8573483527",
+		"intercept.v1":            "b06765b6c4c95d35d7174fb5f0d55747c083b102ab6edda2573b71608f4caf30",
+		"host.v1":                 "b41cfbca54f18a1d7c326bf54aa0a75721b613922fb4c2850e47a62ecc68c2b6",
+		"host.v2":                 "53f4a739ce05e7914e057d7941aa2e6c316cebf791b38e6d0076ba9d11629b21",
+	}
+	for _, typ := range BuiltIn() {
+		if got := digest(typ.Schema); got != present[typ.Name] {
+			t.Errorf("%s has the digest %s, and had %s: note that as superseded", typ.Name, got, present[typ.Name])
+		}
+		if Superseded(typ.Schema) {
+			t.Errorf("%s replaces itself", typ.Name)
+		}
 	}
 }
 
@@ -379,7 +417,7 @@ func TestBuiltInReasons(t *testing.T) {
 	tests := []struct{ typ, data, want string }{
 		{"intercept.v1", `{"addresses": ["a"], "protocols": ["tcp"]}`, `(root) must have "portRanges"`},
 		{"intercept.v1", `{"addresses": ["a/b"], "protocols": ["tcp"], "portRanges": [{"low": 1, "high": 2}]}`,
-			"addresses.0 must be an IP address, a host name, a wildcard domain such as *.example.com, or a CIDR block such as 10.0.0.0/8"},
+			"addresses.0 must be an IP address, a host name, a wildcard domain such as *.example.com, * alone, or a CIDR block such as 10.0.0.0/8"},
 		{"intercept.v1", `{"addresses": ["a"], "protocols": ["tcp"], "portRanges": [{"low": 1, "high": 70000}]}`, "portRanges.0.high must be at most 65535"},
 		{"host.v1", `{"protocol": "tls", "address": "a", "port": 1}`, `protocol must be one of "tcp", "udp"`},
 		{"host.v1", `{"protocol": "tcp", "address": "a b", "port": 1}`, "address must be an IP address or a host name"},

@@ -119,10 +119,17 @@ func (k keys) match(roles []string, semantic string) bool {
 // across returns the members of one list that share a policy with a member of
 // another.
 func across(snap *state.Snapshot, from, to *List, id string) *cow.Bitmap {
+	return acrossSome(snap, from, to, id, func(kind.Record) bool { return true })
+}
+
+// acrossSome is across by way of the policies that count.
+func acrossSome(snap *state.Snapshot, from, to *List, id string, counts func(policy kind.Record) bool) *cow.Bitmap {
 	u := union{all: snap.Tagged(to.members, "")}
 	if member, ok := snap.Lookup(from.members, id); ok {
 		for policy := range from.Policies(snap, member) {
-			to.add(&u, snap, policy)
+			if counts(policy) {
+				to.add(&u, snap, policy)
+			}
 		}
 	}
 	return u.set()

@@ -174,6 +174,12 @@ func (n naive) referring(from, id, path string, found map[string]bool) {
 				}
 			}
 		}
+	case "configs/services":
+		for s := range model.Services.All(n.snap) {
+			if slices.Contains(s.Configs, id) {
+				found[s.ID] = true
+			}
+		}
 	default:
 		panic("no such list: " + from + "/" + path)
 	}

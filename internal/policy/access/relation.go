@@ -20,6 +20,8 @@ type Relation struct {
 	// Find returns the records that belong to the one with this id; none if
 	// there is no such record.
 	Find func(snap *state.Snapshot, id string) Related
+	// Through, if set, is Find by way of the service policies of one type alone.
+	Through func(snap *state.Snapshot, id, policyType string) Related
 }
 
 // Relations is every list that leads from one kind to another.
@@ -39,8 +41,8 @@ var Relations = []Relation{
 	policies(ServiceEdgeRouterPolicyServices, "listServiceServiceEdgeRouterPolicies"),
 	policies(ServiceEdgeRouterPolicyRouters, "listEdgeRouterServiceEdgeRouterPolicies"),
 
-	counterparts(ServicePolicyIdentities, ServicePolicyServices, "listIdentityServices"),
-	counterparts(ServicePolicyServices, ServicePolicyIdentities, "listServiceIdentities"),
+	typed(counterparts(ServicePolicyIdentities, ServicePolicyServices, "listIdentityServices"), ServicePolicyIdentities, ServicePolicyServices),
+	typed(counterparts(ServicePolicyServices, ServicePolicyIdentities, "listServiceIdentities"), ServicePolicyServices, ServicePolicyIdentities),
 	counterparts(EdgeRouterPolicyIdentities, EdgeRouterPolicyRouters, "listIdentityEdgeRouters"),
 	counterparts(EdgeRouterPolicyRouters, EdgeRouterPolicyIdentities, "listEdgeRouterIdentities"),
 	counterparts(ServiceEdgeRouterPolicyServices, ServiceEdgeRouterPolicyRouters, "listServiceEdgeRouters"),
@@ -51,8 +53,9 @@ var Relations = []Relation{
 	referrers(model.ServiceConfigs.Def, "identityId", model.Identities.Def, "listIdentitysServiceConfigs"),
 	referrers(model.Terminators.Def, "service", model.Services.Def, "listServiceTerminators"),
 	referrers(model.Configs.Def, "configTypeId", model.ConfigTypes.Def, "listConfigsForConfigType"),
+	referrers(model.Services.Def, "configs", model.Configs.Def, "listConfigServices"),
 
-	{model.Services.Def, model.Configs.Path, model.Configs.Def, "listServiceConfig", configsOfService},
+	{From: model.Services.Def, Path: model.Configs.Path, To: model.Configs.Def, Name: "listServiceConfig", Find: configsOfService},
 }
 
 // Related is the records that a relation found. It refers to the snapshot's own.
@@ -85,7 +88,7 @@ func (s Related) Len() int {
 
 // members leads from a policy to those that its list selects.
 func members(l *List, name string) Relation {
-	return Relation{l.policies, l.members.Path, l.members, name, func(snap *state.Snapshot, id string) Related {
+	return Relation{From: l.policies, Path: l.members.Path, To: l.members, Name: name, Find: func(snap *state.Snapshot, id string) Related {
 		var u union
 		if policy, ok := snap.Lookup(l.policies, id); ok {
 			u.add(l.Members(snap, policy))
@@ -96,7 +99,7 @@ func members(l *List, name string) Relation {
 
 // policies leads from a record to the policies whose list selects it.
 func policies(l *List, name string) Relation {
-	return Relation{l.members, l.policies.Path, l.policies, name, func(snap *state.Snapshot, id string) Related {
+	return Relation{From: l.members, Path: l.policies.Path, To: l.policies, Name: name, Find: func(snap *state.Snapshot, id string) Related {
 		var found []kind.Record
 		if member, ok := snap.Lookup(l.members, id); ok {
 			found = slices.SortedFunc(l.Policies(snap, member), byID)
@@ -107,14 +110,25 @@ func policies(l *List, name string) Relation {
 
 // counterparts leads from a record to those on the other side of its policies.
 func counterparts(from, to *List, name string) Relation {
-	return Relation{from.members, to.members.Path, to.members, name, func(snap *state.Snapshot, id string) Related {
+	return Relation{From: from.members, Path: to.members.Path, To: to.members, Name: name, Find: func(snap *state.Snapshot, id string) Related {
 		return Related{snap: snap, def: to.members, bits: across(snap, from, to, id)}
 	}}
 }
 
+// typed is a relation by way of service policies, which may be narrowed to those
+// of one type.
+func typed(r Relation, from, to *List) Relation {
+	r.Through = func(snap *state.Snapshot, id, policyType string) Related {
+		return Related{snap: snap, def: to.members, bits: acrossSome(snap, from, to, id, func(policy kind.Record) bool {
+			return policy.(*model.ServicePolicy).Type == policyType
+		})}
+	}
+	return r
+}
+
 // referrers leads from a record to those that hold its id in a field.
 func referrers(to *kind.Def, field string, from *kind.Def, name string) Relation {
-	return Relation{from, to.Path, to, name, func(snap *state.Snapshot, id string) Related {
+	return Relation{From: from, Path: to.Path, To: to, Name: name, Find: func(snap *state.Snapshot, id string) Related {
 		return Related{seq: snap.Select(to, field, id)}
 	}}
 }

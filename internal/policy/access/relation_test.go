@@ -16,6 +16,7 @@ import (
 func TestRelations(t *testing.T) {
 	want := []string{
 		"config-types/configs listConfigsForConfigType",
+		"configs/services listConfigServices",
 		"edge-router-policies/edge-routers listEdgeRouterPolicyEdgeRouters",
 		"edge-router-policies/identities listEdgeRouterPolicyIdentities",
 		"edge-routers/edge-router-policies listEdgeRouterEdgeRouterPolicies",

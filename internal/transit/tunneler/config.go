@@ -23,6 +23,10 @@ type endpoint struct {
 	AllowedPortRanges []portRange `json:"allowedPortRanges"`
 	// AllowedSources are the addresses that a dialer may be seen under.
 	AllowedSources []string `json:"allowedSourceAddresses"`
+	// Proxy and Translations say how else to reach the server than directly, which
+	// this tunneler does not.
+	Proxy        *struct{}   `json:"proxy"`
+	Translations []*struct{} `json:"forwardAddressTranslations"`
 
 	ListenOptions listenOptions `json:"listenOptions"`
 	PortChecks    []*checkRule  `json:"portChecks"`
@@ -35,12 +39,13 @@ type portRange struct {
 }
 
 type listenOptions struct {
-	ConnectTimeoutSeconds *int    `json:"connectTimeoutSeconds"`
-	MaxConnections        int     `json:"maxConnections"`
-	Identity              string  `json:"identity"`
-	BindUsingEdgeIdentity bool    `json:"bindUsingEdgeIdentity"`
-	Cost                  *uint16 `json:"cost"`
-	Precedence            string  `json:"precedence"`
+	ConnectTimeoutSeconds *int     `json:"connectTimeoutSeconds"`
+	ConnectTimeout        duration `json:"connectTimeout"`
+	MaxConnections        int      `json:"maxConnections"`
+	Identity              string   `json:"identity"`
+	BindUsingEdgeIdentity bool     `json:"bindUsingEdgeIdentity"`
+	Cost                  *uint16  `json:"cost"`
+	Precedence            string   `json:"precedence"`
 }
 
 // checkRule is a check of health, of a port or of a page.
@@ -131,6 +136,10 @@ func (e *endpoint) check() error {
 		return errors.New("address is missing")
 	case !e.ForwardPort && (e.Port < 1 || e.Port > 65535):
 		return fmt.Errorf("port %d is none", e.Port)
+	case e.Proxy != nil:
+		return errors.New("it is to be reached through a proxy, which this tunneler does not do; take proxy out of the configuration, or host the service with another tunneler")
+	case len(e.Translations) > 0:
+		return errors.New("forwarded addresses are to be translated, which this tunneler does not do; take forwardAddressTranslations out of the configuration, or host the service with another tunneler")
 	}
 	for _, entry := range e.AllowedSources {
 		if !isBlock(entry) {
@@ -166,6 +175,9 @@ func (e *endpoint) checks() []*checkRule {
 const usualConnect = 5 * time.Second
 
 func (e *endpoint) connectTime() time.Duration {
+	if t := time.Duration(e.ListenOptions.ConnectTimeout); t > 0 {
+		return t
+	}
 	if s := e.ListenOptions.ConnectTimeoutSeconds; s != nil && *s > 0 {
 		return time.Duration(*s) * time.Second
 	}

@@ -99,6 +99,7 @@ func Mount(a *rest.API, s *Service) {
 	mountCurrentIdentity(a, s)
 	mountMFA(a, s)
 	mountExtend(a, s)
+	mountTrust(a, s)
 }
 
 // Caller is the caller of a request that asked for a session.

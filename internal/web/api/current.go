@@ -48,9 +48,10 @@ func mountOwnAuthenticators(a *rest.API, s *Service) {
 	op := func(method, path, name, doc string) rest.Op {
 		return rest.Op{Method: method, Path: path, Name: name, Tag: "current-identity", Doc: doc, Auth: rest.Full}
 	}
-	view := a.View("ownAuthenticator", model.Authenticators.Def, rest.Links(func(rec kind.Record) []rest.Link {
+	view := a.View("ownAuthenticator", model.Authenticators.Def, IssuedColumn, rest.Links(func(rec kind.Record) []rest.Link {
 		return []rest.Link{{Name: "self", Href: path[1:] + "/" + rec.Base().ID}, {Name: "identities", Href: "current-identity"}}
 	}))
+	view.Join(AuthenticatorJoins)
 	rest.ShowList(a, op(http.MethodGet, path, "listCurrentIdentityAuthenticators", "List one's own authenticators."), view,
 		func(c *rest.Call) (iter.Seq[kind.Record], error) {
 			return c.Snap.Select(model.Authenticators.Def, "identityId", Caller(c).Identity().ID), nil

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"netkeep/internal/lang/filter"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/web/rest"
@@ -33,6 +34,17 @@ func Flag[T any](name, doc string, holds func(c *rest.Call, rec *T) bool) rest.D
 		}
 		return append(dst, "false"...)
 	}}
+}
+
+// IssuedColumn says of an authenticator who issued its certificate.
+var IssuedColumn = Flag("isIssuedByNetwork", "Whether it is a client certificate that this network issued, which its holder can renew.",
+	func(_ *rest.Call, a *model.Authenticator) bool { return a.IssuedHere() })
+
+// AuthenticatorJoins let filters ask the same.
+func AuthenticatorJoins(kind.Reader) []filter.Symbol[kind.Record] {
+	return []filter.Symbol[kind.Record]{{Name: IssuedColumn.Name, Type: filter.Bool, One: func(rec kind.Record) filter.Value {
+		return filter.BoolValue(rec.(*model.Authenticator).IssuedHere())
+	}}}
 }
 
 // DynamicCost shows what a terminator costs more.

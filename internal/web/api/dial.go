@@ -1,6 +1,7 @@
 package api
 
 import (
+	"netkeep/internal/lang/filter"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/access"
@@ -22,6 +23,20 @@ func SessionColumns(s *Service) []rest.Derived {
 			session := rec.(*model.Session)
 			return s.appendSessionRouters(dst, c, access.CommonRouters(c.Snap, session.IdentityID, session.ServiceID))
 		}},
+	}
+}
+
+// SessionTokens lets filters name the tokens of one's own sessions, which are
+// shown to their owner alone. Those of others match nothing.
+func SessionTokens(s *Service) rest.Asked {
+	return func(c *rest.Call) []filter.Symbol[kind.Record] {
+		return []filter.Symbol[kind.Record]{{Name: "token", Type: filter.String, One: func(rec kind.Record) filter.Value {
+			session := rec.(*model.Session)
+			if session.IdentityID != Caller(c).Identity().ID {
+				return filter.Value{}
+			}
+			return filter.StringValue(s.Grants.Tokens.Of(session))
+		}}}
 	}
 }
 

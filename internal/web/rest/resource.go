@@ -30,6 +30,7 @@ type Resource struct {
 	Narrow func(c *Call) (Selection, error)
 	Params []Parameter
 	Joins  Joins
+	Asked  Asked
 	// Prepare does what a create needs beyond the record, which gets this id,
 	// such as making keys. It runs before the write and must leave no trace:
 	// there may never be one. What it returns runs in the write.
@@ -63,6 +64,9 @@ func (r Resource) Mount(a *API) *Mounted {
 		r.Verbs = r.Kind.Verbs
 	}
 	v := a.View(r.Noun, r.Kind, r.Derived...)
+	if r.Asked != nil {
+		v.Ask(r.Asked)
+	}
 	if r.Joins != nil {
 		v.Join(r.Joins)
 	}
@@ -117,7 +121,7 @@ func spoken(path string) string { return strings.NewReplacer("-", " ", "/", " ")
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func (m *Mounted) list(c *Call) error {
-	q, page, err := Query(c, m.View.symbolsIn(c.Snap))
+	q, page, err := Query(c, m.View.symbolsIn(c))
 	if err != nil {
 		return err
 	}

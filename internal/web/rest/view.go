@@ -27,11 +27,16 @@ type Derived struct {
 // Joins are filter symbols that look at other records.
 type Joins func(r kind.Reader) []filter.Symbol[kind.Record]
 
+// Asked are filter symbols whose values depend on the request. They are asked
+// for once without any, to know their names.
+type Asked func(c *Call) []filter.Symbol[kind.Record]
+
 // View is how answers show records of a kind.
 type View struct {
 	kind    *kind.Def
 	symbols *filter.Schema[kind.Record]
 	joins   Joins
+	asked   Asked
 	names   []string // that filters may use
 	columns []Derived
 	shown   []string    // names of the columns
@@ -54,12 +59,28 @@ func (v *View) Join(joins Joins) {
 	v.names = v.symbolsIn(nil).Names()
 }
 
-// symbolsIn is what filters may name, with values as r has them.
-func (v *View) symbolsIn(r kind.Reader) *filter.Schema[kind.Record] {
-	if v.joins == nil {
-		return v.symbols
+// Ask lets filters of the lists that use the view name what depends on the
+// request.
+func (v *View) Ask(asked Asked) {
+	v.asked = asked
+	v.names = v.symbolsIn(nil).Names()
+}
+
+// symbolsIn is what filters may name, with values as a request sees them; none
+// does where only names count.
+func (v *View) symbolsIn(c *Call) *filter.Schema[kind.Record] {
+	symbols := v.symbols
+	if v.joins != nil {
+		var r kind.Reader
+		if c != nil {
+			r = c.Snap
+		}
+		symbols = symbols.With(v.joins(r)...)
 	}
-	return v.symbols.With(v.joins(r)...)
+	if v.asked != nil {
+		symbols = symbols.With(v.asked(c)...)
+	}
+	return symbols
 }
 
 func (v *View) complete(a *API, noun string) *View {
@@ -74,9 +95,13 @@ func (v *View) complete(a *API, noun string) *View {
 }
 
 // PartialView is a View of these members alone. Filters cannot name others
-// either: they would tell what is not shown.
+// either, nor the field in whose place a derived member is: they would tell what
+// is not shown.
 func (a *API) PartialView(noun string, d *kind.Def, members []string, derived ...Derived) *View {
-	v := &View{kind: d, symbols: d.Symbols.Among(members...)}
+	own := slices.DeleteFunc(slices.Clone(members), func(name string) bool {
+		return slices.ContainsFunc(derived, func(col Derived) bool { return col.Name == name })
+	})
+	v := &View{kind: d, symbols: d.Symbols.Among(own...)}
 	for _, col := range a.columns(d, derived) {
 		if slices.Contains(members, col.Name) {
 			v.columns = append(v.columns, col)
@@ -165,7 +190,7 @@ func SelectionOf(c *Call, d *kind.Def, bits *cow.Bitmap) Selection {
 func ShowList(a *API, op Op, v *View, find func(c *Call) (Records, error)) {
 	op.Params = slices.Concat(recordParams, op.Params, v.params)
 	a.add(&operation{Op: op, status: http.StatusOK, list: true, data: kind.ListOf(v.schema), handle: func(c *Call) error {
-		q, page, err := Query(c, v.symbolsIn(c.Snap))
+		q, page, err := Query(c, v.symbolsIn(c))
 		if err != nil {
 			return err
 		}

@@ -98,15 +98,6 @@ func mountEnroll(a *rest.API, s *api.Service) {
 	rest.Handle(a, op("/erott", "enrollErOtt", "Enroll a router with two CSRs.", tokenParam),
 		func(c *rest.Call, in routerForm) (certsOut, error) { return d.router(c, tokenParam.Of(c), in) })
 	rest.Handle(a, op("/extend/router", "extendRouterEnrollment", "Exchange a router's certificates for new ones."), d.extendRouter)
-	caCerts := rest.Op{
-		Method: http.MethodGet, Path: "/.well-known/est/cacerts", Name: "listWellKnownCas", Tag: "informational",
-		Doc: "Get the certificates to trust, as a base64 PKCS #7 bundle.", Auth: rest.Anonymous, Types: []string{"application/pkcs7-mime"},
-	}
-	rest.Handle(a, caCerts, func(c *rest.Call, _ rest.None) (rest.File, error) {
-		text, err := pki.PKCS7Text(s.Bundle())
-		c.Header().Set("Content-Transfer-Encoding", "base64")
-		return rest.File{Type: "application/pkcs7-mime", Body: text}, err
-	})
 }
 
 // any looks at what the token is for.

@@ -36,10 +36,11 @@ func mountRouters(a *rest.API, s *api.Service) {
 	})
 }
 
-// mountSigners tells those who want to log in where they can. They may be
-// anybody, so that they are told nothing else.
+// mountSigners tells those who want to log in where they can, and as what if
+// the signer says so. They may be anybody, so that they are told nothing else.
 func mountSigners(a *rest.API) {
-	view := a.PartialView("clientExternalJwtSigner", model.ExtJWTSigners.Def, []string{"id", "_links", "name", "externalAuthUrl"})
+	view := a.PartialView("clientExternalJwtSigner", model.ExtJWTSigners.Def,
+		[]string{"id", "_links", "name", "externalAuthUrl", "clientId", "scopes", "audience", "targetToken"}, signerColumns...)
 	rest.ShowList(a, rest.Op{
 		Method: http.MethodGet, Path: "/external-jwt-signers", Name: "listExternalJwtSigners", Tag: "external-jwt-signers",
 		Doc: "List the identity providers to log in with.", Auth: rest.Anonymous,
@@ -52,4 +53,29 @@ func mountSigners(a *rest.API) {
 			}
 		}, nil
 	})
+}
+
+// signerColumns are what a client needs that is to log in as a certain
+// application. A signer that names none shows none of them.
+var signerColumns = []rest.Derived{
+	signerColumn("clientId", "What the identity provider calls the application to log in with; left out if the signer does not say.", api.Text,
+		func(dst []byte, s *model.ExtJWTSigner) []byte { return kind.AppendText(dst, s.ClientID) }),
+	signerColumn("audience", "Audience to ask the identity provider for; left out without clientId.", api.Text,
+		func(dst []byte, s *model.ExtJWTSigner) []byte {
+			if s.Audience == "" {
+				return dst
+			}
+			return kind.AppendText(dst, s.Audience)
+		}),
+	signerColumn("targetToken", "Which of the tokens that the identity provider gives to show to the controller: ACCESS or ID; left out without clientId.", api.Text,
+		func(dst []byte, s *model.ExtJWTSigner) []byte { return kind.AppendText(dst, s.TargetToken) }),
+}
+
+func signerColumn(name, doc string, schema kind.Schema, show func([]byte, *model.ExtJWTSigner) []byte) rest.Derived {
+	return rest.Derived{Name: name, Doc: doc, Schema: schema, Optional: true, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+		if s := rec.(*model.ExtJWTSigner); s.ClientID != "" {
+			return show(dst, s)
+		}
+		return dst
+	}}
 }

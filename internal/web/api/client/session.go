@@ -25,6 +25,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 		return rest.Op{Method: method, Path: "/sessions" + path, Name: name, Tag: "sessions", Doc: doc, Auth: rest.Full}
 	}
 	view := a.View("session", model.Sessions.Def, api.SessionColumns(s)...)
+	view.Ask(api.SessionTokens(s))
 	rest.ShowList(a, op(http.MethodGet, "", "listSessions", "List one's own sessions."), view,
 		func(c *rest.Call) (rest.Records, error) { return ownSessions(s, c), nil })
 	rest.Show(a, op(http.MethodGet, "/{id}", "detailSession", "Get one of one's own sessions."), view,

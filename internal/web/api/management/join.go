@@ -3,6 +3,7 @@ package management
 import (
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
 	"netkeep/internal/web/api"
 	"netkeep/internal/web/rest"
 )
@@ -38,5 +39,29 @@ func narrowServices(s *api.Service) func(c *rest.Call) (rest.Selection, error) {
 			set.And(roles)
 		}
 		return rest.SelectionOf(c, model.Services.Def, set), nil
+	}
+}
+
+// policySymbols let filters ask whom and what a service policy is about now, as
+// its role lists select them.
+func policySymbols(c *rest.Call) []filter.Symbol[kind.Record] {
+	set := func(name string, list *access.List, members *kind.Def) filter.Symbol[kind.Record] {
+		each := func(rec kind.Record, yield func(kind.Record) bool) {
+			for member := range c.Snap.Within(members, list.Members(c.Snap, rec)) {
+				if !yield(member) {
+					return
+				}
+			}
+		}
+		return filter.Symbol[kind.Record]{
+			Name: name, Type: filter.String, Set: true, Sub: filter.Through(members.Symbols, each),
+			Many: func(rec kind.Record, yield func(filter.Value) bool) {
+				each(rec, func(member kind.Record) bool { return yield(filter.StringValue(member.Base().ID)) })
+			},
+		}
+	}
+	return []filter.Symbol[kind.Record]{
+		set("identities", access.ServicePolicyIdentities, model.Identities.Def),
+		set("services", access.ServicePolicyServices, model.Services.Def),
 	}
 }

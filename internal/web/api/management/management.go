@@ -5,6 +5,7 @@ package management
 
 import (
 	"net/http"
+	"strings"
 
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
@@ -51,7 +52,7 @@ func resources(s *api.Service) []rest.Resource {
 	readOnly := kind.Lists | kind.Gets
 	return []rest.Resource{
 		{Kind: model.AuthPolicies.Def},
-		{Kind: model.Authenticators.Def, Verbs: readOnly},
+		{Kind: model.Authenticators.Def, Verbs: readOnly, Derived: []rest.Derived{api.IssuedColumn}, Joins: api.AuthenticatorJoins},
 		{Kind: model.CAs.Def, Prepare: prepareCA, Derived: caColumns},
 		{Kind: model.ConfigTypes.Def},
 		{Kind: model.Configs.Def},
@@ -65,7 +66,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.PostureChecks.Def, Derived: postureCheckColumns},
 		{Kind: model.Routers.Def, Derived: routerColumns(s), Prepare: prepareRouter(s), Refuse: refuseEdge},
 		{Kind: model.ServiceEdgeRouterPolicies.Def},
-		{Kind: model.ServicePolicies.Def},
+		{Kind: model.ServicePolicies.Def, Asked: policySymbols},
 		{Kind: model.Services.Def, Derived: api.ServiceColumns(s), Joins: api.ServiceJoins, Narrow: narrowServices(s), Params: []rest.Parameter{api.AsIdentityParam}},
 		{Kind: model.Terminators.Def, Derived: []rest.Derived{api.DynamicCost(s)}, Joins: api.TerminatorJoins},
 	}
@@ -90,10 +91,21 @@ func mountAliases(a *rest.API, s *api.Service) {
 // mountRelation offers the records of one kind that belong to a record of
 // another.
 func mountRelation(a *rest.API, r access.Relation, view *rest.View) {
-	rest.ShowList(a, rest.Op{
+	op := rest.Op{
 		Method: http.MethodGet, Path: "/" + r.From.Path + "/{id}/" + r.Path, Name: r.Name, Tag: r.From.Path,
 		Doc: "List the " + r.Path + " of one of the " + r.From.Path + ".", Auth: rest.Admin,
-	}, view, func(c *rest.Call) (rest.Records, error) {
+	}
+	if r.Through != nil {
+		op.Params = append(op.Params, policyTypeParam)
+	}
+	rest.ShowList(a, op, view, func(c *rest.Call) (rest.Records, error) {
+		if r.Through != nil && policyTypeParam.Of(c) != "" {
+			return r.Through(c.Snap, c.Param("id"), policyTypeParam.Of(c)).Records(), nil
+		}
 		return r.Find(c.Snap, c.Param("id")).Records(), nil
 	})
 }
+
+var policyTypeParam = rest.ChoiceParam("policyType",
+	"Whether only service policies count that let identities dial (Dial) or host (Bind); both do if not given.",
+	strings.EqualFold, model.Dial, model.Bind)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"netkeep/internal/lang/fault"
+	"netkeep/internal/lang/filter"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/web/api"
@@ -15,7 +16,7 @@ import (
 // their owners only.
 func mountSessions(a *rest.API, s *api.Service) {
 	rest.Resource{
-		Kind: model.APISessions.Def, Auth: rest.Admin, Verbs: kind.Lists | kind.Gets,
+		Kind: model.APISessions.Def, Auth: rest.Admin, Verbs: kind.Lists | kind.Gets, Asked: ownToken,
 		Derived: append([]rest.Derived{
 			api.Constant("token", "Empty: only the session itself is told its token.", api.Text, `""`),
 			api.Constant("authQueries", "Empty: only the session itself is told what it lacks.", kind.ListOf(api.AnyMap), "[]"),
@@ -38,7 +39,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 		return rest.Empty{}, s.Sessions.End(c.Context(), c.Author(), c.Param("id"))
 	})
 	rest.Resource{
-		Kind: model.Sessions.Def, Auth: rest.Admin, Verbs: kind.Lists | kind.Gets | kind.Deletes,
+		Kind: model.Sessions.Def, Auth: rest.Admin, Verbs: kind.Lists | kind.Gets | kind.Deletes, Asked: api.SessionTokens(s),
 		Derived: append(api.SessionColumns(s), api.PoliciesColumn()),
 	}.Mount(a)
 	rest.Handle(a, rest.Op{
@@ -50,6 +51,17 @@ func mountSessions(a *rest.API, s *api.Service) {
 		}
 		return routePathOut{}, nil
 	})
+}
+
+// ownToken lets filters name the token of the API session that asks. Those of
+// others match nothing, so that nobody finds one out by asking.
+func ownToken(c *rest.Call) []filter.Symbol[kind.Record] {
+	return []filter.Symbol[kind.Record]{{Name: "token", Type: filter.String, One: func(rec kind.Record) filter.Value {
+		if who := api.Caller(c); who.Session().ID == rec.Base().ID {
+			return filter.StringValue(who.Token())
+		}
+		return filter.Value{}
+	}}}
 }
 
 // routePathOut is the routers that a session's traffic takes; none without a
