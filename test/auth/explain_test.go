@@ -24,7 +24,7 @@ func TestExplainSession(t *testing.T) {
 			t.Errorf("the link is %v, want %v, %q and %q", link, passed, what, remedy)
 		}
 	}
-	says(false, "no API session", "create an enrollment")
+	says(false, "no API session", "netkeep invite")
 	username, _ := addPassword(t, id, password)
 	says(false, "no API session", "authenticate")
 	shared.Nobody(t).Post(byPassword, M{"username": username, "password": "wrong one"}).Fails(401, "INVALID_AUTH", "")

@@ -276,3 +276,22 @@ func TestSignersForEveryone(t *testing.T) {
 		shared.Nobody(t).Get(root+"external-jwt-signers?filter="+member+"+!%3D+null").Fails(400, "INVALID_FILTER", "")
 	}
 }
+
+// TestRoutersOfAGoneSession has a client ask for routers with the token of its
+// session: it makes a new one only if it is told that the old one is gone.
+func TestRoutersOfAGoneSession(t *testing.T) {
+	s := newScene(t)
+	service, other := s.service(), s.service()
+	s.policy("Dial")
+	s.routers()
+	made := s.dial(service).Want(201)
+	token := made.Data()["token"].(string)
+	with := s.me.With("session-token", token)
+	path := root + "services/" + service + "/edge-routers"
+	with.Get(path).Want(200)
+	with.Get(root+"services/"+other+"/edge-routers").Fails(404, "NOT_FOUND", "")
+	s.admin.Delete("sessions/" + made.ID()).Want(200)
+	with.Get(path).Fails(404, "NOT_FOUND", "")
+	s.me.Get(path+"?session-token="+token).Fails(404, "NOT_FOUND", "")
+	s.me.Get(path).Want(200)
+}

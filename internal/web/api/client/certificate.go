@@ -38,9 +38,7 @@ func mountCertificates(a *rest.API, s *api.Service) {
 		})
 	rest.Show(a, op(http.MethodGet, path+"/{id}", "detailCurrentApiSessionCertificate", "Get a certificate of this session."), view,
 		func(c *rest.Call, _ rest.None) (kind.Record, error) { return own(c) })
-	remove := op(http.MethodDelete, path+"/{id}", "deleteCurrentApiSessionCertificate", "Delete a certificate of this session.")
-	remove.Key = rest.KeyOnly
-	rest.Handle(a, remove,
+	rest.Handle(a, op(http.MethodDelete, path+"/{id}", "deleteCurrentApiSessionCertificate", "Delete a certificate of this session."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 			cert, err := own(c)
 			if err != nil {

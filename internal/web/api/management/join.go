@@ -1,6 +1,7 @@
 package management
 
 import (
+	"netkeep/internal/lang/filter"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/access"
