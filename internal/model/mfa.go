@@ -16,6 +16,7 @@ type MFA struct {
 	Secret        string   `json:"secret" kind:"server,secret,sealed" doc:"Key that one-time codes are made from."`
 	RecoveryCodes []string `json:"recoveryCodes" kind:"server,secret,sealed" doc:"Codes that work once each in place of a one-time code."`
 	LastStep      int64    `json:"lastStep" kind:"server,secret" doc:"Time of the last one-time code, so that none works twice."`
+	RenewedBy     string   `json:"renewedBy" kind:"server,secret" doc:"Id of the API session that has replaced the recovery codes with the last one-time code and has not read them yet."`
 }
 
 // MFAs is the kind.

@@ -246,6 +246,27 @@ func TestRecoveryCodes(t *testing.T) {
 	})
 }
 
+// TestCodesReadOnce has a program that asks its user for one code, replaces the
+// recovery codes with it and reads them with the same. Nobody else can, and it
+// works for nothing else and not twice.
+func TestCodesReadOnce(t *testing.T) {
+	both(t, func(t *testing.T, root string) {
+		f := enroll(t, add(t, nil))
+		c, path := f.client, root+mfaCodes
+		other := enter(t, f.id)
+		other.Post(root+mfaComplete, M{"code": f.recovery()}).Want(200)
+		code := f.code(t)
+		c.Post(path, M{"code": code}).Want(200)
+		other.With(codeHeader, code).Get(path).Fails(400, "MFA_INVALID_TOKEN", "")
+		c.Post(path, M{"code": code}).Fails(400, "MFA_INVALID_TOKEN", "")
+		enter(t, f.id).Post(root+mfaComplete, M{"code": code}).Fails(400, "MFA_INVALID_TOKEN", "")
+		if fresh := c.With(codeHeader, code).Get(path).Want(200).Data()["recoveryCodes"].([]any); len(fresh) != 20 || fresh[0] == f.codes[0] {
+			t.Errorf("the new codes are %v", fresh)
+		}
+		c.With(codeHeader, code).Get(path).Fails(400, "MFA_INVALID_TOKEN", "")
+	})
+}
+
 // TestMustEnroll has a policy that asks for a code of somebody who has none
 // yet.
 func TestMustEnroll(t *testing.T) {

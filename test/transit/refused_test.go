@@ -4,7 +4,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"netkeep/internal/transit/client"
 	"netkeep/test/networktest"
 	"netkeep/test/servertest"
 )
@@ -18,9 +20,6 @@ func TestControllerChanges(t *testing.T) {
 	}
 	n, other := networktest.New(t, own), servertest.StartFabric(t)
 	i := n.AddIdentity("somebody")
-	if err := os.Chmod(i.File, 0o644); err != nil {
-		t.Fatal(err)
-	}
 	moved := i.File + ".moved"
 	put(t, moved, strings.ReplaceAll(contents(t, i.File), n.Server.URL, other.URL))
 	var said diary
@@ -38,7 +37,24 @@ func TestControllerChanges(t *testing.T) {
 	if got := said.count("the controller refuses the identity"); got != 1 {
 		t.Errorf("a refusal is told %d times", got)
 	}
-	if said.count("run chmod 600 on it") != 1 {
-		t.Error("it is not told that others may read the key")
+}
+
+// TestExposedIdentity has a client that will not go on with a key that other
+// users of the machine may have read.
+func TestExposedIdentity(t *testing.T) {
+	n := networktest.New(t, shared)
+	i := n.AddIdentity("somebody")
+	must(t, os.Chmod(i.File, 0o644))
+	open := func() error {
+		c, err := client.Open(t.Context(), client.Options{Identity: i.File, Now: time.Now})
+		if err == nil {
+			err = c.Close()
+		}
+		return err
 	}
+	if err := open(); err == nil || !strings.Contains(err.Error(), i.File+" holds the identity's key and is open to other users: run chmod 600 on it") {
+		t.Errorf("a file that others may read: %v", err)
+	}
+	must(t, os.Chmod(i.File, 0o600))
+	must(t, open())
 }

@@ -101,7 +101,7 @@ func (f *Factors) Recover(ctx context.Context, by state.Author, who *Caller, cod
 			if !m.IsVerified {
 				return errNoFactor
 			}
-			if err := f.oneTime(m, code); err != nil {
+			if err := f.onceMore(m, who, code); err != nil {
 				return err
 			}
 			codes = m.RecoveryCodes
@@ -119,10 +119,14 @@ func (f *Factors) Renew(ctx context.Context, by state.Author, who *Caller, code 
 			if !m.IsVerified {
 				return errNoFactor
 			}
+			last := m.LastStep
 			if err := f.anyCode(m, code); err != nil {
 				return err
 			}
 			m.RecoveryCodes = fresh
+			if m.LastStep != last { // and not a recovery code
+				m.RenewedBy = who.session.ID
+			}
 			return nil
 		})
 	})
@@ -192,8 +196,22 @@ func (f *Factors) oneTime(m *model.MFA, code string) error {
 	if !ok {
 		return errCode
 	}
-	m.LastStep = int64(step)
+	m.LastStep, m.RenewedBy = int64(step), ""
 	return nil
+}
+
+// onceMore spends a one-time code, or takes the one that has just replaced the
+// recovery codes a second time, for the session that did so to read them: programs
+// ask for one code and do both. It is as good for that as long as it would be if
+// nobody had shown it.
+func (f *Factors) onceMore(m *model.MFA, who *Caller, code string) error {
+	if m.RenewedBy == who.session.ID {
+		if step, ok := mfa.Verify(m.Secret, code, f.Now(), uint64(m.LastStep-1)); ok && int64(step) == m.LastStep {
+			m.RenewedBy = ""
+			return nil
+		}
+	}
+	return f.oneTime(m, code)
 }
 
 // anyCode spends a one-time code or a recovery code.

@@ -79,6 +79,9 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
+	if info, err := os.Stat(opt.Identity); err == nil && pki.Exposed(info) {
+		return nil, fmt.Errorf("%s holds the identity's key and is open to other users: run chmod 600 on it, and enroll the identity again if they are not to be trusted", opt.Identity)
+	}
 	id, err := load(opt.Identity, opt.Now())
 	if err != nil {
 		return nil, err
@@ -86,9 +89,6 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 	c := &Client{
 		opt: opt, id: id, api: newAPI(id, opt), log: opt.Log,
 		routers: map[string]*attempt{}, sessions: map[sessionKey]*session{}, listeners: map[*Listener]struct{}{},
-	}
-	if info, err := os.Stat(opt.Identity); err == nil && pki.Exposed(info) {
-		c.log.Warn("the identity's file holds its key and is open to other users: run chmod 600 on it, and enroll the identity again if they are not to be trusted", "file", opt.Identity)
 	}
 	c.renewal.client, c.device.client = c, c
 	pair, err := cipher.NewPair()
