@@ -133,11 +133,11 @@ func TestChecksOfPolicies(t *testing.T) {
 }
 
 func TestPostureData(t *testing.T) {
-	s, _, check := checked(t, M{"typeId": "PROCESS", "process": M{"osType": "Linux", "path": "/bin/a", "hashes": []string{"h"}}})
+	s, _, check := checked(t, M{"typeId": "PROCESS", "process": M{"osType": "Linux", "path": "/bin/data", "hashes": []string{"h"}}})
 	s.report(M{"id": "unknown", "typeId": "DOMAIN", "domain": "corp"})
 	s.report(M{"id": "unknown", "typeId": "OS", "type": "Linux", "version": "5.4.0", "build": "1"})
 	s.report(M{"id": "unknown", "typeId": "MAC", "macAddresses": []string{"00:11:22:33:44:55"}})
-	s.report(M{"id": check, "typeId": "PROCESS", "path": "/bin/a", "isRunning": true, "hash": "h"})
+	s.report(M{"id": check, "typeId": "PROCESS", "path": "/bin/data", "isRunning": true, "hash": "h"})
 	data := s.admin.Get("identities/" + s.user.ID + "/posture-data").Want(200)
 	for path, want := range map[string]any{
 		"data.domain.domain": "corp", "data.os.type": "Linux", "data.os.version": "5.4.0", "data.os.build": "1",
@@ -151,7 +151,7 @@ func TestPostureData(t *testing.T) {
 	// Reports that no check asked for are shown too.
 	domain := s.add("posture-checks", M{"typeId": "DOMAIN", "domains": []string{"corp"}})
 	multi := s.add("posture-checks", M{"typeId": "PROCESS_MULTI", "semantic": "AnyOf", "processes": []M{{"osType": "Linux", "path": "/bin/b"}}})
-	for _, r := range []M{{"id": "unknown", "path": "/bin/a"}, {"id": domain, "path": "/bin/a"}, {"id": multi, "path": "/bin/b"}, {"id": multi, "path": "/bin/c"}} {
+	for _, r := range []M{{"id": "unknown", "path": "/bin/data"}, {"id": domain, "path": "/bin/data"}, {"id": multi, "path": "/bin/b"}, {"id": multi, "path": "/bin/c"}} {
 		r["typeId"], r["isRunning"], r["hash"] = "PROCESS", true, r["path"]
 		s.report(r)
 		s.report(r)
@@ -160,7 +160,7 @@ func TestPostureData(t *testing.T) {
 	for _, p := range s.admin.Get("identities/" + s.user.ID + "/posture-data").Want(200).Data()["processes"].([]any) {
 		got[fmt.Sprint(p.(M)["postureCheckId"], p.(M)["binaryHash"])]++
 	}
-	want := map[string]int{check + "h": 1, "unknown/bin/a": 1, domain + "/bin/a": 1, multi + "/bin/b": 1, multi + "/bin/c": 1}
+	want := map[string]int{check + "h": 1, "unknown/bin/data": 1, domain + "/bin/data": 1, multi + "/bin/b": 1, multi + "/bin/c": 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("processes differ (-want +got):\n%s", diff)
 	}

@@ -283,7 +283,7 @@ func TestOpenZiti(t *testing.T) {
 		t.Errorf("YAML and JSON differ:\n%s", cmp.Diff(exports[0], exports[1]))
 	}
 	for _, want := range []string{
-		"  - name: alice\n    authPolicyId: strict\n    externalId: alice@example\n    roleAttributes: [staff]\n    tags:\n      team: web\n",
+		"  - name: alice\n    type: Default\n    authPolicyId: strict\n    externalId: alice@example\n    roleAttributes: [staff]\n    tags:\n      team: web\n",
 		"  - name: wiki\n    roleAttributes: [office]\n    configs: [host, inter]\n",
 		"  - name: plain\n    encryptionRequired: false\n    terminatorStrategy: weighted\n",
 		"  - name: dial\n    type: Dial\n    identityRoles: [\"#staff\", \"@bob\"]\n    serviceRoles: [\"@wiki\"]\n",

@@ -147,6 +147,7 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 	}
 	s.noteAddress()
 	if err = s.addAdmin(ctx, hasher); err != nil {
+		_ = errors.Join(s.stopRouter(), s.drain(ctx)) // which is served already
 		return nil, err
 	}
 	return s, nil
