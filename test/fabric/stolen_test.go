@@ -97,7 +97,7 @@ func TestStolenToken(t *testing.T) {
 	other := pair(key, issued)
 	thief.Presenting(&other).Get(management + "current-identity").Want(200)
 	victim.Post(client+"current-identity/mfa", M{}).Want(201)
-	if shown := thief.Get(client + "current-identity/mfa").Want(200).Data(); shown["provisioningUrl"] != nil || shown["recoveryCodes"] != nil {
+	if shown := thief.Get(client + "current-identity/mfa").Want(200).Data(); shown["provisioningUrl"] != nil || len(shown["recoveryCodes"].([]any)) > 0 {
 		t.Error("a thief is shown the secret of a second factor")
 	}
 

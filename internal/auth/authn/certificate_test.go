@@ -91,7 +91,7 @@ func TestCertificateOfCA(t *testing.T) {
 	visitor := w.add(t, "visitor")
 	root := authority(t, "theirs")
 	w.register(t, root)
-	certs := &Certificates{Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	certs := &Certificates{Bundle: func() []*x509.Certificate { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	name := pkix.Name{CommonName: visitor.ExternalID}
 	leaf := issue(t, root, x509.Certificate{Subject: name})
 	if _, err := certs.Check(w.State.Snapshot(), []*x509.Certificate{leaf.cert}); err != nil {
@@ -114,7 +114,7 @@ func TestSessionsEndWithWhatOpenedThem(t *testing.T) {
 			root := authority(t, "theirs")
 			ca := w.register(t, root)
 			leaf := issue(t, root, x509.Certificate{Subject: pkix.Name{CommonName: i.ExternalID}})
-			certs := &Certificates{Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+			certs := &Certificates{Bundle: func() []*x509.Certificate { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 			proof, err := certs.Check(w.State.Snapshot(), []*x509.Certificate{leaf.cert})
 			if err != nil {
 				t.Fatal(err)

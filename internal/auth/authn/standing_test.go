@@ -84,7 +84,7 @@ func (w *world) shown(t *testing.T, byToken bool, end time.Time) (proof Proof) {
 		root := issue(t, nil, x509.Certificate{Subject: pkix.Name{CommonName: "theirs"}, IsCA: true, KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now(), NotAfter: end.Add(time.Hour)})
 		w.register(t, root)
 		leaf := issue(t, root, x509.Certificate{Subject: pkix.Name{CommonName: i.ExternalID}, NotBefore: time.Now(), NotAfter: end})
-		proof, err = (&Certificates{Now: time.Now, Log: slog.New(slog.DiscardHandler)}).Check(w.State.Snapshot(), []*x509.Certificate{leaf.cert})
+		proof, err = (&Certificates{Bundle: func() []*x509.Certificate { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}).Check(w.State.Snapshot(), []*x509.Certificate{leaf.cert})
 	}
 	if err != nil {
 		t.Fatal(err)

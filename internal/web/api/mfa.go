@@ -78,23 +78,22 @@ func ownMFA(c *rest.Call) (*model.MFA, error) {
 
 // mfaColumns show what verifying needs, until it is done.
 func (s *Service) mfaColumns() []rest.Derived {
-	pending := func(name, doc string, schema kind.Schema, show func(dst []byte, c *rest.Call, m *model.MFA) []byte) rest.Derived {
-		return rest.Derived{Name: name, Doc: doc, Schema: schema, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
-			// Who may be a router with a client's token is not told.
-			if m := rec.(*model.MFA); !m.IsVerified && s.Shows(c) {
-				return show(dst, c, m)
-			}
-			return dst
-		}}
-	}
+	// Who may be a router with a client's token is not told.
+	pending := func(c *rest.Call, m *model.MFA) bool { return !m.IsVerified && s.Shows(c) }
 	return []rest.Derived{
-		pending("provisioningUrl", "Address that hands the key to an authenticator app; left out once the factor is verified.", Text, func(dst []byte, c *rest.Call, m *model.MFA) []byte {
-			return kind.AppendText(dst, s.Factors.ProvisioningURL(Caller(c), m))
-		}),
+		{
+			Name: "provisioningUrl", Doc: "Address that hands the key to an authenticator app; left out once the factor is verified.",
+			Schema: Text, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+				if m := rec.(*model.MFA); pending(c, m) {
+					return kind.AppendText(dst, s.Factors.ProvisioningURL(Caller(c), m))
+				}
+				return dst
+			},
+		},
 		{
 			Name: "recoveryCodes", Doc: "Codes that work once each in place of a one-time code; empty once the factor is verified.",
-			Schema: kind.ListOf(Text), Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
-				if m := rec.(*model.MFA); !m.IsVerified {
+			Schema: kind.ListOf(Text), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+				if m := rec.(*model.MFA); pending(c, m) {
 					return kind.AppendTexts(dst, m.RecoveryCodes)
 				}
 				return append(dst, "[]"...)
