@@ -81,7 +81,7 @@ func TestInventedCircuits(t *testing.T) {
 	}
 	c.Close()
 	routes := &message.Route{}
-	for i := range 200_000 {
+	for i := range 50_000 {
 		routes.Forwards = append(routes.Forwards, message.Forward{From: servertest.Unique("f")[:9] + string(rune('a'+i%26)), To: "t"})
 	}
 	has = map[string]*message.Route{invented: routes}

@@ -37,7 +37,6 @@ func BuiltIn() []Type {
 // superseded are the digests of the schemas that built-in types had in earlier
 // versions, which are replaced where they are still stored.
 var superseded = map[string]bool{
-	"419b10f03ccb69380d9dbec7847cf2bd8a9ea292039c95313fed4c9ab6c3048f": true, // ziti-tunneler-server.v1
 	"1e6843b3d6aaff34159e2791579b0903a673ec08f504a8de2b81c5175e60f526": true, // intercept.v1
 	"a2314e70c6977172f55c4e35534fed07b7f360368023217fd03cbd82b5f3e446": true, // host.v1
 	"f14278bafdaf70cace07b9adc80be3d3c029b6559c8069b9c7a15cff0aa461aa": true, // host.v2

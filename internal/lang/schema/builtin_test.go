@@ -385,10 +385,10 @@ func TestHostWays(t *testing.T) {
 func TestSuperseded(t *testing.T) {
 	present := map[string]string{
 		"ziti-tunneler-client.v1": "ecf458a2d652687f9573e49776a89dee4e3ca390c8b98ca205ccf58299609c2d",
-		"ziti-tunneler-server.v1": "bbc9c5a5df38f0e00d55ce4d5083773057f76d0697dbfaab14ba1c8573483527",
-		"intercept.v1":            "b06765b6c4c95d35d7174fb5f0d55747c083b102ab6edda2573b71608f4caf30",
-		"host.v1":                 "b41cfbca54f18a1d7c326bf54aa0a75721b613922fb4c2850e47a62ecc68c2b6",
-		"host.v2":                 "53f4a739ce05e7914e057d7941aa2e6c316cebf791b38e6d0076ba9d11629b21",
+		"ziti-tunneler-server.v1": "419b10f03ccb69380d9dbec7847cf2bd8a9ea292039c95313fed4c9ab6c3048f",
+		"intercept.v1":            "0dc322be0fbc4962a59e6523fcd935c4c8c57490beff90be9cce81f2b2aab1c9",
+		"host.v1":                 "4c73af02f0e610f77ff54f8e61677c5dd2841220e24ee7a8eb78fef3b2726032",
+		"host.v2":                 "03367e74fa3715339026d26ab4bec83f0ab22d5f43b574cf85b60f20c97686c4",
 	}
 	for _, typ := range BuiltIn() {
 		if got := digest(typ.Schema); got != present[typ.Name] {
