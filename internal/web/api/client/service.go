@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"net/http"
 
 	"netkeep/internal/lang/fault"
@@ -11,14 +10,10 @@ import (
 	"netkeep/internal/web/rest"
 )
 
-// A client that goes on with a session learns here that it is gone: it makes a new
-// one upon 404 alone. Clients of others say which one in a header, or in the query.
-const sessionTokenDoc = "Token of the session that the caller is about to go on with; if that session is gone, the answer is 404."
-
-var (
-	sessionTokenParam   = rest.TextParam("session-token", sessionTokenDoc).InHeader()
-	sessionTokenInQuery = rest.TextParam("session-token", sessionTokenDoc)
-)
+// sessionTokenParam lets a client that goes on with a session learn that it is
+// gone: it makes a new one upon 404 alone.
+var sessionTokenParam = rest.TextParam("session-token",
+	"Token of the session that the caller is about to go on with; if that session is gone, the answer is 404.").InHeader()
 
 // mountServices offers services as the caller sees them. What it may neither
 // dial nor host does not exist for it. Changing them is for admins.
@@ -51,13 +46,13 @@ func mountServices(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/services/{id}/edge-routers", Name: "listServiceEdgeRouters", Tag: "services",
 		Doc: "List the edge routers through which the caller may use a service.", Auth: rest.Full,
-		Params: []rest.Parameter{sessionTokenParam, sessionTokenInQuery},
+		Params: []rest.Parameter{sessionTokenParam},
 	}, func(c *rest.Call, _ rest.None) (api.ServiceRouters, error) {
 		service, err := seen(s, c)
 		if err != nil {
 			return api.ServiceRouters{}, err
 		}
-		if token := cmp.Or(sessionTokenParam.Of(c), sessionTokenInQuery.Of(c)); token != "" {
+		if token := sessionTokenParam.Of(c); token != "" {
 			held, ok := s.Grants.Recognise(c.Snap, token)
 			if !ok || held.IdentityID != api.Caller(c).Identity().ID || held.ServiceID != service.Base().ID || !s.Grants.Live(c.Snap, held) {
 				return api.ServiceRouters{}, fault.New(fault.CodeNotFound, "the session of this token is gone; make a new one")
