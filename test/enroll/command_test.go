@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"netkeep/internal/model"
 	"netkeep/internal/run/cli"
 	"netkeep/internal/tool/join"
 	"netkeep/internal/tool/remote"
@@ -160,6 +161,10 @@ func TestRouterEnrollCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRouterFiles(t, layout, id)
+	// The files are for routers of others, which need tokens.
+	if record, ok := model.EdgeRouters.Get(shared.State().Snapshot(), id); !ok || record.TakesDigests {
+		t.Errorf("it was enrolled as one that takes digests: %+v", record)
+	}
 	wantSaid(t, 5, "re-enrolling", "", "router", "enroll", text, "--config", config, "--force")
 	wantSaid(t, 1, "no such file", "", "router", "enroll", text, "--config", config+"x")
 }

@@ -270,7 +270,7 @@ func TestJoinRouter(t *testing.T) {
 			}
 			_, err = at.Device(t.Context(), newKey(t), "")
 			wantSentence(t, err, "netkeep router enroll")
-			router, err := at.Router(t.Context(), newKey(t), layout.Names)
+			router, err := at.Router(t.Context(), newKey(t), layout.Names, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -283,7 +283,7 @@ func TestJoinRouter(t *testing.T) {
 			checkRouterFiles(t, layout, id)
 			_, err = layout.Prepare(false)
 			wantSentence(t, err, "--force")
-			_, err = mustMeet(t, text, join.Options{}).Router(t.Context(), newKey(t), layout.Names)
+			_, err = mustMeet(t, text, join.Options{}).Router(t.Context(), newKey(t), layout.Names, false)
 			wantSentence(t, err, "was used already", "re-enrolling the router")
 		})
 	}

@@ -185,7 +185,7 @@ func EnrollRouter(ctx context.Context, inv *Invitation, r RouterRequest) (Layout
 		return layout, err
 	}
 	defer c.Close()
-	router, err := c.Router(ctx, key, layout.Names)
+	router, err := c.Router(ctx, key, layout.Names, false)
 	if err != nil {
 		return layout, err
 	}

@@ -56,8 +56,10 @@ type Router struct {
 }
 
 // Router enrolls a router with a key, for which the controller issues two
-// certificates: one to call with and one to be called under.
-func (c *Controller) Router(ctx context.Context, key crypto.Signer, names Names) (*Router, error) {
+// certificates: one to call with and one to be called under. With digests it is
+// one that compares digests, and is never to know a token that nobody has shown
+// it; routers of others need tokens.
+func (c *Controller) Router(ctx context.Context, key crypto.Signer, names Names, digests bool) (*Router, error) {
 	if err := c.wrongWay(model.MethodErOTT, model.MethodTrOTT); err != nil {
 		return nil, err
 	}
@@ -71,8 +73,7 @@ func (c *Controller) Router(ctx context.Context, key crypto.Signer, names Names)
 		return nil, err
 	}
 	var got certs
-	// It compares digests, and is never to know a token that nobody has shown it.
-	if err := c.enrollJSON(ctx, map[string]any{"certCsr": string(csr), "serverCertCsr": string(csr), "takesDigests": true}, &got); err != nil {
+	if err := c.enrollJSON(ctx, map[string]any{"certCsr": string(csr), "serverCertCsr": string(csr), "takesDigests": digests}, &got); err != nil {
 		return nil, err
 	}
 	for _, text := range []string{got.Cert, got.ServerCert} {

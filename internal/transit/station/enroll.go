@@ -41,7 +41,7 @@ func Enroll(ctx context.Context, dir string, inv *join.Invitation, set Settings,
 		return err
 	}
 	defer c.Close()
-	r, err := c.Router(ctx, key, set.names())
+	r, err := c.Router(ctx, key, set.names(), true)
 	if err != nil {
 		return err
 	}
