@@ -392,6 +392,9 @@ func TestTunnelRefused(t *testing.T) {
 		{[]string{"proxy", "--identity", "x", "wiki"}, `"wiki" is not SERVICE:PORT`},
 		{[]string{"proxy", "--identity", "x", "--bind", "here", "wiki:1"}, `"here" is no IP address`},
 		{[]string{"host", "--identity", "nothing.json"}, "nothing is left to do"},
+		{[]string{"host", "--identity", "x", "--allow", "10.0.0.1"}, `--allow "10.0.0.1" says no ports`},
+		{[]string{"run", "--identity", "x", "--allow", "*.*.lan:1"}, `--allow "*.*.lan:1" has the host`},
+		{[]string{"proxy", "--identity", "x", "--allow", "*:1", "wiki:1"}, "there is no flag --allow"},
 	} {
 		c := tunnels(t, test.args...)
 		<-c.done

@@ -19,6 +19,7 @@ type tunnel struct {
 	env     Env
 	opt     tunneler.Options
 	bind    string
+	allow   []string
 	verbose bool
 }
 
@@ -42,16 +43,19 @@ func tunnelCommand(env Env) *cobra.Command {
 }
 
 func (t *tunnel) hostCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "host",
 		Short: "Host every service that the identities may host and that has a config of type host.v1.",
 		Long: "Host every service that the identities may host and that has a config of type host.v1\n" +
 			"(or host.v2): whoever dials it is connected to the server that the config names, within\n" +
 			"what the config allows. Checks of health in the config are made.",
-		Example: "  netkeep tunnel host --identity server.json",
-		Args:    command.Exactly(0),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return t.run(cmd, true, nil) },
+		Example: "  netkeep tunnel host --identity server.json\n" +
+			"  netkeep tunnel host --identity server.json --allow 127.0.0.1:8080 --allow '*.lan:443/tcp'",
+		Args: command.Exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd, true, nil) },
 	}
+	t.allows(cmd)
+	return cmd
 }
 
 func (t *tunnel) proxyCommand() *cobra.Command {
@@ -79,11 +83,17 @@ func (t *tunnel) runCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return t.run(cmd, true, args) },
 	}
 	t.binds(cmd)
+	t.allows(cmd)
 	return cmd
 }
 
 func (t *tunnel) binds(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.bind, "bind", "127.0.0.1", "IP address to listen on; others than this machine's own let everybody in who reaches them.")
+}
+
+func (t *tunnel) allows(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&t.allow, "allow", nil, "Reach only HOST:PORTS for services that are hosted, whatever their configs say: HOST an address, a\n"+
+		"block of them, a name, *.domain or *; PORTS one, LOW-HIGH or *; /tcp or /udp for one of them. May be given several times.")
 }
 
 // run does what was asked for until a signal says stop.
@@ -95,6 +105,13 @@ func (t *tunnel) run(cmd *cobra.Command, host bool, ports []string) error {
 		return command.Usagef("--poll must be 100ms or more")
 	}
 	t.opt.Host = host
+	for _, text := range t.allow {
+		a, err := tunneler.ReadAllow(text)
+		if err != nil {
+			return command.Usagef("%v", err)
+		}
+		t.opt.Allow = append(t.opt.Allow, a)
+	}
 	for _, text := range ports {
 		p, err := tunneler.ReadPort(text, t.bind)
 		if err != nil {

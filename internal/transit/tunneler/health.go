@@ -79,13 +79,19 @@ type check struct {
 	since time.Time
 }
 
-func newCheck(rule *checkRule, now func() time.Time) *check {
-	c := &check{rule: rule, now: now, probe: rule.probePort}
-	if rule.URL != "" {
-		c.probe = rule.probePage
+func newCheck(rule *checkRule, allow allowed, now func() time.Time) *check {
+	dial := func(ctx context.Context, protocol, address string) (net.Conn, error) {
+		return allow.dial(ctx, &net.Dialer{}, protocol, address)
 	}
-	return c
+	probe := rule.probePort
+	if rule.URL != "" {
+		probe = rule.probePage
+	}
+	return &check{rule: rule, now: now, probe: func(ctx context.Context) error { return probe(ctx, dial) }}
 }
+
+// dialing connects to what is checked, if the host may.
+type dialing func(ctx context.Context, protocol, address string) (net.Conn, error)
 
 // run checks until ctx ends.
 func (c *check) run(ctx context.Context, state *condition) {
@@ -163,8 +169,8 @@ func (r *checkRule) name() string {
 }
 
 // probePort is well if somebody listens.
-func (r *checkRule) probePort(ctx context.Context) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", r.Address)
+func (r *checkRule) probePort(ctx context.Context, dial dialing) error {
+	conn, err := dial(ctx, "tcp", r.Address)
 	if err != nil {
 		return err
 	}
@@ -175,7 +181,7 @@ func (r *checkRule) probePort(ctx context.Context) error {
 const maxPage = 1 << 20
 
 // probePage is well if the page is as it should be.
-func (r *checkRule) probePage(ctx context.Context) error {
+func (r *checkRule) probePage(ctx context.Context, dial dialing) error {
 	method, status := r.Method, r.ExpectStatus
 	if method == "" {
 		method = http.MethodGet
@@ -188,7 +194,7 @@ func (r *checkRule) probePage(ctx context.Context) error {
 		return err
 	}
 	// One connection a check: what answers on an old one may not take new ones.
-	page := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	page := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 	resp, err := page.Do(req)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func TestActions(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			got := &told{}
 			state := &condition{base: client.ListenOptions{Cost: 10, Precedence: client.Required}, cost: 10, precedence: client.Required, listen: got, log: quiet}
-			c := newCheck(&checkRule{Address: "x", Actions: test.actions}, time.Now)
+			c := newCheck(&checkRule{Address: "x", Actions: test.actions}, nil, time.Now)
 			for _, r := range test.results {
 				var err error
 				if r == '-' {
@@ -99,13 +99,13 @@ func TestProbes(t *testing.T) {
 		{"no address", checkRule{URL: "http://%zz"}, 200, false},
 	} {
 		status.Store(test.status)
-		if err := newCheck(&test.rule, time.Now).probe(t.Context()); (err == nil) != test.well {
+		if err := newCheck(&test.rule, nil, time.Now).probe(t.Context()); (err == nil) != test.well {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
 	server.Close()
 	for _, rule := range []checkRule{{Address: address}, {URL: server.URL}} {
-		if err := newCheck(&rule, time.Now).probe(t.Context()); err == nil {
+		if err := newCheck(&rule, nil, time.Now).probe(t.Context()); err == nil {
 			t.Errorf("%s is well although nobody listens", rule.name())
 		}
 	}

@@ -2,9 +2,11 @@ package tunneler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
 
@@ -29,6 +31,8 @@ type hosted struct {
 	shares   shares
 	said     complaints
 	pace     pace
+	allow    allowed
+	denied   atomic.Int64 // dials that allow has refused
 	log      *slog.Logger
 
 	stop context.CancelFunc
@@ -115,7 +119,8 @@ func (t *Tunneler) newHosted(c *client.Client, s *client.Service, e *endpoint, o
 	mark, _ := json.Marshal([]any{s.Name, s.Encrypted, e, o}, json.Deterministic(true))
 	return &hosted{
 		t: t, c: c, service: s, endpoint: e, options: o, mark: string(mark), free: make(slots, most), shares: shares{most: share},
-		log: t.log.With("service", s.Name, "identity", c.Name()),
+		allow: t.opt.Allow,
+		log:   t.log.With("service", s.Name, "identity", c.Name()),
 	}
 }
 
@@ -129,12 +134,17 @@ func (h *hosted) run(ctx context.Context) {
 		return
 	}
 	defer l.Close()
+	defer func() {
+		if n := h.denied.Load(); n > 0 {
+			h.log.Warn("targets were refused that --allow does not list", "dials", n)
+		}
+	}()
 	context.AfterFunc(ctx, func() { _ = l.Close() })
 	state := &condition{base: h.options, cost: h.options.Cost, precedence: h.options.Precedence, listen: l, log: h.log}
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, rule := range h.endpoint.checks() {
-		all.Go(func() { newCheck(rule, h.t.opt.Now).run(ctx, state) })
+		all.Go(func() { newCheck(rule, h.allow, h.t.opt.Now).run(ctx, state) })
 	}
 	for {
 		p, err := l.AcceptPending()
@@ -168,8 +178,12 @@ func (h *hosted) serve(ctx context.Context, p *client.Pending) {
 		return
 	}
 	dialing, cancel := context.WithTimeout(h.t.life, h.endpoint.connectTime())
-	server, err := to.dialer().DialContext(dialing, to.protocol, to.address)
+	server, err := h.allow.dial(dialing, to.dialer(), to.protocol, to.address)
 	cancel()
+	if errors.Is(err, errNotAllowed) {
+		h.deny(p, to)
+		return
+	}
 	if why := to.unusable(err); why != "" {
 		h.refuse(p, why, nil)
 		return
@@ -190,6 +204,20 @@ func (h *hosted) serve(ctx context.Context, p *client.Pending) {
 		return
 	}
 	h.t.join(conn, server)
+}
+
+// deny refuses a dial that would lead to where this host may not reach. The log
+// is told of the first, and at the end of how many there were.
+func (h *hosted) deny(p *client.Pending, to target) {
+	const why = "the host may not reach where this leads to: its own list of targets (--allow) does not have it"
+	if e := h.endpoint; e.ForwardAddress || e.ForwardPort || e.ForwardProtocol {
+		p.Refuse(why) // the dialer has chosen it
+	} else {
+		p.Fail(why)
+	}
+	if h.denied.Add(1) == 1 {
+		h.log.Warn("a target was refused that --allow does not list; it is not said again, and counted", "from", p.Info().Who(), "target", to.address, "protocol", to.protocol)
+	}
 }
 
 // refuse tells a dialer why it is not connected, and the log once a while.

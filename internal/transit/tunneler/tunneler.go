@@ -22,6 +22,9 @@ type Options struct {
 	Identities []string
 	// Host says that whatever they may host is hosted.
 	Host bool
+	// Allow is where hosted services may lead to, whatever their configurations
+	// say; anywhere, if it is nil.
+	Allow []Allow
 	// Ports are local ports that lead to services.
 	Ports []Port
 	// UDPIdle is how long a datagram's sender is remembered; a minute if not
