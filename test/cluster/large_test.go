@@ -16,7 +16,10 @@ import (
 func TestLargeList(t *testing.T) {
 	const n = 5000
 	etcd := etcdtest.Start(t)
-	use := func(c *config.Config) { etcd.Settings(c) }
+	use := func(c *config.Config) {
+		etcd.Settings(c)
+		c.Timeouts.Request, c.Timeouts.Write = 2*time.Minute, 3*time.Minute // on the slowest of machines
+	}
 	a := servertest.Start(t, use)
 	b := closing(t, second(t, a, use))
 	admin := a.Admin(t)

@@ -150,7 +150,7 @@ func (s *Server) connect() error {
 func newHTTP(config *tls.Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true},
-		Timeout:   30 * time.Second,
+		Timeout:   2 * time.Minute, // a machine may be slow
 	}
 }
 
