@@ -7,7 +7,9 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -68,7 +70,7 @@ func Add(root *cobra.Command, env Env) {
 		}
 	}
 	group(GroupJoin, enrollCommand(env))
-	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), profilesCommand(env), passwordCommand(env), mfaCommand(env))
+	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), servicesCommand(env), profilesCommand(env), passwordCommand(env), mfaCommand(env))
 	group(GroupFiles, exportCommand(env), planCommand(env), applyCommand(env))
 	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env),
 		explainCommand(env), whoCanCommand(env), whatCanCommand(env),
@@ -142,6 +144,23 @@ func with(env Env, work talking) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		return work(cmd, s, args)
+		return s.unlessAdmin(cmd.Context(), work(cmd, s, args))
 	}
+}
+
+// unlessAdmin says of a refusal that it is for admins alone, to somebody who is
+// logged in and none: another login would not help.
+func (s *session) unlessAdmin(ctx context.Context, err error) error {
+	refused, ok := errors.AsType[*remote.Error](err)
+	if !ok || refused.Status != http.StatusUnauthorized {
+		return err
+	}
+	var me struct {
+		Name    string `json:"name"`
+		IsAdmin bool   `json:"isAdmin"`
+	}
+	if s.Get(ctx, "/current-identity", nil, &me) != nil || me.IsAdmin {
+		return err
+	}
+	return markf(remote.ErrDenied, "this is for admins, and %s is none; what you may use yourself is listed by: netkeep services", me.Name)
 }

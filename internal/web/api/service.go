@@ -61,6 +61,11 @@ func (v *Viewer) Sees(id string) bool {
 	return ok && (v.grants.Dial.Contains(ord) || v.grants.Bind.Contains(ord))
 }
 
+// Permissions is what the identity may do with a service.
+func (v *Viewer) Permissions(service *model.Service) []string {
+	return v.grants.Permissions(v.snap, service)
+}
+
 // ServiceColumns are what answers show of a service beyond its record, all of
 // it as the viewer sees it.
 func ServiceColumns(s *Service) []rest.Derived {
@@ -81,7 +86,7 @@ func ServiceColumns(s *Service) []rest.Derived {
 
 func (v *Viewer) appendPermissions(dst []byte, service *model.Service) []byte {
 	dst = append(dst, '[')
-	for i, p := range v.grants.Permissions(v.snap, service) {
+	for i, p := range v.Permissions(service) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}

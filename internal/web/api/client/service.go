@@ -2,10 +2,12 @@ package client
 
 import (
 	"net/http"
+	"slices"
 
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
+	"netkeep/internal/policy/explain"
 	"netkeep/internal/web/api"
 	"netkeep/internal/web/rest"
 )
@@ -60,6 +62,47 @@ func mountServices(a *rest.API, s *api.Service) {
 		}
 		return s.RoutersOf(c, service.Base().ID), nil
 	})
+	mountOwnServices(a, s)
+}
+
+// reach is what the caller of a request can do now.
+var reach rest.Memo[*explain.Reach]
+
+// obstacle is what keeps the caller from a service: from using it, or from
+// hosting it if it may do no more.
+func obstacle(s *api.Service, c *rest.Call, service *model.Service) string {
+	r, ok := reach.Of(c)
+	if !ok {
+		r = s.Explainer().Reach(c.Snap, api.Caller(c).Session())
+		reach.Keep(c, r)
+	}
+	typ := model.Bind
+	if slices.Contains(s.View(c).Permissions(service), model.Dial) {
+		typ = model.Dial
+	}
+	return r.Obstacle(service, typ)
+}
+
+// mountOwnServices offers people what clients find out by trying: whether they
+// could use their services now. It is a list of its own because clients ask for
+// services all the time, and for this nobody does.
+func mountOwnServices(a *rest.API, s *api.Service) {
+	why := rest.Derived{
+		Name: "obstacle", Doc: "What keeps the caller from using the service now, or from hosting it if it may only do that; empty if nothing does.", Schema: api.Text,
+		Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			return kind.AppendText(dst, obstacle(s, c, rec.(*model.Service)))
+		},
+	}
+	now := api.Flag("reachable", "Whether nothing keeps the caller from using the service now, from one of its devices.",
+		func(c *rest.Call, service *model.Service) bool { return obstacle(s, c, service) == "" })
+	rest.ShowList(a, rest.Op{
+		Method: http.MethodGet, Path: "/current-identity/services", Name: "listCurrentIdentityServices", Tag: "current-identity",
+		Doc: "List the services that the caller may use or host, and whether it could now.", Auth: rest.Full,
+	}, a.PartialView("ownService", model.Services.Def, append(base, "name", "roleAttributes", "encryptionRequired", "permissions", "config", "reachable", "obstacle"),
+		append(api.ServiceColumns(s), now, why)...),
+		func(c *rest.Call) (rest.Records, error) {
+			return c.Snap.Within(model.Services.Def, s.View(c).Services()), nil
+		})
 }
 
 // visible is the services that the caller may use and that the request's roles
