@@ -26,7 +26,8 @@ type EdgeRouter struct {
 	UnverifiedCertPEM     string         `json:"unverifiedCertPem" kind:"server,nullable,nofilter" doc:"Certificate that is to replace the present one and was not used yet, as PEM; null if there is none."`
 	// TakesDigests never goes back: a router that could say otherwise of itself
 	// would be told what it is not to know.
-	TakesDigests bool `json:"takesDigests" kind:"server,hidden,nofilter" doc:"Whether the router is told digests in place of tokens, as it said when it enrolled, or later."`
+	TakesDigests bool   `json:"takesDigests" kind:"server,hidden,nofilter" doc:"Whether the router is told digests in place of tokens, as it said when it enrolled, or later."`
+	Home         string `json:"home" kind:"server,hidden,nofilter" doc:"Where routers reach the controller inside which the router runs; empty if it runs by itself."`
 }
 
 // EdgeRouters is the kind.

@@ -137,7 +137,7 @@ func (s *Server) equip(ctx context.Context, desk *enroll.Desk, set station.Setti
 	}
 	known, ok := model.Routers.Get(s.state.Snapshot(), who.ID)
 	if ok && slices.Contains(who.Fingerprints, known.Fingerprint) && who.Serves(set.Hosts()) {
-		return nil
+		return s.atHome(ctx, who.ID)
 	}
 	id, err := s.knowRouter(ctx, who.ID, set.Hosts())
 	if err != nil {
@@ -162,26 +162,70 @@ func (s *Server) equip(ctx context.Context, desk *enroll.Desk, set station.Setti
 	})
 }
 
+// atHome notes that a router runs inside this controller, so that it is found
+// again when its files are lost.
+func (s *Server) atHome(ctx context.Context, id string) error {
+	if e, ok := model.EdgeRouters.Get(s.state.Snapshot(), id); !ok || e.Home == s.RouterAddress() {
+		return nil
+	}
+	return s.state.Update(ctx, state.Program("router"), func(tx *state.Tx) error {
+		return model.EdgeRouters.Edit(tx, id, func(e *model.EdgeRouter) error {
+			e.Home = s.RouterAddress()
+			return nil
+		})
+	})
+}
+
+// lostRouter finds the record of the router that ran inside this controller
+// before its files were lost, as they are after a restore. Of a cluster's
+// controllers each may have one, which its address tells; where there is one
+// controller there is one router. One that an earlier version made is told by its
+// name and by what it was allowed.
+func (s *Server) lostRouter(tx *state.Tx, hosts []string) (id string) {
+	alone := len(s.cfg.Store.Endpoints) == 0
+	var found *model.EdgeRouter
+	for e := range model.EdgeRouters.All(tx) {
+		earlier := e.Home == "" && model.Inside(model.EdgeRouters.Def, e.Name) && len(e.AllowedNames) > 0 && len(merge(e.AllowedNames, hosts)) == len(e.AllowedNames)
+		if e.Home != s.RouterAddress() && !(alone && (e.Home != "" || earlier)) {
+			continue
+		}
+		if found == nil || e.CreatedAt.Before(found.CreatedAt) {
+			found = e // later ones are in its place for want of its files
+		}
+	}
+	if found == nil {
+		return ""
+	}
+	return found.ID
+}
+
 // knowRouter makes a record for the router, unless there is one, and allows it
 // the names of this controller: they are on one machine.
 func (s *Server) knowRouter(ctx context.Context, id string, hosts []string) (string, error) {
 	var made []string
+	lost := id
 	err := s.state.Update(ctx, state.Program("router"), func(tx *state.Tx) error {
-		made = nil
-		if _, ok := model.EdgeRouters.Get(tx, id); ok {
+		made, id = nil, lost
+		if _, ok := model.EdgeRouters.Get(tx, id); !ok {
+			id = s.lostRouter(tx, hosts)
+		}
+		if id != "" {
 			return model.EdgeRouters.Edit(tx, id, func(e *model.EdgeRouter) error {
-				e.AllowedNames = merge(e.AllowedNames, hosts)
+				e.AllowedNames, e.Home = merge(e.AllowedNames, hosts), s.RouterAddress()
 				return nil
 			})
 		}
 		e := model.EdgeRouters.New()
-		e.Name, e.AllowedNames = freeName(tx), merge(nil, hosts)
+		e.Name, e.AllowedNames, e.Home = freeName(tx), merge(nil, hosts), s.RouterAddress()
 		if err := model.EdgeRouters.Create(tx, e); err != nil {
 			return err
 		}
 		id, made = e.ID, append(made, "edge router "+e.Name)
 		return openDoors(tx, &made)
 	})
+	if err == nil && id != lost && len(made) == 0 {
+		s.log.Warn("the files of the router inside the controller are gone; it gets a new key and goes on under its record", "router", id)
+	}
 	if err == nil && len(made) > 0 {
 		s.log.Info("the network has a router of its own now, and what it takes to use it", "made", made)
 	}
