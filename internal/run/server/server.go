@@ -146,19 +146,12 @@ func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *sl
 		return nil, err
 	}
 	s.noteAddress()
+	s.noteServed()
 	if err = s.addAdmin(ctx, hasher); err != nil {
 		_ = errors.Join(s.stopRouter(), s.drain(ctx)) // which is served already
 		return nil, err
 	}
 	return s, nil
-}
-
-// noteAddress leaves where the controller is, for a login that knows the
-// directory alone. A full disk must not keep the controller from its work.
-func (s *Server) noteAddress() {
-	if err := s.dir.note("address", s.ManagementAddress()); err != nil {
-		s.log.Warn("the address could not be noted in the data directory; log in with the address, and not with --data", "address", s.ManagementAddress(), "error", err)
-	}
 }
 
 // Fingerprint is by what people recognise the network's root CA.
@@ -254,7 +247,10 @@ func (s *Server) openKeys() (err error) {
 		return err
 	}
 	s.served.Flaw = s.certificateFlaw
-	s.served.Loaded = s.judgeCertificate
+	s.served.Loaded = func(leaf *x509.Certificate) {
+		s.judgeCertificate(leaf)
+		s.noteServed()
+	}
 	s.judgeCertificate(s.served.Current().Leaf)
 	return nil
 }

@@ -153,15 +153,32 @@ func localAddress(data string) (string, error) {
 	return remote.Address(string(text))
 }
 
+// localTrust is whom to trust by the data directory of a controller: its own CA,
+// and beside it the certificates of a pair that the operator gave it, unless this
+// machine trusts that anyway.
+func localTrust(ctx context.Context, data, address string) (string, error) {
+	served, err := os.ReadFile(filepath.Join(data, "served.crt"))
+	if err == nil {
+		if known, err := remote.Known(ctx, address); known || err != nil {
+			return "", err
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("the controller's certificate: %w", err)
+	}
+	root, err := os.ReadFile(filepath.Join(data, "pki", "root.crt"))
+	return string(root) + string(served), err
+}
+
 // trust finds out whom the controller's certificate must come from.
 func trust(ctx context.Context, scr *screen.Screen, f loginFlags, p *profile.Profile) error {
-	file := f.ca
-	if file == "" && f.data != "" {
-		file = filepath.Join(f.data, "pki", "root.crt")
-	}
-	if file != "" {
-		text, err := os.ReadFile(file)
+	if f.ca != "" {
+		text, err := os.ReadFile(f.ca)
 		p.CA = string(text)
+		return err
+	}
+	if f.data != "" {
+		var err error
+		p.CA, err = localTrust(ctx, f.data, p.Address)
 		return err
 	}
 	if f.identity != "" {

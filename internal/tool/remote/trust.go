@@ -88,6 +88,9 @@ func vouching(address string, shown, said []*x509.Certificate) (*x509.Certificat
 		return nil, err
 	}
 	chains, err := shown[0].Verify(x509.VerifyOptions{DNSName: host, Roots: roots, Intermediates: between})
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+		return nil, fmt.Errorf("%w: the certificate of %s is of an authority that neither this machine nor the controller names; if it is yours, give its certificate with --ca FILE", ErrUnreachable, address)
+	}
 	if err != nil {
 		return nil, Explain(address, err)
 	}

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"netkeep/internal/pki"
+)
+
+// noteAddress leaves where the controller is, for a login that knows the
+// directory alone. A full disk must not keep the controller from its work.
+func (s *Server) noteAddress() {
+	if err := s.dir.note("address", s.ManagementAddress()); err != nil {
+		s.log.Warn("the address could not be noted in the data directory; log in with the address, and not with --data", "address", s.ManagementAddress(), "error", err)
+	}
+}
+
+// noteServed leaves the certificates of a pair of the operator's own, which no CA
+// of ours vouches for, to the same login. Whoever can write there can have
+// everything else too.
+func (s *Server) noteServed() {
+	const name = "served.crt"
+	var err error
+	if s.cfg.TLS.Cert == "" {
+		if err = os.Remove(s.dir.sub(name)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	} else {
+		var chain []*x509.Certificate
+		for _, der := range s.served.Current().Certificate {
+			if cert, bad := x509.ParseCertificate(der); bad == nil {
+				chain = append(chain, cert)
+			}
+		}
+		err = s.dir.note(name, strings.TrimSpace(string(pki.EncodeCertificates(chain...))))
+	}
+	if err != nil {
+		s.log.Warn("the certificate could not be noted in the data directory; log in with --ca, and not with --data", "error", err)
+	}
+}
