@@ -27,10 +27,15 @@ type Body struct {
 // ReadBody parses a JSON object. Names must not repeat, at any depth.
 func ReadBody(data []byte) (Body, error) {
 	b, err := readObject(data)
-	if err == nil {
-		b.trail = &trail{whole: b.members}
+	if err != nil {
+		return Body{}, err
 	}
-	return b, err
+	return NewBody(b.members), nil
+}
+
+// NewBody is the body with these members, each of which is JSON.
+func NewBody(members map[string]jsontext.Value) Body {
+	return Body{members: members, trail: &trail{whole: members}}
 }
 
 func readObject(data []byte) (b Body, err error) {
@@ -252,10 +257,30 @@ func (f *Field) parse(dst reflect.Value, raw jsontext.Value, from Body, path str
 		dst.SetBytes(raw)
 		return nil
 	}
-	if json.Unmarshal(raw, dst.Addr().Interface()) != nil {
+	if !plainly(dst, raw) && json.Unmarshal(raw, dst.Addr().Interface()) != nil {
 		return f.mismatch(path)
 	}
 	return nil
+}
+
+// plainly reads what most fields hold, and reports whether it did: to have it
+// decoded takes longer than all that is done with it.
+func plainly(dst reflect.Value, raw jsontext.Value) bool {
+	switch first := raw.Kind(); {
+	case first == '"' && dst.Kind() == reflect.String:
+		dst.SetString(string(unquoted(raw)))
+	case (first == 't' || first == 'f') && dst.Kind() == reflect.Bool:
+		dst.SetBool(first == 't')
+	case first == '0' && dst.CanInt():
+		n, err := strconv.ParseInt(string(raw), 10, dst.Type().Bits())
+		if err != nil {
+			return false
+		}
+		dst.SetInt(n)
+	default:
+		return dst.Kind() == reflect.Map && string(raw) == "{}"
+	}
+	return true
 }
 
 // parseStructs reads a list, which is always replaced as a whole.
@@ -304,6 +329,9 @@ func (f *Field) items(raw jsontext.Value) (items []jsontext.Value, err error) {
 
 // parseMap reads the members one by one: a null among them is no value.
 func (f *Field) parseMap(dst reflect.Value, raw jsontext.Value, path string) error {
+	if plainly(dst, raw) {
+		return nil
+	}
 	body, err := readObject(raw)
 	if err != nil {
 		return f.mismatch(path)
@@ -322,19 +350,17 @@ func (f *Field) parseMap(dst reflect.Value, raw jsontext.Value, path string) err
 // parseTexts reads a list. Role lists and attributes are sets: they are kept
 // sorted, and each text once.
 func (f *Field) parseTexts(dst reflect.Value, raw jsontext.Value, path string) error {
-	var items []*string // a null among them is no text
-	if json.Unmarshal(raw, &items) != nil || slices.Contains(items, nil) {
+	r := readers.Get().(*reader)
+	defer readers.Put(r)
+	defer r.Reset(nothing{})
+	r.Reset(bytes.NewBuffer(raw))
+	if r.texts(dst) != nil {
 		return f.mismatch(path)
 	}
-	var list []string
-	for _, s := range items {
-		list = append(list, *s)
+	if list := at[[]string](dst); f.Attributes || f.Roles != "" {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
 	}
-	if f.Attributes || f.Roles != "" {
-		slices.Sort(list)
-		list = slices.Compact(list)
-	}
-	dst.Set(reflect.ValueOf(list))
 	return nil
 }
 

@@ -2,30 +2,59 @@ package kind
 
 import (
 	"reflect"
+	"slices"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Settled reads the body of a create and returns what bodies can set, by the
-// names that bodies use, in the form in which a record made from it answers
+// Member is what a body says of a field.
+type Member struct {
+	Field *Field
+	Text  jsontext.Value
+}
+
+// Settled reads the body of a create and returns what bodies can set, in the
+// order of the fields and in the form in which a record made from it answers
 // them: whoever compares a record with a wish need not know what the kind
 // tidies, sorts or fills in. Members that the record does not have are left
 // out. What a text refers to is not looked at, so that it may be a name.
-func (d *Def) Settled(body Body) (map[string]jsontext.Value, error) {
+//
+// All texts are one in memory: who compares networks has very many.
+func (d *Def) Settled(body Body) ([]Member, error) {
 	rec := d.New()
 	if err := d.Apply(Create, rec, body); err != nil {
 		return nil, err
 	}
 	d.fill(rec)
+	s := sheets.Get().(*sheet)
+	defer sheets.Put(s)
+	s.text, s.members = s.text[:0], s.members[:0]
 	v := reflect.ValueOf(rec).Elem()
-	members := map[string]jsontext.Value{}
 	for _, f := range d.Fields {
-		if text := f.append(nil, v); f.settable(Create) && len(text) > 0 {
-			members[f.last] = text
+		if !f.settable(Create) {
+			continue
 		}
+		before := len(s.text)
+		if s.text = f.append(s.text, v); len(s.text) > before {
+			s.members = append(s.members, Member{f, s.text[before:]})
+		}
+	}
+	members, text := slices.Clone(s.members), slices.Clone(s.text)
+	for i := range members {
+		n := len(members[i].Text)
+		members[i].Text, text = text[:n:n], text[n:]
 	}
 	return members, nil
 }
+
+// sheet is where members are written before it is known how long they are.
+type sheet struct {
+	text    []byte
+	members []Member
+}
+
+var sheets = sync.Pool{New: func() any { return new(sheet) }}
 
 // Decides reports whether a field says which others a record has.
 func (d *Def) Decides(f *Field) bool {

@@ -113,7 +113,7 @@ func (c *comparison) prepare(w *wish) {
 	if !changed {
 		return
 	}
-	settled, err := settle(w.def, w.said)
+	settled, err := settle(w.def, w.said, usual[w.def])
 	if err != nil {
 		c.files.refused(w.file, w.def, w.said, err)
 		return
@@ -162,31 +162,40 @@ func (c *comparison) label(w *wish, l *Label) (changed bool) {
 // checkReference refuses a reference to what is not there, or will not be.
 func (c *comparison) checkReference(w *wish, f *kind.Field, text string, at spot) {
 	inFiles := false
-	var known, nouns []string
 	for _, name := range f.Targets() {
 		d := model.All.Named(name)
 		if !d.InFiles {
 			return // the controller has a fixed list of those
 		}
-		nouns = append(nouns, noun(d))
 		if c.files.records[d][text] != nil {
 			return
 		}
-		known = append(known, slices.Collect(maps.Keys(c.files.records[d]))...)
-		known = append(known, slices.Collect(maps.Keys(c.now.shelves[d].byName))...)
 		inFiles = inFiles || c.brought(name, text)
 	}
 	there := c.now.find(f, text)
 	switch {
 	case inFiles:
 	case there == nil && text != f.Default:
-		slices.Sort(known)
-		c.files.wrong(w.file, at, "%s %q: %s: no %s is called %q, in the files or on the controller%s",
-			noun(w.def), w.key, f.Name, orList(nouns), text, meant(text, slices.Compact(known)))
+		c.unknown(w, f, text, at)
 	case there != nil && (c.goes(there) || c.vanishes(there)):
 		c.files.wrong(w.file, at, "%s %q: %s: the %s %q would be deleted, since the files do not have it; add it to them",
 			noun(w.def), w.key, f.Name, noun(there.def), text)
 	}
+}
+
+// unknown refuses a reference to what is neither in the files nor on the
+// controller, and names what is like it.
+func (c *comparison) unknown(w *wish, f *kind.Field, text string, at spot) {
+	var known, nouns []string
+	for _, name := range f.Targets() {
+		d := model.All.Named(name)
+		nouns = append(nouns, noun(d))
+		known = slices.AppendSeq(known, maps.Keys(c.files.records[d]))
+		known = slices.AppendSeq(known, maps.Keys(c.now.shelves[d].byName))
+	}
+	slices.Sort(known)
+	c.files.wrong(w.file, at, "%s %q: %s: no %s is called %q, in the files or on the controller%s",
+		noun(w.def), w.key, f.Name, orList(nouns), text, meant(text, slices.Compact(known)))
 }
 
 // brought reports whether a record in the files brings one of the kind along
@@ -211,21 +220,7 @@ func orList(words []string) string {
 	return text
 }
 
-// goes reports whether a record is to be deleted since no file has it.
-func (c *comparison) goes(r *current) bool {
-	return c.opt.Prune && !r.made && !model.Inside(r.def, r.name) && c.now.has(r, c.opt.Label) && c.files.records[r.def][r.key] == nil
-}
-
-// vanishes reports whether a record goes with the one that it was made for.
-func (c *comparison) vanishes(r *current) bool {
-	if r.maker == nil {
-		return false
-	}
-	stays := c.files.records[r.maker.def][r.maker.key]
-	return c.goes(r.maker) || r.def == model.Identities.Def && stays != nil && !tunnels(stays)
-}
-
-func tunnels(router *wish) bool { return string(router.body["isTunnelerEnabled"]) == "true" }
+func tunnels(router *wish) bool { return string(router.body.named("isTunnelerEnabled")) == "true" }
 
 // compare adds the changes that one record needs.
 func (c *comparison) compare(w *wish) {
@@ -249,7 +244,7 @@ func (c *comparison) compare(w *wish) {
 	}
 	var differ []*kind.Field
 	for _, f := range w.def.Fields {
-		if !settable(f) || equal(w.body[f.Last()], is.body[f.Last()]) && !c.cleared(f, w.said) {
+		if !settable(f) || equal(w.body.of(f), is.body.of(f)) && !c.cleared(f, w.said) {
 			continue
 		}
 		if f.Fixed || w.def.Decides(f) {
@@ -310,7 +305,7 @@ func (c *comparison) lead(w *wish) {
 	if !c.leadAll(w.def, w.said) {
 		return
 	}
-	if settled, err := settle(w.def, w.said); err == nil { // it was acceptable before
+	if settled, err := settle(w.def, w.said, usual[w.def]); err == nil { // it was acceptable before
 		w.body = settled
 	}
 }
@@ -365,12 +360,12 @@ func repair(r *current, said *value, cleared []*kind.Field, lost bool) Change {
 	body := map[string]jsontext.Value{}
 	if lost {
 		for _, m := range said.members {
-			body[m.name] = m.value.appendJSON(nil)
+			body[m.name] = m.value.json()
 		}
 		return Change{Op: Create, Kind: r.def.Name, Body: body}
 	}
 	for _, f := range cleared {
-		body[f.Last()] = said.member(f.Last()).appendJSON(nil)
+		body[f.Last()] = said.member(f.Last()).json()
 	}
 	return Change{Op: Patch, Kind: r.def.Name, Target: r.id, Body: body}
 }
@@ -379,10 +374,10 @@ func repair(r *current, said *value, cleared []*kind.Field, lost bool) Change {
 func (w *wish) all(shape kind.Shape) map[string]jsontext.Value {
 	all := map[string]jsontext.Value{}
 	for _, f := range w.def.Fields {
-		raw, said := w.body[f.Last()]
+		raw := w.body.of(f)
 		switch {
 		case !f.Taken(shape):
-		case said:
+		case raw != nil:
 			all[f.Last()] = raw
 		case shape == kind.Replace && f.Keep && f.When == "":
 			all[f.Last()] = nothing(f) // or what there was would stay
@@ -411,7 +406,7 @@ func nothing(f *kind.Field) jsontext.Value {
 func (w *wish) change(id string, differ []*kind.Field) Change {
 	patch := map[string]jsontext.Value{}
 	for _, f := range differ {
-		raw := w.body[f.Last()]
+		raw := w.body.of(f)
 		if len(raw) == 0 || emptied(f, raw) {
 			return Change{Op: Update, Kind: w.def.Name, Target: id, Body: w.all(kind.Replace)}
 		}
@@ -419,7 +414,7 @@ func (w *wish) change(id string, differ []*kind.Field) Change {
 	}
 	for _, f := range w.def.Fields {
 		if f.Required&kind.Patch != 0 {
-			patch[f.Last()] = w.body[f.Last()]
+			patch[f.Last()] = w.body.of(f)
 		}
 	}
 	return Change{Op: Patch, Kind: w.def.Name, Target: id, Body: patch}
@@ -437,51 +432,8 @@ func emptied(f *kind.Field, raw jsontext.Value) bool {
 		v, err := fromJSON(raw)
 		return err != nil || slices.ContainsFunc(f.Members, func(m *kind.Field) bool {
 			inner := v.member(m.Last())
-			return inner == nil || emptied(m, inner.appendJSON(nil))
+			return inner == nil || emptied(m, inner.json())
 		})
 	}
 	return false
-}
-
-// delete deletes what is made anew and what the files do not have, those first
-// that refer to others.
-func (c *comparison) delete() {
-	held := c.held()
-	for _, d := range slices.Backward(kinds) {
-		for _, r := range c.now.sorted(d) {
-			if c.opt.Prune && !r.made && c.now.has(r, c.opt.Label) {
-				c.plan.Owned++
-			}
-			if c.goes(r) {
-				c.plan.Pruned++
-			}
-			switch gone := (Change{Op: Delete, Kind: d.Name, Target: r.id}); {
-			case !c.goes(r) && !c.replaced[d][r.key]:
-			case held[r] && !c.replaced[d][r.key]:
-				c.last = append(c.last, gone)
-			default:
-				c.first = append(c.first, gone)
-			}
-		}
-	}
-}
-
-// held are the records that cannot be deleted as long as others refer to them
-// that stay, or that are themselves held.
-func (c *comparison) held() map[*current]bool {
-	held := map[*current]bool{}
-	for _, d := range slices.Backward(kinds) { // those that refer to others first
-		for _, r := range c.now.shelves[d].byID {
-			if c.goes(r) && !held[r] {
-				continue
-			}
-			references(d.Fields, r.said(), func(f *kind.Field, text string, _ spot) string {
-				if target := c.now.find(f, text); target != nil && f.Ref != "" && f.OnDelete == kind.Restrict {
-					held[target] = true
-				}
-				return text
-			})
-		}
-	}
-	return held
 }

@@ -84,8 +84,8 @@ func (n *Network) records(d *kind.Def, label *Label) (text []byte, records int, 
 func (c *current) written(label *Label) (*value, error) {
 	v := &value{}
 	add := func(f *kind.Field) error {
-		raw, said := c.body[f.Last()]
-		if !said || !settable(f) {
+		raw := c.body.of(f)
+		if raw == nil || !settable(f) {
 			return nil
 		}
 		m, err := fromJSON(raw)
@@ -162,9 +162,9 @@ func spoken(f *kind.Field, v, base *value) *value {
 		}
 		v = list
 	}
-	text := v.appendJSON(nil)
+	text := v.json()
 	switch {
-	case base != nil && equal(base.appendJSON(nil), text):
+	case base != nil && equal(base.json(), text):
 		return nil
 	case base == nil && f.Required&kind.Create == 0 && isDefault(f, v, text):
 		return nil

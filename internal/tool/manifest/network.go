@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep/internal/lang/kind"
@@ -40,32 +41,42 @@ type current struct {
 	kept bool   // by the controller, which changes it by itself
 	// maker is the record that it was made for and goes with, if any.
 	maker *current
-	// answer is what the controller says of it: bytes, since there may be many.
+	// answer is what the controller says of it, until that is settled as a body:
+	// there may be many, and one of the two is enough.
 	answer jsontext.Value
 	body   body
 }
 
-// sent is the answer, read again.
-func (c *current) sent() *value {
-	v, err := fromJSON(c.answer)
-	if err != nil {
-		return &value{} // which cannot be: it has been read before
-	}
-	return v
-}
-
 // body is what bodies can set of a record, with names in the place of ids.
-type body map[string]jsontext.Value
+type body []kind.Member
+
+// of is what the body says of a field; nil if nothing.
+func (b body) of(f *kind.Field) jsontext.Value { return b.named(f.Last()) }
+
+func (b body) named(name string) jsontext.Value {
+	for _, m := range b {
+		if m.Field.Last() == name {
+			return m.Text
+		}
+	}
+	return nil
+}
 
 // object is the body as one value.
 func (b body) object() *value {
 	v := &value{}
-	for name, raw := range b {
-		if m, err := fromJSON(raw); err == nil { // it was one before
-			v.members = append(v.members, member{name: name, value: m})
+	for _, said := range b {
+		if m, err := fromJSON(said.Text); err == nil { // it was one before
+			v.members = append(v.members, member{name: said.Field.Last(), value: m})
 		}
 	}
 	return v
+}
+
+// said is the text that the body has for a name, empty if none.
+func (b body) said(name string) string {
+	text, _ := (&value{scalar: b.named(name)}).text()
+	return text
 }
 
 // Load reads what a controller has.
@@ -143,19 +154,23 @@ func fill(d *kind.Def, raws []jsontext.Value) (*shelf, error) {
 
 // newCurrent reads the answer for one record.
 func newCurrent(d *kind.Def, raw jsontext.Value) (*current, error) {
-	sent, err := fromJSON(raw)
-	if err != nil {
+	var sent struct {
+		ID           string `json:"id"`
+		Name         string `json:"name"`
+		System       bool   `json:"isSystem"`
+		DefaultAdmin bool   `json:"isDefaultAdmin"`
+	}
+	if err := json.Unmarshal(raw, &sent); err != nil {
 		return nil, err
 	}
-	c := &current{def: d, answer: raw}
-	if c.id = sent.said("id"); c.id == "" {
+	c := &current{def: d, answer: raw, id: sent.ID, kept: sent.System}
+	if c.id == "" {
 		return nil, fmt.Errorf("a record without an id: %.200s", raw)
 	}
 	if named(d) {
-		c.name = sent.said("name")
+		c.name = sent.Name
 	}
-	c.kept = sent.is("isSystem")
-	c.made = c.kept || sent.is("isDefaultAdmin") || seeded[d][c.id]
+	c.made = c.kept || sent.DefaultAdmin || seeded[d][c.id]
 	return c, nil
 }
 
@@ -175,54 +190,114 @@ func (v *value) is(name string) bool {
 }
 
 // said is what of the answer for a record a body could say.
-func (c *current) said() *value {
-	said, sent := &value{}, c.sent()
+func (c *current) said() (*value, error) {
+	sent, err := fromJSON(c.answer)
+	if err != nil {
+		return nil, err
+	}
+	said := &value{members: make([]member, 0, len(sent.members))}
 	for _, f := range c.def.Fields {
-		if m := sent.member(f.Shown()); m != nil && settable(f) {
+		if !settable(f) {
+			continue
+		}
+		if m := sent.member(f.Shown()); m != nil {
 			said.members = append(said.members, member{name: f.Last(), value: m})
 		}
 	}
-	return said
+	return said, nil
 }
 
 // settle turns the answer for a record into what a body would say.
-func (n *Network) settle(c *current) (err error) {
-	said := c.said()
+func (n *Network) settle(c *current) error {
+	said, err := c.said()
+	if err != nil {
+		return err
+	}
 	references(c.def.Fields, said, func(f *kind.Field, text string, _ spot) string { return n.call(f, text) })
-	if c.body, err = settle(c.def, said); err != nil {
-		// A record of before a rule that it breaks: it is compared as it is.
-		c.body, err = body{}, nil
-		for _, m := range said.members {
-			c.body[m.name] = m.value.appendJSON(nil)
-		}
+	if c.body, err = settle(c.def, said, nil); err != nil {
+		c.body = unsettled(c.def, said) // of before a rule that it breaks
 	}
 	if c.key = c.name; c.key == "" {
 		c.key = keyOfReferences(c.def, said)
 	}
-	return err
+	c.answer = nil
+	return nil
 }
 
-// settle reads a body as a controller does.
-func settle(d *kind.Def, said *value) (body, error) {
-	read, err := kind.ReadBody(said.appendJSON(nil))
+// unsettled is a body as it is.
+func unsettled(d *kind.Def, said *value) (b body) {
+	for _, f := range d.Fields {
+		if m := said.member(f.Last()); m != nil && settable(f) {
+			b = append(b, kind.Member{Field: f, Text: m.json()})
+		}
+	}
+	return b
+}
+
+// settle reads a body as a controller does, with what goes without saying, nil
+// for nothing.
+func settle(d *kind.Def, said, usual *value) (body, error) {
+	settled, err := d.Settled(kind.NewBody(texts(said, usual)))
 	if err != nil {
 		return nil, err
 	}
-	members, err := d.Settled(read)
-	if err != nil {
-		return nil, err
-	}
-	for name, raw := range members {
-		if raw.Kind() != '{' && raw.Kind() != '[' {
+	for i, m := range settled {
+		if !unsorted(m) {
 			continue
 		}
-		v, err := fromJSON(raw) // sorted
+		v, err := fromJSON(m.Text) // sorted
 		if err != nil {
 			return nil, err
 		}
-		members[name] = v.appendJSON(nil)
+		settled[i].Text = v.json()
 	}
-	return members, nil
+	return settled, nil
+}
+
+// unsorted reports whether the objects in a value may be in any order. Those
+// of tags and maps are sorted, and most others are empty.
+func unsorted(m kind.Member) bool {
+	switch m.Field.Form {
+	case kind.Struct, kind.Structs, kind.JSON:
+		return len(m.Text) > len("{}")
+	}
+	return false
+}
+
+// texts are the members of an object, each as JSON, and those of another that it
+// does not have.
+func texts(v, usual *value) map[string]jsontext.Value {
+	members := make(map[string]jsontext.Value, len(v.members))
+	for _, m := range v.members {
+		members[m.name] = m.value.completed(usual.member(m.name)).json()
+	}
+	if usual == nil {
+		return members
+	}
+	for _, m := range usual.members {
+		if _, own := members[m.name]; !own {
+			members[m.name] = m.value.json()
+		}
+	}
+	return members
+}
+
+// completed is an object with the members that go without saying, and any other
+// value as it is.
+func (v *value) completed(usual *value) *value {
+	if usual == nil || !v.isObject() || !usual.isObject() {
+		return v
+	}
+	whole := &value{spot: v.spot, members: slices.Clone(v.members)}
+	for i, m := range whole.members {
+		whole.members[i].value = m.value.completed(usual.member(m.name))
+	}
+	for _, m := range usual.members {
+		if v.member(m.name) == nil {
+			whole.members = append(whole.members, m)
+		}
+	}
+	return whole
 }
 
 // keyOfReferences is what tells apart records that have no names.
@@ -297,18 +372,17 @@ func (n *Network) has(c *current, l *Label) bool {
 	if l == nil {
 		return true
 	}
-	sent := c.sent()
 	if c.name == "" {
 		for _, f := range c.def.Fields {
 			if f.Targets() != nil && settable(f) {
-				owner := n.find(f, sent.said(f.Shown()))
+				owner := n.find(f, c.body.said(f.Last()))
 				return owner != nil && n.has(owner, l)
 			}
 		}
 		return false
 	}
-	tags := sent.member("tags")
-	return tags != nil && tags.said(l.Name) == l.Value
+	tags, err := fromJSON(c.body.named("tags"))
+	return err == nil && tags.said(l.Name) == l.Value
 }
 
 // equal reports whether two settled values are the same.

@@ -24,6 +24,11 @@ func (m many) List(_ context.Context, path string) (all []jsontext.Value, err er
 	return all, nil
 }
 
+// listed is a controller that answers with these records, by path.
+type listed map[string][]jsontext.Value
+
+func (l listed) List(_ context.Context, path string) ([]jsontext.Value, error) { return l[path], nil }
+
 // TestFootprint holds what a network takes in memory to a few times what the
 // controller says of it: some have a hundred thousand identities.
 func TestFootprint(t *testing.T) {
@@ -49,4 +54,34 @@ func TestFootprint(t *testing.T) {
 		t.Errorf("the export has %d bytes (%v)", len(text), err)
 	}
 	runtime.KeepAlive(n)
+}
+
+// TestReferences has what a reference takes not depend on how many records there
+// are that it could mean.
+func TestReferences(t *testing.T) {
+	const references = 200
+	text := "service-policies:\n"
+	for i := range references {
+		text += fmt.Sprintf("  - {name: p%d, type: Dial, semantic: AnyOf, identityRoles: [\"@identity-%d\"], serviceRoles: [\"#all\"]}\n", i, i)
+	}
+	taken := func(identities int) uint64 {
+		n, err := Load(t.Context(), many(identities))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := newFiles()
+		f.add("f.yaml", []byte(text))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		p, err := Compare(f, n, Options{})
+		runtime.ReadMemStats(&after)
+		if err != nil || len(p.Changes) != references {
+			t.Fatal(p, err)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	few, many := taken(references), taken(20*references)
+	if each := (many - min(few, many)) / references; each > 2000 {
+		t.Errorf("a reference takes %d bytes more where there are more records", each)
+	}
 }

@@ -132,7 +132,7 @@ func (f *Files) add(file string, text []byte) {
 // wrong notes a mistake, as long as there are few.
 func (f *Files) wrong(file string, at spot, format string, args ...any) {
 	if len(f.mistakes) < most {
-		f.mistakes = append(f.mistakes, Mistake{file, at.line, at.column, fmt.Sprintf(format, args...)})
+		f.mistakes = append(f.mistakes, Mistake{file, int(at.line), int(at.column), fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -170,9 +170,8 @@ func (f *Files) addRecord(file string, d *kind.Def, said *value) {
 	if len(f.mistakes) > before {
 		return
 	}
-	complete(said, usual[d])
 	w := &wish{def: d, file: file, said: said}
-	settled, err := settle(d, said)
+	settled, err := settle(d, said, usual[d])
 	if err != nil {
 		f.refused(file, d, said, err)
 		return
@@ -243,28 +242,4 @@ func (f *Files) unknown(file string, fields []*kind.Field, m member, what string
 		}
 	}
 	f.wrong(file, m.spot, "%s has no %q%s", what, m.name, meant(m.name, names))
-}
-
-// complete adds what goes without saying.
-func complete(said, base *value) {
-	for _, m := range base.members {
-		switch own := said.member(m.name); {
-		case own == nil:
-			said.members = append(said.members, member{spot: said.spot, name: m.name, value: m.value.copyAt(said.spot)})
-		case own.isObject() && m.value.isObject():
-			complete(own, m.value)
-		}
-	}
-}
-
-// copyAt returns a copy of a value that nobody wrote, with a place to blame.
-func (v *value) copyAt(at spot) *value {
-	c := &value{spot: at, scalar: v.scalar, list: v.list}
-	for _, item := range v.items {
-		c.items = append(c.items, item.copyAt(at))
-	}
-	for _, m := range v.members {
-		c.members = append(c.members, member{at, m.name, m.value.copyAt(at)})
-	}
-	return c
 }

@@ -144,7 +144,7 @@ func TestAliases(t *testing.T) {
 	if err := f.mistakes.asError(); err != nil {
 		t.Fatal(err)
 	}
-	if got := string(f.records[ours{}.kind("services")]["b"].body["roleAttributes"]); got != `["x","y"]` {
+	if got := string(f.records[ours{}.kind("services")]["b"].body.named("roleAttributes")); got != `["x","y"]` {
 		t.Errorf("b has %s", got)
 	}
 }
@@ -172,9 +172,9 @@ func FuzzRead(f *testing.F) {
 				if other == nil {
 					t.Fatalf("%s %q is lost: %v", d.Path, key, again.mistakes)
 				}
-				for name, raw := range w.body {
-					if !equal(raw, other.body[name]) {
-						t.Errorf("%s %q: %s was %s and is %s", d.Path, key, name, raw, other.body[name])
+				for _, m := range w.body {
+					if is := other.body.of(m.Field); !equal(m.Text, is) {
+						t.Errorf("%s %q: %s was %s and is %s", d.Path, key, m.Field.Name, m.Text, is)
 					}
 				}
 			}

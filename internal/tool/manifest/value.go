@@ -29,7 +29,7 @@ const (
 )
 
 // spot is where something is in a file.
-type spot struct{ line, column int }
+type spot struct{ line, column int32 }
 
 // value is a JSON value that knows where it was written.
 type value struct {
@@ -49,6 +49,9 @@ type member struct {
 
 // member returns the member with a name, nil if there is none.
 func (v *value) member(name string) *value {
+	if v == nil {
+		return nil
+	}
 	for _, m := range v.members {
 		if m.name == name {
 			return m.value
@@ -70,6 +73,14 @@ func (v *value) text() (string, bool) {
 	}
 	text, err := jsontext.AppendUnquote(nil, v.scalar)
 	return string(text), err == nil
+}
+
+// json is the value as a text.
+func (v *value) json() jsontext.Value {
+	if v.scalar != nil {
+		return v.scalar
+	}
+	return v.appendJSON(nil)
 }
 
 // appendJSON adds the value.
@@ -202,14 +213,14 @@ type reader struct {
 
 func (r *reader) fail(at spot, text string) *value {
 	if r.mistake == nil {
-		r.mistake = &Mistake{File: r.file, Line: at.line, Column: at.column, Text: text}
+		r.mistake = &Mistake{File: r.file, Line: int(at.line), Column: int(at.column), Text: text}
 	}
 	return &value{spot: at, scalar: jsontext.Value("null")}
 }
 
 func spotOf(n ast.Node) spot {
 	if t := n.GetToken(); t != nil && t.Position != nil {
-		return spot{t.Position.Line, t.Position.Column}
+		return spot{int32(t.Position.Line), int32(t.Position.Column)} // files are smaller than that
 	}
 	return spot{}
 }

@@ -1,14 +1,11 @@
 package manifest
 
 import (
-	"bytes"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // appendYAML adds a value as YAML, below something that is indented by depth
@@ -168,53 +165,4 @@ func appendQuoted(dst []byte, text string) []byte {
 		}
 	}
 	return append(dst, '"')
-}
-
-// fromJSON returns a JSON value without a place, its objects sorted by name:
-// their order says nothing.
-func fromJSON(raw jsontext.Value) (*value, error) {
-	if raw.Kind() != '{' && raw.Kind() != '[' {
-		return &value{scalar: bytes.Clone(raw)}, nil
-	}
-	return decodeJSON(jsontext.NewDecoder(bytes.NewReader(raw)))
-}
-
-func decodeJSON(from *jsontext.Decoder) (*value, error) {
-	switch from.PeekKind() {
-	case '{':
-		v := &value{}
-		if _, err := from.ReadToken(); err != nil {
-			return nil, err
-		}
-		for from.PeekKind() != '}' {
-			name, err := from.ReadToken()
-			if err != nil {
-				return nil, err
-			}
-			m := member{name: name.String()} // before the next token is read
-			if m.value, err = decodeJSON(from); err != nil {
-				return nil, err
-			}
-			v.members = append(v.members, m)
-		}
-		slices.SortFunc(v.members, func(a, b member) int { return strings.Compare(a.name, b.name) })
-		_, err := from.ReadToken()
-		return v, err
-	case '[':
-		v := &value{list: true}
-		if _, err := from.ReadToken(); err != nil {
-			return nil, err
-		}
-		for from.PeekKind() != ']' {
-			item, err := decodeJSON(from)
-			if err != nil {
-				return nil, err
-			}
-			v.items = append(v.items, item)
-		}
-		_, err := from.ReadToken()
-		return v, err
-	}
-	raw, err := from.ReadValue()
-	return &value{scalar: bytes.Clone(raw)}, err
 }
