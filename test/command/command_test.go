@@ -78,12 +78,13 @@ func TestScripts(t *testing.T) {
 type controller struct {
 	address     string // host and port
 	fingerprint string // of its CA
+	router      string // host and port of the one inside it, if there is one
 	stop        func()
 }
 
 // start runs a controller with its data in the directory data of another.
-func start(t *testing.T, dir string) (*controller, error) {
-	cmd := exec.Command(filepath.Join(bin, "netkeep"), "run", "--data", "data", "--listen", "127.0.0.1:0", "--log-level", "error")
+func start(t *testing.T, dir string, more ...string) (*controller, error) {
+	cmd := exec.Command(filepath.Join(bin, "netkeep"), append([]string{"run", "--data", "data", "--listen", "127.0.0.1:0", "--log-level", "error"}, more...)...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "NETKEEP_ADMIN_PASSWORD="+password)
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -105,6 +106,9 @@ func start(t *testing.T, dir string) (*controller, error) {
 		text := strings.TrimSpace(lines.Text())
 		if at, ok := strings.CutPrefix(text, "netkeep is ready at https://"); ok {
 			c.address = at
+		}
+		if at, ok := strings.CutPrefix(text, "A router for clients is at "); ok {
+			c.router = at
 		}
 		if sum, ok := strings.CutPrefix(text, "SHA-256 "); ok {
 			c.fingerprint = sum

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"netkeep/internal/tool/screen"
 )
 
 // addTraffic gives the demo of a network that one looks at a second one that
@@ -41,11 +43,12 @@ func addTraffic(root *cobra.Command, env Env) {
 // stage is where the demo takes place: commands of this program, as somebody
 // would give them, in a directory that goes with it.
 type stage struct {
-	env  Env
-	dir  string
-	out  io.Writer
-	runs sync.WaitGroup // commands that go on
-	end  context.CancelCauseFunc
+	env   Env
+	dir   string
+	out   io.Writer
+	width int            // of the terminal, 0 if it goes elsewhere
+	runs  sync.WaitGroup // commands that go on
+	end   context.CancelCauseFunc
 }
 
 // showTraffic makes a network step by step, and keeps it until it is told to
@@ -59,7 +62,7 @@ func showTraffic(ctx context.Context, env Env, port uint16) error {
 	}
 	defer os.RemoveAll(dir)
 	ctx, end := context.WithCancelCause(ctx)
-	s := &stage{env: env, dir: dir, out: env.Stdout, end: end}
+	s := &stage{env: env, dir: dir, out: env.Stdout, width: env.Screen().Width, end: end}
 	s.env.Environ = append([]string{"XDG_CONFIG_HOME=" + dir, "NETKEEP_PASSWORD=" + rand.Text()}, env.Environ...)
 	defer s.runs.Wait()
 	defer end(nil)
@@ -153,13 +156,23 @@ func (s *stage) look(ctx context.Context, url string) error {
 }
 
 // say explains what comes.
-func (s *stage) say(format string, args ...any) { fmt.Fprintf(s.out, "\n"+format+"\n", args...) }
+func (s *stage) say(format string, args ...any) {
+	fmt.Fprintf(s.out, "\n%s\n", screen.Flow(fmt.Sprintf(format, args...), 0, s.width))
+}
 
-// show prints a command as somebody would type it.
+// show prints a command as somebody would type it, over several lines if it is
+// long.
 func (s *stage) show(args []string) {
-	line := "  $ netkeep"
+	const begin, further = "  $ netkeep", "      "
+	line := begin
 	for _, a := range args {
-		line += " " + quote(a)
+		word := quote(a)
+		if s.width > 0 && len(line)+len(word)+len("  \\") > s.width && strings.TrimSpace(line) != "" {
+			fmt.Fprintln(s.out, line+" \\")
+			line = further + word
+			continue
+		}
+		line += " " + word
 	}
 	fmt.Fprintln(s.out, line)
 }
@@ -170,6 +183,7 @@ func (s *stage) do(ctx context.Context, args ...string) error {
 	var said bytes.Buffer
 	env := s.env
 	env.Args, env.Stdin, env.Stdout, env.Stderr = args, strings.NewReader(""), &said, &said
+	env.Columns = max(0, s.width-len("    "))
 	err := Root(env).ExecuteContext(ctx)
 	for line := range strings.Lines(said.String()) {
 		fmt.Fprint(s.out, "    "+line)

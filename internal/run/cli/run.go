@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"regexp"
@@ -129,8 +130,16 @@ func welcome(env Env, srv *server.Server, cfg config.Config) {
 	program := quote(cmp.Or(env.Program, "netkeep"))
 	fmt.Fprintf(w, "  Try in another terminal:\n    %s login --data %s --username %s\n    %s %s\n    %s status\n\n",
 		program, quote(cfg.Data), quote(cfg.Admin.Username), program, next, program)
-	fmt.Fprintf(w, "  From another machine: %s login https://%s\n  which asks whether this is the fingerprint of the CA:\n    SHA-256 %s\n\n",
-		program, srv.ManagementAddress(), srv.Fingerprint())
+	fmt.Fprintf(w, "%s    SHA-256 %s\n\n", elsewhere(program, srv.ManagementAddress()), srv.Fingerprint())
+}
+
+// elsewhere is how to log in from another machine, if one can.
+func elsewhere(program, address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip.IsLoopback()) {
+		return "  No other machine reaches this address; --listen and --advertise give it another.\n  The fingerprint of the CA is\n"
+	}
+	return fmt.Sprintf("  From another machine: %s login https://%s\n  which asks whether this is the fingerprint of the CA:\n", program, address)
 }
 
 // plain are words that a shell takes as they are.

@@ -29,6 +29,9 @@ type Env struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Now     func() time.Time
+	// Columns is how wide the screen is that somebody else shows the output on;
+	// 0 for no bound. A terminal knows itself.
+	Columns int
 }
 
 // Getenv returns a variable.
@@ -42,7 +45,13 @@ func (e Env) Getenv(name string) string {
 }
 
 // Screen is where the command talks.
-func (e Env) Screen() *screen.Screen { return screen.New(e.Stdin, e.Stdout, e.Stderr, e.Getenv) }
+func (e Env) Screen() *screen.Screen {
+	s := screen.New(e.Stdin, e.Stdout, e.Stderr, e.Getenv)
+	if !s.Shows {
+		s.Width = e.Columns
+	}
+	return s
+}
 
 // The groups under which help lists commands.
 const (

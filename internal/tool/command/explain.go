@@ -108,17 +108,19 @@ func (s *session) explain(e explanation) error {
 		if l.Passed {
 			mark = s.Good("pass")
 		}
-		s.Printf("%s  %-*s  %s\n", mark, width, l.Link, screen.Plain(l.What))
-		indent := strings.Repeat(" ", width+8)
+		indent := width + 8
+		s.Printf("%s  %-*s  %s\n", mark, width, l.Link, s.Flow(screen.Plain(l.What), indent))
 		for _, b := range l.Because {
 			by := ""
 			if b.Role != "" {
 				by = " by " + b.Role
 			}
-			s.Printf("%s%s\n", indent, s.Faint(strings.ReplaceAll(b.Kind, "-", " ")+" "+screen.Plain(b.Name+by)))
+			text := s.Flow(strings.ReplaceAll(b.Kind, "-", " ")+" "+screen.Plain(b.Name+by), indent)
+			s.Printf("%s%s\n", strings.Repeat(" ", indent), s.Faint(text))
 		}
 		if l.Remedy != "" {
-			s.Printf("%s-> %s\n", indent, screen.Plain(l.Remedy))
+			// With more room than the rest: whoever copies a command wants one line.
+			s.Printf("      -> %s\n", s.Flow(screen.Plain(l.Remedy), 9))
 		}
 	}
 	return nil

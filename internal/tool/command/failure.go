@@ -79,7 +79,7 @@ func Exit(err error) int {
 		return exitRefused
 	case errors.Is(err, remote.ErrUnreachable):
 		return exitUnreachable
-	case errors.Is(err, errDeclined), errors.Is(err, screen.ErrNobody):
+	case slices.ContainsFunc([]error{errDeclined, screen.ErrNobody, screen.ErrSilent, screen.ErrAhead}, func(no error) bool { return errors.Is(err, no) }):
 		return exitDeclined
 	case errors.Is(err, errDiffers):
 		return exitDiffers

@@ -253,6 +253,8 @@ func cell(raw jsontext.Value) string {
 			return ""
 		case rec.text("name") != "":
 			return rec.text("name")
+		case rec.text("id") != "" && rec.members["_links"] != nil:
+			return rec.text("id") // of what has no name
 		}
 		return string(raw)
 	case 'n', 0:

@@ -91,7 +91,7 @@ const soon = 30
 func (s *session) statusLines(st status) []string {
 	var lines []string
 	line := func(name, format string, args ...any) {
-		lines = append(lines, s.Strong(fmt.Sprintf("%-12s", name))+" "+fmt.Sprintf(format, args...))
+		lines = append(lines, s.Strong(fmt.Sprintf("%-12s", name))+" "+s.Flow(fmt.Sprintf(format, args...), 13))
 	}
 	line("controller", "%s, version %s, up %s", s.profile.Address, screen.Plain(st.Version), lasting(time.Duration(st.Uptime)*time.Second))
 	line("health", "%s", s.healthWord(st.Health))

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -320,8 +321,11 @@ func dryFlag(cmd *cobra.Command) *bool {
 // sure asks before something that cannot be undone.
 func (s *session) sure(question string) error {
 	yes, err := s.Confirm(question)
-	if err == nil && !yes {
-		err = errDeclined
+	switch {
+	case errors.Is(err, screen.ErrAhead):
+		return fmt.Errorf("%w; give --yes to be asked nothing", err)
+	case err == nil && !yes:
+		return errDeclined
 	}
 	return err
 }

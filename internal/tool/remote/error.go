@@ -188,6 +188,9 @@ func Explain(address string, err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return say("%s closed the connection", address)
 	}
+	if strings.Contains(err.Error(), "no application protocol") {
+		return say("%s speaks TLS, and no HTTP: it may be the port of a router; the controller's own is 1280 unless somebody has chosen another", address)
+	}
 	return say("%s: %v", address, err)
 }
 

@@ -103,13 +103,31 @@ func (s *Screen) Ask(question string) (string, error) {
 	}
 	line, err := s.lines.ReadString('\n')
 	if err != nil && line == "" {
-		return "", fmt.Errorf("no answer: %w", err)
+		return "", unanswered(err)
 	}
 	return strings.TrimSpace(line), nil
 }
 
+// ErrSilent says that somebody was asked and did not answer.
+var ErrSilent = errors.New("no answer was given; nothing was done")
+
+// unanswered says why there is no answer.
+func unanswered(err error) error {
+	if errors.Is(err, io.EOF) { // which is what Ctrl-C and Ctrl-D come to
+		return ErrSilent
+	}
+	return fmt.Errorf("no answer: %w", err)
+}
+
+// ErrAhead says that lines wait which cannot be the answer to what was not asked
+// yet: somebody has pasted several commands, and the next one is no answer.
+var ErrAhead = errors.New("more lines were typed or pasted before the question was asked, and none of them is taken for the answer; nothing was done")
+
 // Confirm asks for a yes; everything else is a no.
 func (s *Screen) Confirm(question string) (bool, error) {
+	if f, ok := s.In.(*os.File); ok && s.Reads && s.lines == nil && pending(f) {
+		return false, ErrAhead
+	}
 	answer, err := s.Ask(question + " [y/N] ")
 	if err != nil {
 		return false, err
@@ -138,7 +156,7 @@ func (s *Screen) Secret(question string) (string, error) {
 		io.Writer
 	}{f, s.Err}, "").ReadPassword(question)
 	if err != nil {
-		return "", fmt.Errorf("no answer: %w", err)
+		return "", unanswered(err)
 	}
 	return line, nil
 }

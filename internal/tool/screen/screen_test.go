@@ -101,3 +101,43 @@ func TestQR(t *testing.T) {
 		t.Error("more than a code can hold is drawn")
 	}
 }
+
+// TestFlow breaks texts between words, so that no line is wider than the screen
+// unless a word is, and loses nothing.
+func TestFlow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.StringMatching(`[a-zä]{1,12}`), 0, 30).Draw(t, "words"), " ")
+		indent, width := rapid.IntRange(0, 20).Draw(t, "indent"), rapid.IntRange(0, 90).Draw(t, "width")
+		got := Flow(text, indent, width)
+		if strings.Join(strings.Fields(got), " ") != text {
+			t.Fatalf("%q became %q", text, got)
+		}
+		for i, line := range strings.Split(got, "\n") {
+			n := utf8.RuneCountInString(line)
+			if i == 0 {
+				n += indent
+			}
+			if width > 0 && n > width && len(strings.Fields(line)) > 1 {
+				t.Errorf("a line has %d columns of %d: %q", n, width, line)
+			}
+			if i > 0 && !strings.HasPrefix(line, strings.Repeat(" ", indent)) {
+				t.Errorf("a line does not begin below the first: %q", line)
+			}
+		}
+	})
+}
+
+// TestHeads has headings take several lines before anything is cut.
+func TestHeads(t *testing.T) {
+	var out bytes.Buffer
+	s := &Screen{Out: &out, Width: 42}
+	err := s.Write(Table{Heads: []string{"name", "edge router connection", "disabled"}, Rows: [][]string{{"somebody with a name", "no", "no"}}})
+	if err != nil || strings.Contains(out.String(), "…") {
+		t.Errorf("%v: it shows\n%s", err, out.String())
+	}
+	for _, word := range []string{"NAME", "EDGE", "ROUTER", "CONNECTION", "DISABLED"} {
+		if !strings.Contains(out.String(), word) {
+			t.Errorf("it lacks %s:\n%s", word, out.String())
+		}
+	}
+}

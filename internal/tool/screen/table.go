@@ -30,14 +30,15 @@ func (s *Screen) Write(t Table) error {
 func (s *Screen) WriteTo(w io.Writer, t Table) error {
 	widths := s.widths(t)
 	var b strings.Builder
-	for i, head := range t.Heads {
-		text := pad(strings.ToUpper(head), widths[i], i == len(t.Heads)-1)
-		b.WriteString(s.Strong(text))
-		if i < len(t.Heads)-1 {
-			b.WriteString(gap)
+	for _, line := range heads(t.Heads, widths) {
+		for i, head := range line {
+			b.WriteString(s.Strong(pad(head, widths[i], i == len(t.Heads)-1)))
+			if i < len(t.Heads)-1 {
+				b.WriteString(gap)
+			}
 		}
+		b.WriteByte('\n')
 	}
-	b.WriteByte('\n')
 	for r, row := range t.Rows {
 		for i, cell := range row {
 			text := pad(Plain(cell), widths[i], i == len(row)-1)
@@ -61,39 +62,75 @@ func (s *Screen) WriteTo(w io.Writer, t Table) error {
 	return err
 }
 
+// heads are the headings, over several lines where their words have no room beside
+// each other.
+func heads(texts []string, widths []int) [][]string {
+	lines := [][]string{make([]string, len(texts))}
+	for i, text := range texts {
+		at := 0
+		for _, word := range strings.Fields(strings.ToUpper(text)) {
+			if is := lines[at][i]; is != "" && utf8.RuneCountInString(is)+1+utf8.RuneCountInString(word) > widths[i] {
+				if at++; at == len(lines) {
+					lines = append(lines, make([]string, len(texts)))
+				}
+			}
+			lines[at][i] = strings.TrimSpace(lines[at][i] + " " + word)
+		}
+	}
+	return lines
+}
+
 // widths is how wide each column is.
 func (s *Screen) widths(t Table) []int {
-	widths := make([]int, len(t.Heads))
-	for i, head := range t.Heads {
-		widths[i] = utf8.RuneCountInString(head)
-	}
+	cells, words, whole := make([]int, len(t.Heads)), make([]int, len(t.Heads)), make([]int, len(t.Heads))
 	for _, row := range t.Rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			cells[i] = max(cells[i], utf8.RuneCountInString(cell))
 		}
 	}
-	if s.Width == 0 {
-		return widths
+	for i, head := range t.Heads {
+		whole[i] = max(cells[i], utf8.RuneCountInString(head))
+		for word := range strings.FieldsSeq(head) {
+			words[i] = max(words[i], utf8.RuneCountInString(word))
+		}
 	}
-	for {
-		total := len(gap) * (len(widths) - 1)
-		for _, w := range widths {
-			total += w
-		}
-		widest := slices.Max(append([]int{0}, widths...))
-		if total <= s.Width || widest <= least {
-			return widths
-		}
-		over := total - s.Width
-		i := slices.Index(widths, widest)
-		second := least
-		for j, w := range widths {
-			if j != i {
-				second = max(second, w)
+	if s.Width == 0 || across(whole) <= s.Width {
+		return whole
+	}
+	// First headings take several lines, then what is below them gives way, and
+	// only then are words of headings cut.
+	widths := make([]int, len(t.Heads))
+	for i := range widths {
+		widths[i] = max(cells[i], words[i])
+		words[i] = max(words[i], least)
+	}
+	narrow(widths, words, s.Width)
+	narrow(widths, slices.Repeat([]int{least}, len(widths)), s.Width)
+	return widths
+}
+
+// across is how wide columns are together.
+func across(widths []int) int {
+	total := len(gap) * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	return total
+}
+
+// narrow has the widest columns give way, each as far as it may, until all fit.
+func narrow(widths, floors []int, width int) {
+	for across(widths) > width {
+		widest := -1
+		for i, w := range widths {
+			if w > floors[i] && (widest < 0 || w > widths[widest]) {
+				widest = i
 			}
 		}
-		// It gives way as far as the next widest, then both do in turn.
-		widths[i] = max(least, min(widest-1, max(second, widest-over)))
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
 	}
 }
 
