@@ -20,10 +20,13 @@ import (
 )
 
 // action is a read of the register through one State's Snapshot, or an Update
-// there that reads it and writes a value nobody else writes.
+// there that reads it and writes a value nobody else writes. An Update is two: it
+// is stored at one moment, and seen through its State from another moment on,
+// before it returns.
 type action struct {
 	state int
 	write byte // 0 for a read
+	seen  bool
 }
 
 // result is the value that was read, and whether it is not known if the Update
@@ -48,6 +51,13 @@ var registerModel = (&porcupine.NondeterministicModel{
 	Step: func(before, input, output any) []any {
 		r, in, out := before.(register), input.(action), output.(result)
 		switch {
+		case in.seen:
+			at := strings.IndexByte(r.log, in.write)
+			if at < 0 {
+				return nil // it is stored first
+			}
+			r.seen[in.state] = max(r.seen[in.state], at)
+			return []any{r}
 		case in.write == 0:
 			at := strings.IndexByte(r.log, out.read)
 			if at < r.seen[in.state] {
@@ -64,7 +74,6 @@ var registerModel = (&porcupine.NondeterministicModel{
 			return []any{r, register{r.log + string(rune(in.write)), r.seen}}
 		}
 		r.log += string(rune(in.write))
-		r.seen[in.state] = len(r.log) - 1
 		return []any{r}
 	},
 }).ToModel()
@@ -74,19 +83,37 @@ func TestRegisterModel(t *testing.T) {
 	at := func(begin int64, a action, r result) porcupine.Operation {
 		return porcupine.Operation{ClientId: int(begin), Input: a, Output: r, Call: begin, Return: begin + 1}
 	}
+	seen := func(op porcupine.Operation) porcupine.Operation {
+		in := op.Input.(action)
+		in.seen = true
+		op.Input = in
+		return op
+	}
+	long := at(1, action{state: 0, write: 1}, result{})
+	long.Return = 10
 	tests := []struct {
 		name    string
 		history []porcupine.Operation
 		want    bool
 	}{
-		{"another State is behind", []porcupine.Operation{at(1, action{0, 1}, result{}), at(3, action{1, 0}, result{})}, true},
-		{"the same State is behind", []porcupine.Operation{at(1, action{0, 1}, result{}), at(3, action{0, 0}, result{})}, false},
-		{"a State goes back", []porcupine.Operation{
-			at(1, action{0, 1}, result{}), at(3, action{1, 0}, result{read: 1}), at(5, action{1, 0}, result{}),
+		{"another State is behind", []porcupine.Operation{
+			at(1, action{0, 1, false}, result{}), at(1, action{0, 1, true}, result{}), at(3, action{1, 0, false}, result{}),
+		}, true},
+		{"the same State is behind", []porcupine.Operation{
+			at(1, action{0, 1, false}, result{}), at(1, action{0, 1, true}, result{}), at(3, action{0, 0, false}, result{}),
 		}, false},
-		{"an update is lost", []porcupine.Operation{at(1, action{0, 1}, result{}), at(3, action{1, 2}, result{})}, false},
-		{"an update may be lost", []porcupine.Operation{at(1, action{0, 1}, result{unknown: true}), at(3, action{1, 2}, result{})}, true},
-		{"a write from nowhere", []porcupine.Operation{at(1, action{0, 0}, result{read: 7})}, false},
+		{"the same State is behind while it writes", []porcupine.Operation{
+			long, seen(long), at(3, action{1, 2, false}, result{read: 1}), at(5, action{0, 0, false}, result{}),
+		}, true},
+		{"the same State goes back while it writes", []porcupine.Operation{
+			long, seen(long), at(3, action{0, 0, false}, result{read: 1}), at(5, action{0, 0, false}, result{}),
+		}, false},
+		{"a State goes back", []porcupine.Operation{
+			at(1, action{0, 1, false}, result{}), at(3, action{1, 0, false}, result{read: 1}), at(5, action{1, 0, false}, result{}),
+		}, false},
+		{"an update is lost", []porcupine.Operation{at(1, action{0, 1, false}, result{}), at(3, action{1, 2, false}, result{})}, false},
+		{"an update may be lost", []porcupine.Operation{at(1, action{0, 1, false}, result{unknown: true}), at(3, action{1, 2, false}, result{})}, true},
+		{"a write from nowhere", []porcupine.Operation{at(1, action{0, 0, false}, result{read: 7})}, false},
 	}
 	for _, test := range tests {
 		if got := porcupine.CheckOperations(registerModel, test.history); got != test.want {
@@ -152,6 +179,11 @@ func drive(t *testing.T, seed uint64) (history []porcupine.Operation) {
 					op.ClientId = 1000 + c*each + i
 				}
 				histories[c] = append(histories[c], op)
+				if a.write != 0 && !r.unknown {
+					a.seen, op.ClientId = true, 2000+c*each+i
+					op.Input = a
+					histories[c] = append(histories[c], op)
+				}
 			}
 		})
 	}
