@@ -88,6 +88,7 @@ func TestReachOfMany(t *testing.T) {
 	id := login(t, s, user).Get(client + "current-api-session").Want(200).ID()
 	r := addRouter(t, s)
 	c := r.connect(t)
+	await(t, c, "all is told", func(k scripted.Known) bool { return k.Synced == 1 })
 	policy := allow(t, s, "#crowd", "@"+r.id)
 	await(t, c, "the session is told", func(k scripted.Known) bool { _, has := k.Sessions[id]; return has && k.Synced == 2 })
 	s.Admin(t).Delete(management + "edge-router-policies/" + policy).Want(200)
