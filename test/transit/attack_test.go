@@ -348,3 +348,22 @@ func TestLogOfStrangers(t *testing.T) {
 		t.Fatalf("the log has %d lines of 200 who were turned away within seconds", lines)
 	}
 }
+
+// TestLogOfClients has an identity come and go again and again: the log tells of
+// it, and is not filled by it.
+func TestLogOfClients(t *testing.T) {
+	n := networktest.New(t, shared)
+	router := n.AddRouter("one")
+	r := login(t, n, n.AddIdentity("restless"))
+	const times = 150
+	began := time.Now()
+	for range times {
+		conn, err := r.connect(router, r.token)
+		must(t, err)
+		ask(t, conn, &wire.Frame{Type: message.TypeLatency, Seq: 1}) // it is in
+		must(t, conn.Close())
+	}
+	if lines := router.Count("a client is "); lines == 0 || lines > 122+int(2*time.Since(began).Seconds()) {
+		t.Fatalf("the log has %d lines of %d clients within seconds", lines, times)
+	}
+}

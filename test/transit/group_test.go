@@ -197,3 +197,33 @@ func TestOldHost(t *testing.T) {
 		}
 	}
 }
+
+// TestTooManySockets has a client add sockets of either kind without end. The
+// router takes only so many, and as many again when those have ended.
+func TestTooManySockets(t *testing.T) {
+	n := networktest.New(t, shared)
+	router := n.AddRouter("one")
+	me := login(t, n, n.AddIdentity("me"))
+	first, answer, err := me.socket(router, group("edge.default", "", nil))
+	must(t, err)
+	ask(t, first, &wire.Frame{Type: message.TypeLatency, Seq: 1}) // it is in
+	id, secret := answer.Text(message.HeaderConnectionID), answer[message.HeaderGroupSecret]
+	further := func() (conns []net.Conn) {
+		for i := range 40 {
+			conn, _, err := me.socket(router, group([]string{"edge.control", "edge.default"}[i%2], id, secret))
+			if err == nil {
+				conns = append(conns, conn)
+			}
+		}
+		return conns
+	}
+	taken := further()
+	if len(taken) != 15 {
+		t.Fatalf("beside the first %d sockets are taken, want 15", len(taken))
+	}
+	for _, conn := range taken {
+		must(t, conn.Close())
+	}
+	ask(t, first, &wire.Frame{Type: message.TypeLatency, Seq: 2})
+	n.Eventually("there is room again", func() bool { return len(further()) > 0 })
+}

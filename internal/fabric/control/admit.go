@@ -153,7 +153,7 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 		id = hex.EncodeToString(random(8))
 	}
 	r.ch = channel.New(id, channel.Options{
-		Handle: r.hear, Unfit: r.unfit, Bounds: wire.Bounds{Headers: channel.MaxBody, Body: channel.MaxBody}, Now: rs.opt.Now, Closed: func(_ *channel.Channel, reason error) { rs.forget(r, reason) },
+		Handle: r.hear, Unfit: r.unfit, Sockets: maxSockets, Bounds: wire.Bounds{Headers: channel.MaxBody, Body: channel.MaxBody}, Now: rs.opt.Now, Closed: func(_ *channel.Channel, reason error) { rs.forget(r, reason) },
 	})
 	return r, nil
 }

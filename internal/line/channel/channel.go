@@ -59,6 +59,9 @@ type Options struct {
 	Soft int
 	// Deep is the same for what is in lanes: Soft, unless it says otherwise.
 	Deep int
+	// Sockets, if set, is how many there may be, of both kinds: one too many is
+	// closed.
+	Sockets int
 	// Purse, if set, is asked for room for more than Soft that is offered, and gets
 	// back what was sent: for channels that share how much may wait.
 	Purse Purse
@@ -172,12 +175,12 @@ func (c *Channel) Attach(conn net.Conn) {
 // any nor keeps the channel from its end.
 func (c *Channel) AttachReader(conn net.Conn) {
 	c.mu.Lock()
-	over := c.reason != nil
-	if !over {
+	room := c.room()
+	if room {
 		c.readers = append(c.readers, conn)
 	}
 	c.mu.Unlock()
-	if over {
+	if !room {
 		_ = conn.Close()
 		return
 	}
@@ -191,11 +194,17 @@ func (c *Channel) Serve(conn net.Conn) {
 	}
 }
 
-// join makes a socket one of the channel's, unless that is over.
+// room reports whether the channel may have another socket. The caller holds the
+// mutex.
+func (c *Channel) room() bool {
+	return c.reason == nil && (c.opt.Sockets == 0 || len(c.sockets)+len(c.readers) < c.opt.Sockets)
+}
+
+// join makes a socket one of the channel's, unless that is over or has too many.
 func (c *Channel) join(conn net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reason != nil {
+	if !c.room() {
 		_ = conn.Close()
 		return false
 	}

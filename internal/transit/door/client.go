@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"netkeep/internal/line/channel"
@@ -27,6 +29,7 @@ type client struct {
 	secret       []byte // that further sockets have to know
 	since        time.Time
 	log          *slog.Logger
+	sockets      atomic.Int64 // of both kinds
 
 	mu       sync.Mutex
 	conns    map[uint32]*conn
@@ -69,8 +72,41 @@ type purse struct{ *client }
 func (p purse) Take(bytes int) bool { return p.of.Take(bytes) }
 func (p purse) Give(bytes int)      { p.of.Give(bytes) }
 
-// room reports whether the client may have another socket.
-func (c *client) room() bool { return c.ch.Sockets() < maxSockets }
+// socket is one that counts among those of its identity until it is closed.
+type socket struct {
+	net.Conn
+	once sync.Once
+	gone func()
+}
+
+// Close closes it.
+func (s *socket) Close() error {
+	s.once.Do(s.gone)
+	return s.Conn.Close()
+}
+
+// place makes a connection a socket of the client, of which its identity may have
+// another. It reports why not, if there are too many.
+func (c *client) place(conn net.Conn) (*socket, error) {
+	if !take(&c.sockets, maxSockets) {
+		return nil, fmt.Errorf("its client has %d sockets already", maxSockets)
+	}
+	if !take(&c.of.sockets, maxSocketsOf) {
+		c.sockets.Add(-1)
+		return nil, fmt.Errorf("its identity has %d sockets here already", maxSocketsOf)
+	}
+	return &socket{Conn: conn, gone: func() {
+		c.of.sockets.Add(-1)
+		c.sockets.Add(-1)
+	}}, nil
+}
+
+// mention tells the log of the client, unless it was told much of its identity.
+func (c *client) mention(what string, args ...any) {
+	if c.door.Mentions(c.entry.IdentityID) {
+		c.log.Info(what, args...)
+	}
+}
 
 // large waits until no other client of the identity is read from that sends much
 // at once.
@@ -304,7 +340,7 @@ func (c *client) drop(conn *conn) {
 func (c *client) closed(_ *channel.Channel, reason error) {
 	if c.door.remove(c) {
 		c.entry.Leave()
-		c.log.Info("a client is gone", "reason", reason.Error())
+		c.mention("a client is gone", "reason", reason.Error())
 	}
 	c.mu.Lock()
 	c.over = true

@@ -57,6 +57,9 @@ const (
 	// what clients do not read that are ends of streams themselves.
 	maxHeld    = 128 << 20
 	maxSockets = 16 // of one client
+	// maxSocketsOf is how many sockets one identity may have: they are not given up
+	// for others, and there is an end to how many a router has.
+	maxSocketsOf = 1024
 	// maxFrame is how much a client may send at once. What is larger than most is
 	// read for one client of an identity at a time, so that no identity has more
 	// than this of the router's memory by it.
@@ -132,8 +135,11 @@ type Options struct {
 	// Meter returns who counts what passes at an end of a circuit, in or out of
 	// the network, and is told when it is done.
 	Meter func(circuit string, hosts bool) (count func(in bool, bytes int), done func())
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Mentions reports whether the log may tell once more that a client of an
+	// identity has come or gone.
+	Mentions func(identityID string) bool
+	Now      func() time.Time
+	Log      *slog.Logger
 }
 
 // Door is where clients enter.
@@ -150,7 +156,8 @@ type Door struct {
 
 // identity is what the clients of one share.
 type identity struct {
-	clients int        // under Door.mu
+	clients int // under Door.mu
+	sockets atomic.Int64
 	large   sync.Mutex // held while much is read at once
 	conns   atomic.Int64
 	binds   atomic.Int64
@@ -258,9 +265,14 @@ func (d *Door) enter(ctx context.Context, conn net.Conn, hello *channel.Hello, c
 		entry.Leave()
 		return err
 	}
+	own, err := c.place(conn)
+	if err != nil {
+		c.ch.Close(err)
+		return err
+	}
 	c.log = d.Log.With("identity", entry.IdentityID, "address", conn.RemoteAddr().String())
-	c.log.Info("a client is here")
-	c.ch.Attach(conn)
+	c.mention("a client is here")
+	c.ch.Attach(own)
 	return nil
 }
 
@@ -303,16 +315,19 @@ func (d *Door) join(conn net.Conn, hello *channel.Hello, leaf *x509.Certificate)
 		return false, errors.New("it belongs to a client that is not here")
 	case subtle.ConstantTimeCompare(c.secret, hello.Secret()) != 1 || !c.leaf.Equal(leaf):
 		return false, errors.New("it says that it belongs to a client, and cannot show it")
-	case !c.room():
-		return false, fmt.Errorf("its client has %d sockets already", maxSockets)
 	}
-	if err := hello.Welcome(conn, d.Now().Add(helloTime), d.welcome(c, hello)); err != nil {
+	own, err := c.place(conn)
+	if err != nil {
+		return false, err
+	}
+	if err := hello.Welcome(own, d.Now().Add(helloTime), d.welcome(c, hello)); err != nil {
+		_ = own.Close()
 		return false, err
 	}
 	if hello.Headers.Text(message.HeaderChannelType) == controlSocket {
-		c.ch.AttachReader(conn)
+		c.ch.AttachReader(own)
 	} else {
-		c.ch.Attach(conn)
+		c.ch.Attach(own)
 	}
 	return true, nil
 }

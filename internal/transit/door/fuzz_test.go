@@ -80,7 +80,7 @@ func (a *anybody) run() {
 	ctx, cancel := context.WithCancel(a.t.Context())
 	a.table = forward.New(forward.Options{ID: "r", Now: time.Now, Link: func(string) (forward.Place, bool) { return nil, false }})
 	a.door = New(Options{
-		ID: "r", Version: "v", Controller: a, Table: a.table, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		ID: "r", Version: "v", Controller: a, Mentions: silent, Table: a.table, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Meter: func(string, bool) (func(bool, int), func()) { return func(bool, int) {}, func() {} },
 	})
 	ran := make(chan struct{})

@@ -31,7 +31,7 @@ func (h *hearing) Report(_ context.Context, token string, body []byte) error {
 func TestReportsInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hearing{}
-		d := New(Options{Controller: h, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		d := New(Options{Controller: h, Mentions: silent, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 		var clients []*client
 		for i := range 2 {
 			c := d.newClient(fmt.Sprint(i), []*x509.Certificate{{Raw: []byte("leaf")}}, &channel.Hello{Headers: wire.Headers{}})

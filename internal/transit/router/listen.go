@@ -77,6 +77,10 @@ func (r *Router) serve(ctx context.Context, conn *tls.Conn) {
 // was turned away: whoever it is must not be able to fill it.
 const maxComplaints = 60
 
+// maxMentions is how often a minute the log tells of one identity that a client
+// of it has come or gone.
+const maxMentions = 120
+
 func (r *Router) turnAway(conn net.Conn, reason error) {
 	_ = conn.Close()
 	if r.mayComplain(conn) {

@@ -67,6 +67,8 @@ type Router struct {
 	conns  limit.Connections
 	// complaints are what the log tells of each address.
 	complaints limit.Rate[limit.Party]
+	// mentions are what it tells of the clients of each identity.
+	mentions limit.Rate[string]
 	// measured has an element when a link was measured for the first time.
 	measured chan struct{}
 }
@@ -87,6 +89,7 @@ const linkStrands = 3
 func New(opt Options) (*Router, error) {
 	r := &Router{opt: opt, conns: limit.Connections{Max: maxConns, Share: connShare}, measured: make(chan struct{}, 1)}
 	r.complaints.PerMinute, r.complaints.Now = maxComplaints, opt.Now
+	r.mentions.PerMinute, r.mentions.Now = maxMentions, opt.Now
 	r.table = forward.New(forward.Options{ID: opt.ID, Link: r.link, Now: opt.Now})
 	r.usage.init(opt.Now)
 	listeners := r.linkListeners()
@@ -110,7 +113,8 @@ func New(opt Options) (*Router, error) {
 		Admitted: r.conns.Keep, Arrived: r.table.Packet, Listeners: listeners, Dialers: []span.Dialer{{Groups: r.linkGroups()}}, Now: opt.Now, Log: opt.Log,
 	})
 	r.door = door.New(door.Options{
-		ID: opt.ID, Version: opt.Version, Controller: asker{r.uplink, opt.Log}, Table: r.table, Meter: r.usage.meter, Now: opt.Now, Log: opt.Log,
+		ID: opt.ID, Version: opt.Version, Controller: asker{r.uplink, opt.Log}, Table: r.table, Meter: r.usage.meter,
+		Mentions: func(identityID string) bool { return r.mentions.Take(identityID) == 0 }, Now: opt.Now, Log: opt.Log,
 	})
 	r.exits = exit.New(exit.Options{
 		ID: opt.ID, Table: r.table, Fault: func(m message.Fault) { _ = r.uplink.Fault(m) }, Meter: r.usage.meter, Now: opt.Now,
