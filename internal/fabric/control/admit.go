@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/bits"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ var (
 
 // publicReason is what a stranger is told.
 func publicReason(err error) string {
-	for _, known := range []error{errUnknown, errDisabled, errDeleted, errStopping, errGroup, errVersion, errMisbehaves} {
+	for _, known := range []error{errUnknown, errDisabled, errDeleted, errStopping, errGroup, errVersion, errMisbehaves, errRestless} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
@@ -66,6 +67,9 @@ func (rs *Routers) admit(conn *tls.Conn, deadline time.Time) (serve func(), err 
 	if !hello.First() {
 		return rs.joinGroup(conn, deadline, hello, fingerprint)
 	}
+	if rs.conduct.arrivals.Take(record.ID) != 0 {
+		return nil, errRestless
+	}
 	r, err := rs.newRouter(record, hello, fingerprint)
 	if err != nil {
 		return nil, err
@@ -81,7 +85,7 @@ func (rs *Routers) admit(conn *tls.Conn, deadline time.Time) (serve func(), err 
 	if now, ok := model.Routers.Get(rs.opt.State.Snapshot(), r.ID); !ok || !admissible(now, fingerprint) {
 		r.ch.Close(errShutOut)
 	}
-	rs.opt.Log.Info("router connected", "router", r.ID, "name", r.Name, "address", conn.RemoteAddr().String(), "version", r.info.Version.Version)
+	r.Say(slog.LevelInfo, "router connected", "name", r.Name, "address", conn.RemoteAddr().String(), "version", r.info.Version.Version)
 	for _, fn := range rs.joined {
 		fn(r)
 	}

@@ -37,17 +37,23 @@ const (
 	maxOffences = 60 // a minute; who goes on is cut off
 	offenceWait = 30 * time.Second
 	maxChanges  = 60  // that it makes of itself, a minute
+	maxArrivals = 120 // times that it connects, a minute
+	maxResyncs  = 60  // times that it asks to be told everything, a minute
 	maxLines    = 300 // of the log, a minute and kind of line
 	maxDetail   = 200 // characters of what it says, in the log
 )
 
 var errMisbehaves = errors.New("the router misbehaves and is not let in for a while: the controller's log says how")
 
+var errRestless = errors.New("the router connects again and again; it is let in at most 120 times a minute")
+
 // conduct is how routers behave, whether connected or not.
 type conduct struct {
 	offences limit.Rate[string]      // by router
 	named    limit.Rate[offence]     // in the log
 	changes  limit.Rate[string]      // by router
+	resyncs  limit.Rate[string]      // by router
+	arrivals limit.Rate[string]      // by router
 	lines    limit.Rate[line]        // of the log
 	strange  limit.Rate[limit.Party] // lines of the log about strangers
 	shut     map[string]time.Time    // until when routers are not let in; under the mutex of Routers
@@ -69,6 +75,8 @@ func (c *conduct) init(now func() time.Time) {
 	c.offences.PerMinute, c.offences.Now = maxOffences, now
 	c.named.PerMinute, c.named.Now = 1, now
 	c.changes.PerMinute, c.changes.Now = maxChanges, now
+	c.resyncs.PerMinute, c.resyncs.Now = maxResyncs, now
+	c.arrivals.PerMinute, c.arrivals.Now = maxArrivals, now
 	c.lines.PerMinute, c.lines.Now = maxLines, now
 	c.strange.PerMinute, c.strange.Now = maxComplaints, now
 	c.shut = map[string]time.Time{}
@@ -112,6 +120,15 @@ func (r *Router) Changes() bool {
 		return true
 	}
 	r.Misbehaves(TooOften, "it changes itself again and again")
+	return false
+}
+
+// Resyncs reports whether the router may be told everything once more.
+func (r *Router) Resyncs() bool {
+	if r.all.conduct.resyncs.Take(r.ID) == 0 {
+		return true
+	}
+	r.Misbehaves(TooOften, "it asks to be told everything again and again")
 	return false
 }
 

@@ -199,7 +199,7 @@ func (rs *Routers) forget(r *Router, reason error) {
 	}
 	rs.mu.Unlock()
 	rs.carries(r, nil, true)
-	rs.opt.Log.Info("router disconnected", "router", r.ID, "name", r.Name, "reason", reason)
+	r.Say(slog.LevelInfo, "router disconnected", "name", r.Name, "reason", reason)
 	for _, fn := range rs.left {
 		fn(r)
 	}

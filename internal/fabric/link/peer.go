@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -161,7 +162,7 @@ func (l *Links) reconcile(ctx context.Context, r *control.Router) {
 	}
 	if err != nil {
 		if r.Context().Err() == nil {
-			l.Log.Warn("a router does not say which links it has", "router", r.ID, "error", err)
+			r.Say(slog.LevelWarn, "a router does not say which links it has", "error", err)
 		}
 		return
 	}

@@ -12,6 +12,9 @@ import (
 // maxNamed is how many sessions a router may name in one frame.
 const maxNamed = 10_000
 
+// maxGone is how many of them an answer names: it must fit into a frame.
+const maxGone = 1000
+
 // onHeartbeat hears whose clients are connected: their sessions are in use. The
 // router is told of those that are no more.
 func (s *Sync) onHeartbeat(r *control.Router, _ *wire.Frame, m *message.APISessionHeartbeat) {
@@ -34,6 +37,13 @@ func (s *Sync) onValidate(r *control.Router, _ *wire.Frame, m *message.ValidateS
 	s.aside(r, func() {
 		snap, form := s.State.Snapshot(), s.formOf(r)
 		var gone message.Removed
+		tell := func() {
+			if len(gone.IDs) > 0 {
+				_ = r.Send(form.removed(message.TypeSessionsRemoved, gone))
+				gone = message.Removed{}
+			}
+		}
+		defer tell()
 		for _, named := range first(m.Sessions) {
 			if r.Context().Err() != nil {
 				return // nobody hears the answer
@@ -44,9 +54,9 @@ func (s *Sync) onValidate(r *control.Router, _ *wire.Frame, m *message.ValidateS
 			if _, byToken := s.Permits.Recognise(snap, named); !byToken {
 				gone.Tokens, gone.IDs = append(gone.Tokens, named), append(gone.IDs, form.text(named))
 			}
-		}
-		if len(gone.IDs) > 0 {
-			_ = r.Send(form.removed(message.TypeSessionsRemoved, gone))
+			if len(gone.IDs) == maxGone {
+				tell()
+			}
 		}
 	})
 }

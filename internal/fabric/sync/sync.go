@@ -101,7 +101,7 @@ func (s *Sync) onLeft(r *control.Router) {
 
 // onHello hears where clients reach a router, and tells it everything.
 func (s *Sync) onHello(r *control.Router, f *wire.Frame, m *message.ClientHello) {
-	if !r.Edge {
+	if !r.Edge || !r.Resyncs() {
 		return
 	}
 	host, urls, wrong := place(m)
@@ -114,7 +114,7 @@ func (s *Sync) onHello(r *control.Router, f *wire.Frame, m *message.ClientHello)
 	p.form = p.form || learnt // and never back
 	s.mu.Unlock()
 	if tell {
-		s.Log.Warn("a router says of where it is what cannot be; that is left out", "router", r.ID, "reason", wrong)
+		r.Say(slog.LevelWarn, "a router says of where it is what cannot be; that is left out", "reason", wrong)
 	}
 	if learnt {
 		s.remember(r, f)
@@ -175,10 +175,10 @@ func (s *Sync) formOf(r *control.Router) form {
 }
 
 func (s *Sync) onResync(r *control.Router, _ *wire.Frame, m *message.ResyncRequest) {
-	if !r.Edge {
+	if !r.Edge || !r.Resyncs() {
 		return
 	}
-	s.Log.Info("a router asks for all API sessions again", "router", r.ID, "reason", m.Reason)
+	r.Say(slog.LevelInfo, "a router asks for all API sessions again", "reason", m.Reason)
 	s.start(r)
 }
 

@@ -163,7 +163,7 @@ func (h *Hosts) removeIf(ctx context.Context, r *control.Router, by state.Author
 // Invalid takes out a terminator that its router knows nothing of.
 func (h *Hosts) Invalid(ctx context.Context, r *control.Router, f *wire.Frame, id string) {
 	if err := h.remove(ctx, r, f, []string{id}); err != nil {
-		h.Log.Warn("a terminator that its router does not know could not be removed", "terminator", id, "error", err)
+		r.Say(slog.LevelWarn, "a terminator that its router does not know could not be removed", "terminator", id, "error", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package terminator
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -114,7 +115,7 @@ func (h *Hosts) onValidated(r *control.Router, f *wire.Frame, m *message.Termina
 			return m.States[t.ID].Marker == uint64(tx.RevOf(model.Terminators.Def, t.ID))
 		})
 		if err != nil && ctx.Err() == nil {
-			h.Log.Warn("terminators that are no more could not be removed", "router", r.ID, "error", err)
+			r.Say(slog.LevelWarn, "terminators that are no more could not be removed", "error", err)
 		}
 	})
 }

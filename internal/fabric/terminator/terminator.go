@@ -147,8 +147,8 @@ func (h *Hosts) Create(ctx context.Context, r *control.Router, f *wire.Frame, m 
 		err = h.State.Update(ctx, r.Author("createTerminator", f), func(tx *state.Tx) error { return write(tx, t) })
 	}
 	if errors.Is(err, errForged) {
-		h.Log.Warn("a router offers a host with another key than the host has told the controller: the router may be in somebody else's hands",
-			"router", r.ID, "identity", s.IdentityID, "service", s.ServiceID)
+		r.Say(slog.LevelWarn, "a router offers a host with another key than the host has told the controller: the router may be in somebody else's hands",
+			"identity", s.IdentityID, "service", s.ServiceID)
 	}
 	if err == nil {
 		h.recheck.later(r.ID, t.ID, h.Now().Add(recheckAfter))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"log/slog"
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/fabric/control"
@@ -37,7 +38,7 @@ func (t *Tunnels) list(ctx context.Context, r *control.Router, f *wire.Frame) {
 	list := &message.TunnelServices{Version: nothing}
 	who, err := t.enter(ctx, r, r.Author("listTunnelServices", f))
 	if _, refused := permit.AsRefusal(err); err != nil && !refused {
-		t.Log.Warn("a router was not told what it may use; it asks again", "router", r.ID, "error", err)
+		r.Say(slog.LevelWarn, "a router was not told what it may use; it asks again", "error", err)
 		return
 	}
 	if err == nil {
@@ -83,7 +84,7 @@ func (t *Tunnels) services(r *control.Router, who Client, snap *state.Snapshot) 
 			Config: configs.Append(nil, service, wanted), Tags: service.Tags.Append(nil),
 		}
 		if size += len(one.Name) + len(one.Config) + len(one.Tags) + 100; size > maxList {
-			t.Log.Error("a router may use more services than it can be told of; let policies give it fewer", "router", r.ID, "told", len(all))
+			r.Say(slog.LevelError, "a router may use more services than it can be told of; let policies give it fewer", "told", len(all))
 			break
 		}
 		all = append(all, one)

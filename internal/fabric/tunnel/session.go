@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 
 	"netkeep/internal/fabric/control"
@@ -35,7 +36,7 @@ func (t *Tunnels) onBegin(r *control.Router, f *wire.Frame, m *message.CreateTun
 		})
 		who, err := t.enter(ctx, r, r.Author("createTunnelSession", f))
 		if refused, ok := permit.AsRefusal(err); ok {
-			t.Log.Warn("a router that may not be a client has a tunnel listener", "router", r.ID, "name", r.Name, "reason", refused.Text)
+			r.Say(slog.LevelWarn, "a router that may not be a client has a tunnel listener", "name", r.Name, "reason", refused.Text)
 			return control.Message(message.TypeTunnelSessionCreated, powerless(r)), nil
 		}
 		if err != nil {

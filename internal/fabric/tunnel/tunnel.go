@@ -143,7 +143,7 @@ func (t *Tunnels) begin(r *control.Router, f *wire.Frame, how func(*wire.Frame, 
 		}
 		refused, ok := permit.AsRefusal(err)
 		if !ok {
-			t.Log.Warn("a router got no answer as a client; it tries again", "router", r.ID, "error", err)
+			r.Say(slog.LevelWarn, "a router got no answer as a client; it tries again", "error", err)
 			refused = &permit.Refusal{Code: message.CodeInternal, Text: "try again"}
 		}
 		t.Log.Debug("a router was refused as a client", "router", r.ID, "code", refused.Code, "reason", refused.Text)
