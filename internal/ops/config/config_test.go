@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"netkeep/internal/lang/document/documenttest"
 	"netkeep/internal/ops/config"
 )
 
@@ -89,9 +90,9 @@ var fileMistakes = map[string]struct{ text, want string }{
 	"anchor":                {"data: &a x\n", `:1: data must be the path of a directory, such as data, not an anchor or alias`},
 	"tag":                   {"data: !!str x\n", `:1: data must be the path of a directory, such as data, not a tag`},
 	"second document":       {"data: x\n---\nlisten: y\n", `:3: holds a second document; settings are one`},
-	"deep brackets":         {"data: x\n" + strings.Repeat("[", 60000), `:2: has values more than 8 deep`},
-	"deep braces":           {strings.Repeat("{a: ", 15000), `:1: has values more than 8 deep`},
-	"deep entries":          {"data:\n" + strings.Repeat("- ", 30000), `:2: has values more than 8 deep`},
+	"deep brackets":         {"data: x\n" + strings.Repeat("[", 60000), `:2: lists and objects are in each other more than 64 times`},
+	"deep braces":           {strings.Repeat("{a: ", 15000), `:1: lists and objects are in each other more than 64 times`},
+	"deep entries":          {"data:\n" + strings.Repeat("- ", 30000), `:2: lists and objects are in each other more than 64 times`},
 	"open list":             {"data: x\nlisten: [\n", `:2: is no YAML: SYNTAX`},
 	"tab":                   {"\tdata: x\n", `:1: is no YAML: SYNTAX`},
 	"open quote":            {"data: x\nlisten: \"y\n", `:2: is no YAML: SYNTAX`},
@@ -265,6 +266,14 @@ func TestFileSize(t *testing.T) {
 	if _, _, err := config.Load(config.Sources{File: t.TempDir()}); err == nil || !strings.HasPrefix(err.Error(), "config file: ") {
 		t.Errorf("a directory: %v", err)
 	}
+}
+
+// TestBombs refuses files that would fill the memory.
+func TestBombs(t *testing.T) {
+	documenttest.Refused(t, func(text string) error {
+		_, _, err := config.Load(config.Sources{File: write(t, text)})
+		return err
+	})
 }
 
 // TestCheck makes mistakes that are none of a single setting, or that stand in

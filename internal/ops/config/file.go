@@ -3,43 +3,32 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 
+	"netkeep/internal/lang/document"
 	"netkeep/internal/lang/spell"
 )
 
 const (
 	// maxFile is how large a file may be.
 	maxFile = 64 << 10
-	// maxDepth is how many lists and keys may stand inside one another in one
-	// line. Settings need two; the parser's work grows with the square.
-	maxDepth = 8
 	// maxMistakes is how many mistakes of a file are told.
 	maxMistakes = 10
 )
 
 // readFile takes settings from a file and notes in from where they stood.
 func (c *Config) readFile(name string, from Origins) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("config file: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return fmt.Errorf("config file: %w", err)
-	}
-	if len(text) > maxFile {
+	text, err := document.Read(name, maxFile)
+	if much := new(document.Excess); errors.As(err, &much) {
 		return fmt.Errorf("config file %s: is larger than %s", name, Size(maxFile))
+	}
+	if err != nil {
+		return fmt.Errorf("config file: %w", err)
 	}
 	return c.readText(name, text, from)
 }
@@ -94,11 +83,10 @@ func (r *reader) mistake(line int, format string, args ...any) error {
 // parse returns the documents of a text that are not empty. Duplicate keys
 // are let through: we know better what to say of them.
 func (r *reader) parse(text string) ([]*ast.DocumentNode, error) {
-	tokens := lexer.Tokenize(text)
-	if line := tooDeep(tokens); line > 0 {
-		return nil, r.mistake(line, "has values more than %d deep", maxDepth)
+	f, err := document.Parse([]byte(text), parser.AllowDuplicateMapKey())
+	if much, ok := errors.AsType[*document.Excess](err); ok {
+		return nil, r.mistake(max(1, much.Line), "%s", much.Reason)
 	}
-	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
 		return nil, r.mistake(e.GetToken().Position.Line, "is no YAML: %s", e.GetMessage())
 	}
@@ -106,29 +94,6 @@ func (r *reader) parse(text string) ([]*ast.DocumentNode, error) {
 		return nil, r.mistake(1, "is no YAML: %w", err)
 	}
 	return slices.DeleteFunc(f.Docs, func(doc *ast.DocumentNode) bool { return doc.Body == nil }), nil
-}
-
-// tooDeep returns the line in which lists and keys stand too deep inside one
-// another, or 0. The depth of lines is bounded by their indentation.
-func tooDeep(tokens token.Tokens) int {
-	brackets, entries, line := 0, 0, 0
-	for _, t := range tokens {
-		if t.Position.Line != line {
-			entries, line = 0, t.Position.Line
-		}
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			brackets++
-		case token.SequenceEndType, token.MappingEndType:
-			brackets--
-		case token.SequenceEntryType, token.MappingKeyType:
-			entries++
-		}
-		if brackets > maxDepth || entries > maxDepth {
-			return line
-		}
-	}
-	return 0
 }
 
 // section reads the keys below a section; the whole file is the one without a

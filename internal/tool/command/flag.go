@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"netkeep/internal/lang/document"
 	"netkeep/internal/lang/kind"
 )
 
@@ -237,16 +238,19 @@ func (s *setting) document(text string) (any, error) {
 		}
 	}
 	var v any
-	if err := yaml.Unmarshal(data, &v); err != nil {
-		return nil, fmt.Errorf("is neither JSON nor YAML: %s", firstLine(err))
+	if err := document.Decode(data, &v); err != nil {
+		return nil, unreadable("is neither JSON nor YAML: ", err)
 	}
 	return v, nil
 }
 
-// firstLine is an error without the picture that comes with it.
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+// unreadable says why a document was not read; before is said unless there is
+// just too much of it.
+func unreadable(before string, err error) error {
+	if much, ok := errors.AsType[*document.Excess](err); ok {
+		return much
+	}
+	return errors.New(before + document.Reason(err))
 }
 
 // maxDocument is more than a body may have.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"netkeep/internal/lang/document"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/tool/screen"
 )
@@ -36,8 +36,8 @@ func (b *body) read(cmd *cobra.Command) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := yaml.Unmarshal(data, &members); err != nil {
-			return nil, fmt.Errorf("%s: %s", b.file, firstLine(err))
+		if err := document.Decode(data, &members); err != nil {
+			return nil, fmt.Errorf("%s: %s", b.file, document.Reason(err))
 		}
 	}
 	for _, s := range b.settings {

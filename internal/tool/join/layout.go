@@ -3,14 +3,13 @@ package join
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
 	"netkeep/internal/disk"
+	"netkeep/internal/lang/document"
 )
 
 // Layout is where the files of a router are, and the names it is reached
@@ -57,18 +56,16 @@ type routerConfig struct {
 // ReadLayout reads a router's config. Paths in it that are not absolute are
 // below the working directory, as they are to the router.
 func ReadLayout(path string) (Layout, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Layout{}, err
+	text, err := document.Read(path, maxConfig)
+	if much := new(document.Excess); errors.As(err, &much) {
+		return Layout{}, fmt.Errorf("%s is no router's config: %w", path, err)
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxConfig))
 	if err != nil {
 		return Layout{}, err
 	}
 	var c routerConfig
-	if err := yaml.Unmarshal(text, &c); err != nil {
-		return Layout{}, fmt.Errorf("%s is no router's config: %w", path, err)
+	if err := document.Decode(text, &c); err != nil {
+		return Layout{}, fmt.Errorf("%s is no router's config: %s", path, document.Reason(err))
 	}
 	l := Layout{Endpoints: c.Ctrl.EndpointsFile}
 	for _, p := range []struct {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"netkeep/internal/lang/document/documenttest"
 )
 
 func readLayout(t testing.TB, text string) (Layout, string, error) {
@@ -44,6 +46,14 @@ edge: {csr: {sans: {dns: [below]}}}
 	if err != nil || l.Endpoints != "here.yml" || !slices.Equal(l.Names.DNS, []string{"root"}) {
 		t.Errorf("the layout is %+v, %v", l, err)
 	}
+}
+
+// TestReadLayoutBombs refuses configs that would fill the memory.
+func TestReadLayoutBombs(t *testing.T) {
+	documenttest.Refused(t, func(text string) error {
+		_, _, err := readLayout(t, text)
+		return err
+	})
 }
 
 func TestReadLayoutRefused(t *testing.T) {

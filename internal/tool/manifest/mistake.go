@@ -11,7 +11,7 @@ import (
 // Mistake is something in a file that cannot be meant.
 type Mistake struct {
 	File         string
-	Line, Column int // 0 if it is of no line
+	Line, Column int // 0 if it is of none
 	Text         string
 }
 
@@ -25,6 +25,9 @@ func (m Mistake) String() string {
 	}, m.Text)
 	if m.Line == 0 {
 		return m.File + ": " + text
+	}
+	if m.Column == 0 {
+		return fmt.Sprintf("%s:%d: %s", m.File, m.Line, text)
 	}
 	return fmt.Sprintf("%s:%d:%d: %s", m.File, m.Line, m.Column, text)
 }

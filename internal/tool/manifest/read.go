@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"netkeep/internal/lang/document"
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/kind"
 )
@@ -42,11 +43,9 @@ func Read(paths []string, stdin io.Reader) (*Files, error) {
 	f := newFiles()
 	for _, path := range paths {
 		if path == "-" {
-			text, err := io.ReadAll(io.LimitReader(stdin, maxFile+1))
-			if err != nil {
+			if err := f.take("standard input", func() ([]byte, error) { return document.ReadFrom(stdin, maxFile) }); err != nil {
 				return nil, fmt.Errorf("standard input: %w", err)
 			}
-			f.add("standard input", text)
 			continue
 		}
 		names, err := filesIn(path)
@@ -54,14 +53,25 @@ func Read(paths []string, stdin io.Reader) (*Files, error) {
 			return nil, err
 		}
 		for _, name := range names {
-			text, err := readFile(name)
-			if err != nil {
+			if err := f.take(name, func() ([]byte, error) { return document.Read(name, maxFile) }); err != nil {
 				return nil, err
 			}
-			f.add(name, text)
 		}
 	}
 	return f, f.mistakes.asError()
+}
+
+// take adds a file that is yet to be read.
+func (f *Files) take(file string, read func() ([]byte, error)) error {
+	text, err := read()
+	if much := new(document.Excess); errors.As(err, &much) {
+		f.mistakes = append(f.mistakes, Mistake{File: file, Line: much.Line, Text: much.Reason})
+		return nil
+	}
+	if err == nil {
+		f.add(file, text)
+	}
+	return err
 }
 
 func newFiles() *Files {

@@ -1,8 +1,7 @@
 package manifest
 
 import (
-	"bufio"
-	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -12,20 +11,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"netkeep/internal/lang/document"
 )
 
-// The bounds of one file. People write them by hand or have them exported;
-// what is larger is a mistake or an attack on whoever reads it.
+// maxFile is how large one file may be, and maxValues how much may be in it: what
+// is larger is a mistake. What else is too much, package document says.
 const (
 	maxFile   = 64 << 20
-	maxDepth  = 64
 	maxValues = 4_000_000
-	// maxAliased is how many values aliases may stand for in all, and maxText how
-	// long one text may be: small files are to stay small.
-	maxAliased = 10_000
-	maxText    = 1 << 20
 )
 
 // spot is where something is in a file.
@@ -133,16 +128,7 @@ func (v *value) find(path string) *value {
 
 // parse reads a file, which may hold several documents. JSON is YAML too.
 func parse(file string, text []byte) ([]*value, error) {
-	if len(text) > maxFile {
-		return nil, Mistakes{{File: file, Text: fmt.Sprintf("the file has %d bytes; %d is the most that is read", len(text), maxFile)}}
-	}
-	if line := tooDeep(text); line > 0 {
-		return nil, Mistakes{{File: file, Line: line, Text: fmt.Sprintf("lists and objects are in each other more than %d times", maxDepth)}}
-	}
-	if line := tooLong(bufio.NewReader(bytes.NewReader(text))).line; line > 0 {
-		return nil, Mistakes{{File: file, Line: line, Text: fmt.Sprintf("a text is longer than %d bytes", maxText)}}
-	}
-	parsed, err := parser.ParseBytes(text, 0)
+	parsed, err := document.Parse(text)
 	if err != nil {
 		return nil, broken(file, err)
 	}
@@ -161,10 +147,13 @@ func parse(file string, text []byte) ([]*value, error) {
 	return docs, nil
 }
 
-// broken says where a file is not YAML.
+// broken says where a file is not YAML, or more than is read.
 func broken(file string, err error) error {
 	m := Mistake{File: file, Text: "this is not YAML"}
-	if e, ok := err.(yaml.Error); ok {
+	if much, ok := errors.AsType[*document.Excess](err); ok {
+		m.Line, m.Text = much.Line, much.Reason
+	}
+	if e, ok := errors.AsType[yaml.Error](err); ok {
 		m.Text += ": " + e.GetMessage()
 		if t := e.GetToken(); t != nil && t.Position != nil {
 			m.Line, m.Column = t.Position.Line, t.Position.Column
@@ -173,41 +162,11 @@ func broken(file string, err error) error {
 	return Mistakes{m}
 }
 
-// tooDeep returns the line at which values are nested too deeply to be read
-// safely, 0 if there is none. It is rough, and on the side of what people
-// write: brackets in texts count too.
-func tooDeep(text []byte) int {
-	line, depth, dashes := 1, 0, 0
-	for i, b := range text {
-		switch b {
-		case '\n':
-			line++
-			dashes = 0
-			// Indentation is bounded by the depth, since each level has one
-			// column at least.
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth = max(0, depth-1)
-		case '-', '?', ':':
-			if i+1 == len(text) || text[i+1] == ' ' || text[i+1] == '\t' || text[i+1] == '\n' {
-				dashes++
-			}
-		}
-		if depth > 16*maxDepth || dashes > 16*maxDepth {
-			return line
-		}
-	}
-	return 0
-}
-
 // reader turns nodes into values.
 type reader struct {
 	file    string
 	anchors map[string]ast.Node
 	values  int
-	aliased int      // values that aliases stand for
-	within  int      // aliases that are being followed
 	mistake *Mistake // the first
 }
 
@@ -230,10 +189,7 @@ func (r *reader) value(n ast.Node, depth int) *value {
 	if r.mistake != nil {
 		return r.fail(at, "")
 	}
-	if r.within > 0 {
-		r.aliased++
-	}
-	if r.values++; r.values > maxValues || r.aliased > maxAliased || depth > maxDepth {
+	if r.values++; r.values > maxValues || depth > document.MaxDepth {
 		return r.fail(at, "there is too much in this file, or it is nested too deeply")
 	}
 	scalar := func(text string) *value { return &value{spot: at, scalar: jsontext.Value(text)} }
@@ -272,8 +228,6 @@ func (r *reader) value(n ast.Node, depth int) *value {
 		return v
 	case *ast.AliasNode:
 		if target := r.anchors[n.Value.String()]; target != nil {
-			r.within++
-			defer func() { r.within-- }()
 			return r.value(target, depth+1)
 		}
 		return r.fail(at, "nothing above is marked &"+n.Value.String())

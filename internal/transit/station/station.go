@@ -13,13 +13,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml"
 
 	"netkeep/internal/disk"
+	"netkeep/internal/lang/document"
 )
 
 // Files of a router's directory.
@@ -133,14 +133,13 @@ func readFile(path string) ([]byte, error) {
 // ReadSettings reads the settings in a router's directory.
 func ReadSettings(dir string) (Settings, error) {
 	path := filepath.Join(dir, settingsFile)
-	text, err := readFile(path)
+	text, err := document.Read(path, maxFile)
 	if err != nil {
 		return Settings{}, fmt.Errorf("the router's settings: %w", err)
 	}
 	s := Settings{}
-	if err := yaml.UnmarshalWithOptions(text, &s, yaml.Strict()); err != nil {
-		first, _, _ := strings.Cut(strings.TrimSpace(yaml.FormatError(err, false, false)), "\n")
-		return s, fmt.Errorf("%s cannot be understood: %s", path, first)
+	if err := document.Decode(text, &s, yaml.Strict()); err != nil {
+		return s, fmt.Errorf("%s cannot be understood: %s", path, document.Reason(err))
 	}
 	if err := s.check(); err != nil {
 		return s, fmt.Errorf("%s: %w", path, err)
