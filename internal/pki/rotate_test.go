@@ -276,3 +276,27 @@ func TestFollowCopy(t *testing.T) {
 		}
 	}
 }
+
+// TestVouched tells the next root from one that whoever has a server's key would
+// like to be trusted.
+func TestVouched(t *testing.T) {
+	c, dir := newClock(), t.TempDir()
+	ks := must(Open(dir, options(c)))(t)
+	first := ks.Authorities().Roots()
+	must(rotation(dir, c).Root())(t)
+	must(ks.Follow())(t)
+	shown := clientChain(t, ks.Signer(), ecKey(t))
+	evil := must(Open(t.TempDir(), options(c)))(t)
+	for name, test := range map[string]struct{ present, told, shown, want []*x509.Certificate }{
+		"a rotation":                  {first, ks.TrustBundle(), shown, ks.Authorities().Roots()},
+		"one who knows both":          {ks.Authorities().Roots(), ks.TrustBundle(), shown, ks.Authorities().Roots()},
+		"a root of nobody":            {first, slices.Concat(first, evil.TrustBundle()), shown, first},
+		"with its own chain":          {first, slices.Concat(first, evil.TrustBundle()), slices.Concat(shown, evil.TrustBundle()), first},
+		"a chain that proves nothing": {first, ks.TrustBundle(), shown[:2], first},
+		"nobody known":                {nil, ks.TrustBundle(), shown, nil},
+	} {
+		if got := Vouched(test.present, test.told, test.shown); !SameSet(got, test.want) {
+			t.Errorf("%s: %d are trusted, want %d", name, len(got), len(test.want))
+		}
+	}
+}

@@ -35,6 +35,29 @@ func Outdated(leaf *x509.Certificate, told []*x509.Certificate) bool {
 	})
 }
 
+// Vouched returns the roots among those that one is told of which are trusted at
+// present, or whose key one of the trusted has signed, as the chain that was
+// shown proves.
+func Vouched(present, told, shown []*x509.Certificate) []*x509.Certificate {
+	var next []*x509.Certificate
+	for _, root := range SelfSigned(told) {
+		vouched := func(link *x509.Certificate) bool {
+			return SamePublic(link.PublicKey, root.PublicKey) && slices.ContainsFunc(present, func(by *x509.Certificate) bool {
+				return checkAuthority(link, by) == nil
+			})
+		}
+		if slices.ContainsFunc(present, root.Equal) || slices.ContainsFunc(shown, vouched) {
+			next = append(next, root)
+		}
+	}
+	return next
+}
+
+// SelfSigned returns those of certificates that are roots.
+func SelfSigned(certs []*x509.Certificate) []*x509.Certificate {
+	return slices.DeleteFunc(slices.Clone(certs), func(c *x509.Certificate) bool { return checkAuthority(c, c) != nil })
+}
+
 // SameSet reports whether two lists hold the same certificates.
 func SameSet(a, b []*x509.Certificate) bool {
 	within := func(a, b []*x509.Certificate) bool {

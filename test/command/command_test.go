@@ -175,6 +175,16 @@ func setenv(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile(args[1])))
 }
 
+// wiped is what a terminal shows in the end: a line that says how far something
+// has come, which a slow machine may show, is wiped.
+func wiped(text string) string {
+	parts := strings.Split(text, "\r\x1b[K")
+	for i, part := range parts[:len(parts)-1] {
+		parts[i] = part[:strings.LastIndex(part, "\n")+1]
+	}
+	return strings.Join(parts, "")
+}
+
 // terminal runs a program on a terminal of so many columns, types what a file
 // holds, and gives what the terminal showed to stdout: terminal 80 FILE CODE
 // PROGRAM [ARGUMENT…]
@@ -220,7 +230,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	}()
 	err = cmd.Wait()
 	<-read
-	fmt.Fprint(ts.Stdout(), strings.ReplaceAll(shown.String(), "\r\n", "\n"))
+	fmt.Fprint(ts.Stdout(), strings.ReplaceAll(wiped(shown.String()), "\r\n", "\n"))
 	got := 0
 	if e, ok := err.(*exec.ExitError); ok {
 		got = e.ExitCode()

@@ -27,6 +27,8 @@ type owner struct {
 	Root string `json:"root,omitzero"`
 	// Forgotten is the root CA that it belonged to before, whose keys are lost.
 	Forgotten string `json:"forgotten,omitzero"`
+	// Known are root CAs that took its place since, one after the other.
+	Known []string `json:"known,omitempty"`
 	// Retired are root CAs of the network that nobody is to trust any more. The
 	// first may be among them: its name stays that of the network.
 	Retired []string `json:"retired,omitempty"`
@@ -113,7 +115,7 @@ func Forget(ctx context.Context, st store.Store, now time.Time) (root string, er
 	if err != nil {
 		return "", err
 	}
-	o.Root, o.Forgotten, o.Retired = "", cmp.Or(o.Root, unnamed), nil
+	o.Root, o.Forgotten, o.Known, o.Retired = "", cmp.Or(o.Root, unnamed), nil, nil
 	if err := o.write(ctx, st, "keys forget", now); err != nil {
 		return "", fmt.Errorf("forget whose the store is: %w", err)
 	}

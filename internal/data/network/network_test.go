@@ -99,34 +99,40 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestRetire has root CAs retire, some of them twice. The network keeps its name,
-// and forgets them with it.
-func TestRetire(t *testing.T) {
+// TestSuccession has root CAs take one another's place and retire, some of them
+// twice. The network keeps its name, and forgets them with it.
+func TestSuccession(t *testing.T) {
 	st := storetest.NewMemory()
-	if err := network.Retire(t.Context(), st, []string{"aa"}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := network.Retired(t.Context(), st); len(got) > 0 || err != nil {
-		t.Errorf("of a store of nobody %q retired: %v", got, err)
-	}
-	if _, err := network.Claim(t.Context(), st, "aa", time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	for _, roots := range [][]string{nil, {"aa"}, {"aa", "bb"}} {
-		if err := network.Retire(t.Context(), st, roots, time.Now()); err != nil {
+	note := func(known, retired []string) {
+		t.Helper()
+		if err := network.Note(t.Context(), st, network.Succession{Known: known, Retired: retired}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, err := network.Retired(t.Context(), st); !slices.Equal(got, []string{"aa", "bb"}) || err != nil {
-		t.Errorf("%q retired: %v", got, err)
+	wants := func(known, retired []string) {
+		t.Helper()
+		if got, err := network.Successors(t.Context(), st); !slices.Equal(got.Known, known) || !slices.Equal(got.Retired, retired) || err != nil {
+			t.Errorf("what is known: %+v: %v", got, err)
+		}
 	}
+	note([]string{"bb"}, []string{"aa"})
+	wants(nil, nil) // it is a store of nobody
+	if _, err := network.Claim(t.Context(), st, "aa", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	note([]string{"aa"}, nil)
+	wants(nil, nil) // the first is known by its name
+	note([]string{"bb", "aa"}, nil)
+	wants([]string{"bb"}, nil)
+	note([]string{"bb"}, []string{"aa"})
+	note([]string{"cc", "bb"}, []string{"aa"})
+	note([]string{"cc"}, []string{"aa", "bb"})
+	wants([]string{"bb", "cc"}, []string{"aa", "bb"})
 	if root, err := network.Root(t.Context(), st); root != "aa" || err != nil {
 		t.Errorf("it belongs to %q: %v", root, err)
 	}
 	if _, err := network.Forget(t.Context(), st, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := network.Retired(t.Context(), st); len(got) > 0 || err != nil {
-		t.Errorf("of a store of nobody %q retired: %v", got, err)
-	}
+	wants(nil, nil)
 }

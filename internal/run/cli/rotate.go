@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -113,41 +114,55 @@ func keysStatusCommand(env Env) *cobra.Command {
 
 func sayStatus(w io.Writer, st server.KeysStatus, most int) error {
 	var b strings.Builder
-	b.WriteString("root CA          " + st.Fingerprint(st.Root) + "  ends " + st.Root.NotAfter.UTC().Format(time.DateOnly) + "\n")
-	b.WriteString("intermediate CA  " + st.Fingerprint(st.Intermediate) + "  ends " + st.Intermediate.NotAfter.UTC().Format(time.DateOnly) + "\n")
-	if !st.Rotating() {
-		b.WriteString("No rotation of the root CA is under way.\n")
-		_, err := io.WriteString(w, b.String())
-		return err
+	line := func(what string, cert *x509.Certificate) {
+		fmt.Fprintf(&b, "%-15s  %s  ends %s\n", what, st.Fingerprint(cert), cert.NotAfter.UTC().Format(time.DateOnly))
 	}
-	b.WriteString("trusted as well  " + st.Fingerprint(st.FormerRoot) + "  ends " + st.FormerRoot.NotAfter.UTC().Format(time.DateOnly) + "\n")
-	p := st.Progress
-	if p == nil {
+	line("root CA", st.Root)
+	line("intermediate CA", st.Intermediate)
+	if st.Rotating() {
+		line("trusted as well", st.FormerRoot)
+	}
+	if !st.Origin.Equal(st.Root) {
+		b.WriteString("network          " + st.Fingerprint(st.Origin) + "  by its first root CA, as snapshots name it\n")
+	}
+	switch p := st.Progress; {
+	case st.Rotating() && p == nil:
 		b.WriteString("The controller has not said yet who has followed: start it if it does not run.\n")
-		_, err := io.WriteString(w, b.String())
-		return err
+	case st.Rotating():
+		fmt.Fprintf(&b, "\nWho has followed, as of %s:\n", p.At.Format(time.RFC3339))
+		sayFollowers(&b, p, "not yet", most)
+		switch {
+		case st.Old:
+			b.WriteString("The controller has said nothing since: start it.\n")
+		case p.Routers.Left+p.Identities.Left == 0:
+			b.WriteString("All who have certificates of this network have followed: netkeep keys rotate root --finish\n")
+		}
+		b.WriteString("Who has certificates of others, or none, cannot be seen: they need the new root CA too.\n")
+	default:
+		b.WriteString("No rotation of the root CA is under way.\n")
+		if p != nil {
+			fmt.Fprintf(&b, "\nWho has a certificate that is still trusted, as of %s:\n", p.At.Format(time.RFC3339))
+			sayFollowers(&b, p, "no more", most)
+			b.WriteString("The others have certificates of a root CA that has retired: enroll them again.\n")
+		}
 	}
-	fmt.Fprintf(&b, "\nWho has followed, as of %s:\n", p.At.Format(time.RFC3339))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// sayFollowers counts those who have followed, and names the others.
+func sayFollowers(b *strings.Builder, p *server.Progress, others string, most int) {
 	for _, f := range []struct {
 		what string
 		server.Followers
 	}{{"routers", p.Routers}, {"identities", p.Identities}} {
-		fmt.Fprintf(&b, "  %d of %d %s\n", f.All-f.Left, f.All, f.what)
+		fmt.Fprintf(b, "  %d of %d %s\n", f.All-f.Left, f.All, f.what)
 		for i, name := range f.Names {
 			if i == most {
-				fmt.Fprintf(&b, "    and %d more have not (--all names them)\n", f.Left-most)
+				fmt.Fprintf(b, "    and %d more have not (--all names them)\n", f.Left-most)
 				break
 			}
-			b.WriteString("    not yet: " + name + "\n")
+			b.WriteString("    " + others + ": " + name + "\n")
 		}
 	}
-	switch {
-	case st.Old:
-		b.WriteString("The controller has said nothing since: start it.\n")
-	case p.Routers.Left+p.Identities.Left == 0:
-		b.WriteString("All who have certificates of this network have followed: netkeep keys rotate root --finish\n")
-	}
-	b.WriteString("Who has certificates of others, or none, cannot be seen: they need the new root CA too.\n")
-	_, err := io.WriteString(w, b.String())
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -69,6 +70,15 @@ func (d *dir) note(name, line string) error {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	return nil
+}
+
+// drop takes such a line away.
+func (d *dir) drop(name string) error {
+	err := os.Remove(d.sub(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func (d *dir) sub(name string) string { return filepath.Join(d.path, name) }

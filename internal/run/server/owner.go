@@ -53,18 +53,26 @@ func (s *Server) checkOwner(ctx context.Context) error {
 }
 
 // checkRetired refuses keys of before a root CA took another's place: nobody
-// trusts them any more.
+// trusts them any more. While both are trusted such keys still do for some.
 func (s *Server) checkRetired(ctx context.Context, keys *pki.Authorities) error {
-	retired, err := network.Retired(ctx, s.store)
+	roots, err := network.Successors(ctx, s.store)
 	if err != nil {
 		return err
 	}
-	if slices.Contains(retired, rootName(keys.Root)) {
+	file := filepath.Join(s.dir.sub(keysDir), "root.crt")
+	if slices.Contains(roots.Retired, rootName(keys.Root)) {
 		return fmt.Errorf("the root CA in %s, %s, has retired: these are keys of before it was rotated; put the pki directory there that another controller of the network has, or a later backup",
-			filepath.Join(s.dir.sub(keysDir), "root.crt"), rootName(keys.Root))
+			file, rootName(keys.Root))
 	}
-	if keys.Rotating() && slices.Contains(retired, rootName(keys.FormerRoot)) {
+	if keys.Rotating() && slices.Contains(roots.Retired, rootName(keys.FormerRoot)) {
 		s.log.Warn("the rotation of the root CA was finished at another controller, and here the one before is still trusted: copy the pki directory from there", "root", rootName(keys.FormerRoot))
+	}
+	here := rootNames(slices.Concat(keys.Roots(), keys.Retired))
+	for _, root := range roots.Known {
+		if !slices.Contains(here, root) && !slices.Contains(roots.Retired, root) {
+			s.log.Warn("these are keys of before the root CA was rotated, and who has followed since is not let in: put the pki directory there that another controller of the network has, or a later backup",
+				"file", file, "missing", root)
+		}
 	}
 	return nil
 }
@@ -81,8 +89,8 @@ func (s *Server) compareOwner(owner string, keys *pki.Authorities) error {
 		owner, filepath.Join(s.dir.sub(keysDir), "root.crt"), rootName(keys.Origin), remedy)
 }
 
-// claimStore writes down whose the store is, unless somebody has, and who has
-// retired.
+// claimStore writes down whose the store is, unless somebody has, and what became
+// of its root CA.
 func (s *Server) claimStore(ctx context.Context) error {
 	keys := s.keys.Authorities()
 	owner, err := network.Claim(ctx, s.store, rootName(keys.Origin), time.Now())
@@ -92,14 +100,20 @@ func (s *Server) claimStore(ctx context.Context) error {
 	if err := s.compareOwner(owner, keys); err != nil {
 		return err
 	}
-	return s.noteRetired(ctx)
+	return s.noteRoots(ctx)
 }
 
-// noteRetired writes down which root CAs have retired.
-func (s *Server) noteRetired(ctx context.Context) error {
+// noteRoots writes down which root CAs the network has had, and which of them
+// have retired.
+func (s *Server) noteRoots(ctx context.Context) error {
+	keys := s.keys.Authorities()
+	return network.Note(ctx, s.store, network.Succession{Known: rootNames(keys.Roots()), Retired: rootNames(keys.Retired)}, time.Now())
+}
+
+func rootNames(certs []*x509.Certificate) []string {
 	var names []string
-	for _, root := range s.keys.Authorities().Retired {
-		names = append(names, rootName(root))
+	for _, cert := range certs {
+		names = append(names, rootName(cert))
 	}
-	return network.Retire(ctx, s.store, names, time.Now())
+	return names
 }

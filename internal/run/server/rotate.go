@@ -57,8 +57,8 @@ func (s *Server) takeKeys(ctx context.Context) {
 	if s.fabric != nil {
 		s.fabric.AuthoritiesChanged()
 	}
-	if err := s.noteRetired(ctx); err != nil {
-		s.log.Error("which root CAs have retired could not be stored; it is when the controller next starts", "error", err)
+	if err := s.noteRoots(ctx); err != nil {
+		s.log.Error("which root CAs the network has had could not be stored; it is when the controller next starts", "error", err)
 	}
 }
 
@@ -79,6 +79,9 @@ type Followers struct {
 	Names []string `json:"names,omitempty"`
 }
 
+// left is how many have not followed.
+func (p Progress) left() int { return p.Routers.Left + p.Identities.Left }
+
 // maxNamed is how many are named.
 const maxNamed = 1000
 
@@ -97,39 +100,52 @@ func (f *Followers) count(name string, followed bool) {
 // come.
 const progressFile = "rotation"
 
-// progressEvery is how often that is said, and progressOld when it is no news
-// any more.
+// progressEvery is how often that is said, lostEvery how often one looks for those
+// that a rotation has left behind, and progressOld when either is no news any
+// more.
 const (
 	progressEvery = 2 * time.Second
+	lostEvery     = 20 * time.Second
 	progressOld   = time.Minute
 )
 
-// reporter knows of certificates that it has seen which root they are of.
+// reporter knows of certificates that it has seen whether they follow.
 type reporter struct {
-	root  string
-	known map[string]bool // by fingerprint
-	said  time.Time
+	root     string
+	rotating bool
+	known    map[string]bool // by fingerprint
+	said     time.Time
+	lost     int
 }
 
-// write says how far a rotation has come, or that there is none.
+// write says how far a rotation has come, or whom one that is over has left
+// behind, as may be found in a snapshot of before.
 func (r *reporter) write(s *Server) error {
 	now, at := s.keys.Authorities(), time.Now()
+	every := progressEvery
 	if !now.Rotating() {
-		r.known = nil
-		err := os.Remove(s.dir.sub(progressFile))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
+		every = lostEvery
 	}
-	if r.known != nil && r.root == rootName(now.Root) && at.Sub(r.said) < progressEvery {
+	if r.known == nil || r.root != rootName(now.Root) || r.rotating != now.Rotating() {
+		r.root, r.rotating, r.known, r.lost = rootName(now.Root), now.Rotating(), map[string]bool{}, 0
+	} else if at.Sub(r.said) < every {
 		return nil
 	}
-	if r.known == nil || r.root != rootName(now.Root) {
-		r.root, r.known = rootName(now.Root), map[string]bool{}
-	}
 	r.said = at
-	text, err := json.Marshal(r.survey(s.state.Snapshot(), now, at))
+	var p Progress
+	if now.Rotating() || len(now.Retired) > 0 {
+		p = r.survey(s.state.Snapshot(), now, at)
+	}
+	if !now.Rotating() {
+		if left := p.left(); left != r.lost && left > 0 {
+			s.log.Warn("some have certificates of a root CA that has retired and are not let in: enroll them again; netkeep keys status names them",
+				"identities", p.Identities.Left, "routers", p.Routers.Left)
+		}
+		if r.lost = p.left(); r.lost == 0 {
+			return s.dir.drop(progressFile)
+		}
+	}
+	text, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
@@ -155,15 +171,27 @@ func (r *reporter) survey(snap *state.Snapshot, now *pki.Authorities, at time.Ti
 	return p
 }
 
-// follows reports whether a certificate is of the present root CA.
+// follows reports whether a certificate is of the present root CA, or when no
+// other takes its place, of one that is trusted at all.
 func (r *reporter) follows(now *pki.Authorities, fingerprint, text string) bool {
 	is, known := r.known[fingerprint]
 	if !known {
 		certs, err := pki.ParseCertificates([]byte(text), 1)
-		is = err == nil && now.Current(certs[0])
+		is = err == nil && (now.Current(certs[0]) || !now.Rotating() && now.Trusts(certs[0]))
 		r.known[fingerprint] = is
 	}
 	return is
+}
+
+// outdated reports whether a certificate is of the root CA that another takes the
+// place of, so that its holder has to follow.
+func (s *Server) outdated(text string) bool {
+	now := s.keys.Authorities()
+	if !now.Rotating() {
+		return false
+	}
+	certs, err := pki.ParseCertificates([]byte(text), 1)
+	return err == nil && now.Trusts(certs[0]) && !now.Current(certs[0])
 }
 
 // readProgress returns what a controller said last; nil if nothing.
@@ -187,6 +215,7 @@ type KeysStatus struct {
 	*pki.Authorities
 	// Progress is what the controller said last; nil if it has said nothing of
 	// this rotation. Old is whether that was a while ago.
+	// Without a rotation it is of those whom the last one has left behind.
 	Progress *Progress
 	Old      bool
 }
@@ -261,7 +290,7 @@ func (st KeysStatus) ready() error {
 		return errors.New("the controller has not said yet who has followed: start it if it does not run, and see netkeep keys status" + force)
 	case st.Old:
 		return fmt.Errorf("the controller last said at %s who has followed: start it, and see netkeep keys status%s", p.At.Format(time.RFC3339), force)
-	case p.Routers.Left+p.Identities.Left > 0:
+	case p.left() > 0:
 		return fmt.Errorf("%d routers and %d identities have certificates of the root CA before, and could not come in any more: netkeep keys status names them%s", p.Routers.Left, p.Identities.Left, force)
 	}
 	return nil

@@ -338,7 +338,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Desk:  desk,
 		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle, Now: time.Now, Log: s.log}, Tokens: tokens,
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
-		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle,
+		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
 		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.RouterAddress(), Key: s.servedKey},
 		Grants: grants, Routers: s.routers, Fabric: s.view(), ControllerID: s.controllerID(), Integrity: scanner, Snapshots: s.snapshots,
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,

@@ -96,6 +96,7 @@ type session struct {
 	*screen.Screen
 	name    string // of the profile
 	profile profile.Profile
+	dir     string // of the profiles
 	now     func() time.Time
 }
 
@@ -121,21 +122,21 @@ func connect(cmd *cobra.Command, env Env) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Client: client, Screen: env.Screen(), name: name, profile: p, now: env.Now}
+	s := &session{Client: client, Screen: env.Screen(), name: name, profile: p, dir: dir, now: env.Now}
 	if p.HasCertificate() {
 		// Nobody has to type anything for that.
-		client.Renew = func(ctx context.Context) (string, error) { return s.renew(ctx, dir) }
+		client.Renew = func(ctx context.Context) (string, error) { return s.renew(ctx) }
 	}
 	return s, nil
 }
 
 // renew logs in again with the certificate of the profile.
-func (s *session) renew(ctx context.Context, dir string) (string, error) {
+func (s *session) renew(ctx context.Context) (string, error) {
 	in, err := authenticate(ctx, s.Client, remote.Request{}, byCert)
 	if err != nil {
 		return "", err
 	}
-	return in.Token, profile.Change(dir, func(b *profile.Book) error {
+	return in.Token, profile.Change(s.dir, func(b *profile.Book) error {
 		p := b.Profiles[s.name]
 		p.Token, p.Expires = in.Token, in.ExpiresAt
 		b.Profiles[s.name] = p
@@ -153,7 +154,44 @@ func with(env Env, work talking) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		return s.unlessAdmin(cmd.Context(), work(cmd, s, args))
+		err = work(cmd, s, args)
+		if err == nil {
+			s.follow(cmd.Context())
+		}
+		return s.unlessAdmin(cmd.Context(), err)
+	}
+}
+
+// followEvery is how often a controller is asked who vouches for it, and
+// followTime how long that may keep a command from its end.
+const (
+	followEvery = time.Hour
+	followTime  = 5 * time.Second
+)
+
+// follow keeps the profile good when other CAs vouch for the controller. The
+// command has done its work: what goes wrong here is tried again by the next.
+func (s *session) follow(ctx context.Context) {
+	at := s.now()
+	if since := at.Sub(s.profile.Asked); s.profile.CA == "" || since >= 0 && since < followEvery {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, followTime)
+	defer cancel()
+	ca, err := s.Follow(ctx, s.profile.CA, at)
+	if err != nil {
+		return
+	}
+	err = profile.Change(s.dir, func(b *profile.Book) error {
+		p, ok := b.Profiles[s.name]
+		if ok && p.CA == s.profile.CA {
+			p.CA, p.Asked = ca, at.UTC()
+			b.Profiles[s.name] = p
+		}
+		return nil
+	})
+	if err != nil {
+		s.Notef("Who vouches for %s could not be kept: %v", s.profile.Address, err)
 	}
 }
 

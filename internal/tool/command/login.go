@@ -159,7 +159,7 @@ func localAddress(data string) (string, error) {
 func localTrust(ctx context.Context, data, address string) (string, error) {
 	served, err := os.ReadFile(filepath.Join(data, "served.crt"))
 	if err == nil {
-		if known, err := remote.Known(ctx, address); known || err != nil {
+		if known, err := remote.Known(ctx, address, ""); known || err != nil {
 			return "", err
 		}
 	} else if !errors.Is(err, os.ErrNotExist) {
@@ -189,15 +189,14 @@ func trust(ctx context.Context, scr *screen.Screen, f loginFlags, p *profile.Pro
 		}
 	}
 	if p.CA != "" && f.fingerprint == "" {
-		return nil
+		if good, err := remote.Known(ctx, p.Address, p.CA); good || err != nil {
+			return err
+		}
 	}
-	known, err := remote.Known(ctx, p.Address)
-	if err != nil {
-		return err
-	}
-	if known && f.fingerprint == "" {
-		p.CA = ""
-		return nil
+	if p.CA == "" && f.fingerprint == "" {
+		if known, err := remote.Known(ctx, p.Address, ""); known || err != nil {
+			return err
+		}
 	}
 	root, err := remote.Authority(ctx, p.Address)
 	if err != nil {
@@ -209,6 +208,9 @@ func trust(ctx context.Context, scr *screen.Screen, f loginFlags, p *profile.Pro
 			return fmt.Errorf("the CA of %s has another fingerprint, %s: somebody else may answer there; nothing was sent", p.Address, is)
 		}
 	} else {
+		if p.CA != "" {
+			scr.Notef("%s was vouched for by another CA when you last logged in: its keys were replaced, or it is not the same controller.", p.Address)
+		}
 		scr.Notef("%s is vouched for by a CA that this machine does not know:\n\n  %s\n  SHA-256 %s\n\nThe controller prints the same when it starts.", p.Address, screen.Plain(root.Subject.String()), is)
 		yes, err := scr.Confirm("Is it the same?")
 		if errors.Is(err, screen.ErrNobody) {

@@ -28,6 +28,8 @@ type Profile struct {
 	// CA is the certificates that vouch for the controller, as PEM; those of
 	// the system do if it is empty.
 	CA string `json:"ca,omitempty"`
+	// Asked is when the controller was last asked who vouches for it now.
+	Asked time.Time `json:"asked,omitzero"`
 	// Token is what the API session is recognised by.
 	Token string `json:"token,omitempty"`
 	// Expires is when the session ends if nobody uses it.

@@ -45,6 +45,7 @@ type Client struct {
 	token   atomic.Pointer[string]
 	http    *http.Client
 	most    int64 // bytes that an answer may have
+	shown   atomic.Pointer[[]*x509.Certificate]
 
 	// Renew, if set, gets a new session where the old one has ended. It must not
 	// be set while requests are under way.
@@ -54,12 +55,9 @@ type Client struct {
 
 // New returns a client of the controller that a profile names.
 func New(p profile.Profile) (*Client, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if p.CA != "" {
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM([]byte(p.CA)) {
-			return nil, errors.New("the profile's CA holds no certificate; log in again")
-		}
+	config, err := trusting(p.CA)
+	if err != nil {
+		return nil, err
 	}
 	if p.HasCertificate() {
 		pair, err := certificate(p)
@@ -68,7 +66,13 @@ func New(p profile.Profile) (*Client, error) {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	return WithTLS(p, config), nil
+	var c *Client
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		c.shown.Store(&state.PeerCertificates)
+		return nil
+	}
+	c = WithTLS(p, config)
+	return c, nil
 }
 
 // WithTLS is New with a configuration of one's own.

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"netkeep/internal/pki"
 	"netkeep/internal/tool/profile"
@@ -22,15 +23,20 @@ import (
 // maxAuthorities is how many certificates a controller may say to trust.
 const maxAuthorities = 100
 
-// Known reports whether the machine itself trusts a controller.
-func Known(ctx context.Context, address string) (bool, error) {
+// Known reports whether a controller is vouched for by CAs, as PEM, or if there
+// are none by those that the machine itself trusts.
+func Known(ctx context.Context, address, cas string) (bool, error) {
 	at, err := url.Parse(address)
 	if err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	conn, err := new(tls.Dialer).DialContext(ctx, "tcp", at.Host)
+	config, err := trusting(cas)
+	if err != nil {
+		return false, err
+	}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", at.Host)
 	if err == nil {
 		return true, conn.Close()
 	}
@@ -38,6 +44,18 @@ func Known(ctx context.Context, address string) (bool, error) {
 		return false, nil
 	}
 	return false, Explain(address, err)
+}
+
+// trusting is how one connects to who is vouched for by CAs.
+func trusting(cas string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if cas != "" {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM([]byte(cas)) {
+			return nil, errors.New("the profile's CA holds no certificate; log in again")
+		}
+	}
+	return config, nil
 }
 
 // Authority returns the certificate that vouches for a controller, by what it
@@ -64,6 +82,34 @@ func Authority(ctx context.Context, address string) (*x509.Certificate, error) {
 		return nil, fmt.Errorf("%s does not say whom to trust (%w); is it a controller? Otherwise give its CA with --ca FILE", address, err)
 	}
 	return vouching(address, shown, said)
+}
+
+// Follow asks a controller that is trusted who vouches for it from now on, and
+// returns those, as PEM; the same text if they are the same. Others are believed
+// if those who are trusted at present have signed them, and not for the word of
+// who has a server's key.
+func (c *Client) Follow(ctx context.Context, present string, now time.Time) (string, error) {
+	known, err := pki.ParseCertificates([]byte(present), maxAuthorities)
+	if err != nil {
+		return present, err
+	}
+	var text []byte
+	if err := c.Call(ctx, Request{Method: http.MethodGet, Path: "//edge/client/v1/.well-known/est/cacerts", Stranger: true}, &text); err != nil {
+		return present, err
+	}
+	told, err := pki.ParsePKCS7Text(text, maxAuthorities)
+	if err != nil {
+		return present, err
+	}
+	shown := c.shown.Load()
+	if shown == nil {
+		return present, nil
+	}
+	next := pki.Vouched(known, told, *shown)
+	if _, err := pki.NewRoots(next).VerifyLeaf(*shown, pki.VerifyOptions{Now: now}); err != nil || pki.SameSet(next, pki.SelfSigned(known)) {
+		return present, nil // it has a certificate of others, or nothing has changed
+	}
+	return string(pki.EncodeCertificates(next...)), nil
 }
 
 // vouching returns the root among those said from which the shown chain comes.

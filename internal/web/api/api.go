@@ -76,6 +76,9 @@ type Service struct {
 	StoreSize, DiskFree func() (n int64, ok bool)
 	// Bundle is the certificates of our own authority at present.
 	Bundle func() []*x509.Certificate
+	// Outdated reports whether a certificate, as PEM, is of a root CA that
+	// another takes the place of.
+	Outdated func(certificate string) bool
 }
 
 // configTypesParam is read by what shows services.

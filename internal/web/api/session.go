@@ -108,20 +108,23 @@ func (s *Service) prove(c *rest.Call, in authenticateIn) (authn.Proof, error) {
 const LastActivityDoc = "When the session was last used, as far as this controller knows."
 
 // CertColumns say what a client can do about the certificate that it logged in
-// with, and whether it is asked to.
-var CertColumns = []rest.Derived{
-	Flag("isCertExtendable", "Whether the session rests on a certificate that this network issued, so that the client can have it extended.",
-		func(c *rest.Call, s *model.APISession) bool { return extendable(c, s) != nil }),
-	Flag("isCertExtendRequested", "Whether the client is asked to have it extended now, before it is time.",
-		func(c *rest.Call, s *model.APISession) bool {
-			a := extendable(c, s)
-			return a != nil && a.IsExtendRequested
-		}),
-	Flag("isCertKeyRollRequested", "Whether the client is asked to make a new key for that.",
-		func(c *rest.Call, s *model.APISession) bool {
-			a := extendable(c, s)
-			return a != nil && a.IsKeyRollRequested
-		}),
+// with, and whether it is asked to: by an admin, or since the root CA that it is
+// of is being replaced.
+func (s *Service) CertColumns() []rest.Derived {
+	return []rest.Derived{
+		Flag("isCertExtendable", "Whether the session rests on a certificate that this network issued, so that the client can have it extended.",
+			func(c *rest.Call, session *model.APISession) bool { return extendable(c, session) != nil }),
+		Flag("isCertExtendRequested", "Whether the client is asked to have it extended now, before it is time.",
+			func(c *rest.Call, session *model.APISession) bool {
+				a := extendable(c, session)
+				return a != nil && (a.IsExtendRequested || s.Outdated(a.CertPEM))
+			}),
+		Flag("isCertKeyRollRequested", "Whether the client is asked to make a new key for that.",
+			func(c *rest.Call, session *model.APISession) bool {
+				a := extendable(c, session)
+				return a != nil && a.IsKeyRollRequested
+			}),
+	}
 }
 
 // extendable is the authenticator that a session rests on if its certificate is
@@ -154,7 +157,7 @@ func (s *Service) sessionColumns() []rest.Derived {
 		rest.Links(func(kind.Record) []rest.Link {
 			return []rest.Link{{Name: "self", Href: "current-api-session"}, {Name: "current-identity", Href: "current-identity"}}
 		}),
-	}, CertColumns...)
+	}, s.CertColumns()...)
 }
 
 var queryOutput = kind.NewOutput[authn.Query]()

@@ -30,7 +30,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 					{Name: "sessions", Href: model.Sessions.Path + "?filter=" + url.QueryEscape(`apiSession="`+id+`"`)},
 				}
 			}),
-		}, api.CertColumns...),
+		}, s.CertColumns()...),
 	}.Mount(a)
 	rest.Handle(a, rest.Op{
 		Method: http.MethodDelete, Path: "/api-sessions/{id}", Name: "deleteApiSession", Tag: "api-sessions",
