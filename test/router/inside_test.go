@@ -3,9 +3,12 @@ package router
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"netkeep/internal/ops/build"
 	"netkeep/internal/ops/config"
 	"netkeep/test/servertest"
 )
@@ -33,6 +36,9 @@ func only(t *testing.T, s *servertest.Server) M {
 	return router
 }
 
+// remains is how long the certificates of a router are good.
+var remains = regexp.MustCompile(`(?m)^netkeep_router_certificate_remaining_seconds (\S+)$`)
+
 // TestInside has a controller bring its own router, with what it takes to use
 // it, and keep it over restarts, other names, lost files and a lost record.
 func TestInside(t *testing.T) {
@@ -42,8 +48,17 @@ func TestInside(t *testing.T) {
 	if at := first["supportedProtocols"].(M)["tls"].(string); first["name"] != "local-router" || !strings.HasPrefix(at, "tls://127.0.0.1:") {
 		t.Errorf("the router is %v", first)
 	}
-	if _, text := get(t, "http://"+s.Metrics().String()+"/metrics"); !strings.Contains(text, "netkeep_router_connected 1") {
+	_, text := get(t, "http://"+s.Metrics().String()+"/metrics")
+	if !strings.Contains(text, "netkeep_router_connected 1") {
 		t.Error("monitoring sees nothing of the router")
+	}
+	if left := remains.FindStringSubmatch(text); left == nil {
+		t.Error("monitoring does not see how long its certificates are good")
+	} else if seconds, err := strconv.ParseFloat(left[1], 64); err != nil || seconds < 300*86400 || seconds > 400*86400 {
+		t.Errorf("its certificates are good for %s seconds", left[1])
+	}
+	if info := first["versionInfo"].(M); info["version"] != build.Read().Version || strings.Contains(info["revision"].(string), "netkeep") {
+		t.Errorf("people are shown that it is %v", info)
 	}
 	for _, kind := range []string{"edge-router-policies", "service-edge-router-policies"} {
 		list := s.Admin(t).Get(management + kind).Want(200).List()
@@ -77,13 +92,11 @@ func TestInside(t *testing.T) {
 
 	must(t, os.WriteFile(filepath.Join(dir, "data", "router", "identity.json"), []byte("{"), 0o600))
 	s = inside(t, dir, func(c *config.Config) { c.RouterAdvertise = "router.example:443" })
-	list := s.Admin(t).Get(management + "edge-routers").Want(200).List()
-	if len(list) != 2 {
-		t.Fatalf("with its key lost, it is one of %v", list)
+	fourth := only(t, s)
+	if fourth["id"] != first["id"] || fourth["name"] != "renamed" || fourth["fingerprint"] == third["fingerprint"] {
+		t.Errorf("with its key lost, it is %v", fourth)
 	}
-	for _, r := range list {
-		s.Admin(t).Delete(management + "edge-routers/" + r["id"].(string)).Want(200)
-	}
+	s.Admin(t).Delete(management + "edge-routers/" + first["id"].(string)).Want(200)
 	must(t, s.Close())
 	s = inside(t, dir)
 	if last := only(t, s); last["name"] != "local-router" {

@@ -230,6 +230,51 @@ func TestHostedAtSeveral(t *testing.T) {
 	}
 }
 
+// TestSeldomAsked has a client host several services at fewer routers than it
+// would: it does not ask for leave again and again, and yet finds a router that is
+// new.
+func TestSeldomAsked(t *testing.T) {
+	n := networktest.New(t, shared)
+	n.AddRouter("one")
+	host := n.AddIdentity("host")
+	services := []string{n.AddService("first", true), n.AddService("second", true)}
+	c := n.Client(host, func(o *client.Options) { o.Poll = 20 * time.Millisecond })
+	for _, service := range services {
+		n.Echo(c, service)
+	}
+	at := func() (all int) {
+		for _, service := range services {
+			all += len(n.Admin.Get(networktest.Management + "terminators?filter=" + url.QueryEscape(fmt.Sprintf("service.name=%q", service))).Want(200).List())
+		}
+		return all
+	}
+	asked := func(operation string) (times int) {
+		for _, line := range shared.Log() {
+			if strings.Contains(line, fmt.Sprintf(`"operation":%q`, operation)) && strings.Contains(line, "identity:"+host.ID) {
+				if times++; operation != "createSession" && !strings.Contains(line, `"level":"DEBUG"`) {
+					t.Fatalf("of a poll the log says %s", line)
+				}
+			}
+		}
+		return times
+	}
+	looks := func(more int) {
+		t.Helper()
+		enough := asked("getCurrentIdentityEdgeRouters") + more
+		n.Eventually("it has looked several times", func() bool { return asked("getCurrentIdentityEdgeRouters") >= enough })
+	}
+	n.Eventually("both are hosted", func() bool { return at() == 2 })
+	looks(3)
+	before := asked("createSession")
+	looks(10)
+	if now := asked("createSession"); now != before {
+		t.Errorf("it asked for leave %d times more", now-before)
+	}
+	asked("listServiceUpdates")
+	n.AddRouter("two")
+	n.Eventually("both are hosted at both", func() bool { return at() == 4 })
+}
+
 // TestFollowed sees services come and go.
 func TestFollowed(t *testing.T) {
 	n := networktest.New(t, shared)

@@ -129,6 +129,9 @@ func TestIdentityRenewed(t *testing.T) {
 	if got := said.count("the identity has a new certificate"); got != 1 {
 		t.Errorf("it was renewed %d times", got)
 	}
+	if ends := said.count(`level=INFO msg="the connection to a router has ended"`); ends != 1 || said.count("level=WARN") > 0 {
+		t.Errorf("a renewal that was planned is told as a mishap: %s", said.text.String())
+	}
 	if err := hosting.Close(); err != nil {
 		t.Fatal(err)
 	}

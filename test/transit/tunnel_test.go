@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -379,6 +380,32 @@ func TestHealth(t *testing.T) {
 	if said := c.String(); strings.Count(said, "a check of health fails") != 2 {
 		t.Errorf("what fails is not said once each:\n%s", said)
 	}
+}
+
+// TestPortToNothing has a port for a service that there is not: that is said, and
+// that it leads somewhere only once it does.
+func TestPortToNothing(t *testing.T) {
+	n := networktest.New(t, shared)
+	user := n.AddIdentity("user")
+	service := n.AddService("there", true)
+	missing := service + "-later"
+	c := tunnels(t, "proxy", "--identity", user.File, fmt.Sprintf("%s:%d", service, freePort(t)), fmt.Sprintf("%s:%d", missing, freePort(t)))
+	says := func(service, text string) bool {
+		for line := range strings.Lines(c.String()) {
+			if strings.Contains(line, `"service":"`+service+`"`) && strings.Contains(line, text) {
+				return true
+			}
+		}
+		return false
+	}
+	const leads, nobody = "a port leads to a service", "nobody who is logged in here may dial its service"
+	n.Eventually("both are told of", func() bool { return says(service, leads) && says(missing, nobody) })
+	if says(missing, leads) || says(service, nobody) {
+		t.Errorf("it says\n%s", c)
+	}
+	id := n.Admin.Get(networktest.Management + "services?filter=" + url.QueryEscape(fmt.Sprintf("name=%q", service))).Want(200).List()[0]["id"].(string)
+	n.Admin.Patch(networktest.Management+"services/"+id, M{"name": missing}).Want(200)
+	n.Eventually("the other leads there now", func() bool { return says(missing, leads) && says(service, nobody) })
 }
 
 // TestTunnelRefused lists commands that cannot be.

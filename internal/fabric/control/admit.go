@@ -130,6 +130,7 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 	if err != nil {
 		return nil, err
 	}
+	speaks := version.Version
 	listeners := hello.Headers[message.HeaderOldListeners]
 	if capable(hello.Headers[message.HeaderCapabilities], message.NewHeaders) {
 		listeners = hello.Headers[message.HeaderListeners]
@@ -143,7 +144,7 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 	r := &Router{
 		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Follows: hello.Headers.Bool(message.HeaderAuthorities), Listeners: reached.Listeners, Grouped: hello.Grouped(),
 		all: rs, fingerprint: fingerprint, secret: hello.Secret(), writes: make(chan struct{}, maxWrites), carrying: map[string]struct{}{},
-		info: edge.Router{Version: version, Sync: edge.SyncNew},
+		info: edge.Router{Version: plainVersion(version), Sync: edge.SyncNew}, speaks: speaks,
 	}
 	r.work.init()
 	for _, l := range reached.Listeners {
@@ -221,4 +222,16 @@ func parseVersion(text string) (edge.Version, error) {
 		return edge.Version{}, fmt.Errorf("%w: %.40q", errVersion, text)
 	}
 	return edge.Version{Version: parts[0], Revision: parts[1], BuildDate: parts[2], OS: parts[3], Arch: parts[4]}, nil
+}
+
+// plainVersion is what people are shown. Routers of our own say the release whose
+// words they speak, which other routers need, and in the revision their own
+// version.
+func plainVersion(v edge.Version) edge.Version {
+	if own, ours := strings.CutPrefix(v.Revision, message.OwnRevision); ours {
+		if version, revision, both := strings.Cut(own, "/"); both {
+			v.Version, v.Revision = version, revision
+		}
+	}
+	return v
 }

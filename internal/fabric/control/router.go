@@ -28,6 +28,7 @@ type Router struct {
 	// Grouped routers are of the second generation.
 	Grouped bool
 
+	speaks   string // the release whose words it uses
 	all      *Routers
 	ch       *channel.Channel
 	secret   []byte // shared by the sockets of a group
@@ -50,12 +51,9 @@ func (r *Router) Info() edge.Router {
 	return info
 }
 
-// Version is that of what the router runs.
-func (r *Router) Version() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.info.Version.Version
-}
+// Speaks is the release whose words the router uses, which is what others need to
+// know.
+func (r *Router) Speaks() string { return r.speaks }
 
 // Describe changes what the router says of itself.
 func (r *Router) Describe(change func(*edge.Router)) {

@@ -123,7 +123,7 @@ func (l *Links) peer(snap *state.Snapshot, id string) message.PeerState {
 }
 
 func healthy(r *control.Router) message.PeerState {
-	return message.PeerState{ID: r.ID, State: message.PeerHealthy, Version: r.Version(), Listeners: r.Listeners}
+	return message.PeerState{ID: r.ID, State: message.PeerHealthy, Version: r.Speaks(), Listeners: r.Listeners}
 }
 
 // greet tells a router that has just connected of all others.

@@ -1,5 +1,10 @@
 package message
 
+// OwnRevision is what the revision of a router of our own begins with in its
+// hello; its own version and a slash follow, since the version there is that of
+// the public release whose words it uses.
+const OwnRevision = "netkeep-"
+
 // Listener is where a router can be reached by others.
 type Listener struct {
 	Address      string   `pb:"1"`

@@ -12,7 +12,7 @@ import (
 // RouterFigures are those of a router at one moment.
 type RouterFigures struct {
 	Connected, Ready                                bool
-	Expires                                         time.Time // the first of its certificates
+	Remaining                                       time.Duration // of the first of its certificates that ends
 	Clients, Terminators, Circuits, Links, Sessions int
 	// Entered and Left are bytes that clients and hosts here sent into the
 	// network, and got from it.
@@ -30,7 +30,7 @@ type figure struct {
 var routerFigures = []figure{
 	{"ready", "Whether the router is connected and its certificates are in force.", prometheus.GaugeValue, func(f RouterFigures) float64 { return truth(f.Ready) }},
 	{"connected", "Whether the router is connected to its controller.", prometheus.GaugeValue, func(f RouterFigures) float64 { return truth(f.Connected) }},
-	{"certificate_expiry_seconds", "When the router's certificates run out, in seconds since 1970.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Expires.Unix()) }},
+	{"certificate_remaining_seconds", "Time until the router's certificates run out.", prometheus.GaugeValue, func(f RouterFigures) float64 { return f.Remaining.Seconds() }},
 	{"clients", "Clients that are connected.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Clients) }},
 	{"terminators", "Places where clients host.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Terminators) }},
 	{"circuits", "Circuits that the router carries.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Circuits) }},

@@ -153,7 +153,7 @@ func runRouter(ctx context.Context, env Env, data string) error {
 	}
 	b := build.Read()
 	log := newLogger(env, set.Log.Level, set.Log.Format)
-	s, err := station.Open(data, station.Options{Now: env.Now, Log: log, Revision: b.Revision, Built: b.Date})
+	s, err := station.Open(data, station.Options{Now: env.Now, Log: log, Version: b.Version, Revision: b.Revision, Built: b.Date})
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (s *Server) startRouter(desk *enroll.Desk) error {
 	}
 	b := build.Read()
 	home, err := station.Open(s.dir.sub(innerDir), station.Options{
-		Now: time.Now, Log: s.log.With("part", "router"), Revision: b.Revision, Built: b.Date,
+		Now: time.Now, Log: s.log.With("part", "router"), Version: b.Version, Revision: b.Revision, Built: b.Date,
 		Inside: &station.Inside{
 			Settings: set, Listener: s.inner.listener, Controllers: []string{"tls:" + s.fromHere()}, ServerName: "localhost",
 		},

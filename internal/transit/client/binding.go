@@ -179,12 +179,14 @@ func (b *binding) drop(why error) {
 	was := l.bindings[b.router.address] == b
 	if was {
 		delete(l.bindings, b.router.address)
+		l.around = "" // it may be hosted there again
+		l.drops++
 	}
 	l.mu.Unlock()
 	if !was || l.over.Err() != nil {
 		return
 	}
-	l.client.log.Warn("a service is not hosted at a router any more", "service", l.service, "router", b.router.name, "reason", why)
+	l.client.log.Log(context.Background(), b.router.loss(), "a service is not hosted at a router any more", "service", l.service, "router", b.router.name, "reason", why)
 	select {
 	case l.lost <- struct{}{}:
 	default:

@@ -56,6 +56,7 @@ type Client struct {
 	keys *hostKeys
 	log  *slog.Logger
 
+	around  around
 	renewal renewal
 	device  reporter
 

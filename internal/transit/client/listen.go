@@ -43,9 +43,11 @@ const (
 	// nothing comes of it.
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
-	// lookAgain is how often it is looked for further routers: one that was lost
-	// may be back, and nobody says so.
-	lookAgain = 15 * time.Second
+	// lookParts is after how many polls it is looked for further routers: one that
+	// was lost may be back, and nobody says so.
+	lookParts = 3
+	// sameTime is how long routers that seem the same are taken for that.
+	sameTime = 5 * time.Minute
 )
 
 // Listener hosts a service, at some routers at a time. It is a net.Listener.
@@ -68,6 +70,10 @@ type Listener struct {
 	never      chan struct{}       // closed when the controller said that none may
 	why        error               // why the last try came to nothing
 	said       string              // what the log was told of it
+
+	around   string // for which routers it is hosted wherever it can be
+	aroundAt time.Time
+	drops    int // bindings that were lost
 }
 
 // Listen hosts a service until the listener is closed. It returns when a first
@@ -137,21 +143,28 @@ func (l *Listener) keep() {
 		bound, err := l.fill()
 		l.note(err)
 		l.complain(bound, err)
-		again, well := lookAgain, bound > 0 && err == nil
+		again, well := lookParts*l.client.opt.Poll, bound > 0 && err == nil
 		var changed <-chan struct{}
 		if !well {
 			again, changed = p.wait(), known.next
 		}
-		if !l.rest(jitter(again), bound > 0, changed) {
+		quiet, on := l.rest(jitter(again), bound > 0, changed)
+		if !on {
 			return
+		}
+		if well && quiet {
+			p = pace{}
+			continue
 		}
 		if !well && isClosed(changed) {
 			p = pace{} // what was missing may be there now
 			continue
 		}
 		// What is lost is bound again at once, unless it is lost all the time.
-		if left := p.after(l.client.opt.Now().Sub(began), well); left > 0 && !l.rest(jitter(left), false, nil) {
-			return
+		if left := p.after(l.client.opt.Now().Sub(began), well); left > 0 {
+			if _, on := l.rest(jitter(left), false, nil); !on {
+				return
+			}
 		}
 	}
 }
@@ -203,9 +216,9 @@ func (l *Listener) complain(bound int, err error) {
 }
 
 // rest waits until it is time to look again, or something was lost if that is
-// to be heeded, or what services there are has changed. It reports false when
-// the listener is closed.
-func (l *Listener) rest(d time.Duration, heed bool, changed <-chan struct{}) bool {
+// to be heeded, or what services there are has changed. It reports whether
+// nothing happened until it was time, and false when the listener is closed.
+func (l *Listener) rest(d time.Duration, heed bool, changed <-chan struct{}) (quiet, on bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	lost := l.lost
@@ -214,12 +227,13 @@ func (l *Listener) rest(d time.Duration, heed bool, changed <-chan struct{}) boo
 	}
 	select {
 	case <-t.C:
+		return true, true
 	case <-lost:
 	case <-changed:
 	case <-l.over.Done():
-		return false
+		return false, false
 	}
-	return true
+	return false, true
 }
 
 // fill binds at routers until there are enough, and returns at how many the
@@ -230,6 +244,10 @@ func (l *Listener) fill() (int, error) {
 	}
 	ctx, cancel := context.WithTimeout(l.over, apiTime)
 	defer cancel()
+	drops, around := l.dropped(), l.client.around.look(ctx, l.client)
+	if n := l.count(); n > 0 && l.same(around) {
+		return n, nil
+	}
 	// By name, each time: it may be another that is called so now.
 	s, err := l.client.service(ctx, l.service, toBind)
 	if err != nil {
@@ -258,6 +276,9 @@ func (l *Listener) fill() (int, error) {
 	}
 	if l.count() >= l.opt.Routers {
 		err = nil
+	}
+	if err == nil {
+		l.keepAround(around, drops)
 	}
 	return l.count(), err
 }

@@ -218,13 +218,26 @@ func (r *renewal) renew(ctx context.Context, known *authenticator) error {
 	if err := place.Write(data); err != nil {
 		return err
 	}
+	c.part(true)
 	err = c.api.call(ctx, http.MethodPost, "/current-identity/authenticators/"+known.ID+"/extend-verify", map[string]string{"clientCert": text}, nil)
 	if err != nil {
+		c.part(false)
 		return err // which of them counts shows when it is looked again
 	}
 	c.api.show(pair)
 	c.log.Info("the identity has a new certificate", "identity", c.Name(), "file", c.id.file, "ends", moment(pair.Leaf.NotAfter))
 	return heir.Succeed()
+}
+
+// part says whether routers are expected to end the connections that there are.
+func (c *Client) part(soon bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.routers {
+		if a.live() {
+			a.router.parting.Store(soon)
+		}
+	}
 }
 
 // nextKey is the key of the next certificate: a new one of the same kind, unless

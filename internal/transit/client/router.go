@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"slices"
@@ -54,6 +55,7 @@ type router struct {
 	bound   bool // it tells when a service is hosted
 	ch      *channel.Channel
 
+	parting atomic.Bool  // the identity has a new certificate
 	latency atomic.Int64 // in nanoseconds
 	heard   atomic.Int64 // when, in nanoseconds
 	since   time.Time
@@ -201,6 +203,15 @@ func (r *router) probe() {
 	}
 }
 
+// loss is how the end of the connection counts in the log: routers part with who
+// shows a new certificate, which is nothing to worry about.
+func (r *router) loss() slog.Level {
+	if r.parting.Load() {
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
+}
+
 // closed tells all that goes over the connection that it has ended.
 func (r *router) closed(_ *channel.Channel, reason error) {
 	r.mu.Lock()
@@ -214,7 +225,7 @@ func (r *router) closed(_ *channel.Channel, reason error) {
 	r.client.mu.Unlock()
 	r.client.renewal.soon.Store(true)
 	if r.client.over.Err() == nil {
-		r.client.log.Warn("the connection to a router has ended", "router", r.name, "address", r.address, "reason", reason)
+		r.client.log.Log(context.Background(), r.loss(), "the connection to a router has ended", "router", r.name, "address", r.address, "reason", reason)
 	}
 	for _, e := range ends {
 		e.lost(fmt.Errorf("the connection to the router %s has ended: %w", r.name, reason))

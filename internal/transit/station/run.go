@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"netkeep/internal/line/message"
 	"netkeep/internal/ops/health"
 	"netkeep/internal/ops/metrics"
 	"netkeep/internal/transit/router"
@@ -81,7 +82,7 @@ func (s *Station) newRouter(listeners []net.Listener) (*router.Router, error) {
 		Papers: s.current, Calling: s.calling, Listeners: listeners,
 		EdgeAddresses: s.settings.addresses(edge, true), LinkAddresses: s.settings.addresses(link, len(listeners) == 1),
 		LinkGroups: s.settings.LinkGroups,
-		Version:    strings.Join([]string{uplink.Release, "netkeep-" + s.opt.Revision, s.opt.Built, runtime.GOOS, runtime.GOARCH}, "|"),
+		Version:    strings.Join([]string{uplink.Release, message.OwnRevision + s.opt.Version + "/" + s.opt.Revision, s.opt.Built, runtime.GOOS, runtime.GOARCH}, "|"),
 		Now:        s.opt.Now, Log: s.opt.Log,
 	})
 }
@@ -262,7 +263,7 @@ func (r *Running) serveMetrics(ctx context.Context) error {
 func (r *Running) Figures() metrics.RouterFigures {
 	f := r.Router.Figures()
 	return metrics.RouterFigures{
-		Connected: r.Router.Status().Connected, Ready: r.checks().Ready(), Expires: r.station.expires(),
+		Connected: r.Router.Status().Connected, Ready: r.checks().Ready(), Remaining: r.station.expires().Sub(r.station.opt.Now()),
 		Clients: f.Clients, Terminators: f.Terminators, Circuits: f.Circuits, Links: f.Links, Sessions: f.Sessions,
 		Entered: f.Entered, Left: f.Left, Lost: f.Lost,
 	}

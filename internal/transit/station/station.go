@@ -34,8 +34,8 @@ const (
 type Options struct {
 	Now func() time.Time
 	Log *slog.Logger
-	// Revision and Built are of this program.
-	Revision, Built string
+	// Version, Revision and Built are of this program.
+	Version, Revision, Built string
 	// Inside is said of a router that is part of another program.
 	Inside *Inside
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,9 +72,17 @@ type port struct {
 
 	waiting atomic.Int64 // bytes of datagrams that nobody has taken yet
 
+	leads int // what was said last; under the mutex of all
+
 	mu      sync.Mutex
 	senders map[string]*sender // of datagrams, by their address
 }
+
+// What can be said of a port.
+const (
+	leadsOn = iota + 1
+	leadsNowhere
+)
 
 // listen opens all ports that can be opened.
 func (t *Tunneler) listen(ctx context.Context) []*port {
@@ -93,10 +102,39 @@ func (t *Tunneler) listen(ctx context.Context) []*port {
 			p.log.Error("a port cannot be listened on", "error", taken(err))
 			continue
 		}
-		p.log.Info("a port leads to a service")
 		open = append(open, p)
 	}
 	return open
+}
+
+// led says of every port whether its service can be dialled, when that changes.
+func (t *Tunneler) led() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.ports {
+		may := slices.ContainsFunc(t.clients, func(c *client.Client) bool { s := c.Find(p.Service); return s != nil && s.Dial })
+		switch {
+		case may && p.leads != leadsOn:
+			p.leads = leadsOn
+			p.log.Info("a port leads to a service")
+		case !may && p.leads != leadsNowhere:
+			p.leads = leadsNowhere
+			p.log.Warn("a port is open, and nobody who is logged in here may dial its service, if there is one: connections are closed until somebody may; look with: netkeep services --identity FILE")
+		}
+	}
+}
+
+// follow says what becomes of ports while what an identity may do changes.
+func (t *Tunneler) follow(ctx context.Context, c *client.Client) {
+	for {
+		_, next := c.Services()
+		t.led()
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // taken says what to do about a port that cannot be had.

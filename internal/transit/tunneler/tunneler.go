@@ -62,6 +62,8 @@ type Tunneler struct {
 	joined atomic.Int64  // connections
 	quiet  chan struct{} // closed when ports have none any more
 
+	ports []*port // that could be opened
+
 	mu      sync.Mutex
 	clients []*client.Client
 }
@@ -82,6 +84,7 @@ func Run(ctx context.Context, opt Options) error {
 	defer leave()
 	t := &Tunneler{opt: opt, log: opt.Log, life: life, quiet: make(chan struct{})}
 	ports := t.listen(taking)
+	t.ports = ports
 	if len(ports) == 0 && !opt.Host {
 		return ErrNothing
 	}
@@ -143,6 +146,11 @@ func (t *Tunneler) act(ctx context.Context, file string) {
 	t.clients = append(t.clients, c)
 	t.mu.Unlock()
 	t.log.Info("an identity is in use", "identity", c.Name(), "file", file)
+	var said sync.WaitGroup
+	defer said.Wait()
+	if len(t.ports) > 0 {
+		said.Go(func() { t.follow(ctx, c) })
+	}
 	if t.opt.Host {
 		t.host(ctx, c)
 	}

@@ -45,7 +45,7 @@ func mountSession(a *rest.API, s *Service) {
 	})
 	rest.Show(a, rest.Op{
 		Method: http.MethodGet, Path: "/current-api-session", Name: "getCurrentAPISession", Tag: "current-api-session",
-		Doc: "Get the session that this request uses.", Auth: rest.Partial,
+		Doc: "Get the session that this request uses.", Auth: rest.Partial, Polled: true,
 	}, view, func(c *rest.Call, _ rest.None) (kind.Record, error) { return Caller(c).Session(), nil })
 	rest.Handle(a, rest.Op{
 		Method: http.MethodDelete, Path: "/current-api-session", Name: "logout", Tag: "current-api-session",

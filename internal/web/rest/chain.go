@@ -82,7 +82,13 @@ func (a *API) answered(c *Call, took time.Duration) {
 	if a.Answered != nil {
 		a.Answered(name, c.status, took)
 	}
-	a.Log.LogAttrs(context.Background(), slog.LevelInfo, "request", c.line(name, took)...)
+	level := slog.LevelInfo
+	if c.op != nil && c.op.Polled && c.status < http.StatusBadRequest {
+		level = slog.LevelDebug
+	}
+	if a.Log.Enabled(context.Background(), level) {
+		a.Log.LogAttrs(context.Background(), level, "request", c.line(name, took)...)
+	}
 }
 
 // line is what the log says of a request.

@@ -93,6 +93,9 @@ type Op struct {
 	Attempts *limit.Rate[limit.Party]
 	// Consumes are the content types of a body that is a text.
 	Consumes []string
+	// Polled says that clients ask again and again: the log tells of an answer
+	// only if it is asked for everything.
+	Polled bool
 }
 
 // API is the operations under one root path.

@@ -20,7 +20,7 @@ func mountRouters(a *rest.API, s *api.Service) {
 	), api.RouterColumns(s)...)
 	rest.ShowList(a, rest.Op{
 		Method: http.MethodGet, Path: "/current-identity/edge-routers", Name: "getCurrentIdentityEdgeRouters", Tag: "current-identity",
-		Doc: "List the edge routers that the caller may connect to.", Auth: rest.Full,
+		Doc: "List the edge routers that the caller may connect to.", Auth: rest.Full, Polled: true,
 	}, view, func(c *rest.Call) (rest.Records, error) {
 		routers := c.Snap.All(model.EdgeRouters.Def)
 		if who := api.Caller(c).Identity(); !who.Admin() {

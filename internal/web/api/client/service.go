@@ -47,7 +47,7 @@ func mountServices(a *rest.API, s *api.Service) {
 	// left to them.
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/services/{id}/edge-routers", Name: "listServiceEdgeRouters", Tag: "services",
-		Doc: "List the edge routers through which the caller may use a service.", Auth: rest.Full,
+		Doc: "List the edge routers through which the caller may use a service.", Auth: rest.Full, Polled: true,
 		Params: []rest.Parameter{sessionTokenParam},
 	}, func(c *rest.Call, _ rest.None) (api.ServiceRouters, error) {
 		service, err := seen(s, c)

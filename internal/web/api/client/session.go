@@ -76,7 +76,7 @@ type updatesOut struct {
 func mountUpdates(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/current-api-session/service-updates", Name: "listServiceUpdates", Tag: "current-api-session",
-		Doc: "Get a time that is another one whenever the caller's services have changed.", Auth: rest.Full,
+		Doc: "Get a time that is another one whenever the caller's services have changed.", Auth: rest.Full, Polled: true,
 	}, func(c *rest.Call, _ rest.None) (updatesOut, error) {
 		who := api.Caller(c)
 		last := s.Grants.Changes.Of(c.Snap, who.Identity().ID)
