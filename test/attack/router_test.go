@@ -210,6 +210,10 @@ func TestBadRouter(t *testing.T) {
 		opt  scripted.Options
 		say  func(*scripted.Router, int) error
 	}{
+		{"nothing", bad(), func(*scripted.Router, int) error { // for comparison
+			<-time.After(20 * time.Millisecond)
+			return nil
+		}},
 		{"large frames", bad(), frames(func(i int) *wire.Frame {
 			if i%2 == 0 {
 				return &wire.Frame{Type: message.TypeCreateCircuit, Headers: dial, Body: []byte(long)}

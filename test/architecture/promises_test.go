@@ -1,0 +1,101 @@
+package architecture
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	namedTest   = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`")
+	writtenTest = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(`)
+)
+
+// tests are the names of all that there are.
+func tests(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, dir := range []string{"cmd", "internal", "overlay", "test", "tools"} {
+		err := filepath.WalkDir(filepath.Join("../..", dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, found := range writtenTest.FindAllSubmatch(text, -1) {
+				all[string(found[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// TestPromises holds the documents to the tests that they name: each is there.
+func TestPromises(t *testing.T) {
+	all := tests(t)
+	var pages []string
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/adr/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	named := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range namedTest.FindAllSubmatch(text, -1) {
+			if named++; !all[string(found[1])] {
+				t.Errorf("%s names %s, which there is not", page, found[1])
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("the documents name %d tests", named)
+	}
+}
+
+// TestEveryCell holds the page on security to its word on routers that turned
+// bad: every cell of its tables names a test.
+func TestEveryCell(t *testing.T) {
+	text, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "\n## What a router that turned bad can do\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := 0
+	var head []string
+	for line := range strings.Lines(section) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if !strings.HasPrefix(line, "|") {
+			head = nil
+			continue
+		}
+		if head == nil {
+			head = cells
+			continue
+		}
+		if strings.HasPrefix(line, "|---") {
+			continue
+		}
+		rows++
+		for i, cell := range cells[1:] {
+			if title := strings.TrimSpace(head[i+1]); title != "once" && !namedTest.MatchString(cell) {
+				t.Errorf("of %q the column %q names no test: %s", strings.TrimSpace(cells[0]), title, cell)
+			}
+		}
+	}
+	if !found || rows < 10 {
+		t.Errorf("there are %d rows", rows)
+	}
+}
