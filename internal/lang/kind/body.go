@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -53,6 +54,12 @@ func readObject(data []byte) (b Body, err error) {
 func (b Body) Has(name string) bool {
 	raw, ok := b.members[name]
 	return ok && raw.Kind() != 'n'
+}
+
+// Holds reports whether a member is present with something in it: not null, and
+// no list without entries.
+func (b Body) Holds(name string) bool {
+	return b.Has(name) && strings.Join(strings.Fields(string(b.members[name])), "") != "[]"
 }
 
 // Apply reads a body into a record, as the shape says: Create and Replace

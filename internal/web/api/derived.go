@@ -95,7 +95,9 @@ func IdentityColumns(s *Service) []rest.Derived {
 // NoneOf is a list that others have and that has no entries here. Clients walk
 // through it without a look whether it is there.
 func NoneOf(name, doc string) rest.Derived {
-	return Constant(name, doc, kind.ListOf(AnyMap), "[]")
+	none := Constant(name, doc, kind.ListOf(AnyMap), "[]")
+	none.Empty = true
+	return none
 }
 
 // NoneOfRouters are the lists that controllers of others have of a router.

@@ -38,7 +38,9 @@ func (m *Mounted) Step(c *Call, verb kind.Verbs, target string, body kind.Body) 
 		return s, nil
 	}
 	if m.View != nil {
-		body.Overlook(m.View.shown...)
+		body.Overlook(slices.DeleteFunc(slices.Clone(m.View.shown), func(name string) bool {
+			return slices.Contains(m.View.empty, name) && body.Holds(name)
+		})...)
 	}
 	if verb != kind.Creates {
 		return s, nil

@@ -18,6 +18,7 @@ type Derived struct {
 	Doc      string // what it is, in a sentence; that of Schema if empty
 	Schema   kind.Schema
 	Optional bool
+	Empty    bool        // it never holds anything: who sends something in it is told
 	Params   []Parameter // that it reads: operations that show it declare them
 	// Append adds the member's JSON value; adding nothing leaves the member
 	// out.
@@ -40,6 +41,7 @@ type View struct {
 	names   []string // that filters may use
 	columns []Derived
 	shown   []string    // names of the columns
+	empty   []string    // those of them that never hold anything
 	keys    []kind.Key  // the same as they stand in JSON
 	params  []Parameter // that the columns read
 	schema  kind.Schema // a reference to the one in the specification
@@ -87,6 +89,9 @@ func (v *View) complete(a *API, noun string) *View {
 	v.names = v.symbols.Names()
 	for _, col := range v.columns {
 		v.shown = append(v.shown, col.Name)
+		if col.Empty {
+			v.empty = append(v.empty, col.Name)
+		}
 		v.keys = append(v.keys, kind.NewKey(nil, col.Name))
 		v.params = append(v.params, col.Params...)
 	}
