@@ -42,7 +42,7 @@ test: lint ## everything that a change must pass
 # A module of its own, so that nobody who builds netkeep has to fetch what it
 # needs: the public router, command line and SDK.
 network: ## a whole network with routers and clients of others
-	@cd test/network && $(GO) mod download || { \
+	@cd test/network && $(GO) mod download && $(GO) mod download -modfile=sdk-1.5.0.mod || { \
 		echo '*** make network: NOT RUN. The modules of the public router cannot be had here.'; \
 		echo '*** Nothing was shown about routers and clients of others.'; exit 0; } && \
 	$(GO) test -count=1 -timeout 15m -v ./...

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netkeep/internal/data/state"
+	"netkeep/internal/data/state/cow"
 	"netkeep/internal/fabric/circuit"
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/fabric/datamodel"
@@ -27,6 +28,7 @@ import (
 	"netkeep/internal/line/message"
 	"netkeep/internal/model"
 	"netkeep/internal/pki"
+	"netkeep/internal/policy/access"
 	"netkeep/internal/policy/session"
 )
 
@@ -187,6 +189,30 @@ func (f *Fabric) Run(ctx context.Context) {
 	}
 }
 
+// Plain reports whether an identity's session for a service gets a token that
+// routers cannot read: one of those that it may use would not end its connections
+// otherwise, and none has to read it.
+func (f *Fabric) Plain(snap *state.Snapshot, identityID, serviceID string) bool {
+	var usable *cow.Bitmap
+	var lingers bool
+	for _, r := range f.All() {
+		if !r.Lingers && !r.Grouped {
+			continue
+		}
+		if usable == nil {
+			usable = access.CommonRouters(snap, identityID, serviceID)
+		}
+		if ord, known := snap.Ordinal(model.EdgeRouters.Def, r.ID); !known || !usable.Contains(ord) {
+			continue
+		}
+		if r.Grouped {
+			return false
+		}
+		lingers = true
+	}
+	return lingers
+}
+
 // reset looks at everything: anything may have changed.
 func (f *Fabric) reset(snap *state.Snapshot) {
 	f.sync.Restart()
@@ -234,8 +260,9 @@ func (f *Fabric) changed(before, after *state.Snapshot, c state.Change) {
 
 // ended takes along what a session was used for.
 func (f *Fabric) ended(before, after *state.Snapshot, s *model.Session) {
-	f.Circuits.EndSession(s.ID)
+	// Routers that end connections when their session is over hear of that first.
 	f.sync.SessionRemoved(before, s, f.opt.Tokens.Of(s))
+	f.Circuits.EndSession(s.ID, s.Plain)
 	f.tunnels.EndSession(after, s)
 	if s.Type == model.Bind {
 		f.Hosts.EndSession(after, s.ID)

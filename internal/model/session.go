@@ -109,6 +109,9 @@ type Session struct {
 	Type         string `json:"type" kind:"server" doc:"What it allows: Dial is to use the service, Bind to host it."`
 	// Key is what there is one session for: API session, type and service.
 	Key string `json:"key" kind:"server,hidden,nofilter,unique" doc:"What there is one session for: API session, type and service."`
+	// Plain is whether its token is a text that says nothing, for routers that
+	// take their connections from clients when such a one is over, and only then.
+	Plain bool `json:"plain" kind:"server,hidden,nofilter" doc:"Whether its token is one that routers cannot read."`
 }
 
 // Sessions is the kind.

@@ -25,7 +25,7 @@ import (
 )
 
 // programs are built once, before all tests.
-var programs struct{ netkeep, paste, party, ziti, peer string }
+var programs struct{ netkeep, paste, party, ziti, peer, newer string }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -40,17 +40,20 @@ func run(m *testing.M) int {
 		path        *string
 		name, build string
 		in          string
+		more        []string
 	}{
-		{&programs.netkeep, "netkeep", "./cmd/netkeep", filepath.Join("..", "..")},
-		{&programs.paste, "paste", "./test/paste", filepath.Join("..", "..")},
-		{&programs.party, "party", "./test/party", filepath.Join("..", "..")},
-		{&programs.ziti, "ziti", "github.com/openziti/ziti/ziti", "."},
-		{&programs.peer, "peer", "./peer", "."},
+		{&programs.netkeep, "netkeep", "./cmd/netkeep", filepath.Join("..", ".."), nil},
+		{&programs.paste, "paste", "./test/paste", filepath.Join("..", ".."), nil},
+		{&programs.party, "party", "./test/party", filepath.Join("..", ".."), nil},
+		{&programs.ziti, "ziti", "github.com/openziti/ziti/ziti", ".", nil},
+		{&programs.peer, "peer", "./peer", ".", nil},
+		{&programs.newer, "newer peer", "./peer", ".", []string{"-modfile=sdk-1.5.0.mod"}},
 	} {
 		*p.path = filepath.Join(dir, p.name)
 		fmt.Printf("building %s\n", p.name)
 		// Without a version routers take each other for newer than they are.
-		cmd := exec.Command("go", "build", "-ldflags", "-X github.com/openziti/ziti/common/version.Version=v1.6.0", "-o", *p.path, p.build)
+		args := append([]string{"build", "-ldflags", "-X github.com/openziti/ziti/common/version.Version=v1.6.0", "-o", *p.path}, p.more...)
+		cmd := exec.Command("go", append(args, p.build)...)
 		cmd.Dir = p.in
 		if out, err := cmd.CombinedOutput(); err != nil {
 			fmt.Printf("building %s: %v\n%s", p.name, err, out)
@@ -130,6 +133,13 @@ func (p *process) tail(n int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Join(p.lines[max(0, len(p.lines)-n):], "\n")
+}
+
+// next is the number of the line that it will say next.
+func (p *process) next() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.lines)
 }
 
 // kill ends the program and waits for that.

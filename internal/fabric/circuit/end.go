@@ -1,7 +1,9 @@
 package circuit
 
 import (
+	"slices"
 	"strings"
+	"time"
 
 	"netkeep/internal/fabric/control"
 	"netkeep/internal/line/message"
@@ -37,14 +39,33 @@ func unroute(r *control.Router, id string, now bool) {
 	_ = r.Send(control.Message(message.TypeUnroute, &message.Unroute{CircuitID: id, Now: now}))
 }
 
+// parting is how long routers that linger have to end the connections of a session
+// that is over, which they do at once, before they are told to drop its circuits,
+// after which neither end would hear of it for long.
+const parting = time.Second
+
 // EndSession ends the circuits that a session was used for, to dial or to
-// host.
-func (c *Circuits) EndSession(sessionID string) {
+// host. parted is whether routers have been told that it is over in a way that
+// makes those that linger end its connections.
+func (c *Circuits) EndSession(sessionID string, parted bool) {
 	for _, kind := range []int{bySession, byHost} {
 		for _, id := range c.table.ids(kind, sessionID) {
+			// A service that goes takes both sessions along, in any order.
+			if circuit, ok := c.table.get(id); ok && parted && c.lingers(circuit) {
+				time.AfterFunc(parting, func() { c.end(id, true) })
+				continue
+			}
 			c.end(id, true)
 		}
 	}
+}
+
+// lingers reports whether a router on the path does, as far as is known.
+func (c *Circuits) lingers(circuit *Circuit) bool {
+	return slices.ContainsFunc(circuit.Path, func(id string) bool {
+		r, connected := c.Routers.Get(id)
+		return connected && r.Lingers
+	})
 }
 
 // onLateResult hears of a circuit that nobody waits for any more.

@@ -189,7 +189,7 @@ func (c *Circuits) onForwardFault(circuit *Circuit) {
 func (c *Circuits) Review(snap *state.Snapshot) {
 	for _, id := range c.table.sessions() {
 		if _, there := model.Sessions.Get(snap, id); !there {
-			c.EndSession(id)
+			c.EndSession(id, false)
 		}
 	}
 	gone := map[string]bool{}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
+
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/line/channel"
 	"netkeep/internal/line/message"
@@ -142,7 +144,7 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 		return nil, err
 	}
 	r := &Router{
-		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Follows: hello.Headers.Bool(message.HeaderAuthorities), Listeners: reached.Listeners, Grouped: hello.Grouped(),
+		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Follows: hello.Headers.Bool(message.HeaderAuthorities), Listeners: reached.Listeners, Grouped: hello.Grouped(), Lingers: lingers(speaks),
 		all: rs, fingerprint: fingerprint, secret: hello.Secret(), writes: make(chan struct{}, maxWrites), carrying: map[string]struct{}{},
 		info: edge.Router{Version: plainVersion(version), Sync: edge.SyncNew}, speaks: speaks,
 	}
@@ -234,4 +236,15 @@ func plainVersion(v edge.Version) edge.Version {
 		}
 	}
 	return v
+}
+
+// prompt is the first release whose routers tell clients at once that a circuit
+// was dropped.
+var prompt = semver.New(1, 6, 6, "", "")
+
+// lingers reports whether a release is an earlier one. What was built by hand says
+// that it is none.
+func lingers(release string) bool {
+	v, err := semver.NewVersion(release)
+	return err == nil && v.Major() > 0 && v.LessThan(prompt)
 }

@@ -27,6 +27,9 @@ type Router struct {
 	Listeners []message.Listener
 	// Grouped routers are of the second generation.
 	Grouped bool
+	// Lingers is whether what it runs keeps both ends of a circuit that it is told
+	// to drop for half a minute more, silent, unless their session ended before.
+	Lingers bool
 
 	speaks   string // the release whose words it uses
 	all      *Routers

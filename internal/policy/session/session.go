@@ -31,8 +31,11 @@ type Grants struct {
 	Failures *posture.Failures
 	Changes  *access.LastChange
 	Tokens   *Tokens
-	Now      func() time.Time
-	Log      *slog.Logger
+	// Plain, if set, reports whether an identity's session for a service gets a
+	// token that routers cannot read.
+	Plain func(snap *state.Snapshot, identityID, serviceID string) bool
+	Now   func() time.Time
+	Log   *slog.Logger
 
 	lost lost
 }
@@ -99,6 +102,7 @@ func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.
 	session := &model.Session{
 		Meta:         kind.Meta{Tags: req.Tags},
 		APISessionID: api.ID, IdentityID: api.IdentityID, ServiceID: req.ServiceID, Type: req.Type, Key: key,
+		Plain: s.Plain != nil && s.Plain(tx.Snapshot, api.IdentityID, req.ServiceID),
 	}
 	return session, model.Sessions.Create(tx, session)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -23,12 +24,14 @@ import (
 )
 
 // Tokens makes the tokens of sessions and recognises them. They are JWTs,
-// because routers of the second generation read them. The key follows from a
-// secret of the network and a signature from what is signed, so that every
-// controller makes the same token of a session, at any time, and none is
-// stored.
+// because routers of the second generation read them; those of plain sessions
+// are not, because early routers of the first do not listen for the end of what
+// looks like a JWT. The keys follow from a secret of the network and a signature
+// from what is signed, so that every controller makes the same token of a
+// session, at any time, and none is stored.
 type Tokens struct {
 	key    *ecdsa.PrivateKey
+	plain  []byte // for plain ones
 	public []byte
 	keyID  string
 	header string
@@ -40,6 +43,10 @@ const lifetime = 365 * 24 * time.Hour
 
 // NewTokens derives the key from a secret.
 func NewTokens(secret []byte) (*Tokens, error) {
+	plain, err := hkdf.Key(sha256.New, secret, nil, "plain session tokens", 32)
+	if err != nil {
+		return nil, fmt.Errorf("deriving the key of session tokens: %w", err)
+	}
 	for n := 0; ; n++ {
 		// One in four billion is no key: then the next is.
 		raw, err := hkdf.Key(sha256.New, secret, nil, fmt.Sprint("session tokens ", n), 32)
@@ -50,7 +57,7 @@ func NewTokens(secret []byte) (*Tokens, error) {
 		if err != nil {
 			continue
 		}
-		t := &Tokens{key: key}
+		t := &Tokens{key: key, plain: plain}
 		if t.public, err = x509.MarshalPKIXPublicKey(key.Public()); err != nil {
 			return nil, fmt.Errorf("deriving the key of session tokens: %w", err)
 		}
@@ -81,6 +88,11 @@ type claims struct {
 
 // Of returns the token of a session.
 func (t *Tokens) Of(s *model.Session) string {
+	if s.Plain {
+		mac := hmac.New(sha256.New, t.plain)
+		mac.Write([]byte(s.ID))
+		return s.ID + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	}
 	text := t.header + "." + encode(claims{
 		Audience: []string{"openziti"}, Issuer: "netkeep", Issued: s.CreatedAt.Unix(), Expires: s.CreatedAt.Add(lifetime).Unix(),
 		ID: s.ID, Service: s.ServiceID, APISession: s.APISessionID, Identity: s.IdentityID, Legacy: true, Type: s.Type, Kind: "s",
@@ -112,24 +124,35 @@ const maxToken = 2048
 // Find returns the session with a token. What a token says is believed of none:
 // it leads to a session, and must be that session's token to the letter.
 func (t *Tokens) Find(r kind.Reader, token string) (*model.Session, bool) {
-	_, rest, ok := strings.Cut(token, ".")
-	payload, _, ok2 := strings.Cut(rest, ".")
-	if !ok || !ok2 || len(token) > maxToken {
+	id, ok := idIn(token)
+	if !ok {
 		return nil, false
 	}
-	text, err := base64.RawURLEncoding.DecodeString(payload)
-	if err != nil {
-		return nil, false
-	}
-	var said claims
-	if json.Unmarshal(text, &said) != nil {
-		return nil, false
-	}
-	s, ok := model.Sessions.Get(r, said.ID)
+	s, ok := model.Sessions.Get(r, id)
 	if !ok || subtle.ConstantTimeCompare([]byte(t.Of(s)), []byte(token)) != 1 {
 		return nil, false
 	}
 	return s, true
+}
+
+// idIn is the id of the session that a token names.
+func idIn(token string) (string, bool) {
+	parts := strings.Split(token, ".")
+	switch {
+	case len(token) > maxToken:
+		return "", false
+	case len(parts) == 2:
+		return parts[0], true
+	case len(parts) != 3:
+		return "", false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", false
+	}
+	var said claims
+	err = json.Unmarshal(text, &said)
+	return said.ID, err == nil
 }
 
 func encode(v any) string {

@@ -57,6 +57,22 @@ func TestTokens(t *testing.T) {
 	if read.Header["kid"] != keyID {
 		t.Errorf("kid is %v", read.Header["kid"])
 	}
+	recognised(t, tokens, other, s)
+	plain := *s
+	plain.Plain = true
+	if token := tokens.Of(&plain); token != again.Of(&plain) || strings.HasPrefix(token, "ey") || strings.Count(token, ".") != 1 {
+		t.Errorf("the token of a plain session is %s", token)
+	}
+	recognised(t, tokens, other, &plain)
+	if _, ok := tokens.Find(one{&plain}, token); ok {
+		t.Error("a plain session is found by a token that is not its own")
+	}
+}
+
+// recognised finds a session by its token, and by no other.
+func recognised(t *testing.T, tokens, other *Tokens, s *model.Session) {
+	t.Helper()
+	token := tokens.Of(s)
 	if found, ok := tokens.Find(one{s}, token); !ok || found != s {
 		t.Error("the session's own token is not found")
 	}

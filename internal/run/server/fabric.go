@@ -34,7 +34,7 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *session.Gr
 		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
 		Devices: sessions, Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})
-	s.routers = s.fabric
+	s.routers, sessions.Plain = s.fabric, s.fabric.Plain
 	s.figures.WatchFabric(metrics.Fabric{
 		State: s.state, Online: func() int { return len(s.fabric.All()) }, Counts: s.fabric.View().Counts,
 		Latencies: s.fabric.Links.Latencies, Moved: s.fabric.Circuits.Moved, Offences: control.Reasons(),

@@ -4,6 +4,9 @@
 //	peer host IDENTITY SERVICE         one line a connection, until it is ended
 //	peer dial IDENTITY SERVICE BYTES [CONNECTIONS]
 //	peer hold IDENTITY SERVICE         a word every 100 ms, until it fails
+//
+// With -flow before that the SDK holds the flow of data, and not its router. The
+// same source is built with one version of the SDK and another.
 package main
 
 import (
@@ -31,9 +34,15 @@ func main() {
 	}
 }
 
+// flow says who holds the flow of data, as options of the SDK have it.
+var flow *bool
+
 func run(args []string) error {
+	if len(args) > 0 && args[0] == "-flow" {
+		flow, args = new(true), args[1:]
+	}
 	if len(args) < 3 {
-		return errors.New("usage: peer host|dial|hold IDENTITY SERVICE …")
+		return errors.New("usage: peer [-flow] host|dial|hold IDENTITY SERVICE …")
 	}
 	client, err := ziti.NewContextFromFile(args[1])
 	if err != nil {
@@ -54,7 +63,8 @@ func run(args []string) error {
 // host sends back what it gets.
 func host(client ziti.Context, service string) error {
 	options := ziti.DefaultListenOptions()
-	options.WaitForNEstablishedListeners = 1
+	options.WaitForNEstablishedListeners, options.SdkFlowControl = 1, flow
+	options.ConnectTimeout = 30 * time.Second
 	l, err := client.ListenWithOptions(service, options)
 	if err != nil {
 		return err
@@ -68,7 +78,8 @@ func host(client ziti.Context, service string) error {
 		fmt.Printf("accepted caller=%q data=%q\n", conn.SourceIdentifier(), conn.GetAppData())
 		go func() {
 			defer conn.Close()
-			_, _ = io.Copy(conn, conn)
+			n, err := io.Copy(conn, conn)
+			fmt.Printf("ended after %d bytes: %v\n", n, err)
 			_ = conn.CloseWrite()
 		}()
 	}
@@ -76,7 +87,7 @@ func host(client ziti.Context, service string) error {
 
 func dial(client ziti.Context, service string) (net.Conn, error) {
 	// An object: tunnelers that host take nothing else.
-	return client.DialWithOptions(service, &ziti.DialOptions{ConnectTimeout: 15 * time.Second, AppData: []byte(`{"say":"hello"}`)})
+	return client.DialWithOptions(service, &ziti.DialOptions{ConnectTimeout: 15 * time.Second, AppData: []byte(`{"say":"hello"}`), SdkFlowControl: flow})
 }
 
 // dialAll sends random bytes over some connections at once and compares what
@@ -181,7 +192,7 @@ func hold(client ziti.Context, service string) error {
 		if _, err := conn.Write(word); err != nil {
 			return fmt.Errorf("last word at %d: %w", last.UnixMilli(), err)
 		}
-		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 		back := make([]byte, len(word))
 		if _, err := io.ReadFull(conn, back); err != nil {
 			return fmt.Errorf("last word at %d: %w", last.UnixMilli(), err)
