@@ -52,16 +52,18 @@ func TestHugeContentLength(t *testing.T) {
 // TestSlowBodies begins bodies and does not end them: they are not waited for,
 // whoever sends them and whether anybody wants them. One that keeps coming is.
 func TestSlowBodies(t *testing.T) {
-	s := servertest.Start(t, func(c *config.Config) { c.Timeouts.Body = 500 * time.Millisecond })
+	s := servertest.Start(t, func(c *config.Config) { c.Timeouts.Body, c.Timeouts.Read = 2*time.Second, 2*time.Minute })
 	token := s.Admin(t).Token
-	begin := func(method, path, token string, length int) net.Conn {
+	begin := func(t *testing.T, method, path, token string, length int) net.Conn {
+		t.Helper()
 		conn := wire(t, s)
 		fmt.Fprintf(conn, "%s %s%s HTTP/1.1\r\nHost: x\r\nnet-session: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{",
 			method, api.ManagementRoot, path, token, length)
 		return conn
 	}
 	// read returns the answer and how long it took to hang up after it.
-	read := func(conn net.Conn) (*http.Response, string, time.Duration) {
+	read := func(t *testing.T, conn net.Conn) (*http.Response, string, time.Duration) {
+		t.Helper()
 		start := time.Now()
 		r := bufio.NewReader(conn)
 		resp, err := http.ReadResponse(r, nil)
@@ -75,29 +77,34 @@ func TestSlowBodies(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r)
 		return resp, string(body), time.Since(start)
 	}
-	for _, test := range []struct {
-		what, method, path, token string
-		status                    int
-		code                      string
-	}{
-		{"a stranger's", "POST", "/authenticate?method=password", "", 408, "BODY_TOO_SLOW"},
-		{"an admin's", "POST", "/identities", token, 408, "BODY_TOO_SLOW"},
-		{"one that nobody wants", "GET", "/version", "", 408, "BODY_TOO_SLOW"},
-		{"one of somebody who may not", "POST", "/identities", "", 401, "UNAUTHORIZED"},
-		{"one to nowhere", "POST", "/nowhere", "", 404, "NOT_FOUND"},
-	} {
-		resp, body, took := read(begin(test.method, test.path, test.token, 1000))
-		if resp.StatusCode != test.status || !strings.Contains(body, test.code) {
-			t.Errorf("%s: status %d: %s", test.what, resp.StatusCode, body)
+	t.Run("slow", func(t *testing.T) {
+		for _, test := range []struct {
+			what, method, path, token string
+			status                    int
+			code                      string
+		}{
+			{"a stranger's", "POST", "/authenticate?method=password", "", 408, "BODY_TOO_SLOW"},
+			{"an admin's", "POST", "/identities", token, 408, "BODY_TOO_SLOW"},
+			{"one that nobody wants", "GET", "/version", "", 408, "BODY_TOO_SLOW"},
+			{"one of somebody who may not", "POST", "/identities", "", 401, "UNAUTHORIZED"},
+			{"one to nowhere", "POST", "/nowhere", "", 404, "NOT_FOUND"},
+		} {
+			t.Run(test.what, func(t *testing.T) {
+				t.Parallel()
+				resp, body, took := read(t, begin(t, test.method, test.path, test.token, 1000))
+				if resp.StatusCode != test.status || !strings.Contains(body, test.code) {
+					t.Errorf("%s: status %d: %s", test.what, resp.StatusCode, body)
+				}
+				// The usual time for a whole request is much longer.
+				if took > s.Config.Timeouts.Read/2 {
+					t.Errorf("%s is waited for %v", test.what, took)
+				}
+			})
 		}
-		// The usual time for a whole request is much longer.
-		if took > s.Config.Timeouts.Read/2 {
-			t.Errorf("%s is waited for %v", test.what, took)
-		}
-	}
+	})
 	rest := fmt.Sprintf(`"name":%q,"type":"User","isAdmin":false,"appData":{"x":"%s"}}`, servertest.Unique("identity"), strings.Repeat("x", 160<<10))
-	conn := begin("POST", "/identities", token, 1+len(rest))
-	tick := time.NewTicker(50 * time.Millisecond)
+	conn := begin(t, "POST", "/identities", token, 1+len(rest))
+	tick := time.NewTicker(150 * time.Millisecond)
 	defer tick.Stop()
 	for len(rest) > 0 {
 		n := min(8<<10, len(rest))

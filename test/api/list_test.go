@@ -16,7 +16,7 @@ import (
 )
 
 // waitTime bounds what tests wait for.
-const waitTime = 10 * time.Second
+const waitTime = time.Minute
 
 // query writes a filter in the form that a URL needs.
 func query(format string, args ...any) string { return url.QueryEscape(fmt.Sprintf(format, args...)) }

@@ -29,7 +29,7 @@ func newAddress() net.IP {
 
 // from returns a dialer whose connections come from an address.
 func from(address net.IP) *net.Dialer {
-	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: address}, Timeout: 5 * time.Second}
+	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: address}, Timeout: 30 * time.Second}
 }
 
 // newHTTP returns a client at an address.

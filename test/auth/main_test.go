@@ -141,4 +141,4 @@ func sessionsOf(id string) (n int) {
 }
 
 // waitTime is how long something may take that happens by itself.
-const waitTime = 20 * time.Second
+const waitTime = time.Minute

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { servertest.Main(m, &shared) }
 const root = "/edge/client/v1/"
 
 // soon is how long what happens by itself may take.
-const soon = 10 * time.Second
+const soon = time.Minute
 
 // scene is a person with a role attribute of its own, and an admin who changes
 // what that person may do.

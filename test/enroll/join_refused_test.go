@@ -210,7 +210,7 @@ func inviteAt(t *testing.T, s *servertest.Server, ca *authority) string {
 		}
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("zt-session", token)
-		resp, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Do(req)
+		resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

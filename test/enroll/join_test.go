@@ -114,7 +114,7 @@ func signIn(t *testing.T, i *remote.Identity) (identityID string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Do(req)
+	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (h holder) send(method, path, contentType, accept string, body []byte) repl
 			req.Header.Set(name, value)
 		}
 	}
-	resp, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Do(req)
+	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(req)
 	if err != nil {
 		h.t.Fatal(err)
 	}

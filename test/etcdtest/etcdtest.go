@@ -25,6 +25,7 @@ import (
 	"go.uber.org/zap"
 
 	"netkeep/internal/ops/config"
+	"netkeep/test/machine"
 )
 
 // The user of every server, and what it may touch.
@@ -51,7 +52,7 @@ type Server struct {
 // Start runs a server until the end of the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{t: t, dir: t.TempDir(), Address: free(t)}
+	s := &Server{t: t, dir: t.TempDir(), Address: "127.0.0.1:" + machine.Port(t)}
 	s.issue()
 	s.Run()
 	s.addUsers()
@@ -124,17 +125,6 @@ func (s *Server) addUsers() {
 			s.t.Fatal(err)
 		}
 	}
-}
-
-// free returns an address on which nobody listens.
-func free(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // issue makes a CA, and a certificate by it for each side.

@@ -31,7 +31,7 @@ const (
 	management = "/edge/management/v1/"
 	client     = "/edge/client/v1/"
 	// soon is how long anything may take that happens at once.
-	soon = 30 * time.Second
+	soon = time.Minute
 )
 
 // router is an enrolled router with what it needs to connect.

@@ -17,12 +17,12 @@ type M = servertest.M
 
 // soon is how long what happens by itself may take. A request is counted and
 // logged when its answer is written, which the client may have by then.
-const soon = 10 * time.Second
+const soon = time.Minute
 
 // get reads an address, of whatever listener, and returns status and body.
 func get(t *testing.T, s *servertest.Server, url string) (int, string) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: s.TLS()}, Timeout: 20 * time.Second}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: s.TLS()}, Timeout: soon}
 	defer client.CloseIdleConnections()
 	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"netkeep/internal/tool/join"
 	"netkeep/internal/transit/client"
 	"netkeep/internal/transit/router"
+	"netkeep/test/machine"
 	"netkeep/test/servertest"
 )
 
@@ -31,7 +32,7 @@ const Management = "/edge/management/v1/"
 
 // Soon is how long anything may take that should happen at once, on a machine
 // that has other things to do.
-const Soon = 30 * time.Second
+const Soon = time.Minute
 
 // Network is one of several on a controller: what it has is marked by a word of
 // its own, so that none sees another's.
@@ -172,7 +173,7 @@ func (n *Network) AddRouter(name string, words ...string) *Router {
 	at, err := join.EnrollRouter(n.T.Context(), n.read(jwt), join.RouterRequest{Dir: dir, Hosts: []string{"127.0.0.1"}, Algorithm: "ec", Now: time.Now})
 	n.must(err)
 	r.Papers = n.papers(at)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.1:"+machine.Port(n.T))
 	n.must(err)
 	r.Address = l.Addr().String()
 	r.start(l)

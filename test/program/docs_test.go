@@ -2,7 +2,6 @@ package program_test
 
 import (
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"netkeep/test/machine"
 )
 
 // TestDocs pastes pages into a shell, as a reader would who has logged in.
@@ -24,7 +25,7 @@ func TestDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	router, metrics, port, second := freePort(t), freePort(t), freePort(t), freePort(t)
+	router, metrics, port, second := machine.Port(t), machine.Port(t), machine.Port(t), machine.Port(t)
 	t.Run("getting-started", func(t *testing.T) {
 		paste(t, bin, "getting-started", []string{
 			"alice cannot use wiki", "alice may dial wiki by policy", "FAIL  session", "FAIL  terminator", "Enrolled",
@@ -49,21 +50,6 @@ func TestDocs(t *testing.T) {
 
 // refusal is how the stand-in for curl says that something was refused.
 var refusal = regexp.MustCompile(`(?m)^[A-Z]+ https://\S+: 4.*$`)
-
-// freePort is a port that nobody listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
 
 // paste follows a page, with some words replaced in it, and looks for what is to
 // be said. The controller is started with more flags.

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"netkeep/test/machine"
 )
 
 // TestLostWithTheController kills a controller with the router in it that a
@@ -16,7 +18,7 @@ import (
 func TestLostWithTheController(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
-	at := "127.0.0.1:" + freePort(t)
+	at := "127.0.0.1:" + machine.Port(t)
 	p := controller(t, data, "--router", "127.0.0.1:0", "--listen", at)
 	c := p.client(data)
 	c.online(t, p, 1)
@@ -43,7 +45,7 @@ func TestLostWithTheController(t *testing.T) {
 		c.must(t, 201, "POST", "edge-router-policies", M{"name": name, "semantic": "AnyOf", "identityRoles": []string{"@" + id}, "edgeRouterRoles": []string{"@" + what.router}})
 	}
 	host := launch(t, settings{args: []string{"tunnel", "host", "--identity", files["host"]}})
-	port := freePort(t)
+	port := machine.Port(t)
 	tunnel := launch(t, settings{args: []string{"tunnel", "run", "--identity", files["laptop"], "echo:" + port}})
 	down, back := dialEcho(t, port), dialEcho(t, port)
 	defer down.Close()

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"netkeep/test/machine"
 )
 
 // TestTunnelStops tells a tunneler to stop: what is connected goes on, until it
@@ -24,7 +26,7 @@ func TestTunnelStops(t *testing.T) {
 	}
 	_, file := c.addTunneler(t, dir, "tunneler")
 
-	port := freePort(t)
+	port := machine.Port(t)
 	tunnel := launch(t, settings{args: []string{"tunnel", "run", "--identity", file, "--drain", "1h", "echo:" + port}})
 	conn := dialEcho(t, port)
 	defer conn.Close()

@@ -24,7 +24,7 @@ type M = servertest.M
 const (
 	management = "/edge/management/v1/"
 	// soon is how long anything may take that happens at once.
-	soon = 10 * time.Second
+	soon = time.Minute
 )
 
 // output is what a program says, while it runs.

@@ -12,8 +12,8 @@ import (
 	"netkeep/test/servertest"
 )
 
-// patience is less than the time after which a router waits no longer.
-const patience = 9 * time.Second
+// patience is after how long a router waits no longer.
+const patience = 4 * time.Minute
 
 // quiesced is whether the controller avoids the router.
 func (p *place) quiesced(t *testing.T) bool {
@@ -30,6 +30,12 @@ func TestStop(t *testing.T) {
 	service := n.AddService("echo", true)
 	p := enroll(t, s)
 	s.Admin(t).Patch(management+"edge-routers/"+p.id, M{"roleAttributes": []string{n.Word}}).Want(200)
+	text := p.read(t, "router.yml")
+	if !strings.Contains(text, "drain: 10s") {
+		t.Errorf("the settings are %s", text)
+	}
+	// On a machine that is slow, too, it shows that it does not wait so long.
+	must(t, os.WriteFile(p.path("router.yml"), []byte(strings.Replace(text, "drain: 10s", "drain: "+patience.String(), 1)), 0o600))
 	stop := p.start(t, time.Now)
 	p.online(t, true)
 	n.Echo(n.Client(n.AddIdentity("host")), service)
@@ -58,11 +64,8 @@ func TestStop(t *testing.T) {
 	began := time.Now()
 	must(t, conn.Close())
 	<-done
-	if took := time.Since(began); took > patience {
+	if took := time.Since(began); took > patience/2 {
 		t.Errorf("it stopped %v after the last connection ended", took)
-	}
-	if text := p.read(t, "router.yml"); !strings.Contains(text, "drain: 10s") {
-		t.Errorf("the settings are %s", text)
 	}
 	p.start(t, time.Now)
 	p.online(t, true)

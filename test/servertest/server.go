@@ -31,7 +31,7 @@ const (
 )
 
 // stopTime is how long a server may take to stop.
-const stopTime = 20 * time.Second
+const stopTime = 2 * time.Minute
 
 // Server is a running controller.
 type Server struct {

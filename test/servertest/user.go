@@ -41,9 +41,15 @@ func (s *Server) AddUser(t testing.TB, admin bool) User {
 // Unique returns a name that nothing else has.
 func Unique(prefix string) string { return prefix + "-" + rand.Text()[:12] }
 
-// Eventually fails the test unless what it waits for happens in time.
+// patience is how long anything may take at least: a machine may be slow, and
+// have other things to do.
+const patience = time.Minute
+
+// Eventually fails the test unless what it waits for happens in time. That is
+// for what never happens, not for what is late.
 func Eventually(t testing.TB, within time.Duration, what string, happened func() bool) {
 	t.Helper()
+	within = max(within, patience)
 	timeout := time.NewTimer(within)
 	defer timeout.Stop()
 	tick := time.NewTicker(2 * time.Millisecond)

@@ -126,7 +126,7 @@ func TestForgedKeys(t *testing.T) {
 	}
 	// It is tried again for as long as one waits: there may be another router.
 	f.in(message.TypeBind)
-	_, err = hosting.Listen(within(t, networktest.Soon/6), other, client.ListenOptions{})
+	_, err = hosting.Listen(within(t, networktest.Soon/12), other, client.ListenOptions{})
 	if err == nil || !strings.Contains(err.Error(), "another key") {
 		t.Errorf("hosting with the router's own key: %v", err)
 	}

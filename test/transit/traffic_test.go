@@ -200,7 +200,7 @@ func TestRouterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Restart()
-	n.Eventually("a dial works again", func() bool { return exchange(within(t, 5*time.Second), c, service, 1000) == nil })
+	n.Eventually("a dial works again", func() bool { return exchange(within(t, networktest.Soon/4), c, service, 1000) == nil })
 }
 
 // TestRouterBack has somebody dial while the only router is away: the next dial

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"netkeep/internal/run/cli"
 	"netkeep/internal/transit/client"
+	"netkeep/test/machine"
 	"netkeep/test/networktest"
 )
 
@@ -101,17 +103,16 @@ func at(s *httptest.Server) M {
 // freePort is one that nothing listens on, of either sort.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := strconv.Atoi(machine.Port(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return portOf(l.Addr())
+	return port
 }
 
 // read is what a page at a local port says.
 func read(port int) string {
-	c := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	c := &http.Client{Timeout: networktest.Soon / 4, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := c.Get(fmt.Sprintf("http://127.0.0.1:%d/", port))
 	if err != nil {
 		return err.Error()

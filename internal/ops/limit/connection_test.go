@@ -57,7 +57,7 @@ func serve(t *testing.T, book *limit.Connections) *served {
 			t.Error(err)
 		}
 		// Those who serve them let go of them by themselves.
-		timeout, tick := time.After(5*time.Second), time.NewTicker(time.Millisecond)
+		timeout, tick := time.After(time.Minute), time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		for book.Open() > 0 {
 			select {
@@ -150,7 +150,7 @@ func (s *served) ask(conn *tls.Conn, path string) {
 
 func (s *served) answered(conn *tls.Conn) {
 	s.t.Helper()
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil || resp.StatusCode != 200 {
 		s.t.Fatalf("the answer is %v, %v", resp, err)
@@ -395,7 +395,7 @@ func TestHTTP2Greeting(t *testing.T) {
 	}
 	s.dial("127.0.0.3")
 	rest := make([]byte, 1<<10)
-	_ = greeting.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = greeting.SetReadDeadline(time.Now().Add(time.Minute))
 	for {
 		if _, err := greeting.Read(rest); err != nil {
 			if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() {

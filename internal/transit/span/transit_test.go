@@ -42,7 +42,7 @@ func (d *node) listen() {
 // until waits for something that takes a moment.
 func until(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
