@@ -47,6 +47,7 @@ type EdgeRouterPolicy struct {
 	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf,usual=AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
 	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	IdentityRoles   []string `json:"identityRoles" kind:"roles=identity" doc:"Which identities the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	Inside          bool     `json:"inside" kind:"server,hidden,nofilter" doc:"Whether a controller made the policy so that the router inside of it can be used."`
 }
 
 // EdgeRouterPolicies is the kind.
@@ -68,6 +69,7 @@ type ServiceEdgeRouterPolicy struct {
 	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf,usual=AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
 	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	ServiceRoles    []string `json:"serviceRoles" kind:"roles=service" doc:"Which services the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	Inside          bool     `json:"inside" kind:"server,hidden,nofilter" doc:"Whether a controller made the policy so that the router inside of it can be used."`
 }
 
 // ServiceEdgeRouterPolicies is the kind.

@@ -165,10 +165,14 @@ func (s *Server) equip(ctx context.Context, desk *enroll.Desk, set station.Setti
 // atHome notes that a router runs inside this controller, so that it is found
 // again when its files are lost.
 func (s *Server) atHome(ctx context.Context, id string) error {
-	if e, ok := model.EdgeRouters.Get(s.state.Snapshot(), id); !ok || e.Home == s.RouterAddress() {
+	snap := s.state.Snapshot()
+	if e, ok := model.EdgeRouters.Get(snap, id); !ok || e.Home == s.RouterAddress() && !model.HasOldDoors(snap) {
 		return nil
 	}
 	return s.state.Update(ctx, state.Program("router"), func(tx *state.Tx) error {
+		if err := model.MarkOldDoors(tx); err != nil {
+			return err
+		}
 		return model.EdgeRouters.Edit(tx, id, func(e *model.EdgeRouter) error {
 			e.Home = s.RouterAddress()
 			return nil
@@ -262,7 +266,7 @@ func openDoors(tx *state.Tx, made *[]string) error {
 	everything := []string{"#all"}
 	if none(model.EdgeRouterPolicies.All(tx)) {
 		p := model.EdgeRouterPolicies.New()
-		p.Name, p.Semantic, p.IdentityRoles, p.EdgeRouterRoles = model.InsideRouterPolicy, model.AnyOf, everything, everything
+		p.Name, p.Semantic, p.IdentityRoles, p.EdgeRouterRoles, p.Inside = model.InsideRouterPolicy, model.AnyOf, everything, everything, true
 		if err := model.EdgeRouterPolicies.Create(tx, p); err != nil {
 			return err
 		}
@@ -272,7 +276,7 @@ func openDoors(tx *state.Tx, made *[]string) error {
 		return nil
 	}
 	p := model.ServiceEdgeRouterPolicies.New()
-	p.Name, p.Semantic, p.ServiceRoles, p.EdgeRouterRoles = model.InsideServicePolicy, model.AnyOf, everything, everything
+	p.Name, p.Semantic, p.ServiceRoles, p.EdgeRouterRoles, p.Inside = model.InsideServicePolicy, model.AnyOf, everything, everything, true
 	*made = append(*made, "service edge router policy "+p.Name)
 	return model.ServiceEdgeRouterPolicies.Create(tx, p)
 }

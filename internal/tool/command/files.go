@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -25,7 +26,7 @@ func (s source) List(ctx context.Context, path string) (all []jsontext.Value, er
 	progress := s.Progress("Reading "+strings.ReplaceAll(path, "-", " "), 0, s.now)
 	defer progress.End()
 	list := remote.List{Path: "/" + path, Progress: progress.Set, Query: map[string][]string{}}
-	if n, err := named(path); err == nil && n.Name != "edge-router-policy" { // which also says what the system keeps
+	if n, err := named(path); err == nil && !slices.Contains(saysMore, n.Name) {
 		list.Query.Set("fields", strings.Join(n.decided(), ","))
 	}
 	_, err = s.Each(ctx, list, func(raw jsontext.Value) error {
@@ -34,6 +35,10 @@ func (s source) List(ctx context.Context, path string) (all []jsontext.Value, er
 	})
 	return all, err
 }
+
+// saysMore are the kinds of which answers also say what a controller keeps or made,
+// which is no field of theirs.
+var saysMore = []string{"edge-router", "edge-router-policy", "service-edge-router-policy"}
 
 // decided are the members of a record that people decide on, and who made it.
 func (n noun) decided() (members []string) {

@@ -39,6 +39,9 @@ type current struct {
 	key  string // by which files find it: its name, or what it refers to
 	made bool   // by the controller, and not by people
 	kept bool   // by the controller, which changes it by itself
+	// inside is whether it is of the router inside the controller: what runs is
+	// not for files to end that say nothing of it.
+	inside bool
 	// maker is the record that it was made for and goes with, if any.
 	maker *current
 	// answer is what the controller says of it, until that is settled as a body:
@@ -159,6 +162,7 @@ func newCurrent(d *kind.Def, raw jsontext.Value) (*current, error) {
 		Name         string `json:"name"`
 		System       bool   `json:"isSystem"`
 		DefaultAdmin bool   `json:"isDefaultAdmin"`
+		Inside       bool   `json:"isInside"`
 	}
 	if err := json.Unmarshal(raw, &sent); err != nil {
 		return nil, err
@@ -171,6 +175,7 @@ func newCurrent(d *kind.Def, raw jsontext.Value) (*current, error) {
 		c.name = sent.Name
 	}
 	c.made = c.kept || sent.DefaultAdmin || seeded[d][c.id]
+	c.inside = sent.Inside || model.Inside(d, c.name) // as one was known before it said so
 	return c, nil
 }
 

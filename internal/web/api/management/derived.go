@@ -18,9 +18,16 @@ var systemColumn = []rest.Derived{{Name: "isSystem", Doc: "Whether the controlle
 // record.
 var postureCheckColumns = []rest.Derived{api.Constant("version", "Version of the check's type, which is always 1.", api.Integer, "1")}
 
+// insideColumn says whether a record is there because a router runs inside a
+// controller.
+func insideColumn[T any](holds func(rec *T) bool) []rest.Derived {
+	return []rest.Derived{api.Flag("isInside", "Whether the record is that of a router inside a controller, or a policy that the controller made so that it can be used: files that say nothing of it do not delete it.",
+		func(_ *rest.Call, rec *T) bool { return holds(rec) })}
+}
+
 // edgeRouterColumns are what answers show of an edge router beyond its record.
 func edgeRouterColumns(s *api.Service) []rest.Derived {
-	return slices.Concat(api.RouterColumns(s), api.NoneOfRouters,
+	return slices.Concat(api.RouterColumns(s), api.NoneOfRouters, insideColumn(func(e *model.EdgeRouter) bool { return e.Home != "" }),
 		enrollmentColumns("edgeRouterId", func(rec kind.Record) bool { return rec.(*model.EdgeRouter).IsVerified }))
 }
 

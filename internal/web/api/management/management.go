@@ -5,6 +5,7 @@ package management
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"netkeep/internal/lang/kind"
@@ -56,7 +57,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.CAs.Def, Prepare: prepareCA, Derived: caColumns},
 		{Kind: model.ConfigTypes.Def},
 		{Kind: model.Configs.Def},
-		{Kind: model.EdgeRouterPolicies.Def, Derived: systemColumn},
+		{Kind: model.EdgeRouterPolicies.Def, Derived: slices.Concat(systemColumn, insideColumn(func(p *model.EdgeRouterPolicy) bool { return p.Inside }))},
 		{Kind: model.EdgeRouters.Def, Derived: edgeRouterColumns(s), Prepare: prepareEdgeRouter(s)},
 		{Kind: model.Enrollments.Def, Verbs: readOnly | kind.Deletes},
 		{Kind: model.ExtJWTSigners.Def, Noun: "externalJwtSigner", Announce: warnOfSigner(s)},
@@ -65,7 +66,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.PostureCheckTypes.Def},
 		{Kind: model.PostureChecks.Def, Derived: postureCheckColumns},
 		{Kind: model.Routers.Def, Derived: routerColumns(s), Prepare: prepareRouter(s), Refuse: refuseEdge},
-		{Kind: model.ServiceEdgeRouterPolicies.Def},
+		{Kind: model.ServiceEdgeRouterPolicies.Def, Derived: insideColumn(func(p *model.ServiceEdgeRouterPolicy) bool { return p.Inside })},
 		{Kind: model.ServicePolicies.Def, Asked: policySymbols},
 		{Kind: model.Services.Def, Derived: api.ServiceColumns(s), Joins: api.ServiceJoins, Narrow: narrowServices(s), Params: []rest.Parameter{api.AsIdentityParam}},
 		{Kind: model.Terminators.Def, Derived: []rest.Derived{api.DynamicCost(s)}, Joins: api.TerminatorJoins},
