@@ -5,6 +5,7 @@ import (
 	"netkeep/internal/line/message"
 	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
 )
 
 // registerSmall takes what needs no part of its own.
@@ -31,12 +32,17 @@ func (f *Fabric) onHealth(r *control.Router, _ *wire.Frame, m *message.HealthEve
 }
 
 // onConnectEvents hears which identities have come and gone. Nobody counts whom
-// there is not: one may have been deleted while its router had yet to hear of it.
+// there is not, and who may not use the router: one may have been deleted, or lost
+// it, while the router had yet to hear of it.
 func (f *Fabric) onConnectEvents(r *control.Router, _ *wire.Frame, m *message.ConnectEvents) {
 	snap := f.opt.State.Snapshot()
-	identities := make(map[string]bool)
+	identities, may := make(map[string]bool), access.IdentitiesOfRouter(snap, r.ID)
 	for _, e := range m.Events {
-		if who, ok := model.Identities.Get(snap, e.IdentityID); ok {
+		who, ok := model.Identities.Get(snap, e.IdentityID)
+		if !ok {
+			continue
+		}
+		if ord, ok := snap.Ordinal(model.Identities.Def, who.ID); ok && (who.ID == r.ID || may.Contains(ord)) {
 			identities[who.ID] = e.Connected
 		}
 	}

@@ -52,6 +52,14 @@ func TestOwnServices(t *testing.T) {
 	s.add("terminators", M{"service": service, "router": router, "binding": "transport", "address": "tcp:localhost:80"})
 	s.reaches(service, "")
 
+	// Of those who have very many devices the last count.
+	for range 32 {
+		s.login()
+	}
+	s.reaches(service, "your devices fail its posture checks")
+	s.login().Post(root+"posture-response", M{"id": check, "typeId": "DOMAIN", "domain": "example.com"}).Want(201)
+	s.reaches(service, "")
+
 	// Who may only host it needs no other host.
 	hosted := s.service(M{"encryptionRequired": false, "roleAttributes": []string{s.role + "h"}})
 	s.policy("Bind", M{"serviceRoles": []string{"#" + s.role + "h"}})

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -257,5 +258,16 @@ func TestConnectEvents(t *testing.T) {
 	say(false, true, who)
 	is(true)
 	c.Close() // who it carries is not known any more
+	is(false)
+	// Those who may not use it cannot be connected to it, whatever it says.
+	for _, p := range s.Admin(t).Get(management + "edge-router-policies").Want(200).List() {
+		s.Admin(t).Delete(management + "edge-router-policies/" + p["id"].(string)).Want(200)
+	}
+	c = r.connect(t)
+	say(true, true, who)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	_, err := c.Request(ctx, &wire.Frame{Type: message.TypePing})
+	must(t, err)
 	is(false)
 }

@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"slices"
+
 	"netkeep/internal/data/state"
 	"netkeep/internal/model"
 	"netkeep/internal/policy/session"
@@ -15,6 +17,11 @@ type Reach struct {
 	other []*model.APISession // that are good, of the same identity
 }
 
+// maxDevices is how many devices of an identity are looked at beside the one that
+// asks, those that were used last: it may open sessions without end, and each is
+// looked at for each service.
+const maxDevices = 32
+
 // Reach looks as the identity of an API session.
 func (n Network) Reach(snap *state.Snapshot, own *model.APISession) *Reach {
 	r := &Reach{Network: n, snap: snap, own: own}
@@ -23,6 +30,8 @@ func (n Network) Reach(snap *state.Snapshot, own *model.APISession) *Reach {
 			r.other = append(r.other, api)
 		}
 	}
+	slices.SortFunc(r.other, func(a, b *model.APISession) int { return b.LastActivityAt.Compare(a.LastActivityAt) })
+	r.other = r.other[:min(len(r.other), maxDevices)]
 	return r
 }
 
