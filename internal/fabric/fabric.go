@@ -168,7 +168,6 @@ func certificateKey(c *x509.Certificate) message.PublicKey {
 // Run tells routers what changes mean for them, until ctx ends.
 func (f *Fabric) Run(ctx context.Context) {
 	sub := f.opt.State.Subscribe()
-	defer sub.Close()
 	var parts gosync.WaitGroup
 	defer parts.Wait()
 	for _, part := range []func(context.Context){f.Hosts.Sweep, f.Links.Run, f.Circuits.Run, f.tunnels.Keep} {

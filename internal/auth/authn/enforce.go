@@ -15,7 +15,6 @@ import (
 // what goes with a session, such as connections in use.
 func (s *APISessions) Enforce(ctx context.Context) {
 	sub := s.State.Subscribe()
-	defer sub.Close()
 	for {
 		ev, err := sub.Next(ctx)
 		if err != nil {

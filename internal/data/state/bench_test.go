@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -183,6 +184,52 @@ func BenchmarkEditOther(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkReaders edits while so many wait: for what is written, for something
+// else, or not at all for now.
+func BenchmarkReaders(b *testing.B) {
+	for _, wait := range []struct {
+		name  string
+		kinds []*kind.Def
+		idle  bool
+	}{{name: "idle", idle: true}, {name: "other", kinds: []*kind.Def{tickets.Def}}, {name: "same"}} {
+		for _, readers := range []int{0, 1000, 10_000} {
+			b.Run(fmt.Sprintf("%s/%d", wait.name, readers), func(b *testing.B) {
+				const n = 50_000 // or the stacks of those who wait would be most of what there is to collect
+				s := openFilled(b, n)
+				ctx, cancel := context.WithCancel(b.Context())
+				var ready, done sync.WaitGroup
+				for range readers {
+					sub := s.Subscribe(wait.kinds...)
+					ready.Add(1)
+					done.Go(func() {
+						_, _ = sub.Next(ctx) // everything
+						ready.Done()
+						if wait.idle {
+							<-ctx.Done()
+						}
+						for ctx.Err() == nil {
+							_, _ = sub.Next(ctx)
+						}
+					})
+				}
+				ready.Wait()
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					id := newDevice(i % n).ID
+					err := s.Update(b.Context(), bench, func(tx *state.Tx) error {
+						return devices.Edit(tx, id, func(d *device) error { d.Cost = i; return nil })
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+				cancel()
+				done.Wait()
+			})
+		}
+	}
 }
 
 // BenchmarkSession opens and ends a session.

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"errors"
-	"iter"
 	"time"
 
 	"netkeep/internal/data/store"
@@ -25,8 +24,6 @@ type delivery struct {
 	batch  store.Batch
 	loaded chan<- store.Rev
 }
-
-var errBroken = errors.New("state: the feed skipped something")
 
 // follow hands every batch of the store to the owner until ctx ends. Where
 // history is gone it asks for a load and goes on from there.
@@ -112,65 +109,33 @@ func (s *State) apply(b store.Batch) error {
 		return nil
 	}
 	cur := s.Snapshot()
-	switch {
-	case b.Rev <= cur.Rev: // written here
+	if b.Rev <= cur.Rev { // written here
 		s.arrived(b.Rev)
 		return nil
-	case b.Commit && (b.Head.Prev != cur.head || b.Head.Ops != len(b.Ops)):
-		s.opt.Logger.Warn("the feed is not continuous", "rev", b.Rev, "have", cur.head, "prev", b.Head.Prev)
-		return errBroken
 	}
 	if err := s.heedBatch(b); err != nil {
 		return err
 	}
-	w := newDraft(cur)
-	ev := Event{Time: b.Head.Time}
-	for by, ops := range shares(b) {
-		var changes []change
-		for _, op := range ops {
-			if c, ok := s.changeOf(w, op, b.Rev); ok {
-				w.set(c)
-				changes = append(changes, c)
-			}
-		}
-		ev.add(by, changes)
+	ev, seen, err := s.fold.Next(cur, b)
+	if err != nil {
+		s.opt.Logger.Warn("the feed is not continuous", "rev", b.Rev, "have", cur.head, "prev", b.Head.Prev)
+		return err
 	}
-	w.Rev = b.Rev
-	if b.Commit {
-		w.head, w.Time = b.Rev, b.Head.Time
-	}
+	s.heedKeys(seen)
 	s.arrived(b.Rev)
-	s.publish(w.Snapshot, ev)
+	s.publish(ev)
 	return nil
 }
 
-// shares yields the ops of a batch by author. Whose author it does not name
-// are nobody's.
-func shares(b store.Batch) iter.Seq2[Author, []store.Op] {
-	return func(yield func(Author, []store.Op) bool) {
-		rest := b.Ops
-		for _, w := range b.Head.Writes {
-			n := min(max(w.Ops, 0), len(rest))
-			if !yield(w.Author, rest[:n]) {
-				return
-			}
-			rest = rest[n:]
+// heedKeys keeps in mind which keys of a batch this version cannot read.
+func (s *State) heedKeys(seen Keys) {
+	for _, key := range seen.Unknown {
+		s.report(key)
+	}
+	for key, err := range seen.Read {
+		if err != nil {
+			s.opt.Logger.Error("a stored record cannot be read", "key", key, "error", err)
 		}
-		yield(Author{}, rest)
+		s.unreadable.set(key, err != nil)
 	}
-}
-
-// changeOf is what an op of the log does to the record as the draft has it. A
-// record that cannot be read is as good as none.
-func (s *State) changeOf(w draft, op store.Op, rev store.Rev) (change, bool) {
-	d, id, ok := s.split(op.Key)
-	if !ok {
-		return change{}, false
-	}
-	c := change{def: d, id: id, old: w.Snapshot.table(d).get(id)}
-	if op.Value != nil {
-		c.row = s.read(d, id, store.Record{Key: op.Key, Value: op.Value, Rev: rev})
-	}
-	s.unreadable.set(op.Key, c.row == nil && op.Value != nil)
-	return c, true
 }

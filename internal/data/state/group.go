@@ -145,7 +145,7 @@ func (s *State) adopt(lane kind.Lane, g *group, rev store.Rev) {
 			c.row.rev = rev
 		}
 	}
-	s.publish(next, g.event())
+	s.publish(g.event(cur, next))
 }
 
 // again makes the changes of the group on another snapshot, in which the
@@ -159,8 +159,8 @@ func (g *group) again(on *Snapshot) *Snapshot {
 }
 
 // event is the group as subscribers see it.
-func (g *group) event() Event {
-	ev := Event{Time: g.clock.time()}
+func (g *group) event(before, after *Snapshot) Event {
+	ev := Event{Rev: after.Rev, After: after, Time: g.clock.time(), before: before.mark}
 	rest := slices.Collect(g.effective())
 	for _, w := range g.writes {
 		ev.add(w.Author, rest[:w.Ops])

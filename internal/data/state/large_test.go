@@ -133,7 +133,6 @@ func TestTenThousand(t *testing.T) {
 	must(t, err)
 	defer theirs.Close()
 	sub := theirs.Subscribe()
-	defer sub.Close()
 	_, err = sub.Next(t.Context()) // all that there is
 	must(t, err)
 

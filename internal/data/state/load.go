@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"netkeep/internal/data/format"
-	"netkeep/internal/data/network"
 	"netkeep/internal/data/store"
 	"netkeep/internal/lang/kind"
 )
@@ -61,7 +60,7 @@ func (s *State) load(ctx context.Context) error {
 	s.unloaded.end()
 	s.unrepeated.end()
 	s.unreadable.reset(bad)
-	s.replace(next)
+	s.publish(Event{Rev: next.Rev, Reset: next, After: next})
 	for _, waiting := range s.loaded {
 		waiting <- s.fed
 	}
@@ -99,11 +98,13 @@ func (p *page) decode(s *State) {
 	defer close(p.done)
 	p.rows = make([]loaded, 0, len(p.records))
 	for i, rec := range p.records {
-		if r := s.read(p.defs[i], p.ids[i], rec); r != nil {
-			p.rows = append(p.rows, loaded{p.defs[i], r})
-		} else {
+		r, err := s.fold.read(p.defs[i], p.ids[i], rec)
+		if err != nil {
+			s.opt.Logger.Error("a stored record cannot be read", "key", rec.Key, "error", err)
 			p.bad = append(p.bad, rec.Key)
+			continue
 		}
+		p.rows = append(p.rows, loaded{p.defs[i], r})
 	}
 }
 
@@ -117,37 +118,20 @@ func (s *State) Encode(d *kind.Def, rec kind.Record) ([]byte, error) {
 	return d.EncodeSealed(rec, s.opt.Seal)
 }
 
-// read makes a row of a stored record. One that this controller cannot read is
-// left out, and makes it unfit to serve; the integrity scan takes it away.
-func (s *State) read(d *kind.Def, id string, rec store.Record) *row {
-	v, err := s.Decode(d, id, rec.Value)
-	if err == nil && v.Base().ID != id {
-		err = fmt.Errorf("it holds id %q", v.Base().ID)
-	}
-	if err != nil {
-		s.opt.Logger.Error("a stored record cannot be read", "key", rec.Key, "error", err)
-		return nil
-	}
-	r := &row{id: id, rec: v, rev: rec.Rev, size: uint32(len(rec.Value))}
-	if s.opt.Frozen {
-		r.sum = digest(d, v)
-	}
-	return r
-}
-
 // split tells what a key of the store means. Kinds of a newer version are
 // reported once.
 func (s *State) split(key string) (d *kind.Def, id string, ok bool) {
-	if key == format.Key || key == network.Key { // of no kind
-		return nil, "", false
+	d, id, ok = s.fold.split(key)
+	if !ok && !foreign(key) {
+		s.report(key)
 	}
-	name, id, _ := strings.Cut(key, "/")
-	if d = s.set.Named(name); d != nil && id != "" {
-		return d, id, true
-	}
-	if !s.alien[name] {
+	return d, id, ok
+}
+
+// report says once of a kind that it is not known.
+func (s *State) report(key string) {
+	if name, _, _ := strings.Cut(key, "/"); !s.alien[name] {
 		s.alien[name] = true
 		s.opt.Logger.Warn("the store holds records of an unknown kind", "key", key)
 	}
-	return nil, "", false
 }

@@ -13,14 +13,19 @@ import (
 // may be kept as long as anyone likes. Its records are shared: never write to
 // them.
 type Snapshot struct {
+	mark
+	slots  map[*kind.Def]int
+	tables []*table
+}
+
+// mark is where in the log a snapshot is.
+type mark struct {
 	// Rev is the revision of the last batch in the snapshot; Time is the time
 	// of the last commit of the model.
 	Rev  store.Rev
 	Time time.Time
 
-	head   store.Rev // revision of the last commit of the model
-	slots  map[*kind.Def]int
-	tables []*table
+	head store.Rev // revision of the last commit of the model
 }
 
 var _ kind.Reader = (*Snapshot)(nil)

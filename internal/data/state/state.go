@@ -42,7 +42,7 @@ type Options struct {
 	// Patience is how long a write may wait for its turn and for the store in
 	// all, defaultPatience if 0. A large one gets largePatience more.
 	Patience time.Duration
-	// MaxBehind is about how many bytes of changes may wait for a subscriber,
+	// MaxBehind is about how many bytes of changes are kept for subscribers,
 	// defaultBehind if 0. One that is further behind starts again.
 	MaxBehind int
 	// Frozen makes every write check that nobody wrote to shared records. It
@@ -62,6 +62,7 @@ func Program(part string) Author { return Author{Kind: store.Program, Name: part
 // State holds the current snapshot and accepts writes.
 type State struct {
 	set   *kind.Catalog
+	fold  Fold
 	store store.Store
 	opt   Options
 
@@ -71,9 +72,9 @@ type State struct {
 
 	// telling is held while current changes and those are told who want to
 	// know, so that nobody misses a step or sees one twice.
-	telling     sync.Mutex
-	attendants  []func(before, after *Snapshot, changed []Ref)
-	subscribers []*Subscription
+	telling    sync.Mutex
+	attendants []func(before, after *Snapshot, changed []Ref)
+	ring       *ring
 
 	// Owned by the goroutine that runs own:
 	fed    store.Rev          // how far the feed has come
@@ -137,6 +138,7 @@ func Open(ctx context.Context, st store.Store, set *kind.Catalog, opt Options) (
 	s := &State{
 		set: set, store: st, opt: opt,
 		feed: make(chan delivery, feedAhead), stopped: make(chan struct{}),
+		fold: Fold{Kinds: set, Seal: opt.Seal, Frozen: opt.Frozen}, ring: newRing(opt.MaxBehind),
 		alien: map[string]bool{},
 	}
 	for lane := range s.queues {
@@ -150,6 +152,7 @@ func Open(ctx context.Context, st store.Store, set *kind.Catalog, opt Options) (
 	from := s.fed // the owner may move it before the feed starts
 	s.wg.Go(func() { s.own(run) })
 	s.wg.Go(func() { s.follow(run, from) })
+	s.wg.Go(func() { s.ring.wake(run) })
 	return s, nil
 }
 

@@ -14,6 +14,8 @@ import (
 type Change struct {
 	Ref
 	Before, After kind.Record
+
+	old, row *row // that hold them
 }
 
 // Write is the changes that one author made, as one write.
@@ -30,13 +32,15 @@ type Event struct {
 	// all that came before.
 	Reset *Snapshot
 	// After is everything as it is at Rev, for those who must look around the
-	// records that changed.
+	// records that changed. Bare events have none.
 	After *Snapshot
 
 	Time   time.Time // of the batch
 	Writes []Write   // in their order, no two of the same record
 
-	weight int
+	before  mark        // what After had before
+	touched []*kind.Def // kinds of records that changed
+	weight  int
 }
 
 // What an event is thought to weigh beyond its records.
@@ -50,7 +54,7 @@ func (e *Event) add(by Author, changes []change) {
 		if c.old == nil && c.row == nil {
 			continue
 		}
-		told := Change{Ref: Ref{c.def, c.id}}
+		told := Change{Ref: Ref{c.def, c.id}, old: c.old, row: c.row}
 		if c.old != nil {
 			told.Before = c.old.rec
 			e.weight += int(c.old.size)
@@ -60,11 +64,19 @@ func (e *Event) add(by Author, changes []change) {
 			e.weight += int(c.row.size)
 		}
 		w.Changes = append(w.Changes, told)
+		if !slices.Contains(e.touched, c.def) {
+			e.touched = append(e.touched, c.def)
+		}
 	}
 	if len(w.Changes) > 0 {
 		e.Writes = append(e.Writes, w)
 		e.weight += changeWeight * len(w.Changes)
 	}
+}
+
+// concerns reports whether a record of one of some kinds changed; none are all.
+func (e *Event) concerns(kinds []*kind.Def) bool {
+	return len(kinds) == 0 || slices.ContainsFunc(kinds, func(d *kind.Def) bool { return slices.Contains(e.touched, d) })
 }
 
 // refs names the records that differ.
@@ -93,127 +105,78 @@ func (s *State) Attend(fn func(before, after *Snapshot, changed []Ref)) {
 }
 
 // Subscription is a feed of every change for one part of the program, which
-// may take its time.
+// may take its time. It holds nothing: one that is not read any more needs no
+// end.
 type Subscription struct {
 	state *State
-	wake  chan struct{} // holds one if there may be something to take
-
-	// Guarded by state.telling:
-	queue  []Event
-	weight int
-	reset  bool // nothing is queued: what comes next is a snapshot
+	kinds []*kind.Def
+	at    uint64 // number of the step that comes next
+	bare  bool
 }
 
 // Subscribe returns a feed that begins with a Reset to what there is. Then
-// comes every change, each once and in the order of the log. A subscriber that
-// does not keep up costs nobody else anything: what waits for it is dropped,
-// and a Reset to what there is by then comes next, as after a load of
-// everything.
-func (s *State) Subscribe() *Subscription {
-	sub := &Subscription{state: s, wake: make(chan struct{}, 1)}
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	s.subscribers = append(s.subscribers, sub)
-	sub.restart()
+// comes every change, each once and in the order of the log; with kinds, only
+// the steps in which one of these changed. A subscriber that does not keep up
+// costs nobody anything: where what it has not read is forgotten, a Reset to
+// what there is by then comes next, as after a load of everything.
+func (s *State) Subscribe(kinds ...*kind.Def) *Subscription {
+	return &Subscription{state: s, kinds: kinds}
+}
+
+// SubscribeAt returns a feed that goes on from a revision, as if there had been
+// a Reset to that. If what follows it is forgotten, or has not been yet, it
+// begins with a Reset to what there is.
+func (s *State) SubscribeAt(rev store.Rev, kinds ...*kind.Def) *Subscription {
+	sub := s.Subscribe(kinds...)
+	if at, ok := s.ring.seek(rev); ok {
+		sub.at = at
+	}
 	return sub
 }
 
-// Close ends the feed.
-func (sub *Subscription) Close() {
-	s := sub.state
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	s.subscribers = slices.DeleteFunc(s.subscribers, func(other *Subscription) bool { return other == sub })
-	sub.queue = nil
+// Bare has the feed leave out After: who needs the records alone can be much
+// further behind.
+func (sub *Subscription) Bare() *Subscription {
+	sub.bare = true
+	return sub
 }
 
 // Next waits for the next event. It fails when ctx ends or the State is
 // closed. Only one goroutine may call it at a time.
 func (sub *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
-		if ev, ok := sub.take(); ok {
+		ev, next, wait := sub.state.ring.read(sub.at, sub.kinds, sub.bare)
+		if sub.at = next; wait == nil {
 			return ev, nil
 		}
 		select {
-		case <-sub.wake:
+		case <-wait.open:
+			sub.at = max(sub.at, wait.from)
+			continue
 		case <-ctx.Done():
-			return Event{}, ctx.Err()
 		case <-sub.state.stopped:
-			return Event{}, errStopping
 		}
+		sub.state.ring.leave(wait)
+		if err := ctx.Err(); err != nil {
+			return Event{}, err
+		}
+		return Event{}, errStopping
 	}
 }
 
-func (sub *Subscription) take() (Event, bool) {
-	s := sub.state
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	switch {
-	case sub.reset:
-		sub.reset = false
-		now := s.Snapshot()
-		return Event{Rev: now.Rev, Reset: now, After: now}, true
-	case len(sub.queue) == 0:
-		return Event{}, false
-	}
-	ev := sub.queue[0]
-	sub.queue[0] = Event{} // or the queue would keep its records
-	sub.queue = sub.queue[1:]
-	sub.weight -= ev.weight
-	return ev, true
-}
-
-// restart drops what waits. The caller holds state.telling.
-func (sub *Subscription) restart() {
-	sub.queue, sub.weight, sub.reset = nil, 0, true
-	sub.signal()
-}
-
-// push queues an event, unless a Reset will have it. The caller holds
-// state.telling.
-func (sub *Subscription) push(ev Event) {
-	switch {
-	case sub.reset:
-	case len(sub.queue) > 0 && sub.weight+ev.weight > sub.state.opt.MaxBehind:
-		sub.restart()
-	default:
-		sub.queue = append(sub.queue, ev)
-		sub.weight += ev.weight
-		sub.signal()
-	}
-}
-
-func (sub *Subscription) signal() {
-	select {
-	case sub.wake <- struct{}{}:
-	default:
-	}
-}
-
-// publish makes a snapshot the current one and tells of it.
-func (s *State) publish(next *Snapshot, ev Event) {
-	ev.Rev, ev.After = next.Rev, next
+// publish makes a step of memory: what it leads to is the current snapshot from
+// here on, and readers are told.
+func (s *State) publish(ev Event) {
 	ev.weight += eventWeight
 	s.telling.Lock()
 	defer s.telling.Unlock()
-	before := s.current.Swap(next)
+	before := s.current.Swap(ev.After)
+	if ev.Reset != nil {
+		before = nil
+	}
+	refs := ev.refs()
 	for _, fn := range s.attendants {
-		fn(before, next, ev.refs())
+		fn(before, ev.After, refs)
 	}
-	for _, sub := range s.subscribers {
-		sub.push(ev)
-	}
-}
-
-// replace makes a snapshot the current one that was loaded.
-func (s *State) replace(next *Snapshot) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	s.current.Store(next)
-	for _, fn := range s.attendants {
-		fn(nil, next, nil)
-	}
-	for _, sub := range s.subscribers {
-		sub.restart()
-	}
+	s.ring.add(ev)
 }

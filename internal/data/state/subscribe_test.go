@@ -85,6 +85,7 @@ func (w *watcher) take(ev state.Event) {
 	if w.world == nil || ev.Rev <= w.rev {
 		w.t.Fatalf("revision %d comes after %d", ev.Rev, w.rev)
 	}
+	w.back(ev)
 	line := ""
 	for _, by := range ev.Writes {
 		line += by.Author.String()
@@ -102,6 +103,37 @@ func (w *watcher) take(ev state.Event) {
 		line += "; "
 	}
 	w.events = append(w.events, line)
+}
+
+// resume follows anew from where the last event has led. Records may have been
+// read anew since then.
+func (w *watcher) resume() {
+	w.sub = w.s.SubscribeAt(w.rev)
+	resets := w.resets
+	w.take(state.Event{Rev: w.rev, Reset: w.at(w.rev)})
+	w.resets = resets
+}
+
+// back tests that an event leads back to what there was before it.
+func (w *watcher) back(ev state.Event) {
+	before, err := ev.Undo(ev.After)
+	if err != nil {
+		w.t.Fatalf("undo: %v", err)
+	}
+	w.world.verify(w.t, before)
+	if was := w.at(w.rev); was.Rev != before.Rev || !was.Time.Equal(before.Time) {
+		w.t.Fatalf("it leads back to revision %d of %v, memory was at %d of %v", before.Rev, before.Time, was.Rev, was.Time)
+	}
+	for d, recs := range w.world {
+		for id := range recs {
+			if got, want := before.RevOf(d, id), w.at(w.rev).RevOf(d, id); got != want {
+				w.t.Fatalf("%s %s is of revision %d, it was of %d", d.Name, id, got, want)
+			}
+		}
+	}
+	if _, err := ev.Undo(before); err == nil {
+		w.t.Fatalf("it leads back twice")
+	}
 }
 
 // compare compares the world with memory as it was at the last event.
@@ -131,13 +163,17 @@ func (w *watcher) finish() {
 	}
 }
 
-// exact tests that memory was at each of its revisions what the log says.
+// exact tests that memory was at each of its revisions what the log says, and
+// that a fold of the log is the same.
 func (w *watcher) exact(memory *storetest.Memory) {
 	log := newWorld()
+	fold := state.Fold{Kinds: kinds}
+	folded := fold.Empty()
 	revs := slices.Sorted(maps.Keys(w.steps))
 	reached := func(next store.Rev) { // all of the log before next
 		for len(revs) > 0 && revs[0] < next {
 			log.verify(w.t, w.steps[revs[0]])
+			log.verify(w.t, folded)
 			revs = revs[1:]
 		}
 	}
@@ -153,6 +189,14 @@ func (w *watcher) exact(memory *storetest.Memory) {
 	}
 	_ = memory.Follow(ctx, 0, func(b store.Batch) error {
 		reached(b.Rev)
+		ev, _, err := fold.Next(folded, b)
+		if err != nil {
+			w.t.Fatalf("fold: %v", err)
+		}
+		if _, _, err := fold.Next(ev.After, b); err == nil {
+			w.t.Fatalf("a batch follows from itself")
+		}
+		folded = ev.After
 		for _, op := range b.Ops {
 			log.write(w.t, op)
 		}
@@ -213,6 +257,11 @@ func TestSubscribe(t *testing.T) {
 					synctest.Wait()
 				},
 				"read here": read(here), "read there": read(there),
+				"resume": func(*rapid.T) {
+					if here.world != nil {
+						here.resume()
+					}
+				},
 				"load": func(t *rapid.T) {
 					s := rapid.SampledFrom([]*state.State{nil, nil, m.st, other}).Draw(t, "which")
 					if s != nil {
@@ -310,13 +359,14 @@ func TestEvent(t *testing.T) {
 	if ev.Rev != snap.Rev || !ev.Time.Equal(snap.Time) || ev.Reset != nil || len(ev.Writes) != 1 || ev.Writes[0].Author != by {
 		t.Errorf("a create at %d, %v is told as %+v", snap.Rev, snap.Time, ev)
 	}
-	want := state.Change{Ref: state.Ref{Def: places.Def, ID: "x"}, After: rec}
-	if got := ev.Writes[0].Changes; !slices.Equal(got, []state.Change{want}) {
+	one := func(changes []state.Change, before, after kind.Record) bool {
+		return len(changes) == 1 && changes[0].Ref == state.Ref{Def: places.Def, ID: "x"} && changes[0].Before == before && changes[0].After == after
+	}
+	if got := ev.Writes[0].Changes; !one(got, nil, rec) {
 		t.Errorf("a create is told as %+v", got)
 	}
 	must(t, s.Delete(t.Context(), by, places.Def, "x"))
-	want.Before, want.After = rec, nil
-	if got := next().Writes[0].Changes; !slices.Equal(got, []state.Change{want}) {
+	if got := next().Writes[0].Changes; !one(got, rec, nil) {
 		t.Errorf("a delete is told as %+v", got)
 	}
 	// A batch without authors, as older versions wrote them, and one of a
@@ -375,12 +425,120 @@ func TestSubscriberAsleep(t *testing.T) {
 	})
 }
 
-// The feed ends with its subscriber's patience, with Close, and with the
-// State.
+// A feed can begin where another has ended, for as long as what follows is not
+// forgotten.
+func TestSubscribeAt(t *testing.T) {
+	s := open(t, storetest.NewMemory(), state.Options{MaxBehind: 10_000})
+	revs := []store.Rev{s.Snapshot().Rev}
+	for i := range 5 {
+		create(t, s, places.Def, &place{Name: fmt.Sprint(i)})
+		revs = append(revs, s.Snapshot().Rev)
+	}
+	next := func(sub *state.Subscription) state.Event {
+		t.Helper()
+		ev, err := sub.Next(t.Context())
+		must(t, err)
+		return ev
+	}
+	for i, rev := range revs {
+		sub := s.SubscribeAt(rev)
+		for _, want := range revs[i+1:] {
+			if ev := next(sub); ev.Rev != want || ev.Reset != nil {
+				t.Errorf("after %d, where %d follows, comes %+v", rev, want, ev)
+			}
+		}
+	}
+	last := s.Snapshot().Rev
+	if ev := next(s.SubscribeAt(last + 1)); ev.Reset != s.Snapshot() {
+		t.Errorf("what has not been yet begins with %+v", ev)
+	}
+	waiting := s.SubscribeAt(last)
+	for i := range 100 {
+		create(t, s, places.Def, &place{Name: strings.Repeat("long", 100) + fmt.Sprint(i)})
+	}
+	for name, sub := range map[string]*state.Subscription{"forgotten": s.SubscribeAt(last), "left behind": waiting} {
+		if ev := next(sub); ev.Reset != s.Snapshot() {
+			t.Errorf("%s: it begins with %+v", name, ev)
+		}
+	}
+	sub := s.SubscribeAt(s.Snapshot().Rev)
+	must(t, s.Reload(t.Context()))
+	if ev := next(sub); ev.Reset != s.Snapshot() {
+		t.Errorf("after a load comes %+v", ev)
+	}
+}
+
+// Who needs no snapshots may be further behind than who does.
+func TestSubscribeBare(t *testing.T) {
+	const writes = 1500
+	s := open(t, storetest.NewMemory(), state.Options{})
+	begin := s.Snapshot().Rev
+	for i := range writes {
+		create(t, s, places.Def, &place{Name: fmt.Sprint(i)})
+	}
+	whole, bare := s.SubscribeAt(begin), s.SubscribeAt(begin).Bare()
+	if ev, err := whole.Next(t.Context()); err != nil || ev.Reset != s.Snapshot() {
+		t.Errorf("with snapshots it begins with %+v (%v)", ev, err)
+	}
+	for i := range writes {
+		ev, err := bare.Next(t.Context())
+		must(t, err)
+		if ev.After != nil || ev.Reset != nil || len(ev.Writes) != 1 || ev.Writes[0].Changes[0].After.(*place).Name != fmt.Sprint(i) {
+			t.Fatalf("write %d is told as %+v", i, ev)
+		}
+	}
+}
+
+// Who wants to know of some kinds is not woken for others, and is not left
+// behind by them.
+func TestSubscribeKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := state.Open(t.Context(), storetest.NewMemory(), kinds, state.Options{MaxBehind: 5000})
+		must(t, err)
+		defer s.Close()
+		var got []string
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		wg.Go(func() {
+			sub := s.Subscribe(people.Def, visits.Def)
+			for {
+				ev, err := sub.Next(ctx)
+				if err != nil {
+					return
+				}
+				if ev.Reset != nil {
+					got = append(got, "reset")
+					continue
+				}
+				for _, w := range ev.Writes {
+					for _, c := range w.Changes {
+						got = append(got, c.ID)
+					}
+				}
+			}
+		})
+		synctest.Wait()
+		for i := range 100 { // far more than is kept
+			create(t, s, places.Def, &place{Meta: kind.Meta{ID: fmt.Sprint("place", i)}, Name: strings.Repeat("long", 100) + fmt.Sprint(i)})
+			synctest.Wait()
+			if i%40 == 0 {
+				createVisit(t, s, &visit{Meta: kind.Meta{ID: fmt.Sprint("visit", i)}})
+				synctest.Wait()
+			}
+		}
+		if want := []string{"reset", "visit0", "visit40", "visit80"}; !slices.Equal(got, want) {
+			t.Errorf("it was told of %q, want %q", got, want)
+		}
+	})
+}
+
+// The feed ends with its subscriber's patience and with the State.
 func TestSubscriptionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, storetest.NewMemory(), state.Options{})
-		sub, closed := s.Subscribe(), s.Subscribe()
+		sub := s.Subscribe()
 		_, err := sub.Next(t.Context())
 		must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -388,13 +546,7 @@ func TestSubscriptionEnds(t *testing.T) {
 		if _, err := sub.Next(ctx); err != context.DeadlineExceeded {
 			t.Errorf("when patience ends: %v", err)
 		}
-		_, err = closed.Next(t.Context())
-		must(t, err)
-		closed.Close()
 		create(t, s, places.Def, &place{})
-		if ev, err := closed.Next(ctx); err == nil {
-			t.Errorf("a closed feed has %+v", ev)
-		}
 		s.Close()
 		if _, err := sub.Next(t.Context()); err != nil {
 			t.Errorf("what was there before the end: %v", err)

@@ -59,7 +59,6 @@ func newWorld(fatal func(...any)) *world {
 // follow passes changes on as the fabric does.
 func (w *world) follow(ctx context.Context) {
 	sub := w.st.Subscribe()
-	defer sub.Close()
 	var before *state.Snapshot
 	for {
 		ev, err := sub.Next(ctx)

@@ -12,7 +12,6 @@ import (
 // with.
 func DropLost(ctx context.Context, st *state.State, routers Routers) {
 	sub := st.Subscribe()
-	defer sub.Close()
 	known := known{}
 	for {
 		ev, err := sub.Next(ctx)

@@ -1,0 +1,210 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"netkeep/internal/data/store"
+	"netkeep/internal/lang/kind"
+)
+
+// ring is the last steps of memory, by revision, written once and read by
+// whoever likes, at their own pace. It is bounded, and readers hold nothing of
+// it: one that is too far behind finds that its place is gone.
+//
+// Who writes only adds a step and nudges. Those who wait are woken by a
+// goroutine of the ring's own, so a write costs the same whoever waits.
+type ring struct {
+	most int // weight of what is kept, except that the last step always is
+
+	mu     sync.RWMutex
+	first  uint64    // number of the oldest step that is kept
+	steps  []Event   // that one and all that follow
+	whole  uint64    // number of the oldest that has its snapshot still
+	base   store.Rev // where memory was before the oldest
+	now    *Snapshot // where it is after the last
+	weight int
+	rooms  map[string]*room // where readers wait, by what they wait for
+
+	nudge chan struct{} // holds one if there may be somebody to wake
+}
+
+// room is where those wait who want to know of the same kinds.
+type room struct {
+	kinds   []*kind.Def // none are all
+	waiting int
+	open    chan struct{} // closed when there is something
+	from    uint64        // then, the first step that may be of interest
+}
+
+func newRing(most int) *ring {
+	return &ring{most: most, rooms: map[string]*room{}, nudge: make(chan struct{}, 1)}
+}
+
+// end is the number that the next step will have. The caller holds the mutex.
+func (r *ring) end() uint64 { return r.first + uint64(len(r.steps)) }
+
+// add adds a step.
+func (r *ring) add(ev Event) {
+	r.mu.Lock()
+	if r.now = ev.After; ev.Reset != nil {
+		// All steps before are void, and so is every place among them.
+		r.first, r.steps, r.weight, r.base = r.end()+1, nil, 0, ev.Rev
+		r.whole = r.first
+	} else {
+		r.steps = append(r.steps, ev)
+		r.weight += ev.weight
+		r.trim()
+	}
+	r.mu.Unlock()
+	select {
+	case r.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// trim forgets the oldest steps. The caller holds the mutex.
+func (r *ring) trim() {
+	n := 0
+	for ; n < len(r.steps)-1 && r.weight > r.most; n++ {
+		r.weight -= r.steps[n].weight
+		r.base = r.steps[n].Rev
+		r.steps[n] = Event{} // or what is kept would keep it
+	}
+	r.first, r.steps = r.first+uint64(n), r.steps[n:]
+	for r.whole = max(r.whole, r.first); r.end()-r.whole > maxWhole; r.whole++ {
+		r.steps[r.whole-r.first].After = nil
+	}
+}
+
+// maxWhole is how many steps are kept with their snapshots. Each holds what the
+// next one has replaced, which is some 20 kB of trees.
+const maxWhole = 1000
+
+// seek returns the number of the step that follows a revision; ok is false if
+// the ring does not know it.
+func (r *ring) seek(rev store.Rev) (at uint64, ok bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if rev < r.base || rev > r.now.Rev {
+		return 0, false
+	}
+	i, found := slices.BinarySearchFunc(r.steps, rev, func(ev Event, rev store.Rev) int { return cmp.Compare(ev.Rev, rev) })
+	if found {
+		i++
+	}
+	return r.first + uint64(i), true
+}
+
+// read returns the step at a number, or the first after it that concerns some
+// kinds, and the number from which to read on. Where the steps are gone, or
+// their snapshots unless bare ones will do, that is a Reset. If there is nothing
+// yet, it returns the room to wait in.
+func (r *ring) read(at uint64, kinds []*kind.Def, bare bool) (ev Event, next uint64, wait *room) {
+	for wait == nil {
+		r.mu.RLock()
+		first, end := r.first, r.end()
+		if at < first || at < r.whole && !bare {
+			ev = Event{Rev: r.now.Rev, Reset: r.now, After: r.now}
+			r.mu.RUnlock()
+			return ev, end, nil
+		}
+		i := slices.IndexFunc(r.steps[at-first:], func(ev Event) bool { return ev.concerns(kinds) })
+		if i >= 0 {
+			at += uint64(i)
+			ev = r.steps[at-first]
+			r.mu.RUnlock()
+			if bare {
+				ev.After = nil
+			}
+			return ev, at + 1, nil
+		}
+		r.mu.RUnlock()
+		at, wait = end, r.enter(end, kinds)
+	}
+	return Event{}, at, wait
+}
+
+// enter returns the room of those who wait for some kinds, unless there are
+// more steps by now than the caller has seen.
+func (r *ring) enter(seen uint64, kinds []*kind.Def) *room {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.end() != seen {
+		return nil
+	}
+	name := ""
+	for _, d := range kinds {
+		name += d.Name + " "
+	}
+	in := r.rooms[name]
+	if in == nil {
+		in = &room{kinds: kinds, open: make(chan struct{})}
+		r.rooms[name] = in
+	}
+	in.waiting++
+	return in
+}
+
+// leave is for who does not wait any more.
+func (r *ring) leave(in *room) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	in.waiting--
+}
+
+const (
+	// manyWaiting is how many can be woken as often as there is something.
+	manyWaiting = 64
+	// wakePause is how long nobody is woken after more than that were, for each
+	// of them: they must not take all of the processor's time from writers.
+	wakePause = 10 * time.Microsecond
+)
+
+// wake wakes those who wait until ctx ends.
+func (r *ring) wake(ctx context.Context) {
+	var seen uint64 // steps before this one have been told
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.nudge:
+		}
+		var woken int
+		if seen, woken = r.rouse(seen); woken > manyWaiting {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Duration(woken) * wakePause):
+			}
+		}
+	}
+}
+
+// rouse opens the rooms that steps from a number on are of interest in. It
+// returns the number to go on from, and how many waited there.
+func (r *ring) rouse(seen uint64) (next uint64, woken int) {
+	var open []*room
+	r.mu.Lock()
+	next = r.end()
+	for name, in := range r.rooms {
+		if seen < r.first {
+			in.from = seen // what was between is gone
+		} else if i := slices.IndexFunc(r.steps[seen-r.first:], func(ev Event) bool { return ev.concerns(in.kinds) }); i >= 0 {
+			in.from = seen + uint64(i)
+		} else {
+			continue
+		}
+		delete(r.rooms, name)
+		open = append(open, in)
+		woken += in.waiting
+	}
+	r.mu.Unlock()
+	for _, in := range open { // each takes as long as there are many in it
+		close(in.open)
+	}
+	return next, woken
+}
