@@ -25,7 +25,12 @@ func (c change) void() bool { return c.row == nil && c.prev == 0 }
 func (c change) key() string { return key(c.def, c.id) }
 
 // key is where the store keeps a record.
-func key(d *kind.Def, id string) string { return d.Name + "/" + id }
+func key(d *kind.Def, id string) string {
+	if d.Lane == kind.Log {
+		return store.EntryMark + d.Name + "/" + id
+	}
+	return d.Name + "/" + id
+}
 
 // changes is what a write does in all, at most one change a record.
 type changes struct {
@@ -85,8 +90,9 @@ func (cs *changes) effective() iter.Seq[change] {
 
 // guarded reports whether a change is guarded by its own record's revision. In
 // a commit only those of sessions are: it has one guard for all of the model.
+// Entries are new and nobody's but the writer's.
 func guarded(lane kind.Lane, c change) bool {
-	return lane == kind.Session || c.def.Lane == kind.Session
+	return c.def.Lane != kind.Log && (lane == kind.Session || c.def.Lane == kind.Session)
 }
 
 // ops is the changes as the store takes them in a lane.

@@ -18,6 +18,7 @@ func newDraft(base *Snapshot) draft {
 // set does to a record what a change says.
 func (w draft) set(c change) {
 	switch {
+	case c.def.Lane == kind.Log: // not in memory
 	case c.row != nil:
 		w.writable(c.def).put(c.old, c.row)
 	case c.old != nil:

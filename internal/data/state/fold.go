@@ -88,6 +88,9 @@ func (f Fold) change(w draft, op store.Op, rev store.Rev, seen *Keys) (change, b
 	if op.Value != nil {
 		c.row, err = f.read(d, id, store.Record{Key: op.Key, Value: op.Value, Rev: rev})
 	}
+	if d.Lane == kind.Log {
+		return c, c.row != nil // nobody relies on those that cannot be read
+	}
 	seen.Read[op.Key] = err
 	return c, true
 }
@@ -97,9 +100,9 @@ func foreign(key string) bool { return key == format.Key || key == network.Key }
 
 // split tells which record a key names; ok is false if it is of no known kind.
 func (f Fold) split(key string) (d *kind.Def, id string, ok bool) {
-	name, id, _ := strings.Cut(key, "/")
+	name, id, _ := strings.Cut(strings.TrimPrefix(key, store.EntryMark), "/")
 	d = f.Kinds.Named(name)
-	return d, id, d != nil && id != "" && !foreign(key)
+	return d, id, d != nil && id != "" && !foreign(key) && store.IsEntry(key) == (d.Lane == kind.Log)
 }
 
 // read makes a row of a stored record.

@@ -68,6 +68,12 @@ type label struct {
 	Text string `json:"text"`
 }
 
+// note is an entry of a log.
+type note struct {
+	kind.Meta
+	Text string `json:"text"`
+}
+
 func (c *crate) Deleted(w kind.Writer) error {
 	for _, id := range c.Labels {
 		if err := labels.Delete(w, id); err != nil {
@@ -88,8 +94,9 @@ var (
 	visits = kind.Define(kind.Spec[visit]{Name: "visit", Path: "visits", Doc: "A visit.", Lane: kind.Session})
 	crates = kind.Define(kind.Spec[crate]{Name: "crate", Path: "crates", Doc: "A crate."})
 	labels = kind.Define(kind.Spec[label]{Name: "label", Path: "labels", Doc: "A label."})
+	notes  = kind.Define(kind.Spec[note]{Name: "note", Path: "notes", Doc: "A note.", Lane: kind.Log})
 
-	kinds = kind.NewCatalog(places.Def, people.Def, items.Def, rules.Def, visits.Def, crates.Def, labels.Def)
+	kinds = kind.NewCatalog(places.Def, people.Def, items.Def, rules.Def, visits.Def, crates.Def, labels.Def, notes.Def)
 )
 
 // field is what a test kind's tags say of one field, written down again by

@@ -93,6 +93,7 @@ type State struct {
 	unloaded   stretch // that a load was due and failed
 
 	unreadable unreadable
+	cursors    cursors
 
 	life    context.Context // ends with Close
 	stop    context.CancelFunc

@@ -22,6 +22,13 @@ type Change struct {
 type Write struct {
 	Author  Author // none for what a version wrote that kept no authors
 	Changes []Change
+	Entries []Entry // what was added to logs with it
+}
+
+// Entry is a record that was added to a log.
+type Entry struct {
+	Def    *kind.Def
+	Record kind.Record
 }
 
 // Event is one step of memory: a batch of the log, whichever controller wrote
@@ -54,6 +61,14 @@ func (e *Event) add(by Author, changes []change) {
 		if c.old == nil && c.row == nil {
 			continue
 		}
+		if !slices.Contains(e.touched, c.def) {
+			e.touched = append(e.touched, c.def)
+		}
+		if c.def.Lane == kind.Log {
+			w.Entries = append(w.Entries, Entry{c.def, c.row.rec})
+			e.weight += changeWeight + int(c.row.size)
+			continue
+		}
 		told := Change{Ref: Ref{c.def, c.id}, old: c.old, row: c.row}
 		if c.old != nil {
 			told.Before = c.old.rec
@@ -64,11 +79,8 @@ func (e *Event) add(by Author, changes []change) {
 			e.weight += int(c.row.size)
 		}
 		w.Changes = append(w.Changes, told)
-		if !slices.Contains(e.touched, c.def) {
-			e.touched = append(e.touched, c.def)
-		}
 	}
-	if len(w.Changes) > 0 {
+	if len(w.Changes)+len(w.Entries) > 0 {
 		e.Writes = append(e.Writes, w)
 		e.weight += changeWeight * len(w.Changes)
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -22,6 +23,14 @@ type Record struct {
 	Value []byte
 	Rev   Rev // when the record last changed
 }
+
+// EntryMark is what the keys of entries begin with: records that are added,
+// read by range and forgotten by their age, of which there may be very many.
+// They are in batches as all others are; Load leaves them out.
+const EntryMark = "+"
+
+// IsEntry reports whether a key is that of an entry.
+func IsEntry(key string) bool { return strings.HasPrefix(key, EntryMark) }
 
 // Any as an Op's Prev writes whatever the record's revision is.
 const Any Rev = -1
@@ -127,7 +136,8 @@ var (
 // An error other than the ones above leaves open whether a write happened;
 // who must know follows the log.
 type Store interface {
-	// Load calls fn for every record, in key order, at one revision.
+	// Load calls fn for every record that is no entry, in key order, at one
+	// revision.
 	Load(ctx context.Context, fn func(Record) error) (Mark, error)
 
 	// Put writes independent records as one batch, each guarded by its own
@@ -141,6 +151,12 @@ type Store interface {
 
 	// Get reads one record as it is now; ok is false if there is none.
 	Get(ctx context.Context, key string) (rec Record, ok bool, err error)
+
+	// Range reads entries as they are now: those with keys from one on and
+	// before another, both of entries, up to so many; the last of them in
+	// descending order if newest, or else the first. more is whether there are
+	// others.
+	Range(ctx context.Context, from, to string, most int, newest bool) (recs []Record, more bool, err error)
 
 	// Last is the revision of the last batch as it is now, 0 if there is none.
 	Last(ctx context.Context) (Rev, error)

@@ -48,6 +48,9 @@ const (
 	Model Lane = iota
 	// Session records are frequent and independent of each other.
 	Session
+	// Log records are entries: added with what they belong to, never changed,
+	// and forgotten by their age. They are not in memory.
+	Log
 )
 
 // Reader finds records at one revision. Snapshots and writes in progress

@@ -22,22 +22,35 @@ import (
 	"netkeep/internal/model"
 )
 
-// compactEvery is how often history is forgotten. What happened within the
-// last interval stays, for followers that are late.
-const compactEvery = 10 * time.Minute
+const (
+	// compactEvery is how often history is forgotten. What happened within the
+	// last interval stays, for followers that are late.
+	compactEvery = 10 * time.Minute
+	// compactWaits is for how many intervals it stays for who asks.
+	compactWaits = 6
+)
+
+// history is what compact needs to know of memory.
+type history interface {
+	Snapshot() *state.Snapshot
+	// Wanted is how far up to a revision history may be forgotten.
+	Wanted(rev store.Rev) store.Rev
+}
 
 // compact forgets history at every interval until ctx ends: all that was there
-// an interval ago. Not everybody who may use a cluster may.
-func compact(ctx context.Context, st store.Store, now func() store.Rev, every time.Duration, log *slog.Logger) {
+// an interval ago, or some intervals ago if somebody still wants it. Not
+// everybody who may use a cluster may.
+func compact(ctx context.Context, st store.Store, of history, every time.Duration, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for old := now(); ; {
+	for ago := []store.Rev{of.Snapshot().Rev}; ; ago = append(ago, of.Snapshot().Rev) { // at each interval
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		err := st.Compact(ctx, old)
+		ago = ago[max(0, len(ago)-compactWaits):]
+		err := st.Compact(ctx, max(ago[0], of.Wanted(ago[len(ago)-1])))
 		if etcdstore.Refused(err) {
 			log.Info("the cluster's operators have to forget its history: the user of store.username may not", "error", err)
 			return
@@ -45,7 +58,6 @@ func compact(ctx context.Context, st store.Store, now func() store.Rev, every ti
 		if err != nil && ctx.Err() == nil {
 			log.Warn("forgetting history failed; it is tried again", "error", err)
 		}
-		old = now()
 	}
 }
 

@@ -58,7 +58,7 @@ func TestCompact(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var done sync.WaitGroup
 		done.Go(func() {
-			compact(ctx, st, func() store.Rev { return writer.Snapshot().Rev }, compactEvery, slog.New(slog.DiscardHandler))
+			compact(ctx, st, writer, compactEvery, slog.New(slog.DiscardHandler))
 		})
 		var reached []store.Rev
 		for i := range 5 {
@@ -90,20 +90,82 @@ func TestCompact(t *testing.T) {
 	})
 }
 
-// TestCompactGoesOn has forgetting fail once.
+// opened is the memory of a store.
+func opened(t *testing.T, st store.Store) *state.State {
+	s, err := state.Open(t.Context(), st, model.All, state.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestCompactWaits has somebody want history of long ago: it is kept for some
+// intervals and no longer.
+func TestCompactWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &compacted{Store: storetest.NewMemory()}
+		s := opened(t, st)
+		var reached []store.Rev // at each interval
+		write := func() {
+			reached = append(reached, s.Snapshot().Rev)
+			err := s.UpdateSessions(t.Context(), state.Program("test"), func(tx *state.Tx) error {
+				return model.APISessions.Create(tx, &model.APISession{TokenHash: fmt.Sprint(len(reached))})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		defer done.Wait()
+		defer stop()
+		done.Go(func() { compact(ctx, st, s, compactEvery, slog.New(slog.DiscardHandler)) })
+		synctest.Wait()
+		cursor := s.Cursor(s.Snapshot().Rev)
+		for range compactWaits + 3 {
+			write()
+			<-time.After(compactEvery)
+			synctest.Wait()
+		}
+		for i, rev := range st.calls {
+			if want := reached[max(0, i+1-compactWaits)]; rev != want {
+				t.Errorf("at interval %d history was forgotten up to %d, want %d of %v", i, rev, want, reached)
+			}
+		}
+		cursor.Move(s.Snapshot().Rev)
+		other := s.Cursor(reached[len(reached)-2])
+		write()
+		<-time.After(compactEvery)
+		synctest.Wait()
+		if last := st.calls[len(st.calls)-1]; last != reached[len(reached)-3] {
+			t.Errorf("history was forgotten up to %d, and somebody wants it from %d on", last, reached[len(reached)-3])
+		}
+		other.Close()
+		cursor.Close()
+		write()
+		<-time.After(compactEvery)
+		synctest.Wait()
+		if last := st.calls[len(st.calls)-1]; last != reached[len(reached)-1] {
+			t.Errorf("history was forgotten up to %d, and nobody wants it before %d", last, reached[len(reached)-1])
+		}
+	})
+}
+
 // TestCompactRefused is a user of a cluster who may not forget its history.
 func TestCompactRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faulty := storetest.NewFaulty(storetest.NewMemory())
 		faulty.FailNext(storetest.Compact, fmt.Errorf("compact: %w", rpctypes.ErrPermissionDenied))
 		st := &compacted{Store: faulty}
-		compact(t.Context(), st, func() store.Rev { return 1 }, compactEvery, slog.New(slog.DiscardHandler))
+		compact(t.Context(), st, opened(t, st), compactEvery, slog.New(slog.DiscardHandler))
 		if len(st.calls) != 1 {
 			t.Errorf("it was tried %d times", len(st.calls))
 		}
 	})
 }
 
+// TestCompactGoesOn has forgetting fail once.
 func TestCompactGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faulty := storetest.NewFaulty(storetest.NewMemory())
@@ -111,7 +173,7 @@ func TestCompactGoesOn(t *testing.T) {
 		st := &compacted{Store: faulty}
 		ctx, stop := context.WithTimeout(t.Context(), 2*compactEvery+time.Second)
 		defer stop()
-		compact(ctx, st, func() store.Rev { return 1 }, compactEvery, slog.New(slog.DiscardHandler))
+		compact(ctx, st, opened(t, st), compactEvery, slog.New(slog.DiscardHandler))
 		if len(st.calls) != 2 {
 			t.Errorf("it was tried %d times", len(st.calls))
 		}

@@ -329,7 +329,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		s.jobs.Go(func() { s.snapshots.Recognise(run) })
 	}
 	s.jobs.Go(func() {
-		compact(run, s.store, func() store.Rev { return s.state.Snapshot().Rev }, compactEvery, s.log)
+		compact(run, s.store, s.state, compactEvery, s.log)
 	})
 	scanner := s.newScanner()
 	s.jobs.Go(func() { scanner.Run(run) })

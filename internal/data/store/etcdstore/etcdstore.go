@@ -3,7 +3,7 @@
 // of a batch and the care of a data directory. It imports store and disk
 // and nothing else of ours.
 //
-// A record is the key r/<kind>/<id>. Every batch is one transaction, and its
+// A record is the key r/<kind>/<id>, an entry log/<kind>/<id>. Every batch is one transaction, and its
 // last key closes it: head for a Commit, put for a Put. Both say how many ops
 // the batch has; head names the commit before, and etcd counts the writes of
 // put. So Follow can tell a whole batch from a part, and notices when one is
@@ -239,6 +239,7 @@ type keyspace struct {
 	head    string // closes a Commit
 	hold    string // closes what is carried out of a staged batch
 	large   string // what the keys begin with that say when staged batches were done
+	entries string // what every entry's key begins with
 	put     string // closes a Put
 	records string // what every record's key begins with
 	end     string // the first key after all records, and after the keys above
@@ -254,6 +255,7 @@ func newKeyspace(prefix string) keyspace {
 		head:    prefix + "head",
 		hold:    prefix + "hold",
 		large:   prefix + "large/",
+		entries: prefix + "log/",
 		put:     prefix + "put",
 		records: prefix + "r/",
 		end:     prefix + "r0", // '0' follows '/'
@@ -261,7 +263,22 @@ func newKeyspace(prefix string) keyspace {
 	}
 }
 
-func (k keyspace) record(key string) string { return k.records + key }
+// record is where a record or an entry is.
+func (k keyspace) record(key string) string {
+	if store.IsEntry(key) {
+		return k.entries + key[len(store.EntryMark):]
+	}
+	return k.records + key
+}
+
+// name is the key of the record or entry that is in a place; not ok if none is.
+func (k keyspace) name(place string) (key string, ok bool) {
+	if rest, is := strings.CutPrefix(place, k.entries); is {
+		return store.EntryMark + rest, rest != ""
+	}
+	rest, is := strings.CutPrefix(place, k.records)
+	return rest, is && rest != ""
+}
 
 // parts is what the keys of a staged batch's parts begin with.
 func (k keyspace) parts(id string) string { return k.staging + id + "/" }

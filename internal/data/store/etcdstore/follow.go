@@ -156,8 +156,12 @@ func (f *feed) take(ev *clientv3.Event) (*store.Batch, error) {
 			return nil, fmt.Errorf("%w: revision %d belongs to a batch that was not seen", store.ErrGap, rev)
 		}
 		f.drop()
-	case len(key) > len(f.keys.records) && key[:len(f.keys.records)] == f.keys.records:
-		op := store.Op{Key: key[len(f.keys.records):]}
+	default:
+		name, ok := f.keys.name(key)
+		if !ok {
+			return nil, nil
+		}
+		op := store.Op{Key: name}
 		if ev.Type == clientv3.EventTypePut {
 			op.Value = valueOf(ev.Kv)
 		}

@@ -44,6 +44,11 @@ func leftOf(rev store.Rev, parts []part) left {
 	return l
 }
 
+// records leaves entries out.
+func (l *left) records() {
+	l.ops = slices.DeleteFunc(l.ops, func(op store.Op) bool { return store.IsEntry(op.Key) })
+}
+
 // find returns what is left to do to a record.
 func (l *left) find(key string) (op store.Op, has bool) {
 	i, has := slices.BinarySearchFunc(l.ops, key, func(op store.Op, key string) int { return strings.Compare(op.Key, key) })

@@ -44,6 +44,7 @@ func (s *Store) Load(ctx context.Context, fn func(store.Record) error) (store.Ma
 	if err != nil {
 		return store.Mark{}, err
 	}
+	left.records()
 	if err := s.refresh(ctx, true); err != nil {
 		return store.Mark{}, explain(ctx, "load", err)
 	}
@@ -124,8 +125,9 @@ func headOf(kv *mvccpb.KeyValue) (closing, error) {
 }
 
 func (s *Store) recordOf(kv *mvccpb.KeyValue) store.Record {
+	name, _ := s.keys.name(string(kv.Key))
 	return store.Record{
-		Key:   string(kv.Key[len(s.keys.records):]),
+		Key:   name,
 		Value: valueOf(kv),
 		Rev:   s.spans.of(kv.ModRevision),
 	}

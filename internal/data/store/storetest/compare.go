@@ -24,11 +24,13 @@ func Compare(t *testing.T, fresh func(t *testing.T) Opener) {
 			"Put":     p.put,
 			"Get":     p.get,
 			"Load":    p.load,
+			"Range":   p.entries,
 			"Compact": p.compact,
 			"Reopen":  p.reopen,
 			"":        func(*rapid.T) {},
 		})
 		p.load(rt)
+		p.entries(rt)
 		p.live(rt)
 		if rapid.IntRange(0, 3).Draw(rt, "again") == 0 {
 			p.history(rt)
@@ -113,7 +115,7 @@ func ofModel(r revs) store.Rev { return r.model }
 
 // ops draws a batch for each of the two.
 func (p *pair) ops(rt *rapid.T, guarded bool) (forStore, forModel []store.Op) {
-	keys := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a/1", "a/2", "b/1", "c"}), rapid.ID[string]).Draw(rt, "keys")
+	keys := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a/1", "a/2", "b/1", "c", "+l/1", "+l/2", "+m/1"}), rapid.ID[string]).Draw(rt, "keys")
 	if rapid.IntRange(0, 9).Draw(rt, "invalid") == 0 {
 		keys = append(keys, rapid.SampledFrom([]string{"a/1", ""}).Draw(rt, "key"))
 	}
@@ -218,7 +220,7 @@ func (p *pair) head(rt *rapid.T, ops int) store.Head {
 }
 
 func (p *pair) get(rt *rapid.T) {
-	key := rapid.SampledFrom([]string{"a/1", "a/2", "b/1", "c", "d"}).Draw(rt, "key")
+	key := rapid.SampledFrom([]string{"a/1", "a/2", "b/1", "c", "d", "+l/1"}).Draw(rt, "key")
 	got, ok, err := p.store.Get(p.ctx, key)
 	want, wantOK, wantErr := p.model.Get(p.ctx, key)
 	same(rt, err, wantErr)
@@ -247,6 +249,19 @@ func (p *pair) load(rt *rapid.T) {
 	if mark.Rev < p.revs[len(p.revs)-1].store || !mark.Time.Equal(wantMark.Time) ||
 		p.place(ofStore, mark.Head) != p.place(ofModel, wantMark.Head) {
 		rt.Fatalf("Load returned %+v, model %+v", mark, wantMark)
+	}
+}
+
+func (p *pair) entries(rt *rapid.T) {
+	bound := rapid.SampledFrom([]string{"+", "+l/", "+l/1", "+l/2", "+l0", "+m/", "+m/1", "+n"})
+	from, to := bound.Draw(rt, "from"), bound.Draw(rt, "to")
+	most, newest := rapid.IntRange(1, 4).Draw(rt, "most"), rapid.Bool().Draw(rt, "newest")
+	from, to = min(from, to), max(from, to)
+	got, more, err := p.store.Range(p.ctx, from, to, most, newest)
+	want, wantMore, wantErr := p.model.Range(p.ctx, from, to, most, newest)
+	same(rt, err, wantErr)
+	if p.equal(rt, got, want); more != wantMore {
+		rt.Fatalf("more is %t, model says %t", more, wantMore)
 	}
 }
 

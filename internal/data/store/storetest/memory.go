@@ -84,6 +84,7 @@ func (m *Memory) Load(ctx context.Context, fn func(store.Record) error) (store.M
 	mark := store.Mark{Rev: h.rev, Head: h.head, Time: h.time}
 	records := maps.Clone(h.records)
 	h.mu.Unlock()
+	maps.DeleteFunc(records, func(key string, _ store.Record) bool { return store.IsEntry(key) })
 	for _, key := range slices.Sorted(maps.Keys(records)) {
 		if err := m.usable(ctx); err != nil {
 			return store.Mark{}, err
@@ -178,6 +179,27 @@ func (m *Memory) Get(ctx context.Context, key string) (store.Record, bool, error
 	return rec, ok, nil
 }
 
+// Range implements store.Store.
+func (m *Memory) Range(ctx context.Context, from, to string, most int, newest bool) (recs []store.Record, more bool, err error) {
+	if err := m.usable(ctx); err != nil {
+		return nil, false, err
+	}
+	m.log.mu.Lock()
+	defer m.log.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(m.log.records)) {
+		if store.IsEntry(key) && key >= from && key < to {
+			recs = append(recs, m.log.records[key])
+		}
+	}
+	if newest {
+		slices.Reverse(recs)
+	}
+	if len(recs) > most {
+		return recs[:most:most], true, nil
+	}
+	return recs, false, nil
+}
+
 // Follow implements store.Store.
 func (m *Memory) Follow(ctx context.Context, rev store.Rev, fn func(store.Batch) error) error {
 	for {
@@ -249,14 +271,15 @@ type saved struct {
 // Snapshot implements store.Store.
 func (m *Memory) Snapshot(ctx context.Context, w io.Writer) error {
 	s := saved{}
-	mark, err := m.Load(ctx, func(r store.Record) error {
-		s.Records = append(s.Records, r)
-		return nil
-	})
-	if err != nil {
+	if err := m.usable(ctx); err != nil {
 		return err
 	}
-	s.Rev, s.Head, s.Time = mark.Rev, mark.Head, mark.Time
+	m.log.mu.Lock()
+	s.Rev, s.Head, s.Time = m.log.rev, m.log.head, m.log.time
+	for _, key := range slices.Sorted(maps.Keys(m.log.records)) {
+		s.Records = append(s.Records, m.log.records[key])
+	}
+	m.log.mu.Unlock()
 	if err := json.MarshalWrite(w, s); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}

@@ -46,6 +46,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 			{"LoadStops", loadStops},
 			{"Get", get},
 			{"Last", last},
+			{"Entries", entries},
 			{"CommitGuard", commitGuard},
 			{"CommitDeletes", commitDeletes},
 			{"CommitOneWinner", commitOneWinner},
