@@ -23,7 +23,10 @@ import (
 type Options struct {
 	Address string // of the controller
 	// From is the address that it connects from; any if nil.
-	From    net.Addr
+	From net.Addr
+	// Dial, if set, makes the connections to the controller that TLS is spoken
+	// over.
+	Dial    func(ctx context.Context) (net.Conn, error)
 	TLS     *tls.Config
 	ID      string
 	Version string // five fields; that of a router of the first generation if empty
@@ -146,6 +149,13 @@ func dial(ctx context.Context, opt Options) (net.Conn, error) {
 	cfg := opt.TLS.Clone()
 	if len(cfg.NextProtos) == 0 {
 		cfg.NextProtos = []string{message.ALPN}
+	}
+	if opt.Dial != nil {
+		conn, err := opt.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return tls.Client(conn, cfg), nil
 	}
 	return (&tls.Dialer{NetDialer: &net.Dialer{LocalAddr: opt.From}, Config: cfg}).DialContext(ctx, "tcp", opt.Address)
 }
@@ -455,3 +465,11 @@ func (r *Router) Dial(ctx context.Context, sessionToken, apiToken string, peerDa
 	}
 	return "", nil, errors.New("the answer is none")
 }
+
+// Keep has the router have a link that another has made.
+func (r *Router) Keep(l message.Link) { r.change(func() { r.links[l.ID] = l }) }
+
+// Lose and Drop have it lose a link, and a circuit, without a word.
+func (r *Router) Lose(linkID string) { r.change(func() { delete(r.links, linkID) }) }
+
+func (r *Router) Drop(circuitID string) { r.change(func() { delete(r.circuits, circuitID) }) }

@@ -1,0 +1,232 @@
+package fabric_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"netkeep/internal/data/state"
+	"netkeep/internal/fabric/scripted"
+	"netkeep/internal/lang/kind"
+	"netkeep/internal/line/message"
+	"netkeep/internal/model"
+)
+
+// TestCircuits has people dial while routers come and go and crash, links break,
+// sessions end and the controller starts anew. When all has come to rest, the
+// controller and its routers agree on which circuits there are and where they
+// lead, none goes on that is over, and none is lost that had a path all the time.
+func TestCircuits(t *testing.T) {
+	var c *credentials
+	synctest.Test(t, func(t *testing.T) { c = newCredentials(t, 4) })
+	rapid.Check(t, func(rt *rapid.T) {
+		bubble(t, func() {
+			w := newWorld(rt, c)
+			defer w.close()
+			settle()
+			rt.Repeat(map[string]func(*rapid.T){
+				"link":    w.link,
+				"dial":    w.dial,
+				"dial 2":  w.dial,
+				"dial 3":  w.dial,
+				"unlink":  w.unlink,
+				"away":    w.away,
+				"back":    w.back,
+				"crash":   w.crash,
+				"hang up": w.hangUp,
+				"session": w.endSession,
+				"restart": w.restart,
+				"":        func(*rapid.T) { settle(); w.check() },
+			})
+		})
+	})
+}
+
+// bubble runs a check in a bubble of its own, since they pass much time. What it
+// panics with, as checks do that fail, comes out of the bubble.
+func bubble(t *testing.T, check func()) {
+	var failed any
+	synctest.Test(t, func(*testing.T) {
+		defer func() { failed = recover() }()
+		check()
+	})
+	if failed != nil {
+		panic(failed)
+	}
+}
+
+// pick draws a router that is connected, or not.
+func (w *world) pick(t *rapid.T, connected bool) *node {
+	var some []*node
+	for _, n := range w.routers {
+		if (n.conn != nil) == connected {
+			some = append(some, n)
+		}
+	}
+	if len(some) == 0 {
+		t.Skip("there is no such router")
+	}
+	return some[rapid.IntRange(0, len(some)-1).Draw(t, "router")]
+}
+
+// link connects two routers.
+func (w *world) link(t *rapid.T) {
+	a, b := w.pick(t, true), w.pick(t, true)
+	if a == b {
+		t.Skip("it is the same")
+	}
+	w.join(a, b)
+}
+
+// unlink breaks a link. Who is connected says so.
+func (w *world) unlink(t *rapid.T) {
+	if len(w.links) == 0 {
+		t.Skip("there is none")
+	}
+	w.lose(t, rapid.SampledFrom(slices.Sorted(maps.Keys(w.links))).Draw(t, "link"))
+}
+
+func (w *world) lose(t *rapid.T, id string) {
+	ends := w.links[id]
+	delete(w.links, id)
+	for _, i := range ends {
+		n := w.routers[i]
+		if n.conn == nil {
+			delete(n.links, id)
+			continue
+		}
+		n.conn.Lose(id)
+		must(t, n.conn.Fault(message.Fault{Subject: message.FaultLink, ID: id, Iteration: 1}))
+	}
+}
+
+// dial asks for a connection, with a session of its own or one that there is.
+func (w *world) dial(t *rapid.T) {
+	n := w.pick(t, true)
+	host := rapid.IntRange(0, hosts-1).Draw(t, "service")
+	s := w.session(t, host)
+	refuses := rapid.IntRange(0, 5).Draw(t, "refuses") == 0
+	w.routers[host].refuses = refuses
+	id, _, err := n.conn.Dial(context.Background(), w.grants.Tokens.Of(s), "", nil)
+	w.routers[host].refuses = false
+	refused, is := errors.AsType[*scripted.Refused](err)
+	switch want := w.reaches(n.i, host) && !refuses; {
+	case err != nil && !is:
+		t.Fatal(err)
+	case (err == nil) != want:
+		t.Fatalf("a dial from %d to %d over %v ends with %v", n.i, host, w.links, refused)
+	case err == nil:
+		w.dialled[id] = &dialled{id: id, from: n.i, to: host, session: s.ID}
+	}
+}
+
+// session returns one to dial a service with.
+func (w *world) session(t *rapid.T, host int) *model.Session {
+	for _, s := range w.sessions {
+		if s.ServiceID == fmt.Sprint("s", host) && rapid.Bool().Draw(t, "again") {
+			return s
+		}
+	}
+	w.made++
+	s := &model.Session{
+		Meta: kind.Meta{ID: fmt.Sprint("dial", w.made)}, APISessionID: "api", IdentityID: "ann", ServiceID: fmt.Sprint("s", host), Type: model.Dial, Key: fmt.Sprint(w.made),
+	}
+	w.write(func(tx *state.Tx) error {
+		again := *s
+		return model.Sessions.Create(tx, &again)
+	})
+	s, _ = model.Sessions.Get(w.st.Snapshot(), s.ID)
+	w.sessions = append(w.sessions, s)
+	return s
+}
+
+// endSession takes a session away, and all that was dialled with it.
+func (w *world) endSession(t *rapid.T) {
+	if len(w.sessions) == 0 {
+		t.Skip("there is none")
+	}
+	i := rapid.IntRange(0, len(w.sessions)-1).Draw(t, "session")
+	gone := w.sessions[i]
+	w.sessions = slices.Delete(w.sessions, i, i+1)
+	w.write(func(tx *state.Tx) error { return model.Sessions.Delete(tx, gone.ID) })
+	for _, d := range w.dialled {
+		d.over = d.over || d.session == gone.ID
+	}
+}
+
+// hangUp ends a connection at one of its ends.
+func (w *world) hangUp(t *rapid.T) {
+	ids := w.known()
+	if len(ids) == 0 {
+		t.Skip("there is none")
+	}
+	d := w.dialled[rapid.SampledFrom(ids).Draw(t, "circuit")]
+	subject, at := message.FaultIngress, w.routers[d.from]
+	if rapid.Bool().Draw(t, "by the host") {
+		subject, at = message.FaultEgress, w.routers[d.to]
+	}
+	if at.conn == nil {
+		t.Skip("its router is away")
+	}
+	if has, _ := at.conn.Has(); has[d.id] == nil {
+		t.Skip("it has ended")
+	}
+	at.conn.Drop(d.id)
+	must(t, at.conn.Fault(message.Fault{Subject: subject, ID: d.id}))
+	d.over = true
+}
+
+// away takes a router from its controller, and back brings it back: it has gone
+// on meanwhile.
+func (w *world) away(t *rapid.T) { w.leave(w.pick(t, true)) }
+
+func (w *world) back(t *rapid.T) { w.connect(w.pick(t, false)) }
+
+// crash has a router begin anew: nothing of what it had is left, and its
+// neighbours notice.
+func (w *world) crash(t *rapid.T) {
+	n := w.pick(t, true)
+	w.leave(n)
+	for id, ends := range w.links {
+		if slices.Contains(ends[:], n.i) {
+			w.lose(t, id)
+		}
+	}
+	n.circuits, n.links = map[string]*message.Route{}, map[string]message.Link{}
+	for _, d := range w.dialled {
+		d.over = d.over || d.from == n.i || d.to == n.i
+	}
+	if rapid.Bool().Draw(t, "after a while") {
+		settle()
+	}
+	w.connect(n)
+}
+
+// restart has another controller take the place of the one that there is.
+func (w *world) restart(*rapid.T) {
+	var connected []*node
+	for _, n := range w.routers {
+		if n.conn != nil {
+			connected = append(connected, n)
+			w.leave(n)
+		}
+	}
+	w.stop()
+	w.start()
+	for _, n := range connected {
+		w.connect(n)
+	}
+}
+
+func must(t *rapid.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
