@@ -7,13 +7,10 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"netkeep/internal/line/message"
 	"netkeep/internal/ops/health"
 	"netkeep/internal/ops/metrics"
 	"netkeep/internal/transit/router"
@@ -82,7 +79,7 @@ func (s *Station) newRouter(listeners []net.Listener) (*router.Router, error) {
 		Papers: s.current, Calling: s.calling, Listeners: listeners,
 		EdgeAddresses: s.settings.addresses(edge, true), LinkAddresses: s.settings.addresses(link, len(listeners) == 1),
 		LinkGroups: s.settings.LinkGroups,
-		Version:    strings.Join([]string{uplink.Release, message.OwnRevision + s.opt.Version + "/" + s.opt.Revision, s.opt.Built, runtime.GOOS, runtime.GOARCH}, "|"),
+		Version:    uplink.Version(s.opt.Version, s.opt.Revision, s.opt.Built),
 		Now:        s.opt.Now, Log: s.opt.Log,
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,11 @@ import (
 // answer links without a group of sockets, as ours do; an earlier one would be
 // dialled with two sockets that belong together.
 const Release = "v1.6.20"
+
+// Version is what a router of our own build says that it is.
+func Version(version, revision, built string) string {
+	return strings.Join([]string{Release, message.OwnRevision + version + "/" + revision, built, runtime.GOOS, runtime.GOARCH}, "|")
+}
 
 // Options of an Uplink.
 type Options struct {
