@@ -121,6 +121,13 @@ var Routers = kind.Define(kind.Spec[Router]{
 	InFiles: true,
 })
 
+// Leaving reports whether a router has asked that nothing new comes to it while
+// there is another way.
+func Leaving(r kind.Reader, routerID string) bool {
+	router, ok := Routers.Get(r, routerID)
+	return ok && router.Quiesced
+}
+
 // Fill writes names in one form.
 func (r *Router) Fill() { r.AllowedNames = hostNames(r.AllowedNames) }
 

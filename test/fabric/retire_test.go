@@ -23,10 +23,10 @@ func (m *mesh) asks(router string, typ int32) {
 	}
 }
 
-// ends fails the test unless a dial at a ends at a terminator.
-func (m *mesh) ends(what, want string) {
+// ends fails the test unless a dial at a router ends at a terminator.
+func (m *mesh) ends(at, what, want string) {
 	m.t.Helper()
-	_, h, err := m.dialOn(m.t, m.routers["a"])
+	_, h, err := m.dialOn(m.t, m.routers[at])
 	must(m.t, err)
 	told, _ := h.Data(message.HeaderPeerData)
 	if got := string(told[message.PeerSticky]); got != want {
@@ -34,18 +34,41 @@ func (m *mesh) ends(what, want string) {
 	}
 }
 
-// TestQuiesce has a router ask that no circuits end at it.
+// TestPassedAround has a router in the middle ask to be left alone: new circuits
+// take another way, however much that costs, and this one if there is no other.
+func TestPassedAround(t *testing.T) {
+	m := addMesh(t, servertest.StartFabric(t), "ab", "bd", "ae", "ed")
+	m.measure("a", "ae", 500)
+	m.hostOn(t, m.routers["d"], servertest.Unique("t"))
+	way := func(what, over string) {
+		t.Helper()
+		servertest.Eventually(t, soon, what, func() bool {
+			id, _, err := m.dialOn(t, m.routers["a"])
+			return err == nil && m.over(id, over)
+		})
+	}
+	way("the cheaper way is taken", "b")
+	m.asks("b", message.TypeQuiesce)
+	way("the other way is taken", "e")
+	m.fault("a", "ae")
+	way("there is no other way", "b")
+}
+
+// TestQuiesce has a router ask that no circuits end at it, nor begin.
 func TestQuiesce(t *testing.T) {
 	dir := t.TempDir()
 	first, err := servertest.OpenFabric(dir)
 	must(t, err)
 	m := addMesh(t, first, "ab")
 	m.hostOn(t, m.routers["a"], "near")
-	m.ends("both are well", "near")
+	m.ends("a", "both are well", "near")
 	m.asks("a", message.TypeQuiesce)
-	m.ends("there is no other way", "near")
+	m.ends("a", "there is no other way", "near")
 	m.hostOn(t, m.routers["b"], "far")
-	m.ends("there is another way", "far")
+	m.ends("b", "there is another way", "far")
+	if _, _, err := m.dialOn(t, m.routers["a"]); !isRefused(err, message.CodeInvalidSession) {
+		t.Errorf("it takes what another could: %v", err)
+	}
 
 	must(t, first.Close())
 	second, err := servertest.OpenFabric(dir, func(c *config.Config) { c.Listen = first.Listening().String() })
@@ -62,11 +85,11 @@ func TestQuiesce(t *testing.T) {
 		})
 	}
 	m.link("ab", 1)
-	m.ends("the router and the controller have come back", "far")
+	m.ends("b", "the router and the controller have come back", "far")
 	second.Admin(t).Patch(management+"edge-routers/"+m.records["a"].id, M{"cost": 5}).Want(200)
-	m.ends("the router was changed otherwise", "far")
+	m.ends("b", "the router was changed otherwise", "far")
 	m.asks("a", message.TypeDequiesce)
-	m.ends("it is back in use", "near")
+	m.ends("a", "it is back in use", "near")
 
 	// One whose own tool is gone is taken back by its owner.
 	m.asks("a", message.TypeQuiesce)

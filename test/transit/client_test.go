@@ -14,6 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"netkeep/internal/data/state"
+	"netkeep/internal/model"
 	"netkeep/internal/transit/client"
 	"netkeep/test/networktest"
 )
@@ -273,6 +275,54 @@ func TestSeldomAsked(t *testing.T) {
 	asked("listServiceUpdates")
 	n.AddRouter("two")
 	n.Eventually("both are hosted at both", func() bool { return at() == 4 })
+}
+
+// TestLeavingRouter dials while the router that a client is connected to is about
+// to stop: what is connected stays, and what is new goes over another.
+func TestLeavingRouter(t *testing.T) {
+	n := networktest.New(t, shared)
+	one := n.AddRouter("one")
+	service := n.AddService("echo", true)
+	host := n.Client(n.AddIdentity("host"), func(o *client.Options) { o.Poll = 20 * time.Millisecond })
+	n.Echo(host, service)
+	c := n.Client(n.AddIdentity("dialer"))
+	dial := func() *client.Conn {
+		t.Helper()
+		conn, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		send(t, conn, "hello")
+		if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	begins := func(conn *client.Conn) string {
+		t.Helper()
+		path := n.Admin.Get("/fabric/v1/circuits/" + conn.Info().Circuit).Want(200).At("data.path.nodes").([]any)
+		return path[0].(M)["id"].(string)
+	}
+	first := dial()
+	two := n.AddRouter("two")
+	n.Eventually("it is hosted at both", func() bool {
+		return len(n.Admin.Get(networktest.Management+"terminators?filter="+url.QueryEscape(fmt.Sprintf("service.name=%q", service))).Want(200).List()) == 2
+	})
+	if err := shared.State().Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
+		return model.Routers.Edit(tx, one.ID, func(r *model.Router) error { r.Quiesced = true; return nil })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if at := begins(dial()); at != two.ID {
+			t.Errorf("a new circuit begins at %s", at)
+		}
+	}
+	send(t, first, "still")
+	if _, err := io.ReadFull(first, make([]byte, 5)); err != nil {
+		t.Errorf("what was connected has ended: %v", err)
+	}
 }
 
 // TestFollowed sees services come and go.

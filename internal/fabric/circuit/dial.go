@@ -19,6 +19,7 @@ import (
 	"netkeep/internal/line/message"
 	"netkeep/internal/line/wire"
 	"netkeep/internal/model"
+	"netkeep/internal/policy/access"
 )
 
 // Options of Circuits.
@@ -176,12 +177,17 @@ func (c *Circuits) dial(ctx context.Context, r *control.Router, req Request) (*C
 		if _, has := req.PeerData[message.PeerPublicKey]; service.EncryptionRequired && !has {
 			return nil, nil, permit.Refuse(message.CodeEncryptionMissing, "the service wants encryption from end to end, and the dialer offers none")
 		}
-		t, ok := c.Hosts.Choose(snap, terminator.Want{
+		want := terminator.Want{
 			Service: service, Host: req.Instance, Sticky: string(req.PeerData[message.PeerSticky]), Tried: tried,
 			Path: func(routerID string) (int64, bool) { return c.Graph.Cost(r.ID, routerID) },
-		})
+		}
+		t, ok := c.Hosts.Choose(snap, want)
 		if !ok {
 			break
+		}
+		if attempt == 0 && model.Leaving(snap, r.ID) && c.elsewhere(snap, s, want) {
+			// Which has clients of all kinds ask anew where to go.
+			return nil, nil, permit.Refuse(message.CodeInvalidSession, "the router is about to stop, and another serves")
 		}
 		tried[t.ID] = true
 		circuit, answer, err := c.route(ctx, r, s, t.Terminator, service, req, uint32(attempt))
@@ -196,6 +202,22 @@ func (c *Circuits) dial(ctx context.Context, r *control.Router, req Request) (*C
 		last = permit.Refuse(message.CodeInvalidTerminator, "nobody hosts the service at present")
 	}
 	return nil, nil, last
+}
+
+// elsewhere reports whether the session could be used through a router that is not
+// about to stop.
+func (c *Circuits) elsewhere(snap *state.Snapshot, s *model.Session, want terminator.Want) bool {
+	for rec := range snap.Within(model.EdgeRouters.Def, access.CommonRouters(snap, s.IdentityID, s.ServiceID)) {
+		id := rec.Base().ID
+		if _, online := c.Routers.Get(id); !online || model.Leaving(snap, id) {
+			continue
+		}
+		want.Path = func(routerID string) (int64, bool) { return c.Graph.Cost(id, routerID) }
+		if t, ok := c.Hosts.Choose(snap, want); ok && !model.Leaving(snap, t.RouterID) {
+			return true
+		}
+	}
+	return false
 }
 
 // route has routers make a circuit that ends at a terminator.

@@ -343,12 +343,20 @@ func (l *Links) Removed(routerID string) {
 	l.peers.changed(routerID)
 }
 
+// detour is what any other way may cost more before one leads over a router that is
+// about to stop.
+const detour = 1_000_000
+
 // Changed takes note of how a connected router may be used.
 func (l *Links) Changed(r *model.Router) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, connected := l.Routers.Get(r.ID); connected {
-		l.Graph.SetRouter(r.ID, path.Router{Cost: r.Cost, NoTraversal: r.NoTraversal})
+		use := path.Router{Cost: r.Cost, NoTraversal: r.NoTraversal}
+		if r.Quiesced {
+			use.Cost += detour
+		}
+		l.Graph.SetRouter(r.ID, use)
 	}
 }
 

@@ -84,15 +84,10 @@ func rank(precedence string) int {
 // standing is the rank of a terminator: those of a router that asked for no
 // more circuits count as failed.
 func standing(snap *state.Snapshot, t *model.Terminator) int {
-	if quiesced(snap, t.RouterID) {
+	if model.Leaving(snap, t.RouterID) {
 		return last
 	}
 	return rank(t.Precedence)
-}
-
-func quiesced(snap *state.Snapshot, routerID string) bool {
-	r, ok := model.Routers.Get(snap, routerID)
-	return ok && r.Quiesced
 }
 
 // Choose returns the terminator that a circuit should end at, out of all that

@@ -140,7 +140,7 @@ func (s *search) tier(rank int) []group {
 		for key, n := range s.ranked.Groups(all) {
 			routerID := key[len(all) : len(key)-1]
 			counts := at
-			if quiesced(s.snap, routerID) {
+			if model.Leaving(s.snap, routerID) {
 				counts = last
 			}
 			if counts != rank {

@@ -47,7 +47,7 @@ const (
 	// was lost may be back, and nobody says so.
 	lookParts = 3
 	// sameTime is how long routers that seem the same are taken for that.
-	sameTime = 5 * time.Minute
+	sameTime = time.Minute
 )
 
 // Listener hosts a service, at some routers at a time. It is a net.Listener.

@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"netkeep/internal/data/state"
 	"netkeep/internal/data/state/cow"
 	"netkeep/internal/fabric/edge"
 	"netkeep/internal/lang/kind"
@@ -80,9 +81,13 @@ func (s *Service) appendSessionRouters(dst []byte, c *rest.Call, set *cow.Bitmap
 // sessionRouters are the edge routers of a set.
 func (s *Service) sessionRouters(c *rest.Call, set *cow.Bitmap) []sessionRouter {
 	routers := []sessionRouter{}
+	others := s.stays(c.Snap, set)
 	for rec := range c.Snap.Within(model.EdgeRouters.Def, set) {
 		e := rec.(*model.EdgeRouter)
 		r, online := s.Routers.Connected(e.ID)
+		if others && model.Leaving(c.Snap, e.ID) {
+			continue
+		}
 		routers = append(routers, sessionRouter{
 			Name: e.Name, Hostname: r.Hostname, IsOnline: online, SyncStatus: string(syncStatus(&r, online)),
 			SupportedProtocols: r.Listeners, URLs: r.Listeners, Cost: e.Cost, NoTraversal: e.NoTraversal, Disabled: e.Disabled,
@@ -90,6 +95,18 @@ func (s *Service) sessionRouters(c *rest.Call, set *cow.Bitmap) []sessionRouter 
 		})
 	}
 	return routers
+}
+
+// stays reports whether a router of a set is online that has not asked to be left
+// alone: then nobody is sent to those that have. Who is connected there goes on.
+func (s *Service) stays(snap *state.Snapshot, set *cow.Bitmap) bool {
+	for rec := range snap.Within(model.EdgeRouters.Def, set) {
+		id := rec.Base().ID
+		if _, online := s.Routers.Connected(id); online && !model.Leaving(snap, id) {
+			return true
+		}
+	}
+	return false
 }
 
 // ServiceRouters is the edge routers through which the caller may use a
