@@ -125,6 +125,8 @@ func TestDifferences(t *testing.T) {
 		"two fields":        {edit("[staff]", "[]\n    defaultHostingCost: 3"), "patch identity defaultHostingCost,roleAttributes"},
 		"an emptied object": {edit("serviceHostingCosts: {wiki: 7}", "tags: {}"), `update identity "alice"`},
 		"by id":             {edit("configs: [wiki host", "configs: ["+idOf(c, "configs", "wiki host")), ""},
+		"by both":           {edit("configs: [wiki host", "configs: ['"+idOf(c, "configs", "wiki host")+"', wiki host, wiki host"), ""},
+		"a role by both":    {edit(`["#staff", "@alice"]`, `["#staff", "@alice", "@`+idOf(c, "identities", "alice")+`", "@alice"]`), ""},
 		"another order":     {edit(`["#staff", "@alice"]`, `["@alice", "#staff"]`), ""},
 		"what goes without": {edit("type: Dial", "type: Dial\n    semantic: AnyOf\n    postureCheckRoles: []"), ""},
 		"its own default":   {edit("type: User", "type: User\n    authPolicyId: Default"), ""},
@@ -245,6 +247,7 @@ func TestReferences(t *testing.T) {
 		"as a key":   {text: "identities:\n  - name: i\n    serviceHostingCosts:\n      viki: 3", want: `standard input:4:7: identity "i": serviceHostingCosts: no service is called "viki"`},
 		"of several": {text: "identities: [{name: i, externalIdIssuers: [nobody]}]", want: `no ca or ext jwt signer is called "nobody"`},
 		"inside":     {text: "auth-policies: [{name: p, primary: {extJwt: {allowedSigners: [key]}}}]", want: `primary.extJwt.allowedSigners: no ext jwt signer is called "key"`},
+		"twice":      {text: "services: [{name: wiki}]\nidentities:\n  - name: a\n    serviceHostingCosts:\n      wiki: 1\n      '" + idOf(c, "services", "wiki") + "': 2", want: `:6:7: identity "a": serviceHostingCosts: "wiki" is there twice, by its name and by its id; say once what is meant of it`},
 		"pruned":     {text: "service-policies:\n  - {name: p, type: Dial, serviceRoles: ['@wiki']}", prune: true, want: `the service "wiki" would be deleted, since the files do not have it; add it to them`},
 		"a router's": {text: "edge-routers: [{name: r}]\nservice-policies: [{name: p, type: Dial, identityRoles: ['@r']}]", want: `no identity is called "r"`},
 	} {

@@ -110,7 +110,12 @@ func (c *comparison) prepare(w *wish) {
 		changed = changed || name != text
 		return name
 	})
-	if !changed {
+	twice := false
+	changed = fold(w.def.Fields, w.said, func(f *kind.Field, m member) {
+		twice = true
+		c.files.wrong(w.file, m.spot, "%s %q: %s: %q is there twice, by its name and by its id; say once what is meant of it", noun(w.def), w.key, f.Name, m.name)
+	}) || changed
+	if !changed || twice {
 		return
 	}
 	settled, err := settle(w.def, w.said, usual[w.def])

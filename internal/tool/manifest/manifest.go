@@ -117,3 +117,37 @@ func refer(f *kind.Field, v *value, prefix string, visit func(f *kind.Field, tex
 		v.scalar = quote(nil, prefix+visit(f, name, v.spot))
 	}
 }
+
+// fold leaves one of those in a list of references that mean the same record,
+// which a file may name by its name and by its id, and reports whether there
+// were. A map says something of each, so that it calls twice in place of that.
+// References must have been visited.
+func fold(fields []*kind.Field, v *value, twice func(f *kind.Field, m member)) (folded bool) {
+	for _, f := range fields {
+		m := v.member(f.Last())
+		switch {
+		case m == nil || len(m.items)+len(m.members) == 0:
+		case f.Form == kind.Struct:
+			folded = fold(f.Members, m, twice) || folded
+		case f.Targets() == nil:
+		case f.Form == kind.Texts:
+			before, met := len(m.items), map[string]bool{}
+			m.items = slices.DeleteFunc(m.items, func(item *value) bool {
+				text := string(item.scalar)
+				again := met[text]
+				met[text] = true
+				return again
+			})
+			folded = folded || len(m.items) < before
+		case f.Form == kind.Map:
+			met := map[string]bool{}
+			for _, each := range m.members {
+				if met[each.name] {
+					twice(f, each)
+				}
+				met[each.name] = true
+			}
+		}
+	}
+	return folded
+}

@@ -219,6 +219,7 @@ func (n *Network) settle(c *current) error {
 		return err
 	}
 	references(c.def.Fields, said, func(f *kind.Field, text string, _ spot) string { return n.call(f, text) })
+	fold(c.def.Fields, said, func(*kind.Field, member) {}) // a record is in a map once
 	if c.body, err = settle(c.def, said, nil); err != nil {
 		c.body = unsettled(c.def, said) // of before a rule that it breaks
 	}
