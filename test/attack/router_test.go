@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,6 +91,7 @@ func connected(t *testing.T, opt scripted.Options) *scripted.Router {
 // line is a service that one user hosts at a router and another dials there.
 type line struct {
 	dialing, dialer, hosting string // tokens
+	terminator               string
 }
 
 func addLine(t *testing.T, s *servertest.Server, r *scripted.Router) line {
@@ -111,7 +113,8 @@ func addLine(t *testing.T, s *servertest.Server, r *scripted.Router) line {
 	l.dialer, l.dialing = enter(model.Dial)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	got, err := r.Host(ctx, message.CreateTerminator{Address: servertest.Unique("t"), SessionToken: l.hosting})
+	l.terminator = servertest.Unique("t")
+	got, err := r.Host(ctx, message.CreateTerminator{Address: l.terminator, SessionToken: l.hosting})
 	if err != nil || got.Result != message.TerminatorOK {
 		t.Fatalf("hosting: %+v, %v", got, err)
 	}
@@ -247,6 +250,18 @@ func TestBadRouter(t *testing.T) {
 			}
 			return &wire.Frame{Type: message.TypeClientHello, Body: message.Marshal(&message.ClientHello{Hostname: long[:[]int{60_000, 3_800_000}[i/2%2]]})}
 		})},
+		{"changes of a host", mute, func(r *scripted.Router, i int) error {
+			var all sync.WaitGroup
+			for n := range 100 {
+				all.Go(func() {
+					_, _ = r.Request(t.Context(), &wire.Frame{Type: message.TypeUpdateTerminator, Body: message.Marshal(&message.UpdateTerminator{
+						SessionToken: hung.hosting, TerminatorID: hung.terminator, UpdateCost: true, Cost: uint32(100*i+n) % 60_000,
+					})})
+				})
+			}
+			all.Wait()
+			return nil
+		}},
 		{"changes of itself", bad(), frames(func(i int) *wire.Frame {
 			return &wire.Frame{Type: []int32{message.TypeQuiesce, message.TypeDequiesce}[i%2]}
 		})},
