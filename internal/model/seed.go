@@ -37,9 +37,13 @@ func Seed(w kind.Writer) error {
 
 // seedType adds a built-in config type, or gives one of an earlier version its
 // present schema. One that somebody changed stays as it is, and so does one of
-// which configs are stored that the schema does not take.
+// which configs are stored that the schema does not take. A name that somebody
+// gave to a type before it was built in stays theirs.
 func seedType(w kind.Writer, t *ConfigType) error {
 	old, there := ConfigTypes.Get(w, t.ID)
+	if _, taken := ConfigTypes.Find(w, "name", t.Name); taken && !there {
+		return nil
+	}
 	if !there {
 		return ConfigTypes.Create(w, t)
 	}

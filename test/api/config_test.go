@@ -162,6 +162,9 @@ var builtIn = []struct {
 		"host.v2", "host.v2",
 		M{"terminators": []any{M{"protocol": "tcp", "address": "127.0.0.1", "port": 1}}}, M{"terminators": []any{}},
 	},
+	{"proxy.v1", "proxy.v1", M{"port": 8080, "protocols": []any{"tcp"}, "binding": "0.0.0.0"}, M{"port": 0, "protocols": []any{"tcp"}}},
+	{"interfaces.v1", "interfaces.v1", M{"interfaces": []any{"eth0"}}, M{"interfaces": "eth0"}},
+	{"host-interfaces.v1", "host-interfaces.v1", M{"interfaces": []any{"eth0"}}, M{}},
 }
 
 func TestBuiltInConfigTypes(t *testing.T) {

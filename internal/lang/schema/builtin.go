@@ -31,6 +31,9 @@ func BuiltIn() []Type {
 		{"g7cIWbcGg", "intercept.v1", document("intercept.v1")},
 		{"NH5p4FpGR", "host.v1", document("host.v1")},
 		{"host.v2", "host.v2", document("host.v2")},
+		{"proxy.v1", "proxy.v1", document("proxy.v1")},
+		{"interfaces.v1", "interfaces.v1", document("interfaces.v1")},
+		{"host-interfaces.v1", "host-interfaces.v1", document("host-interfaces.v1")},
 	}
 }
 

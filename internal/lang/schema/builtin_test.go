@@ -39,6 +39,9 @@ func TestBuiltInNames(t *testing.T) {
 		"intercept.v1":            "g7cIWbcGg",
 		"host.v1":                 "NH5p4FpGR",
 		"host.v2":                 "host.v2",
+		"proxy.v1":                "proxy.v1",
+		"interfaces.v1":           "interfaces.v1",
+		"host-interfaces.v1":      "host-interfaces.v1",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("built-in types (-want +got):\n%s", diff)
@@ -389,6 +392,9 @@ func TestSuperseded(t *testing.T) {
 		"intercept.v1":            "0dc322be0fbc4962a59e6523fcd935c4c8c57490beff90be9cce81f2b2aab1c9",
 		"host.v1":                 "4c73af02f0e610f77ff54f8e61677c5dd2841220e24ee7a8eb78fef3b2726032",
 		"host.v2":                 "03367e74fa3715339026d26ab4bec83f0ab22d5f43b574cf85b60f20c97686c4",
+		"proxy.v1":                "e09f11204aa6311acf0c4907b00b1d57ec2ee264ce781e6cbd31a13030b2e5c5",
+		"interfaces.v1":           "61d5588dd3e8496f47af7b48f46c98b95a7e2a12e90e691ce715795dadb6f140",
+		"host-interfaces.v1":      "086bac6700b7a8354f75f6e1b75b30f3c2c9b55bc83e5e3b6cc515e7d222a84e",
 	}
 	for _, typ := range BuiltIn() {
 		if got := digest(typ.Schema); got != present[typ.Name] {
