@@ -103,14 +103,14 @@ func TestAllowedSigners(t *testing.T) {
 // TestSecondJWT has a policy that asks for a token with every request.
 func TestSecondJWT(t *testing.T) {
 	both(t, func(t *testing.T, root string) {
-		i := newIssuer(t, "ES256", newKey(t), M{"externalAuthUrl": "https://login.example/start"})
+		i := newIssuer(t, "ES256", newKey(t), M{"externalAuthUrl": "https://login.example/start", "clientId": "app", "scopes": []any{"openid", "email"}})
 		policy := addPolicy(t, func(primary, secondary M) {
 			primary["extJwt"].(M)["allowed"] = false // it is about logins only
 			secondary["requireExtJwtSigner"] = i.id
 		})
 		id, leaf := certified(t, M{"authPolicyId": policy})
 		a := shared.Nobody(t).Presenting(leaf.with()).Post(root+byCert, M{}).Want(200)
-		want := []any{M{"typeId": "EXT-JWT", "provider": "url", "httpUrl": "https://login.example/start", "scopes": []any{}}}
+		want := []any{M{"typeId": "EXT-JWT", "provider": "url", "httpUrl": "https://login.example/start", "id": i.id, "clientId": "app", "scopes": []any{"openid", "email"}}}
 		if diff := cmp.Diff(want, a.At("data.authQueries")); diff != "" {
 			t.Errorf("queries differ (-want +got):\n%s", diff)
 		}

@@ -17,7 +17,9 @@ type Query struct {
 	MaxLength  int    `json:"maxLength" kind:"omit" doc:"How many characters a code has at most."`
 	Format     string `json:"format" kind:"omit" doc:"What a code is made of."`
 
-	Scopes []string `json:"scopes" doc:"What to ask the issuer of a token for, beyond the token itself; empty if there is nothing."`
+	ID       string   `json:"id" kind:"omit" doc:"Id of the signer whose token it is."`
+	ClientID string   `json:"clientId" kind:"omit" doc:"What the issuer of a token calls the application to log in with."`
+	Scopes   []string `json:"scopes" doc:"What to ask the issuer of a token for, beyond the token itself; empty if there is nothing."`
 }
 
 // outstanding lists the factors that a request lacks. A one-time code is
@@ -32,12 +34,11 @@ func (s *APISessions) outstanding(ctx context.Context, r kind.Reader, p Proof, s
 		})
 	}
 	if rules.RequireExtJWTSigner != "" && !s.showsJWT(ctx, r, p, bearer) {
-		signer, ok := model.ExtJWTSigners.Get(r, rules.RequireExtJWTSigner)
-		url := ""
-		if ok {
-			url = signer.ExternalAuthURL
+		query := Query{TypeID: "EXT-JWT", Provider: "url", ID: rules.RequireExtJWTSigner}
+		if signer, ok := model.ExtJWTSigners.Get(r, query.ID); ok {
+			query.HTTPURL, query.ClientID, query.Scopes = signer.ExternalAuthURL, signer.ClientID, signer.Scopes
 		}
-		queries = append(queries, Query{TypeID: "EXT-JWT", Provider: "url", HTTPURL: url})
+		queries = append(queries, query)
 	}
 	return queries
 }
