@@ -83,7 +83,7 @@ func Add(root *cobra.Command, env Env) {
 	group(GroupFiles, exportCommand(env), planCommand(env), applyCommand(env))
 	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env),
 		explainCommand(env), whoCanCommand(env), whatCanCommand(env),
-		enableCommand(env), disableCommand(env), inviteCommand(env), tokenCommand(env), refreshCommand(env), reenrollCommand(env),
+		enableCommand(env), disableCommand(env), inviteCommand(env), tokenCommand(env), refreshCommand(env), reenrollCommand(env), renewCommand(env),
 		verifyCommand(env), traceCommand(env), postureCommand(env), rolesCommand(env), overrideCommand(env), integrityCommand(env), apiCommand(env), demoCommand(env),
 		statusCommand(env), topCommand(env), snapshotCommand(env),
 		topologyCommand(env), linksCommand(env), circuitsCommand(env), tracePathCommand(env))
