@@ -48,7 +48,9 @@ func (t *tunnel) hostCommand() *cobra.Command {
 		Short: "Host every service that the identities may host and that has a config of type host.v1.",
 		Long: "Host every service that the identities may host and that has a config of type host.v1\n" +
 			"(or host.v2): whoever dials it is connected to the server that the config names, within\n" +
-			"what the config allows. Checks of health in the config are made.",
+			"what the config allows. Checks of health in the config are made. With --allow, this machine\n" +
+			"says where services may lead to at all: to an address, a block of them, a name, names below\n" +
+			"a domain (*.lan) or anywhere (*), at a port, a range of them or any (*).",
 		Example: "  netkeep tunnel host --identity server.json\n" +
 			"  netkeep tunnel host --identity server.json --allow 127.0.0.1:8080 --allow '*.lan:443/tcp'",
 		Args: command.Exactly(0),
@@ -92,8 +94,7 @@ func (t *tunnel) binds(cmd *cobra.Command) {
 }
 
 func (t *tunnel) allows(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&t.allow, "allow", nil, "Reach only HOST:PORTS for services that are hosted, whatever their configs say: HOST an address, a\n"+
-		"block of them, a name, *.domain or *; PORTS one, LOW-HIGH or *; /tcp or /udp for one of them. May be given several times.")
+	cmd.Flags().StringArrayVar(&t.allow, "allow", nil, "Reach only HOST:PORTS, such as 10.0.0.0/8:443 or *.lan:80-89/tcp, whatever configs say; may be given several times.")
 }
 
 // run does what was asked for until a signal says stop.
