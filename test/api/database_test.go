@@ -270,3 +270,18 @@ func moment(t *testing.T, v any) time.Time {
 	}
 	return at
 }
+
+// TestSnapshotElsewhere keeps snapshots on another disk: the answer says where one
+// is.
+func TestSnapshotElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	s := servertest.Start(t, func(c *config.Config) { c.Snapshots.Dir = dir })
+	made := s.Admin(t).Post("database/snapshot", nil).Want(200).Data()
+	at, _ := made["path"].(string)
+	if filepath.Dir(at) != dir || filepath.Base(at) != made["file"] {
+		t.Errorf("it is said to be %v at %q, want it in %s", made["file"], at, dir)
+	}
+	if _, err := os.Stat(at); err != nil {
+		t.Error(err)
+	}
+}

@@ -120,3 +120,18 @@ func TestLoginToOwnCertificate(t *testing.T) {
 	in()
 	p.stop()
 }
+
+// TestUncoveredCheck has a check of settings refuse a certificate that is not made
+// out to where clients are sent, and take one that is.
+func TestUncoveredCheck(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	newOperator(t).write(cert, key, 2)
+	check := func(advertise string) *process {
+		return launch(t, settings{args: []string{"config", "check", "--listen", "127.0.0.1:1", "--advertise", advertise, "--tls-cert", cert, "--tls-key", key}})
+	}
+	check("net.example.com:1280").refuses(1, "tls.cert", "not made out to the advertised host net.example.com", "clients would refuse it")
+	if p := check("127.0.0.1:1280"); p.wait() != 0 {
+		t.Errorf("one that is good is refused: %s", p.stderr.String())
+	}
+}
