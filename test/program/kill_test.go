@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"netkeep/internal/lang/schema"
 )
 
 var (
@@ -132,7 +134,7 @@ func TestKillFirstStart(t *testing.T) {
 		}
 		p := controller(t, data)
 		c := p.client(data)
-		if diff := cmp.Diff(5, len(c.list(t, "config-types"))); diff != "" {
+		if diff := cmp.Diff(len(schema.BuiltIn()), len(c.list(t, "config-types"))); diff != "" {
 			t.Errorf("built-in config types differ (-want +got):\n%s", diff)
 		}
 		admins := 0

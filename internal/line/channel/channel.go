@@ -145,6 +145,7 @@ type Channel struct {
 	mu      sync.Mutex
 	waiting map[int32]chan *wire.Frame
 	sockets []net.Conn // frames are sent on the first
+	remote  string     // the address of the last that joined
 	readers []net.Conn // frames are only read from these
 	reason  error      // set once it is over
 
@@ -208,7 +209,7 @@ func (c *Channel) join(conn net.Conn) bool {
 		_ = conn.Close()
 		return false
 	}
-	c.sockets = append(c.sockets, conn)
+	c.sockets, c.remote = append(c.sockets, conn), conn.RemoteAddr().String()
 	c.started.Do(func() { go c.write() })
 	return true
 }
@@ -220,14 +221,15 @@ func (c *Channel) Sockets() int {
 	return len(c.sockets)
 }
 
-// Remote is the peer's address on the first socket.
+// Remote is the peer's address on the first socket, or on the last that there
+// was: what is done for a peer may take longer than its connection.
 func (c *Channel) Remote() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.sockets) == 0 {
-		return ""
+	if len(c.sockets) > 0 {
+		return c.sockets[0].RemoteAddr().String()
 	}
-	return c.sockets[0].RemoteAddr().String()
+	return c.remote
 }
 
 // Done is closed when the channel has ended.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -158,6 +159,7 @@ func runRouter(ctx context.Context, env Env, data string) error {
 		return err
 	}
 	defer s.Close()
+	debug.FreeOSMemory() // what it took to get here is of no more use, and a router runs on small machines
 	r, err := s.Start()
 	if err != nil {
 		return err

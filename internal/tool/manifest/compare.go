@@ -118,7 +118,7 @@ func (c *comparison) prepare(w *wish) {
 	if !changed || twice {
 		return
 	}
-	settled, err := settle(w.def, w.said, usual[w.def])
+	settled, err := settle(w.def, w.said, usual()[w.def])
 	if err != nil {
 		c.files.refused(w.file, w.def, w.said, err)
 		return
@@ -310,7 +310,7 @@ func (c *comparison) lead(w *wish) {
 	if !c.leadAll(w.def, w.said) {
 		return
 	}
-	if settled, err := settle(w.def, w.said, usual[w.def]); err == nil { // it was acceptable before
+	if settled, err := settle(w.def, w.said, usual()[w.def]); err == nil { // it was acceptable before
 		w.body = settled
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -95,7 +96,7 @@ func (c *current) written(label *Label) (*value, error) {
 		if f.Form == kind.Marks && label != nil {
 			m.drop(label.Name)
 		}
-		if m = spoken(f, m, usual[c.def].member(f.Last())); m != nil {
+		if m = spoken(f, m, usual()[c.def].member(f.Last())); m != nil {
 			v.members = append(v.members, member{name: f.Last(), value: m})
 		}
 		return nil
@@ -126,8 +127,9 @@ func (v *value) drop(name string) {
 	}
 }
 
-// usual is what is added to files where they say nothing, by kind.
-var usual = func() map[*kind.Def]*value {
+// usual is what is added to files where they say nothing, by kind. Most programs
+// that this is part of read none.
+var usual = sync.OnceValue(func() map[*kind.Def]*value {
 	all := map[*kind.Def]*value{}
 	for _, d := range kinds {
 		said := map[string]any{}
@@ -143,7 +145,7 @@ var usual = func() map[*kind.Def]*value {
 		all[d] = v
 	}
 	return all
-}()
+})
 
 // spoken is what of a field's value a file has to say; nil if nothing. base is
 // what goes without saying, nil if nothing does.

@@ -174,7 +174,7 @@ func newCurrent(d *kind.Def, raw jsontext.Value) (*current, error) {
 	if named(d) {
 		c.name = sent.Name
 	}
-	c.made = c.kept || sent.DefaultAdmin || seeded[d][c.id]
+	c.made = c.kept || sent.DefaultAdmin || seeded()[d][c.id]
 	c.inside = sent.Inside || model.Inside(d, c.name) // as one was known before it said so
 	return c, nil
 }

@@ -181,7 +181,7 @@ func (f *Files) addRecord(file string, d *kind.Def, said *value) {
 		return
 	}
 	w := &wish{def: d, file: file, said: said}
-	settled, err := settle(d, said, usual[d])
+	settled, err := settle(d, said, usual()[d])
 	if err != nil {
 		f.refused(file, d, said, err)
 		return

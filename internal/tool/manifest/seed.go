@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"iter"
+	"sync"
 	"time"
 
 	"netkeep/internal/lang/kind"
@@ -9,13 +10,13 @@ import (
 )
 
 // seeded are the records that every network begins with, by kind and id.
-var seeded = func() map[*kind.Def]map[string]bool {
+var seeded = sync.OnceValue(func() map[*kind.Def]map[string]bool {
 	n := newborn{}
 	if err := model.Seed(n); err != nil {
 		panic(err) // which the same program would say at every start
 	}
 	return n
-}()
+})
 
 // newborn is a network without records that notes which it is given.
 type newborn map[*kind.Def]map[string]bool
