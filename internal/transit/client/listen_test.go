@@ -48,7 +48,7 @@ func TestEnough(t *testing.T) {
 	defer controller.Close()
 	controller.Config.SetKeepAlivesEnabled(false) // no time passes while somebody reads
 	synctest.Test(t, func(t *testing.T) {
-		c := &Client{opt: Options{Now: time.Now}, log: slog.New(slog.DiscardHandler), sessions: map[sessionKey]*session{}}
+		c := &Client{opt: Options{Now: time.Now, Poll: 5 * time.Second}, log: slog.New(slog.DiscardHandler), sessions: map[sessionKey]*session{}}
 		c.catalog = &catalog{next: make(chan struct{}), byName: map[string]*Service{"web": {ID: "web", Name: "web", Bind: true}}}
 		c.api = &api{id: &credentials{}, opt: c.opt}
 		c.api.session.Store(&apiSession{})
