@@ -29,6 +29,8 @@ type caller struct {
 // caller is a router of the network that does what a test says.
 func (n *network) caller(t *testing.T, id string, to *node) *caller {
 	c := &caller{t, n, to, n.certificate(id), id}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.owners[fingerprintOf(c.cert)] = id
 	return c
 }
