@@ -267,6 +267,22 @@ func TestChangesAmbiguous(t *testing.T) {
 		"serviceHostingCosts": M{"first": 1, first: 2}}))).Fails(400, string(fault.CodeInvalid), "changes.0.body.serviceHostingCosts")
 }
 
+// TestChangesTakeOver has a name that belongs to records of two kinds until a
+// later change of the list deletes one: what stays is meant.
+func TestChangesTakeOver(t *testing.T) {
+	c := servertest.Start(t).Admin(t)
+	signer := c.Post("ext-jwt-signers", M{"name": "it", "issuer": "https://it.example", "audience": "us", "enabled": true,
+		"jwksEndpoint": "https://it.example/keys"}).Want(201).ID()
+	identity := change("create", "identity", "", M{"name": "i", "type": "User", "isAdmin": false, "externalIdIssuers": []any{"it"}})
+	ca := change("create", "ca", "", M{"name": "it", "certPem": servertest.Certificate(t, true), "identityRoles": []any{},
+		"isAuthEnabled": true, "isAutoCaEnrollmentEnabled": false, "isOttCaEnrollmentEnabled": false})
+	c.Post("changes", list(ca, identity)).Fails(400, string(fault.CodeInvalid), "changes.1.body.externalIdIssuers")
+	a := c.Post("changes", list(ca, identity, change("delete", "ext-jwt-signer", signer, nil))).Want(200)
+	if got := c.Get("identities/" + idOf(a, 1)).At("data.externalIdIssuers.0"); got != idOf(a, 0) {
+		t.Errorf("the identity is known to %v, the ca is %v", got, idOf(a, 0))
+	}
+}
+
 // TestChangesIgnored names what nobody read, wherever it is.
 func TestChangesIgnored(t *testing.T) {
 	c := shared.Admin(t)

@@ -244,6 +244,9 @@ func TestUplinkReturns(t *testing.T) {
 	r, n := addRouter(t, first), addNetwork(t, first)
 	u, a := r.own(t)
 	r.online(t)
+	if _, ok := u.Sessions().Await(t.Context(), n.dialer.Token); !ok {
+		t.Fatal("the session is not told")
+	}
 	gone := u.Arrived(uplink.Client{Token: n.dialer.Token, IdentityID: n.dialUser.ID})
 	defer gone()
 	must(t, first.Close())

@@ -28,7 +28,8 @@ type watcher struct {
 	sub *state.Subscription
 
 	mu    sync.Mutex
-	steps map[store.Rev]*state.Snapshot // as the State published them
+	steps map[store.Rev]*state.Snapshot // as the State published them last
+	shown map[*state.Snapshot]bool      // all that it published
 
 	rev    store.Rev // of the last event
 	world  world     // what the events lead to
@@ -37,14 +38,14 @@ type watcher struct {
 }
 
 func watch(t tester, s *state.State) *watcher {
-	w := &watcher{t: t, s: s, sub: s.Subscribe(), steps: map[store.Rev]*state.Snapshot{}}
+	w := &watcher{t: t, s: s, sub: s.Subscribe(), steps: map[store.Rev]*state.Snapshot{}, shown: map[*state.Snapshot]bool{}}
 	s.Attend(func(before, after *state.Snapshot, _ []state.Ref) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if before != nil && after.Rev <= before.Rev {
 			w.t.Errorf("memory went from revision %d to %d", before.Rev, after.Rev)
 		}
-		w.steps[after.Rev] = after
+		w.steps[after.Rev], w.shown[after] = after, true
 	})
 	return w
 }
@@ -66,7 +67,7 @@ func (w *watcher) read(n int) {
 			return
 		}
 		w.take(ev)
-		w.compare()
+		w.compare(ev.After)
 	}
 }
 
@@ -136,11 +137,15 @@ func (w *watcher) back(ev state.Event) {
 	}
 }
 
-// compare compares the world with memory as it was at the last event.
-func (w *watcher) compare() {
-	snap := w.at(w.rev)
-	if snap == nil {
-		w.t.Fatalf("memory never was at revision %d", w.rev)
+// compare compares the world with memory as the last event says that it is. It
+// may have been read anew at that revision since the event was taken, with
+// records that are equal and not the same.
+func (w *watcher) compare(snap *state.Snapshot) {
+	w.mu.Lock()
+	was := w.shown[snap]
+	w.mu.Unlock()
+	if !was || snap.Rev != w.rev {
+		w.t.Fatalf("memory never was as the event of revision %d says", w.rev)
 	}
 	for d, recs := range w.world {
 		if snap.Len(d) != len(recs) {

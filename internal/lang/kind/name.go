@@ -31,8 +31,10 @@ func (f *Field) Targets() []string {
 	return f.Among
 }
 
-// Naming finds records by their ids and names, as r has them.
-func (s *Catalog) Naming(r Reader) Naming {
+// Naming finds records by their ids and names, as r has them. Where a text
+// stands for records of two kinds, it means the one that is not about to be
+// deleted.
+func (s *Catalog) Naming(r Reader, leaving func(d *Def, id string) bool) Naming {
 	return func(kinds []string, text string) (string, error) {
 		found := ""
 		var by *Def
@@ -43,7 +45,8 @@ func (s *Catalog) Naming(r Reader) Naming {
 			case err != nil:
 				return "", err
 			case rec == nil:
-			case by != nil:
+			case by != nil && leaving(d, rec.Base().ID):
+			case by != nil && !leaving(by, found):
 				return "", fault.Invalid("", fmt.Sprintf("is the name or id of both one %s and one %s; rename one of them or give its id", spoken(by.Name), spoken(name)), text)
 			default:
 				found, by = rec.Base().ID, d

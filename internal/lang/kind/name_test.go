@@ -40,11 +40,12 @@ func readNamed(t interface{ Fatal(...any) }, r kind.Reader, shape kind.Shape, l 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lots.Apply(shape, l, b.Named(market.Naming(r)))
+	return lots.Apply(shape, l, b.Named(market.Naming(r, func(d *kind.Def, id string) bool { return id == "leaving" })))
 }
 
 func TestNaming(t *testing.T) {
-	w := newWorld(newMaker("1"), newMaker("2"), &maker{Meta: kind.Meta{ID: "3"}, Name: "2"}, &widget{Meta: kind.Meta{ID: "w"}, Name: "maker 1"})
+	w := newWorld(newMaker("1"), newMaker("2"), &maker{Meta: kind.Meta{ID: "3"}, Name: "2"}, &widget{Meta: kind.Meta{ID: "w"}, Name: "maker 1"},
+		&widget{Meta: kind.Meta{ID: "leaving"}, Name: "maker 2"}, &maker{Meta: kind.Meta{ID: "leaving"}, Name: "dealer"}, &widget{Meta: kind.Meta{ID: "d"}, Name: "dealer"})
 	for _, tt := range []struct{ body, want, field string }{
 		{`"maker":"maker 1"`, `"maker":"1"`, ""},
 		{`"MAKER":"maker 1"`, `"maker":"1"`, ""},
@@ -58,6 +59,7 @@ func TestNaming(t *testing.T) {
 		{`"roles":["@maker 2","#x","@1","@maker 1"]`, `"roles":["#x","@1","@2"]`, ""},
 		{`"sellers":["w","maker 2"]`, `"sellers":["w","2"]`, ""},
 		{`"sellers":["maker 1"]`, "", "sellers"}, // a maker and a widget
+		{`"sellers":["dealer","maker 2"]`, `"sellers":["d","2"]`, ""},
 		{`"terms":{"judge":"maker 1"}`, `"terms":{"judge":"1"}`, ""},
 		{`"terms":{"judge":"2"}`, "", "terms.judge"},
 		{`"secret":"maker 1"`, `"secret":"maker 1"`, ""},

@@ -138,12 +138,12 @@ func removable(rec kind.Record) error {
 }
 
 // Do makes the change as one of a list: names may stand for ids, as the write
-// finds them when it comes to this step, and a change that changes nothing
-// writes nothing. It returns the record as it was and as it is; nil for none,
+// finds them when it comes to this step, except for what a later step deletes
+// if there is another, and a change that changes nothing writes nothing. It returns the record as it was and as it is; nil for none,
 // and twice the same if nothing changed. Errors name what is wrong as seen from
 // the change: target, or a field in body.
-func (s *Step) Do(tx *state.Tx) (before, after kind.Record, err error) {
-	body := s.body.Named(tx.Kinds().Naming(tx))
+func (s *Step) Do(tx *state.Tx, leaving func(d *kind.Def, id string) bool) (before, after kind.Record, err error) {
+	body := s.body.Named(tx.Kinds().Naming(tx, leaving))
 	if s.verb == kind.Creates {
 		before, after, err = s.put(tx, body)
 		return before, after, s.misfit(err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -197,6 +198,7 @@ type done struct{ before, after kind.Record }
 // same state: a plan is a write that is not stored.
 func (l *list) run(tx *state.Tx) error {
 	l.done = make([]done, len(l.steps))
+	leaving := l.leaving(tx)
 	for i, step := range l.steps {
 		if l.ctx.Err() != nil {
 			return errSlow // others wait for this write
@@ -204,7 +206,7 @@ func (l *list) run(tx *state.Tx) error {
 		if l.in[i].Op == "delete" && (i == 0 || l.in[i-1].Op != "delete") {
 			tx.Doom(l.doomed(tx, i))
 		}
-		before, after, err := step.Do(tx)
+		before, after, err := step.Do(tx, leaving)
 		if err != nil {
 			return at(i, err)
 		}
@@ -215,6 +217,21 @@ func (l *list) run(tx *state.Tx) error {
 		return model.Sign(tx, l.id)
 	}
 	return nil
+}
+
+// leaving tells of records that some step of the list deletes. That is only
+// worked out if anybody asks, which is rare.
+func (l *list) leaving(tx *state.Tx) func(d *kind.Def, id string) bool {
+	refs := sync.OnceValue(func() map[state.Ref]bool {
+		refs := map[state.Ref]bool{}
+		for _, step := range l.steps {
+			if ref, ok := step.Dooms(tx); ok {
+				refs[ref] = true
+			}
+		}
+		return refs
+	})
+	return func(d *kind.Def, id string) bool { return refs()[state.Ref{Def: d, ID: id}] }
 }
 
 // doomed are the records of the deletes that begin at a place in the list. One
