@@ -13,6 +13,7 @@ import (
 
 	"netkeep/internal/line/cipher"
 	"netkeep/internal/line/message"
+	"netkeep/internal/line/stream"
 	"netkeep/internal/line/wire"
 )
 
@@ -144,7 +145,11 @@ func (c *Conn) encrypt(keys *cipher.Keys) error {
 		return err
 	}
 	c.reading.keys, c.writing.sealer = keys, sealer
-	return c.send(outgoing{data: header})
+	err = c.send(outgoing{data: header})
+	if errors.Is(err, errEnded) || errors.Is(err, stream.ErrRefused) {
+		return nil // the other end has said all that it has to say, which can be read
+	}
+	return err
 }
 
 // state returns why the connection is of no use any more.
