@@ -88,6 +88,8 @@ func (r Request) material(inv *Invitation, opt *Options) (key crypto.Signer, err
 		return newKey(r.Algorithm)
 	case inv.Method == model.MethodUPDB && (r.Cert != "" || r.Key != ""):
 		return nil, errors.New("the token is for somebody with a password: leave --cert and --key out")
+	case inv.Method == model.MethodUPDB && r.Password == nil:
+		return nil, errors.New("the token is for somebody with a password, which a program has not: have an admin add an enrollment of type ott")
 	case inv.Method == model.MethodUPDB:
 		return nil, nil
 	case r.Cert == "" || r.Key == "":

@@ -90,8 +90,8 @@ func (a *api) login(ctx context.Context, ended string) error {
 	if err != nil {
 		return plainly(err)
 	}
-	if len(s.Queries) > 0 {
-		return say(ErrFactor, "the identity %s needs a second factor, which a program cannot show; give it an auth policy that asks for none, or remove its MFA", s.Identity.Name)
+	if err := a.complete(ctx, s); err != nil {
+		return err
 	}
 	a.session.Store(s)
 	a.remote().Use(s.Token)

@@ -36,6 +36,11 @@ type Options struct {
 	Now              func() time.Time
 	// Plain leaves the flow of connections to routers, as older clients do.
 	Plain bool
+	// Device answers posture checks in the place of what can be seen here.
+	Device Device
+	// Code returns a code of the identity's second factor, when one is needed; nil
+	// if there is nobody to ask.
+	Code func(context.Context) (string, error)
 }
 
 const (
@@ -59,6 +64,8 @@ type Client struct {
 	around  around
 	renewal renewal
 	device  reporter
+	factors factors
+	watch   *watch
 
 	over context.Context
 	end  context.CancelFunc
@@ -88,10 +95,10 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		opt: opt, id: id, api: newAPI(id, opt), log: opt.Log,
+		opt: opt, id: id, api: newAPI(id, opt), log: opt.Log, watch: newWatch(),
 		routers: map[string]*attempt{}, sessions: map[sessionKey]*session{}, listeners: map[*Listener]struct{}{},
 	}
-	c.renewal.client, c.device.client = c, c
+	c.renewal.client, c.device.client, c.factors.client = c, c, c
 	pair, err := cipher.NewPair()
 	if err != nil {
 		return nil, err
@@ -106,6 +113,7 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 		c.api.logout()
 		return nil, err
 	}
+	c.controllerIs(nil)
 	c.wg.Go(c.follow)
 	return c, nil
 }
@@ -129,6 +137,7 @@ func (c *Client) Close() error {
 		a.close()
 	}
 	c.wg.Wait()
+	c.watch.end(c.opt.Now())
 	c.api.logout()
 	return nil
 }
@@ -150,7 +159,9 @@ func (c *Client) follow() {
 		if c.over.Err() != nil {
 			return
 		}
-		said = c.tell(said, plainly(err))
+		err = plainly(err)
+		c.controllerIs(err)
+		said = c.tell(said, err)
 	}
 }
 

@@ -117,8 +117,11 @@ func (c *Client) Listen(ctx context.Context, service string, opt ListenOptions) 
 
 // await returns when a router has agreed.
 func (l *Listener) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
-	defer cancel()
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, connectTime)
+		defer cancel()
+	}
 	select {
 	case <-l.first:
 		return nil

@@ -52,6 +52,7 @@ type router struct {
 	name    string
 	address string
 	id      string
+	turn    uint64
 	bound   bool // it tells when a service is hosted
 	ch      *channel.Channel
 
@@ -112,13 +113,15 @@ func (c *Client) reach(ctx context.Context, p *routerPlace) (*router, error) {
 func (c *Client) connect(a *attempt, name, address string) {
 	ctx, cancel := context.WithTimeout(c.over, reachTime)
 	defer cancel()
-	r := &router{client: c, name: name, address: address, ends: map[uint32]end{}}
+	r := &router{client: c, name: name, address: address, turn: c.watch.turn(), ends: map[uint32]end{}}
 	a.err = r.open(ctx)
 	if a.err == nil {
 		a.router = r
+		r.is(Connected, nil)
 		c.wg.Go(r.probe)
 		c.log.Info("connected to a router", "router", name, "address", address, "took", time.Duration(r.latency.Load()).Round(time.Microsecond).String())
 	} else {
+		r.is(Away, a.err)
 		c.log.Warn("a router cannot be reached", "router", name, "address", address, "error", a.err)
 	}
 	close(a.done)
@@ -225,6 +228,7 @@ func (r *router) closed(_ *channel.Channel, reason error) {
 	r.client.mu.Unlock()
 	r.client.renewal.soon.Store(true)
 	if r.client.over.Err() == nil {
+		r.is(Away, reason)
 		r.client.log.Log(context.Background(), r.loss(), "the connection to a router has ended", "router", r.name, "address", r.address, "reason", reason)
 	}
 	for _, e := range ends {

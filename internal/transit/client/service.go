@@ -158,7 +158,12 @@ func (c *Client) sessionFor(ctx context.Context, s *Service, purpose string, fre
 	got, err := c.api.open(ctx, s, purpose)
 	if errors.Is(err, errPosture) {
 		// The API session may be a new one, which knew nothing.
-		if news, _ := c.device.tell(ctx, c.known().asked); news {
+		news, _ := c.device.tell(ctx, c.known().asked)
+		shown, failed := c.factors.satisfy(ctx, s)
+		switch {
+		case failed != nil:
+			err = failed
+		case news || shown:
 			got, err = c.api.open(ctx, s, purpose)
 		}
 	}

@@ -21,6 +21,9 @@ type Program struct {
 	// Hash is the SHA-512 of its file, in hexadecimal; empty if it does not run,
 	// or cannot be read.
 	Hash string
+	// Signers are fingerprints of the certificates that have signed it, which
+	// nobody can see here.
+	Signers []string
 }
 
 // Addresses are the hardware addresses of the machine.

@@ -34,7 +34,7 @@ func TestPrograms(t *testing.T) {
 	must(t, err)
 
 	sum := sha512.Sum512(data)
-	runs := Program{true, hex.EncodeToString(sum[:])}
+	runs := Program{Running: true, Hash: hex.EncodeToString(sum[:])}
 	var p Programs
 	asked := []string{self, copied, linked, "/no/such/program"}
 	want := map[string]Program{self: runs, copied: runs, linked: runs}

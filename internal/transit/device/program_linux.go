@@ -40,7 +40,7 @@ func (p *Programs) Look(paths []string) map[string]Program {
 	for _, path := range paths {
 		if file, err := filepath.EvalSymlinks(path); err == nil && running[file] {
 			kept[file] = p.hash(file)
-			found[path] = Program{true, kept[file].hash}
+			found[path] = Program{Running: true, Hash: kept[file].hash}
 		}
 	}
 	p.hashed = kept
