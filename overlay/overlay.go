@@ -3,14 +3,16 @@
 // Nothing listens on a port, and nothing needs to be reachable but an edge
 // router.
 //
-// A program is an identity of the network. Invite one and enroll it, which
-// writes the file that Open reads:
+// A program is an identity of the network. Somebody invites it, which makes a
+// token; Enroll, or netkeep enroll, makes of the token the file that Open reads:
 //
 //	netkeep invite my-program --save my-program.jwt
 //	netkeep enroll my-program.jwt -o my-program.json
 //
 // What it may do is what policies say: a service policy of type Dial to dial a
-// service, one of type Bind to host it.
+// service, one of type Bind to host it. Who dials a service that the program
+// hosts is what the controller says, whatever the dialer calls itself: see
+// [Conn.Dialer].
 package overlay
 
 import (
@@ -27,14 +29,15 @@ import (
 	"netkeep/internal/transit/client"
 )
 
-// What errors of Dial and Listen may be, for errors.Is. Their texts say what to
-// do.
+// What errors of Open, Dial and Listen may be, for errors.Is. Their texts say
+// what to do.
 var (
 	ErrNoService = client.ErrNoService // the identity is offered no such service
 	ErrDenied    = client.ErrDenied    // a policy, or a posture check, does not let it
 	ErrNoRouter  = client.ErrNoRouter  // no edge router can be reached
 	ErrNoHost    = client.ErrNoHost    // nobody hosts the service at present
 	ErrRefused   = client.ErrRefused   // who hosts it did not want the connection
+	ErrFactor    = client.ErrFactor    // a code of a second factor is missing, or wrong
 )
 
 // Network is a network as one identity sees it. All methods may be called at
@@ -65,20 +68,24 @@ func Open(ctx context.Context, identityFile string, options ...Option) (*Network
 // Close ends all connections and listeners.
 func (n *Network) Close() error { return n.c.Close() }
 
-// Dial connects to a service. The connection also has CloseWrite, which leaves
-// the other direction open; it is encrypted from end to end if the service says
-// so.
-func (n *Network) Dial(ctx context.Context, service string) (net.Conn, error) {
-	return n.dial(ctx, service, client.DialOptions{})
-}
+// Name is that of the identity.
+func (n *Network) Name() string { return n.c.Name() }
 
-// dial never returns a connection that is nil inside.
-func (n *Network) dial(ctx context.Context, service string, opt client.DialOptions) (net.Conn, error) {
-	conn, err := n.c.Dial(ctx, service, opt)
+// Dial connects to a service. It takes 30 seconds at most, unless ctx or
+// WithTimeout says otherwise. The connection is encrypted from end to end if the
+// service says so.
+func (n *Network) Dial(ctx context.Context, service string, options ...DialOption) (*Conn, error) {
+	var opt dialing
+	for _, o := range options {
+		o.dial(&opt)
+	}
+	ctx, cancel := opt.bound(ctx)
+	defer cancel()
+	c, err := n.c.Dial(ctx, service, opt.DialOptions)
 	if err != nil {
 		return nil, err
 	}
-	return conn, nil
+	return &Conn{c}, nil
 }
 
 // suffix may follow the name of a service where a host is expected.
@@ -96,36 +103,39 @@ func (n *Network) DialContext(ctx context.Context, network, address string) (net
 		return nil, err
 	}
 	service := host
-	if short, ok := strings.CutSuffix(host, suffix); ok && !n.offered(host) {
+	if short, ok := strings.CutSuffix(host, suffix); ok && n.c.Find(host) == nil {
 		service = short
 	}
 	data, err := json.Marshal(map[string]string{"dst_protocol": "tcp", "dst_hostname": host, "dst_port": port})
 	if err != nil {
 		return nil, err
 	}
-	return n.dial(ctx, service, client.DialOptions{Data: data})
-}
-
-func (n *Network) offered(service string) bool {
-	for _, s := range n.Services() {
-		if s.Name == service {
-			return true
-		}
+	conn, err := n.Dial(ctx, service, WithData(data))
+	if err != nil {
+		return nil, err // and no connection that is nil inside
 	}
-	return false
+	return conn, nil
 }
 
 // Listen hosts a service. It returns when the first edge router has agreed, or
-// with why none did; from then on the service is hosted again wherever it is
-// lost. The remote address of a connection is the name of who dialled, as the
-// controller says it, whatever the dialer calls itself; it is empty at routers
-// that do not pass it on.
-func (n *Network) Listen(service string) (net.Listener, error) {
-	l, err := n.c.Listen(context.Background(), service, client.ListenOptions{})
+// with why none did, or when ctx ends; without a deadline it waits for 30
+// seconds at most. From then on ctx has no part in it: the service is hosted
+// again wherever it is lost, until the listener is closed.
+func (n *Network) Listen(ctx context.Context, service string, options ...ListenOption) (*Listener, error) {
+	var opt listening
+	for _, o := range options {
+		o.listen(&opt)
+	}
+	if opt.asIdentity {
+		opt.Instance = n.c.Name()
+	}
+	ctx, cancel := opt.bound(ctx)
+	defer cancel()
+	l, err := n.c.Listen(ctx, service, opt.ListenOptions)
 	if err != nil {
 		return nil, err
 	}
-	return l, nil
+	return &Listener{l}, nil
 }
 
 // Service is one that the identity may use.

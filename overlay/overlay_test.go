@@ -2,6 +2,7 @@ package overlay_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -15,15 +16,62 @@ import (
 	"netkeep/test/servertest"
 )
 
+// shared is the controller of all tests here.
+var shared *servertest.Server
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "overlay")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if shared, err = servertest.OpenFabric(dir); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer shared.Close()
+	return m.Run()
+}
+
 // M is a JSON object.
 type M = servertest.M
+
+// invite makes an identity that has not enrolled yet, and returns its id and its
+// token.
+func invite(n *networktest.Network, name string) (id, token string) {
+	n.T.Helper()
+	id = n.Admin.Post(networktest.Management+"identities", M{
+		"name": name, "type": "Device", "isAdmin": false, "roleAttributes": []string{n.Word}, "enrollment": M{"ott": true},
+	}).Want(201).ID()
+	return id, n.Admin.Get(networktest.Management + "identities/" + id).Want(200).At("data.enrollment.ott.jwt").(string)
+}
+
+// open is overlay.Open until the test ends.
+func open(t *testing.T, file string, options ...overlay.Option) *overlay.Network {
+	t.Helper()
+	network, err := overlay.Open(t.Context(), file, options...)
+	must(t, err)
+	t.Cleanup(func() { must(t, network.Close()) })
+	return network
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestOverlay goes through what a program does with the package, examples
 // included, in a network of ours.
 func TestOverlay(t *testing.T) {
 	n := networktest.New(t, servertest.StartFabric(t))
 	n.AddRouter("router")
-	me := n.AddIdentity("me")
+	name := n.Word + "-me"
+	_, token := invite(n, name)
 	post := func(kind string, body M) { n.Admin.Post(networktest.Management+kind, body).Want(201) }
 	everybody, all := []string{"#" + n.Word}, []string{n.Word}
 	for _, name := range []string{"greeting", "echo", "empty"} {
@@ -38,19 +86,28 @@ func TestOverlay(t *testing.T) {
 	post("services", M{"name": "lost", "encryptionRequired": true, "roleAttributes": []string{"lost"}})
 	post("service-policies", M{"name": "lost", "type": "Bind", "semantic": "AnyOf", "identityRoles": everybody, "serviceRoles": []string{"#lost"}})
 	t.Chdir(t.TempDir())
-	if err := os.Symlink(me.File, "my-program.json"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("my-program.jwt", []byte(token), 0o600))
 
-	if got, want := said(t, Example), "hello, "+me.Name+"\n"; got != want {
-		t.Errorf("the example says %q, want %q", got, want)
-	}
-	if got, want := said(t, ExampleNetwork_Dial), "echo said: is anybody there?\n"; got != want {
-		t.Errorf("the example of a dial says %q, want %q", got, want)
+	for _, example := range []struct {
+		run  func()
+		says string
+	}{
+		{ExampleEnrollFile, "I am " + name + "\n"},
+		{ExampleEnrollFile, "I am " + name + "\n"}, // it has
+		{Example, "hello, " + name + "\n"},
+		{ExampleNetwork_Dial, "echo said: is anybody there?\n"},
+		{ExampleNetwork_Listen, "right heard a word\n"},
+		{ExampleDialerOf, "you are " + name + "\n"},
+		{ExampleWithPosture, "logged in as " + name + "\n"},
+		{ExampleNetwork_Events, "the controller is connected\n"},
+	} {
+		if got := said(t, example.run); got != example.says {
+			t.Errorf("an example says %q, want %q", got, example.says)
+		}
 	}
 
 	var log strings.Builder
-	network, err := overlay.Open(t.Context(), me.File, overlay.WithLog(slog.New(slog.NewTextHandler(&log, nil))))
+	network, err := overlay.Open(t.Context(), "my-program.json", overlay.WithLog(slog.New(slog.NewTextHandler(&log, nil))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +135,10 @@ func TestOverlay(t *testing.T) {
 	if _, err := network.DialContext(t.Context(), "udp", "echo:1"); err == nil {
 		t.Error("there are datagrams")
 	}
-	if _, err := network.Listen("lost"); !errors.Is(err, overlay.ErrNoRouter) || !strings.Contains(err.Error(), "netkeep list service-edge-router-policies") {
+	if _, err := network.Listen(t.Context(), "lost"); !errors.Is(err, overlay.ErrNoRouter) || !strings.Contains(err.Error(), "netkeep list service-edge-router-policies") {
 		t.Errorf("a service without routers: %v", err)
 	}
-	l, err := network.Listen("ours")
+	l, err := network.Listen(t.Context(), "ours")
 	if err != nil {
 		t.Fatal(err)
 	}
