@@ -68,7 +68,7 @@ func must(t testing.TB, err error) {
 // TestOverlay goes through what a program does with the package, examples
 // included, in a network of ours.
 func TestOverlay(t *testing.T) {
-	n := networktest.New(t, servertest.StartFabric(t))
+	n := networktest.New(t, servertest.Start(t))
 	n.AddRouter("router")
 	name := n.Word + "-me"
 	_, token := invite(n, name)

@@ -130,7 +130,7 @@ func TestBaseline(t *testing.T) {
 
 // TestRouters measures a small fleet and leaves nothing behind.
 func TestRouters(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	before := summary(t, s)
 	var out, progress bytes.Buffer
 	args := arguments(t, s, "routers", "--routers", "3", "--sessions", "20", "--circuits", "30", "--duration", "100ms", "--clients", "2", "--server-pid", fmt.Sprint(os.Getpid()))

@@ -11,7 +11,6 @@ import (
 
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store"
-	"netkeep/internal/fabric/edge"
 	"netkeep/internal/ops/build"
 	"netkeep/internal/ops/config"
 	"netkeep/test/servertest"
@@ -235,12 +234,11 @@ func TestSnapshotSchedule(t *testing.T) {
 func TestStatus(t *testing.T) {
 	s := servertest.Start(t)
 	c := s.Admin(t)
-	router := c.Post("edge-routers", M{"name": "edge"}).Want(201).ID()
+	s.AddRouter(t).Connect(t)
 	c.Post("routers", M{"name": "core"}).Want(201)
-	s.Routers.Connect(router, edge.Router{})
 	got := c.Get("status").Want(200).Data()
 	for path, want := range map[string]any{
-		"health": "ok", "lastSnapshot": nil, "counts.identities": 1.0, "counts.enrollments": 2.0,
+		"health": "ok", "lastSnapshot": nil, "counts.identities": 1.0, "counts.enrollments": 1.0,
 		"routers.total": 2.0, "routers.online": 1.0, "sessions.apiSessions": 1.0,
 	} {
 		if v := c.Get("status").At("data." + path); v != want {

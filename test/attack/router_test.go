@@ -5,13 +5,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"net"
-	"net/url"
 	"runtime"
 	"strings"
 	"sync"
@@ -51,41 +49,9 @@ func asking(t *testing.T, name string) (*ecdsa.PrivateKey, string) {
 // enrolled is a new router, with all that it needs to connect.
 func enrolled(t *testing.T, s *servertest.Server) scripted.Options {
 	t.Helper()
-	admin := s.Admin(t)
-	id := admin.Post(management+"edge-routers", M{"name": servertest.Unique("router")}).Want(201).ID()
-	jwt := admin.Get(management + "edge-routers/" + id).Want(200).Data()["enrollmentToken"].(string)
-	key, csr := asking(t, id)
-	answer := s.Nobody(t).Post(client+"enroll/erott?token="+url.QueryEscape(jwt), M{"certCsr": csr, "serverCertCsr": csr}).Want(200)
-	cert := tls.Certificate{PrivateKey: key}
-	for rest := []byte(answer.Data()["cert"].(string)); ; {
-		block, more := pem.Decode(rest)
-		if block == nil {
-			break
-		}
-		cert.Certificate, rest = append(cert.Certificate, block.Bytes), more
-	}
-	cfg := s.TLS()
-	cfg.Certificates = []tls.Certificate{cert}
-	return scripted.Options{
-		Address: s.Address(), From: &net.TCPAddr{IP: newAddress()}, TLS: cfg, ID: id, Now: time.Now,
-		Edge: net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3022},
-	}
-}
-
-// connected has a router connect, and waits until it knows everything.
-func connected(t *testing.T, opt scripted.Options) *scripted.Router {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	r, err := scripted.Connect(ctx, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	if err := r.Await(ctx, func(k scripted.Known) bool { return k.Synced > 0 }); err != nil {
-		t.Fatal(err)
-	}
-	return r
+	opt := s.AddRouter(t).Options()
+	opt.Address, opt.From = s.Address(), &net.TCPAddr{IP: newAddress()}
+	return opt
 }
 
 // line is a service that one user hosts at a router and another dials there.
@@ -166,7 +132,7 @@ func heap() int64 {
 // TestBadRouter has one router do whatever it can to a controller, while people
 // use its APIs and others dial through another router.
 func TestBadRouter(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	admin := s.Admin(t)
 	for path, roles := range map[string]string{"edge-router-policies": "identityRoles", "service-edge-router-policies": "serviceRoles"} {
 		admin.Post(management+path, M{
@@ -174,7 +140,7 @@ func TestBadRouter(t *testing.T) {
 		}).Want(201)
 	}
 	other := enrolled(t, s)
-	good := connected(t, other)
+	good := servertest.Connect(t, other)
 	well := addLine(t, s, good)
 	over := make(chan struct{})
 	defer close(over)
@@ -188,7 +154,7 @@ func TestBadRouter(t *testing.T) {
 		return opt
 	}
 	mute := bad()
-	hung := addLine(t, s, connected(t, mute))
+	hung := addLine(t, s, servertest.Connect(t, mute))
 	long := strings.Repeat("x", 7<<20)
 	dial := wire.Headers{}
 	dial.SetText(message.HeaderSessionToken, hung.dialing)

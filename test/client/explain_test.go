@@ -52,7 +52,7 @@ func TestExplain(t *testing.T) {
 	s.wants(service, "router", "terminator")
 	s.dial(service).Want(201)
 
-	shared.Routers.Connect(router, someRouter("edge.example.com"))
+	connect(t, router, "edge.example.com")
 	s.wants(service, "terminator")
 	s.add("terminators", M{"service": service, "router": router, "binding": "transport", "address": "tcp:localhost:80"})
 	s.wants(service)

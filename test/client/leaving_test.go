@@ -30,7 +30,7 @@ func TestLeavingRouters(t *testing.T) {
 	s.policy("Dial")
 	first := s.routers()
 	second := s.add("edge-routers", M{"roleAttributes": []string{s.role}})
-	shared.Routers.Connect(first, someRouter("one.example.com"))
+	connect(t, first, "one.example.com")
 	names := func(of []any) (all []string) {
 		for _, r := range of {
 			all = append(all, r.(M)["hostname"].(string))
@@ -49,7 +49,7 @@ func TestLeavingRouters(t *testing.T) {
 	sees("", "one.example.com")
 	s.leave(first, true)
 	sees("", "one.example.com") // the other is not online
-	shared.Routers.Connect(second, someRouter("two.example.com"))
+	connect(t, second, "two.example.com")
 	sees("two.example.com")
 	s.leave(second, true)
 	sees("one.example.com", "two.example.com")

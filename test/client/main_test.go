@@ -7,9 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/edge"
-	"netkeep/internal/model"
+	"netkeep/internal/fabric/scripted"
 	"netkeep/test/servertest"
 )
 
@@ -120,24 +118,8 @@ func ids(list []M) []string {
 	return out
 }
 
-// someRouter is what a connected router says of itself.
-func someRouter(host string) edge.Router {
-	return edge.Router{
-		Hostname: host, Listeners: map[string]string{"tls": "tls://" + host + ":3022"}, Sync: edge.SyncDone,
-		Version: edge.Version{Version: "v1.2.3", OS: "linux", Arch: "amd64"},
-	}
-}
-
-// verifyRouter stands for an enrollment: the router has a certificate.
-func verifyRouter(t *testing.T, id string) {
+// connect enrolls a router and has it connect; clients reach it at a host.
+func connect(t *testing.T, id, host string) *scripted.Router {
 	t.Helper()
-	err := shared.State().Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
-		return model.EdgeRouters.Edit(tx, id, func(r *model.EdgeRouter) error {
-			r.IsVerified, r.Fingerprint = true, servertest.Unique("print")
-			return nil
-		})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return shared.EnrollRouter(t, id).Connect(t, func(o *scripted.Options) { o.Grouped, o.Edge = true, host+":3022" })
 }

@@ -20,7 +20,7 @@ const commonRouter = "name:string hostname:string isOnline:bool syncStatus:strin
 func TestRequiredMembers(t *testing.T) {
 	s, service, check := checked(t, M{"typeId": "PROCESS", "process": M{"osType": "Linux", "path": "/bin/a"}})
 	router := s.add("edge-routers", M{"roleAttributes": []string{s.role}})
-	verifyRouter(t, router)
+	shared.EnrollRouter(t, router)
 	s.admin.Post("terminators", M{"service": service, "router": router, "binding": "transport", "address": "tcp:a:1"}).Want(201)
 	s.dial(service).Fails(409, "INVALID_POSTURE", "")
 	s.report(M{"id": check, "typeId": "PROCESS", "path": "/bin/a", "isRunning": true})

@@ -47,7 +47,7 @@ func TestOwnServices(t *testing.T) {
 	s.reaches(service, "you share no edge router with it")
 	router := s.routers()
 	s.reaches(service, "no edge router for it is online")
-	shared.Routers.Connect(router, someRouter("edge.example.com"))
+	connect(t, router, "edge.example.com")
 	s.reaches(service, "nobody hosts it at present")
 	s.add("terminators", M{"service": service, "router": router, "binding": "transport", "address": "tcp:localhost:80"})
 	s.reaches(service, "")

@@ -3,10 +3,12 @@ package client_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"netkeep/internal/fabric/scripted"
+	"netkeep/internal/line/message"
+	"netkeep/internal/line/wire"
 	"netkeep/test/servertest"
 )
 
@@ -176,20 +178,19 @@ func TestEdgeRoutersOfTheCaller(t *testing.T) {
 	if n := s.me.Get(path).Want(200).Total(); n != 0 {
 		t.Errorf("%d routers are listed that have yet to enroll", n)
 	}
-	verifyRouter(t, router)
-	connected := someRouter("edge.example.com")
-	shared.Routers.Connect(router, connected)
+	c := connect(t, router, "edge.example.com")
+	servertest.Eventually(t, soon, "the router is in step", func() bool { return s.me.Get(path).Want(200).At("data.0.syncStatus") == "SYNC_DONE" })
 	a := s.me.Get(path).Want(200)
 	want := M{"tls": "tls://edge.example.com:3022"}
 	got := a.At("data.0").(M)
-	if a.Total() != 1 || got["id"] != router || got["isOnline"] != true || got["hostname"] != "edge.example.com" || got["syncStatus"] != "SYNC_DONE" {
+	if a.Total() != 1 || got["id"] != router || got["isOnline"] != true || got["hostname"] != "edge.example.com" {
 		t.Errorf("routers are %s", a.Raw)
 	}
 	if diff := cmp.Diff(any(want), got["supportedProtocols"]); diff != "" {
 		t.Errorf("protocols differ:\n%s", diff)
 	}
 	s.me.Get(path+"?filter=fingerprint+!%3D+null").Fails(400, "INVALID_FILTER", "")
-	if got := s.admin.Get("edge-routers/" + router).Want(200).Data(); got["isOnline"] != true || got["versionInfo"].(M)["version"] != "v1.2.3" {
+	if got := s.admin.Get("edge-routers/" + router).Want(200).Data(); got["isOnline"] != true || got["versionInfo"].(M)["version"] != "v1.6.20" {
 		t.Errorf("an admin sees %v", got)
 	}
 	if got := s.admin.Get("routers/" + router).Want(200).Data(); got["isOnline"] != true {
@@ -198,10 +199,13 @@ func TestEdgeRoutersOfTheCaller(t *testing.T) {
 	if got := s.admin.Get("identities/" + s.user.ID).Want(200).Data(); got["hasEdgeRouterConnection"] != false {
 		t.Errorf("the identity is connected: %v", got)
 	}
-	shared.Routers.Carry(s.user.ID)
-	if got := s.admin.Get("identities/" + s.user.ID).Want(200).Data(); got["hasEdgeRouterConnection"] != true {
-		t.Errorf("the identity is not connected: %v", got)
+	seen := message.ConnectEvents{Events: []message.ConnectEvent{{IdentityID: s.user.ID, Connected: true}}}
+	if err := c.Send(&wire.Frame{Type: message.TypeConnectEvents, Body: message.Marshal(&seen)}); err != nil {
+		t.Fatal(err)
 	}
+	servertest.Eventually(t, soon, "the identity is connected", func() bool {
+		return s.admin.Get("identities/" + s.user.ID).Want(200).Data()["hasEdgeRouterConnection"] == true
+	})
 }
 
 func TestAdviceKnowsWhoIsOnline(t *testing.T) {
@@ -212,7 +216,7 @@ func TestAdviceKnowsWhoIsOnline(t *testing.T) {
 	if got := s.admin.Get(path).Want(200); got.At("data.commonRouters.0.isOnline") != false {
 		t.Errorf("advice is %s", got.Raw)
 	}
-	shared.Routers.Connect(router, someRouter("edge.example.com"))
+	connect(t, router, "edge.example.com")
 	if got := s.admin.Get(path).Want(200); got.At("data.commonRouters.0.isOnline") != true {
 		t.Errorf("advice is %s", got.Raw)
 	}
@@ -221,28 +225,31 @@ func TestAdviceKnowsWhoIsOnline(t *testing.T) {
 // TestLostRoutersAreDropped has changes that shut a connected router out.
 func TestLostRoutersAreDropped(t *testing.T) {
 	s := newScene(t)
-	online := func(id string) bool {
-		_, on := shared.Routers.Connected(id)
-		return on
+	online := func(c *scripted.Router) bool {
+		select {
+		case <-c.Done():
+			return false
+		default:
+			return true
+		}
 	}
-	connect := func() string {
+	add := func() (string, *scripted.Router) {
 		id := s.add("edge-routers", M{})
-		verifyRouter(t, id)
-		shared.Routers.Connect(id, someRouter("edge.example.com"))
-		return id
+		return id, connect(t, id, "edge.example.com")
 	}
 	for what, change := range map[string]func(id string){
 		"enrolled again": func(id string) { s.admin.Post("edge-routers/"+id+"/re-enroll", M{}).Want(200) },
 		"disabled":       func(id string) { s.admin.Patch("edge-routers/"+id, M{"disabled": true}).Want(200) },
 		"deleted":        func(id string) { s.admin.Delete("edge-routers/" + id).Want(200) },
 	} {
-		id, other := connect(), connect()
+		id, c := add()
+		_, other := add()
 		s.admin.Patch("edge-routers/"+id, M{"cost": 7}).Want(200)
-		if !online(id) {
+		if !online(c) {
 			t.Fatalf("a change of cost drops the connection")
 		}
 		change(id)
-		servertest.Eventually(t, 5*time.Second, "dropping a router that is "+what, func() bool { return !online(id) })
+		servertest.Eventually(t, soon, "dropping a router that is "+what, func() bool { return !online(c) })
 		if !online(other) {
 			t.Errorf("a router is dropped because another is %s", what)
 		}

@@ -15,7 +15,7 @@ func TestSessionOfAService(t *testing.T) {
 	service, router := s.service(), s.routers()
 	s.policy("Dial")
 	s.policy("Bind")
-	shared.Routers.Connect(router, someRouter("edge.example.com"))
+	connect(t, router, "edge.example.com")
 	got := s.dial(service).Want(201).Data()
 	id := got["id"].(string)
 	if got["type"] != "Dial" || got["serviceId"] != service || got["identityId"] != s.user.ID || !strings.HasPrefix(got["token"].(string), "ey") {

@@ -17,7 +17,7 @@ func addSecond(t *testing.T, s *servertest.Server) *tunnel {
 	w := addTunnel(t, s)
 	w.conn.Close()
 	<-w.conn.Done()
-	w.conn = w.connect(t, grouped)
+	w.conn = w.Connect(t, grouped)
 	return w
 }
 
@@ -36,14 +36,14 @@ func (w *tunnel) hostAsClient(t *testing.T, service, address string, want messag
 // TestAsClient has a router of the second generation host and dial: what it may
 // is decided as for others.
 func TestAsClient(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	w, other := addSecond(t, s), addSecond(t, s)
 	admin := s.Admin(t)
 	id := servertest.Unique("t")
 	w.hostAsClient(t, w.n.service, id, message.TerminatorOK, 0)
 	w.hostAsClient(t, w.n.service, id, message.TerminatorOK, 0)
 	list := w.terminators(t)
-	if len(list) != 1 || list[0]["binding"] != "tunnel" || list[0]["address"] != id || list[0]["routerId"] != w.id || list[0]["cost"] != 7.0 {
+	if len(list) != 1 || list[0]["binding"] != "tunnel" || list[0]["address"] != id || list[0]["routerId"] != w.ID || list[0]["cost"] != 7.0 {
 		t.Fatalf("terminators are %v", list)
 	}
 	if _, _, err := w.n.dialOn(t, w.conn); err != nil {
@@ -68,7 +68,7 @@ func TestAsClient(t *testing.T) {
 	admin.Patch(management+"service-policies/"+w.policy[model.Bind], M{"postureCheckRoles": []string{"@" + check}}).Want(200)
 	eventually(t, "a check ends what it hosts", func() bool { return len(w.terminators(t)) == 0 })
 	w.hostAsClient(t, w.n.service, id, message.TerminatorFailed, message.CodeAccessDenied)
-	admin.Patch(management+"edge-routers/"+w.id, M{"isTunnelerEnabled": false}).Want(200)
+	admin.Patch(management+"edge-routers/"+w.ID, M{"isTunnelerEnabled": false}).Want(200)
 	w.hostAsClient(t, w.n.service, id, message.TerminatorFailed, message.CodeTunnelingNotEnabled)
 	if _, err := w.conn.DialAsClient(within(t), message.DialAsClient{ServiceName: w.service}); !isRefused(err, message.CodeTunnelingNotEnabled) {
 		t.Errorf("it dials: %v", err)
@@ -78,7 +78,7 @@ func TestAsClient(t *testing.T) {
 // TestAsClientGoesOn ends the sessions of a router that knows of none, and that
 // has said on another connection what it hosts: it goes on as long as it may.
 func TestAsClientGoesOn(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	w := addSecond(t, s)
 	admin := s.Admin(t)
 	id := servertest.Unique("t")
@@ -89,7 +89,7 @@ func TestAsClientGoesOn(t *testing.T) {
 	}
 	w.conn.Close()
 	<-w.conn.Done()
-	w.conn = w.connect(t, grouped)
+	w.conn = w.Connect(t, grouped)
 	admin.Delete(management + "api-sessions/" + before[0]).Want(200)
 	eventually(t, "it has another API session", func() bool { return len(w.apiSessions(t)) == 1 && !slices.Equal(w.apiSessions(t), before) })
 	eventually(t, "a client dials it", func() bool {

@@ -37,10 +37,10 @@ func (n *network) dialOn(t *testing.T, c *scripted.Router) (string, wire.Headers
 
 // TestCircuit hosts, dials, and ends a circuit.
 func TestCircuit(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
 	routes := make(chan *message.Route, 1)
-	c := r.connect(t, func(o *scripted.Options) {
+	c := r.Connect(t, func(o *scripted.Options) {
 		o.Route = func(m *message.Route) (wire.Headers, error) {
 			routes <- m
 			return wire.Headers{1050: []byte("said just now"), int32(message.PeerRemote): []byte("127.0.0.1:5")}, nil
@@ -52,7 +52,7 @@ func TestCircuit(t *testing.T) {
 	n.hostOn(t, c, "terminator1")
 	n.hostOn(t, c, "terminator1") // as after a reconnect
 	list := s.Admin(t).Get(management + "terminators").Want(200).List()
-	if len(list) != 1 || list[0]["id"] != "terminator1" || list[0]["serviceId"] != n.service || list[0]["routerId"] != r.id {
+	if len(list) != 1 || list[0]["id"] != "terminator1" || list[0]["serviceId"] != n.service || list[0]["routerId"] != r.ID {
 		t.Fatalf("terminators: %v", list)
 	}
 	id, h, err := n.dialOn(t, c)
@@ -97,7 +97,7 @@ func resetPassword(t *testing.T, s *servertest.Server, who *servertest.Client) {
 
 // TestWhatIsTakenAway ends circuits when what they rest on goes.
 func TestWhatIsTakenAway(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	for _, test := range []struct {
 		name string
 		take func(t *testing.T, n *network)
@@ -134,7 +134,7 @@ func TestWhatIsTakenAway(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r, n := addRouter(t, s), addNetwork(t, s)
-			c := r.connect(t)
+			c := r.Connect(t)
 			n.hostOn(t, c, servertest.Unique("t"))
 			if _, _, err := n.dialOn(t, c); err != nil {
 				t.Fatal(err)
@@ -156,11 +156,11 @@ func TestWhatIsTakenAway(t *testing.T) {
 // it makes another: the one is ended, and the other is not, although the router
 // does not carry it yet.
 func TestLearnWhileDialling(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
 	ended := make(chan struct{}, 10)
 	var c *scripted.Router
-	c = r.connect(t, func(o *scripted.Options) {
+	c = r.Connect(t, func(o *scripted.Options) {
 		o.Aside = true
 		o.Route = func(*message.Route) (wire.Headers, error) {
 			strange := "ended." + claimsOf(t, n.dialing).ID + "."
@@ -172,7 +172,7 @@ func TestLearnWhileDialling(t *testing.T) {
 			// What the controller does with the answer is done when it has heard
 			// and answered other things.
 			for range 5 {
-				if _, err := c.Request(t.Context(), &wire.Frame{Type: message.TypeVerifyRouter, Body: message.Marshal(&message.VerifyRouter{RouterID: r.id})}); err != nil {
+				if _, err := c.Request(t.Context(), &wire.Frame{Type: message.TypeVerifyRouter, Body: message.Marshal(&message.VerifyRouter{RouterID: r.ID})}); err != nil {
 					return nil, err
 				}
 			}

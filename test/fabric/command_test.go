@@ -62,14 +62,14 @@ func (term *terminal) says(want string, args ...string) {
 
 // TestCommands looks at a network from the command line.
 func TestCommands(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	term := newTerminal(t, s)
 	term.says("There are no routers.", "topology")
 	term.says("There are no links.", "links")
 	m := addMesh(t, s, "ab", "bc")
 	m.measure("a", "ab", 3)
 	for _, name := range []string{"a", "b", "c"} {
-		term.replace = append(term.replace, m.records[name].name, name)
+		term.replace = append(term.replace, m.records[name].Name, name)
 	}
 	who := m.dialer.Get(client + "current-identity").Want(200).Data()
 	host := m.host.Get(client + "current-identity").Want(200).Data()
@@ -94,12 +94,12 @@ func TestCommands(t *testing.T) {
 		FROM TO LATENCY OTHER END COST DOWN ID
 		a    b  3.0 ms  1.0 ms    5    no   ab
 		b    c  1.0 ms  1.0 ms    3    no   bc`, "links")
-	term.says("bc", "links", "--router", m.records["c"].name, "-o", "name")
+	term.says("bc", "links", "--router", m.records["c"].Name, "-o", "name")
 	term.says("There are no links.", "links", "--filter", "down = true")
 	term.says(`
 		SERVICE IDENTITY HOST PATH      SINCE ID
 		echo    dialer   host a > b > c then  circuit1`, "circuits")
-	term.says("circuit1", "circuits", "--service", service, "--identity", dialer, "--router", m.records["b"].name, "-o", "name")
+	term.says("circuit1", "circuits", "--service", service, "--identity", dialer, "--router", m.records["b"].Name, "-o", "name")
 	term.says("ROUTER STATE LINKED TO LATENCY OTHER END COST HOSTS\n"+sorted(m,
 		"a online v1.6.20 -> b 3.0 ms 1.0 ms 5",
 		"b online v1.6.20 <- a 1.0 ms 3.0 ms 5\n-> c 1.0 ms 1.0 ms 3",
@@ -131,7 +131,7 @@ func TestCommands(t *testing.T) {
 
 // sorted joins what is said of routers, by their names.
 func sorted(m *mesh, a, b, c string) string {
-	byName := map[string]string{m.records["a"].name: a, m.records["b"].name: b, m.records["c"].name: c}
+	byName := map[string]string{m.records["a"].Name: a, m.records["b"].Name: b, m.records["c"].Name: c}
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		lines = append(lines, byName[name])

@@ -68,13 +68,13 @@ func flood(t *testing.T, c *scripted.Router, times int, frame func(i int) *wire.
 // identities that there are not, and dials of what never answers. Little of it is
 // kept, and others do not notice.
 func TestRouterMemory(t *testing.T) {
-	s := servertest.StartFabric(t)
-	good := addRouter(t, s).connect(t)
+	s := servertest.Start(t)
+	good := addRouter(t, s).Connect(t)
 	n := addNetwork(t, s)
 	n.hostOn(t, good, servertest.Unique("t"))
 	mute := make(chan struct{})
 	defer close(mute)
-	bad := addRouter(t, s).connect(t, func(o *scripted.Options) {
+	bad := addRouter(t, s).Connect(t, func(o *scripted.Options) {
 		o.Aside = true
 		o.Route = func(*message.Route) (wire.Headers, error) {
 			<-mute
@@ -117,12 +117,12 @@ func TestRouterMemory(t *testing.T) {
 // TestRouterOfTooManyWords has a router change itself again and again. It is cut
 // off and not let in for a while, and the log and the store are spared.
 func TestRouterOfTooManyWords(t *testing.T) {
-	s := servertest.StartFabric(t)
-	good := addRouter(t, s).connect(t)
+	s := servertest.Start(t)
+	good := addRouter(t, s).Connect(t)
 	n := addNetwork(t, s)
 	n.hostOn(t, good, servertest.Unique("t"))
 	record := addRouter(t, s)
-	bad := record.connect(t)
+	bad := record.Connect(t)
 	stop := undisturbed(t, n, good)
 	sent := flood(t, bad, 3000, func(i int) *wire.Frame {
 		return &wire.Frame{Type: []int32{message.TypeQuiesce, message.TypeDequiesce}[i%2]}
@@ -139,7 +139,7 @@ func TestRouterOfTooManyWords(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	if _, err := scripted.Connect(ctx, record.options()); err == nil || !strings.Contains(err.Error(), "misbehaves") {
+	if _, err := scripted.Connect(ctx, record.Options()); err == nil || !strings.Contains(err.Error(), "misbehaves") {
 		t.Errorf("it connects again: %v", err)
 	}
 }
@@ -147,12 +147,12 @@ func TestRouterOfTooManyWords(t *testing.T) {
 // TestShareOfDials has somebody dial what never answers, as often as a router may
 // ask. Another dials through the same router.
 func TestShareOfDials(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r := addRouter(t, s)
 	hung, well := addNetwork(t, s), addNetwork(t, s)
 	over := make(chan struct{})
 	defer close(over)
-	c := r.connect(t, func(o *scripted.Options) {
+	c := r.Connect(t, func(o *scripted.Options) {
 		o.Aside = true
 		o.Route = func(m *message.Route) (wire.Headers, error) {
 			if m.Tags["serviceId"] == hung.service {
@@ -191,20 +191,20 @@ func TestShareOfDials(t *testing.T) {
 // TestQuotaOfOthers has a router tell of as many links to another as it may. That
 // one goes on making its own.
 func TestQuotaOfOthers(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	bad, victim := addRouter(t, s), addRouter(t, s)
-	attacker, honest := bad.connect(t), victim.connect(t)
+	attacker, honest := bad.Connect(t), victim.Connect(t)
 	third := addRouter(t, s)
-	third.connect(t)
+	third.Connect(t)
 	var made message.Links
 	const many = 10_010
 	for i := range many {
-		made.Links = append(made.Links, message.Link{ID: fmt.Sprintf("invented-%d", i), Destination: victim.id, Protocol: "tls", DialAddress: "tls:127.0.0.1:1", Iteration: 1})
+		made.Links = append(made.Links, message.Link{ID: fmt.Sprintf("invented-%d", i), Destination: victim.ID, Protocol: "tls", DialAddress: "tls:127.0.0.1:1", Iteration: 1})
 	}
 	flood(t, attacker, 1, func(int) *wire.Frame {
 		return &wire.Frame{Type: message.TypeRouterLinks, Body: message.Marshal(&made)}
 	})
-	must(t, honest.Link(message.Link{ID: "own", Destination: third.id, Protocol: "tls", DialAddress: "tls:127.0.0.1:1", Iteration: 1}))
+	must(t, honest.Link(message.Link{ID: "own", Destination: third.ID, Protocol: "tls", DialAddress: "tls:127.0.0.1:1", Iteration: 1}))
 	servertest.Eventually(t, patience, "the victim's own link is known", func() bool {
 		return s.Admin(t).Get(fabricAPI+"links/own").Status == 200
 	})
@@ -212,7 +212,7 @@ func TestQuotaOfOthers(t *testing.T) {
 		t.Errorf("the log names somebody %d times", got)
 	}
 	for _, line := range s.Log() {
-		if strings.Contains(line, "misbehaves") && !strings.Contains(line, bad.id) {
+		if strings.Contains(line, "misbehaves") && !strings.Contains(line, bad.ID) {
 			t.Errorf("the log blames another: %s", line)
 		}
 	}
@@ -224,10 +224,10 @@ func TestQuotaOfOthers(t *testing.T) {
 // TestRefusedDialers has hosts refuse dials. That is no fault of theirs, unlike a
 // host that cannot be reached.
 func TestRefusedDialers(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
 	codes := make(chan message.RouteError, 1)
-	c := r.connect(t, func(o *scripted.Options) {
+	c := r.Connect(t, func(o *scripted.Options) {
 		o.Route = func(*message.Route) (wire.Headers, error) {
 			return wire.Headers{message.HeaderRouteErrorCode: {byte(<-codes)}}, errors.New("no")
 		}
@@ -264,7 +264,7 @@ func stranger(t *testing.T) tls.Certificate {
 // TestStrangersInTheLog has somebody whom nobody knows connect as routers do,
 // again and again.
 func TestStrangersInTheLog(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	cfg := s.TLS()
 	cfg.Certificates = []tls.Certificate{stranger(t)}
 	cfg.NextProtos = []string{message.ALPN}

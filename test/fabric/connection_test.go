@@ -17,14 +17,14 @@ import (
 
 // TestOnline has routers of both generations connect, and one leave.
 func TestOnline(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	for _, grouped := range []bool{false, true} {
 		r := addRouter(t, s)
-		shown := func() M { return s.Admin(t).Get(management + "edge-routers/" + r.id).Want(200).Data() }
+		shown := func() M { return s.Admin(t).Get(management + "edge-routers/" + r.ID).Want(200).Data() }
 		if shown()["isOnline"] != false {
 			t.Error("it is online before it connects")
 		}
-		c := r.connect(t, func(o *scripted.Options) { o.Grouped = grouped })
+		c := r.Connect(t, func(o *scripted.Options) { o.Grouped = grouped })
 		for _, h := range []int32{message.HeaderOldCapabilities, message.HeaderCapabilities} {
 			if mask := c.Welcome[h]; len(mask) != 1 || mask[0] != 0x6e {
 				t.Errorf("the controller can do % x", mask)
@@ -52,7 +52,7 @@ func TestOnline(t *testing.T) {
 
 // TestShutOut cuts routers off, and keeps them out with what they had.
 func TestShutOut(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	admin := s.Admin(t)
 	for name, shut := range map[string]func(id string){
 		"disabled":    func(id string) { admin.Patch(management+"edge-routers/"+id, M{"disabled": true}).Want(200) },
@@ -61,8 +61,8 @@ func TestShutOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := addRouter(t, s)
-			c := r.connect(t)
-			shut(r.id)
+			c := r.Connect(t)
+			shut(r.ID)
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
 			defer cancel()
 			select {
@@ -70,7 +70,7 @@ func TestShutOut(t *testing.T) {
 			case <-ctx.Done():
 				t.Fatal("its connection goes on")
 			}
-			if again, err := scripted.Connect(ctx, r.options()); err == nil {
+			if again, err := scripted.Connect(ctx, r.Options()); err == nil {
 				again.Close()
 				t.Error("it comes back")
 			}
@@ -80,8 +80,8 @@ func TestShutOut(t *testing.T) {
 
 // TestRoutersNeedNotGiveWay has more strangers connect than there is room for.
 func TestRoutersNeedNotGiveWay(t *testing.T) {
-	s := servertest.StartFabric(t, func(c *config.Config) { c.Limits.Connections = 100 })
-	c := addRouter(t, s).connect(t)
+	s := servertest.Start(t, func(c *config.Config) { c.Limits.Connections = 100 })
+	c := addRouter(t, s).Connect(t)
 	for range 300 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "https://"))
 		if err != nil {
@@ -99,7 +99,7 @@ func TestRoutersNeedNotGiveWay(t *testing.T) {
 // TestOwnPort gives routers a port of their own: they are told of it, and no
 // other takes them.
 func TestOwnPort(t *testing.T) {
-	s := servertest.StartFabric(t, func(c *config.Config) { c.Routers.Listen = "127.0.0.1:0" })
+	s := servertest.Start(t, func(c *config.Config) { c.Routers.Listen = "127.0.0.1:0" })
 	r := addRouter(t, s)
 	own := s.RouterAddress()
 	if own == s.Address() {
@@ -113,10 +113,10 @@ func TestOwnPort(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	if _, err := scripted.Connect(ctx, r.options()); err == nil {
+	if _, err := scripted.Connect(ctx, r.Options()); err == nil {
 		t.Error("the port of clients takes a router")
 	}
-	r.connect(t, func(o *scripted.Options) { o.Address = own })
+	r.Connect(t, func(o *scripted.Options) { o.Address = own })
 }
 
 // TestStopWithRouters stops a controller that has routers: it does not wait for
@@ -125,8 +125,8 @@ func TestStopWithRouters(t *testing.T) {
 	for name, address := range map[string]string{"with clients": "", "of their own": "127.0.0.1:0"} {
 		var c *scripted.Router
 		t.Run(name, func(t *testing.T) {
-			s := servertest.StartFabric(t, func(c *config.Config) { c.Routers.Listen = address })
-			opt := addRouter(t, s).options()
+			s := servertest.Start(t, func(c *config.Config) { c.Routers.Listen = address })
+			opt := addRouter(t, s).Options()
 			opt.Address = s.RouterAddress()
 			var err error
 			if c, err = scripted.Connect(context.Background(), opt); err != nil {
@@ -143,10 +143,10 @@ func TestStopWithRouters(t *testing.T) {
 
 // TestSkewedClock has routers connect whose clocks are minutes behind or ahead.
 func TestSkewedClock(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	for _, skew := range []time.Duration{-9 * time.Minute, 9 * time.Minute} {
 		r := addRouter(t, s)
-		r.connect(t, func(o *scripted.Options) {
+		r.Connect(t, func(o *scripted.Options) {
 			o.TLS.Time = func() time.Time { return time.Now().Add(skew) }
 		})
 	}

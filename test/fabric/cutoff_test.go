@@ -17,12 +17,12 @@ import (
 func TestCutOff(t *testing.T) {
 	etcd := etcdtest.Start(t)
 	line := etcd.NewLine(t)
-	s := servertest.StartFabric(t, func(c *config.Config) {
+	s := servertest.Start(t, func(c *config.Config) {
 		etcd.Settings(c, line)
 		c.Store.Grace = 5 * time.Second
 	})
 	r, n := addRouter(t, s), addNetwork(t, s)
-	c := r.connect(t)
+	c := r.Connect(t)
 	n.hostOn(t, c, "terminator1")
 	carried, _, err := n.dialOn(t, c)
 	if err != nil {

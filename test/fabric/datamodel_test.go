@@ -67,7 +67,7 @@ type hosting struct {
 func addHosting(t *testing.T, s *servertest.Server) *hosting {
 	t.Helper()
 	h := &hosting{Client: s.Admin(t), router: addRouter(t, s), name: servertest.Unique("hosted"), secret: servertest.Unique("secret")}
-	h.Patch(management+"edge-routers/"+h.router.id, M{"isTunnelerEnabled": true}).Want(200)
+	h.Patch(management+"edge-routers/"+h.router.ID, M{"isTunnelerEnabled": true}).Want(200)
 	typ := h.Get(management + `config-types?filter=name="host.v1"`).Want(200).List()[0]["id"].(string)
 	config := func(address string) string {
 		return h.Post(management+"configs", M{
@@ -86,7 +86,7 @@ func addHosting(t *testing.T, s *servertest.Server) *hosting {
 			"name": name, "type": "Bind", "semantic": "AnyOf", "identityRoles": []string{"@" + identity}, "serviceRoles": []string{"@" + service},
 		}).Want(201).ID()
 	}
-	h.policy = policy(servertest.Unique("policy"), h.router.id, h.service)
+	h.policy = policy(servertest.Unique("policy"), h.router.ID, h.service)
 	policy(h.secret+"-policy", other.ID, service(h.secret+"-service", config(h.secret+".example.com")))
 	return h
 }
@@ -94,17 +94,17 @@ func addHosting(t *testing.T, s *servertest.Server) *hosting {
 // TestDataModel has a router learn what it may host, and follow every change of
 // that; and nothing else.
 func TestDataModel(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	h := addHosting(t, s)
 	var told heard
-	r := h.router.connect(t, grouped, told.listen)
+	r := h.router.Connect(t, grouped, told.listen)
 	subscribe(t, r, message.SubscribeToDataModel{Seconds: 300, Subscription: "first"})
 	follows := func(what, address string, services ...string) {
 		t.Helper()
 		await(t, r, what, func(k scripted.Known) bool {
 			var config M
 			_ = json.Unmarshal(k.Model.Configs[h.config].Data, &config)
-			return slices.Equal(k.Model.Usable(h.router.id, message.PolicyBind), services) && (address == "" || config["address"] == address)
+			return slices.Equal(k.Model.Usable(h.router.ID, message.PolicyBind), services) && (address == "" || config["address"] == address)
 		})
 	}
 	follows("what it may host", "first.example.com", h.name)
@@ -121,7 +121,7 @@ func TestDataModel(t *testing.T) {
 	h.Patch(management+"service-policies/"+h.policy, M{"postureCheckRoles": []string{}}).Want(200)
 	follows("without the check", "second.example.com", h.name)
 
-	h.Patch(management+"edge-routers/"+h.router.id, M{"isTunnelerEnabled": false}).Want(200)
+	h.Patch(management+"edge-routers/"+h.router.ID, M{"isTunnelerEnabled": false}).Want(200)
 	await(t, r, "no client any more", func(k scripted.Known) bool {
 		m := k.Model
 		return len(m.Identities)+len(m.Services)+len(m.Policies)+len(m.Configs)+len(m.Types) == 0 && len(m.Keys) == 2 && m.States == 1
@@ -137,11 +137,11 @@ func TestDataModel(t *testing.T) {
 // TestDataModelOfOthers subscribes with routers that may use nothing: they learn
 // the keys alone.
 func TestDataModelOfOthers(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	h := addHosting(t, s)
 	h.Patch(management+"service-policies/"+h.policy, M{"identityRoles": []string{"#all"}}).Want(200)
 	var told heard
-	r := addRouter(t, s).connect(t, grouped, told.listen)
+	r := addRouter(t, s).Connect(t, grouped, told.listen)
 	subscribe(t, r, message.SubscribeToDataModel{Seconds: 300})
 	keysAlone := func(k scripted.Known) bool {
 		m := k.Model
@@ -151,7 +151,7 @@ func TestDataModelOfOthers(t *testing.T) {
 	h.Patch(management+"configs/"+h.config, M{"data": M{"protocol": "tcp", "address": "second.example.com", "port": 80}}).Want(200)
 	newAuthority(t).register(t, h.Client)
 	await(t, r, "another key", func(k scripted.Known) bool { return len(k.Model.Keys) == 3 })
-	if found := told.names(h.name, h.service, h.config, h.router.id, "example.com"); found != nil {
+	if found := told.names(h.name, h.service, h.config, h.router.ID, "example.com"); found != nil {
 		t.Errorf("it was told of %q, which is nothing to it", found)
 	}
 }
@@ -160,11 +160,11 @@ func TestDataModelOfOthers(t *testing.T) {
 // controller whose store was restored: what it knows is newer than that, and
 // wrong.
 func TestDataModelResumed(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	h := addHosting(t, s)
 	file := h.Post(management+"database/snapshot", nil).Want(200).At("data.file").(string)
 
-	r := h.router.connect(t, grouped)
+	r := h.router.Connect(t, grouped)
 	var knows scripted.Model
 	knowing := func(what, name string, states int) {
 		t.Helper()
@@ -189,7 +189,7 @@ func TestDataModelResumed(t *testing.T) {
 		t.Helper()
 		r.Close()
 		<-r.Done()
-		r = h.router.connect(t, grouped, func(o *scripted.Options) { o.Model = knows })
+		r = h.router.Connect(t, grouped, func(o *scripted.Options) { o.Model = knows })
 		ask(subscription, false)
 	}
 	back("second")
@@ -197,7 +197,7 @@ func TestDataModelResumed(t *testing.T) {
 	knowing("the difference", "third-"+h.name, 1)
 
 	before := knows
-	h.router.server = restore(t, s, file)
+	h.router.Server = restore(t, s, file)
 	back("third")
 	knowing("everything as it was", h.name, 2)
 	if knows.Timeline == before.Timeline {
@@ -228,5 +228,5 @@ func restore(t *testing.T, s *servertest.Server, file string) *servertest.Server
 	if err := os.Chmod(keys, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return servertest.StartFabric(t, func(c *config.Config) { c.Data = data })
+	return servertest.Start(t, func(c *config.Config) { c.Data = data })
 }

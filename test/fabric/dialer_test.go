@@ -13,10 +13,10 @@ import (
 // TestForgedDialer has a router say that somebody else dials. The host is told
 // who the session belongs to.
 func TestForgedDialer(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
 	routes := make(chan *message.Route, 1)
-	c := r.connect(t, func(o *scripted.Options) {
+	c := r.Connect(t, func(o *scripted.Options) {
 		o.Route = func(m *message.Route) (wire.Headers, error) {
 			routes <- m
 			return nil, nil

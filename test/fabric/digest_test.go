@@ -32,15 +32,15 @@ func (t *tap) has(text string) bool {
 // TestDigests has a router that needs no tokens be told of sessions in every
 // way that there is: it never hears a token, and others do.
 func TestDigests(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	var ours, theirs tap
 	r, r2 := addRouter(t, s), addRouter(t, s)
 	n := addNetwork(t, s)
-	own := r.connect(t, func(o *scripted.Options) { o.Digests, o.Seen = true, ours.seen })
-	other := r2.connect(t, func(o *scripted.Options) { o.Seen = theirs.seen })
+	own := r.Connect(t, func(o *scripted.Options) { o.Digests, o.Seen = true, ours.seen })
+	other := r2.Connect(t, func(o *scripted.Options) { o.Seen = theirs.seen })
 
 	late := s.Login(t, n.dialUser.Username, n.dialUser.Password)
-	_, csr := r.request(t)
+	_, csr := r.Request(t)
 	late.Post(client+"current-api-session/certificates", M{"csr": csr}).Want(201)
 	id := late.Get(client + "current-api-session").Want(200).ID()
 	for _, c := range []*scripted.Router{own, other} {

@@ -22,9 +22,9 @@ func listed(t *testing.T, s *servertest.Server) (ids []string) {
 // TestEndedForGood ends a circuit that its router goes on speaking of, now and
 // when it connects again. It does not come back.
 func TestEndedForGood(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
-	c := r.connect(t)
+	c := r.Connect(t)
 	n.hostOn(t, c, servertest.Unique("t"))
 	id, _, err := n.dialOn(t, c)
 	must(t, err)
@@ -32,7 +32,7 @@ func TestEndedForGood(t *testing.T) {
 	must(t, c.Fault(message.Fault{Subject: message.FaultIngress, ID: id}))
 	await(t, c, "it is ended", func(k scripted.Known) bool { return len(k.Circuits) == 0 })
 	c.Close()
-	again := r.connect(t, func(o *scripted.Options) { o.Circuits = has })
+	again := r.Connect(t, func(o *scripted.Options) { o.Circuits = has })
 	await(t, again, "it is ended once more", func(k scripted.Known) bool { return len(k.Circuits) == 0 })
 	told := make(chan struct{}, 10)
 	again.Heard(func(f *wire.Frame) {
@@ -52,16 +52,16 @@ func TestEndedForGood(t *testing.T) {
 // TestInventedCircuits has a router say that it carries circuits that nobody has
 // made. It is believed only for those who may use it, and not when it is gone.
 func TestInventedCircuits(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
-	c := r.connect(t)
+	c := r.Connect(t)
 	n.hostOn(t, c, servertest.Unique("t"))
 	id, _, err := n.dialOn(t, c)
 	must(t, err)
 	invented := "before" + id[6:]
 	has := map[string]*message.Route{id: {}, invented: {Forwards: []message.Forward{{From: "in.x", To: "out.y"}, {From: "out.y", To: "in.x"}}}}
 	connect := func() *scripted.Router {
-		return r.connect(t, func(o *scripted.Options) { o.Circuits = has })
+		return r.Connect(t, func(o *scripted.Options) { o.Circuits = has })
 	}
 	is := func(want bool) func() bool {
 		return func() bool { return strings.Contains(strings.Join(listed(t, s), " "), invented) == want }

@@ -13,7 +13,7 @@ import (
 // TestExplanationIsWhatHappens dials after each change, and asks why it works
 // or does not.
 func TestExplanationIsWhatHappens(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
 	admin, host, dialer := s.Admin(t), identityOf(t, n.host), identityOf(t, n.dialer)
 	broken := func(want ...string) {
@@ -30,7 +30,7 @@ func TestExplanationIsWhatHappens(t *testing.T) {
 		}
 	}
 	broken("router", "terminator")
-	c := r.connect(t, func(o *scripted.Options) {
+	c := r.Connect(t, func(o *scripted.Options) {
 		o.Route = func(*message.Route) (wire.Headers, error) { return nil, nil }
 	})
 	broken("terminator")
@@ -54,7 +54,7 @@ func TestExplanationIsWhatHappens(t *testing.T) {
 	}
 	c.Close()
 	servertest.Eventually(t, soon, "the router is not connected", func() bool {
-		return admin.Get(management + "edge-routers/" + r.id).Want(200).Data()["isOnline"] == false
+		return admin.Get(management + "edge-routers/" + r.ID).Want(200).Data()["isOnline"] == false
 	})
 	broken("service-policy", "router", "terminator")
 }

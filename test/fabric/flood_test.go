@@ -60,11 +60,11 @@ func undisturbed(t *testing.T, n *network, c *scripted.Router) (stop func()) {
 // TestFloodOfOneRouter has a router send as much as it can: requests that cost
 // something, and what nobody takes. Others do not notice.
 func TestFloodOfOneRouter(t *testing.T) {
-	s := servertest.StartFabric(t)
-	good := addRouter(t, s).connect(t)
+	s := servertest.Start(t)
+	good := addRouter(t, s).Connect(t)
 	n := addNetwork(t, s)
 	n.hostOn(t, good, servertest.Unique("t"))
-	bad := addRouter(t, s).connect(t)
+	bad := addRouter(t, s).Connect(t)
 	stop := undisturbed(t, n, good)
 	dial := wire.Headers{}
 	dial.SetText(message.HeaderSessionToken, n.dialing)
@@ -83,7 +83,7 @@ func TestFloodOfOneRouter(t *testing.T) {
 		for bad.Send(frame) != nil && time.Now().Before(end) {
 			select {
 			case <-bad.Done():
-				bad = addRouter(t, s).connect(t) // cut off: it begins again
+				bad = addRouter(t, s).Connect(t) // cut off: it begins again
 			case <-time.After(time.Millisecond): // its own queue is full
 			}
 		}
@@ -97,12 +97,12 @@ func TestFloodOfOneRouter(t *testing.T) {
 // TestSlowHellos opens many connections that show a router's certificate and
 // then say nothing. Others come in as before.
 func TestSlowHellos(t *testing.T) {
-	s := servertest.StartFabric(t)
-	r, good := addRouter(t, s), addRouter(t, s).connect(t)
+	s := servertest.Start(t)
+	r, good := addRouter(t, s), addRouter(t, s).Connect(t)
 	n := addNetwork(t, s)
 	n.hostOn(t, good, servertest.Unique("t"))
 	stop := undisturbed(t, n, good)
-	opt := r.options()
+	opt := r.Options()
 	config := opt.TLS.Clone()
 	config.NextProtos = []string{message.ALPN}
 	for range 200 {
@@ -112,16 +112,16 @@ func TestSlowHellos(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	r.connect(t)
+	r.Connect(t)
 	stop()
 }
 
 // TestStalledHandshakes begins to connect as routers do, again and again, and
 // does not go on. Another router gets in.
 func TestStalledHandshakes(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r := addRouter(t, s)
-	opt := r.options()
+	opt := r.Options()
 	answers := make(chan struct{}, 1000)
 	for range 100 {
 		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}).DialContext(t.Context(), "tcp", opt.Address)
@@ -136,7 +136,7 @@ func TestStalledHandshakes(t *testing.T) {
 		<-answers
 	}
 	watch := machine.Begin(t)
-	r.connect(t)
+	r.Connect(t)
 	if took, most := watch.Took(2 * time.Second); took > most {
 		t.Errorf("it waited %v for those who do not go on, and may %v", took, most)
 	}

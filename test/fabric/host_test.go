@@ -37,7 +37,7 @@ func addStage(t *testing.T, s *servertest.Server) *stage {
 // connect has the router connect, again if it was there before.
 func (s *stage) connect() {
 	s.t.Helper()
-	s.router = s.record.connect(s.t, func(o *scripted.Options) { o.Route = s.route })
+	s.router = s.record.Connect(s.t, func(o *scripted.Options) { o.Route = s.route })
 }
 
 func (s *stage) route(m *message.Route) (wire.Headers, error) {
@@ -158,7 +158,7 @@ func (s *stage) dynamic(id string) float64 {
 
 // TestFailover has hosts fail that must be used before others.
 func TestFailover(t *testing.T) {
-	s := addStage(t, servertest.StartFabric(t))
+	s := addStage(t, servertest.Start(t))
 	s.hosts(
 		message.CreateTerminator{Address: "first", Precedence: message.PrecedenceRequired, Cost: 60000},
 		message.CreateTerminator{Address: "second", Cost: 1000},
@@ -186,7 +186,7 @@ func TestFailover(t *testing.T) {
 // TestFailuresCost has a host not answer: it costs more until it has answered
 // again for a while.
 func TestFailuresCost(t *testing.T) {
-	s := addStage(t, servertest.StartFabric(t))
+	s := addStage(t, servertest.Start(t))
 	s.hosts(message.CreateTerminator{Address: "cheap"}, message.CreateTerminator{Address: "dear", Cost: 50})
 	s.silence("cheap", true)
 	s.reaches("the cheapest does not answer", "cheap", "dear")
@@ -208,7 +208,7 @@ func TestFailuresCost(t *testing.T) {
 
 // TestSticky has a client come back to the host that it had.
 func TestSticky(t *testing.T) {
-	s := addStage(t, servertest.StartFabric(t))
+	s := addStage(t, servertest.Start(t))
 	s.strategy("sticky")
 	for i := range 5 {
 		s.hosts(message.CreateTerminator{Address: fmt.Sprintf("host%d", i)})
@@ -245,7 +245,7 @@ func TestSticky(t *testing.T) {
 
 // TestNames dials hosts by name. Nobody takes the name of another.
 func TestNames(t *testing.T) {
-	s := addStage(t, servertest.StartFabric(t))
+	s := addStage(t, servertest.Start(t))
 	s.hosts(
 		message.CreateTerminator{Address: "a1", InstanceID: "a", InstanceSecret: []byte("one")},
 		// A client signs anew each time that it begins.
@@ -295,7 +295,7 @@ func (s *stage) another(t *testing.T) *servertest.Client {
 // TestManyHosts has a service hosted a thousand times: dials share what costs
 // the same, and go on when many hosts have ended at once.
 func TestManyHosts(t *testing.T) {
-	s := addStage(t, servertest.StartFabric(t))
+	s := addStage(t, servertest.Start(t))
 	const perSession = 250
 	var other *servertest.Client
 	sessions := []string{s.hosting}

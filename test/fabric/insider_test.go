@@ -12,10 +12,10 @@ import (
 
 // TestInsider has one router lie about what another one has.
 func TestInsider(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	honest, insider := addRouter(t, s), addRouter(t, s)
 	n := addNetwork(t, s)
-	a, b := honest.connect(t), insider.connect(t)
+	a, b := honest.Connect(t), insider.Connect(t)
 	n.hostOn(t, a, "theirs")
 	circuit, _, err := n.dialOn(t, a)
 	if err != nil {
@@ -55,10 +55,10 @@ func TestInsider(t *testing.T) {
 
 // TestTokens has a router come with tokens that do not permit what it asks for.
 func TestTokens(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r := addRouter(t, s)
 	n, other := addNetwork(t, s), addNetwork(t, s)
-	c := r.connect(t)
+	c := r.Connect(t)
 	n.hostOn(t, c, "host")
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -98,13 +98,13 @@ func TestTokens(t *testing.T) {
 // TestGarbage ends the connection of a router that sends what cannot be read,
 // and no other.
 func TestGarbage(t *testing.T) {
-	s := servertest.StartFabric(t)
-	other := addRouter(t, s).connect(t)
+	s := servertest.Start(t)
+	other := addRouter(t, s).Connect(t)
 	for name, f := range map[string]*wire.Frame{
 		"no message":     {Type: message.TypeCreateTerminator, Body: []byte{0xff, 0xff, 0xff}},
 		"a huge message": {Type: message.TypeFault, Body: make([]byte, 9<<20)},
 	} {
-		c := addRouter(t, s).connect(t)
+		c := addRouter(t, s).Connect(t)
 		_ = c.Send(f)
 		select {
 		case <-c.Done():
@@ -122,9 +122,9 @@ func TestGarbage(t *testing.T) {
 // TestComingBack has a router lose its connection and come back with circuits:
 // what is known goes on and ends with what it rests on, the rest ends at once.
 func TestComingBack(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
-	c := r.connect(t)
+	c := r.Connect(t)
 	n.hostOn(t, c, "host")
 	circuit, _, err := n.dialOn(t, c)
 	if err != nil {
@@ -132,7 +132,7 @@ func TestComingBack(t *testing.T) {
 	}
 	c.Close()
 	carries := map[string]*message.Route{circuit: {}, "stranger": {}, "abc.cnosuchsession.": {}}
-	again := r.connect(t, func(o *scripted.Options) { o.Circuits = carries })
+	again := r.Connect(t, func(o *scripted.Options) { o.Circuits = carries })
 	await(t, again, "what nobody knows is ended", func(k scripted.Known) bool { return len(k.Circuits) == 1 && k.Circuits[circuit] != nil })
 	n.dialer.For(t).Delete(client + "current-api-session").Want(200)
 	await(t, again, "the circuit ends with its session", func(k scripted.Known) bool { return len(k.Circuits) == 0 })

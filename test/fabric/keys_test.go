@@ -68,9 +68,9 @@ func (a *authority) register(t *testing.T, admin *servertest.Client) (id string)
 // TestKeys tells a router of the second generation what it checks tokens and
 // certificates with, and tells it again when that changes.
 func TestKeys(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	admin := s.Admin(t)
-	r := addRouter(t, s).connect(t, grouped)
+	r := addRouter(t, s).Connect(t, grouped)
 	subscribe(t, r, message.SubscribeToDataModel{Seconds: 60, Subscription: "mine"})
 	certificates := func(what string, wanted int) {
 		t.Helper()

@@ -27,10 +27,10 @@ func TestLinger(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := servertest.StartFabric(t)
+			s := servertest.Start(t)
 			r := addRouter(t, s)
 			told := make(chan *wire.Frame, 10)
-			c := r.connect(t, func(o *scripted.Options) {
+			c := r.Connect(t, func(o *scripted.Options) {
 				o.Version = test.version
 				o.Seen = func(f *wire.Frame) {
 					if f.Type == message.TypeSessionsRemoved || f.Type == message.TypeUnroute {
@@ -39,7 +39,7 @@ func TestLinger(t *testing.T) {
 				}
 			})
 			if test.grouped {
-				addRouter(t, s).connect(t, func(o *scripted.Options) { o.Grouped = true })
+				addRouter(t, s).Connect(t, func(o *scripted.Options) { o.Grouped = true })
 			}
 			n := addNetwork(t, s)
 			if plain := !strings.HasPrefix(n.dialing, "ey"); plain != test.plain {

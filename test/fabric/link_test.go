@@ -43,7 +43,7 @@ func addMesh(t *testing.T, s *servertest.Server, links ...string) *mesh {
 func (m *mesh) connect(name string, change ...func(*scripted.Options)) {
 	m.t.Helper()
 	opt := append([]func(*scripted.Options){func(o *scripted.Options) { o.Listener = "tls:127.0.0.1:6262" }}, change...)
-	m.routers[name] = m.records[name].connect(m.t, opt...)
+	m.routers[name] = m.records[name].Connect(m.t, opt...)
 }
 
 // link has the first of two routers tell of a link to the second, and both of
@@ -51,7 +51,7 @@ func (m *mesh) connect(name string, change ...func(*scripted.Options)) {
 func (m *mesh) link(name string, milliseconds int) {
 	m.t.Helper()
 	from, to := name[:1], name[1:]
-	must(m.t, m.routers[from].Link(message.Link{ID: m.id(name), Destination: m.records[to].id, Protocol: "tls", DialAddress: "tls:127.0.0.1:6262", Iteration: 1}))
+	must(m.t, m.routers[from].Link(message.Link{ID: m.id(name), Destination: m.records[to].ID, Protocol: "tls", DialAddress: "tls:127.0.0.1:6262", Iteration: 1}))
 	m.settled(from)
 	m.measure(from, name, milliseconds)
 	m.measure(to, name, milliseconds)
@@ -107,13 +107,13 @@ func must(t *testing.T, err error) {
 
 // TestPeers has routers told of each other.
 func TestPeers(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	first, second := addRouter(t, s), addRouter(t, s)
 	listen := func(at string) func(*scripted.Options) {
 		return func(o *scripted.Options) { o.Listener = at }
 	}
-	a := first.connect(t, listen("tls:127.0.0.1:1001"))
-	b := second.connect(t, listen("tls:127.0.0.1:1002"), func(o *scripted.Options) { o.Grouped = true })
+	a := first.Connect(t, listen("tls:127.0.0.1:1001"))
+	b := second.Connect(t, listen("tls:127.0.0.1:1002"), func(o *scripted.Options) { o.Grouped = true })
 	healthy := func(c *scripted.Router, id, at string) {
 		t.Helper()
 		await(t, c, "it is told of the other", func(k scripted.Known) bool {
@@ -121,29 +121,29 @@ func TestPeers(t *testing.T) {
 			return p.State == message.PeerHealthy && len(p.Listeners) == 1 && p.Listeners[0].Address == at && p.Version == "v1.6.20"
 		})
 	}
-	healthy(a, second.id, "tls:127.0.0.1:1002")
-	healthy(b, first.id, "tls:127.0.0.1:1001")
+	healthy(a, second.ID, "tls:127.0.0.1:1002")
+	healthy(b, first.ID, "tls:127.0.0.1:1001")
 	is := func(c *scripted.Router, id string, state message.PeerHealth) {
 		t.Helper()
 		await(t, c, "it is told what became of the other", func(k scripted.Known) bool { return k.Peers[id].State == state })
 	}
 	b.Close()
-	is(a, second.id, message.PeerUnhealthy)
-	b = second.connect(t, listen("tls:127.0.0.1:1003"))
-	healthy(a, second.id, "tls:127.0.0.1:1003")
+	is(a, second.ID, message.PeerUnhealthy)
+	b = second.Connect(t, listen("tls:127.0.0.1:1003"))
+	healthy(a, second.ID, "tls:127.0.0.1:1003")
 	await(t, b, "it is not told of itself", func(k scripted.Known) bool { return len(k.Peers) == 1 })
-	s.Admin(t).Patch(management+"edge-routers/"+second.id, M{"disabled": true}).Want(200)
-	is(a, second.id, message.PeerRemoved)
-	s.Admin(t).Patch(management+"edge-routers/"+second.id, M{"disabled": false}).Want(200)
-	second.connect(t, listen("tls:127.0.0.1:1003"))
-	is(a, second.id, message.PeerHealthy)
-	s.Admin(t).Delete(management + "edge-routers/" + second.id).Want(200)
-	is(a, second.id, message.PeerRemoved)
+	s.Admin(t).Patch(management+"edge-routers/"+second.ID, M{"disabled": true}).Want(200)
+	is(a, second.ID, message.PeerRemoved)
+	s.Admin(t).Patch(management+"edge-routers/"+second.ID, M{"disabled": false}).Want(200)
+	second.Connect(t, listen("tls:127.0.0.1:1003"))
+	is(a, second.ID, message.PeerHealthy)
+	s.Admin(t).Delete(management + "edge-routers/" + second.ID).Want(200)
+	is(a, second.ID, message.PeerRemoved)
 }
 
 // TestPath dials over several routers, on the cheapest way.
 func TestPath(t *testing.T) {
-	m := addMesh(t, servertest.StartFabric(t), "ab", "bc", "cd", "ae", "ed")
+	m := addMesh(t, servertest.Start(t), "ab", "bc", "cd", "ae", "ed")
 	m.link("ae", 1)
 	m.measure("a", "ae", 50) // so the longer way is the better
 	m.hostOn(t, m.routers["d"], servertest.Unique("t"))
@@ -163,7 +163,7 @@ func TestPath(t *testing.T) {
 	}
 
 	// What must not be passed through is not.
-	m.Admin(t).Patch(management+"edge-routers/"+m.records["b"].id, M{"noTraversal": true}).Want(200)
+	m.Admin(t).Patch(management+"edge-routers/"+m.records["b"].ID, M{"noTraversal": true}).Want(200)
 	servertest.Eventually(t, soon, "the way is around a router that takes no traffic of others", func() bool {
 		id, _, err = m.dialOn(t, m.routers["a"])
 		return err == nil && m.over(id, "e")
@@ -182,7 +182,7 @@ func (m *mesh) over(id, name string) (does bool) {
 
 // TestReroute loses links and routers under a circuit.
 func TestReroute(t *testing.T) {
-	m := addMesh(t, servertest.StartFabric(t), "ab", "bd", "ac", "cd")
+	m := addMesh(t, servertest.Start(t), "ab", "bd", "ac", "cd")
 	m.measure("a", "ac", 20)
 	m.hostOn(t, m.routers["d"], servertest.Unique("t"))
 	id, _, err := m.dialOn(t, m.routers["a"])
@@ -196,7 +196,7 @@ func TestReroute(t *testing.T) {
 	carried := map[string]*message.Route{id: {CircuitID: id, Forwards: []message.Forward{{From: m.id("ab"), To: m.id("bd")}, {From: m.id("bd"), To: m.id("ab")}}}}
 	links := map[string]message.Link{}
 	for _, link := range []string{"ab", "bd"} {
-		links[m.id(link)] = message.Link{ID: m.id(link), Destination: m.records["d"].id, Iteration: 1}
+		links[m.id(link)] = message.Link{ID: m.id(link), Destination: m.records["d"].ID, Iteration: 1}
 	}
 	m.connect("b", func(o *scripted.Options) { o.Circuits, o.Links = carried, links })
 
@@ -217,7 +217,7 @@ func TestReroute(t *testing.T) {
 
 	// A better way does not tear it up.
 	m.link("ac", 0)
-	must(t, m.routers["c"].Link(message.Link{ID: m.id("cd"), Destination: m.records["d"].id, Iteration: 2}))
+	must(t, m.routers["c"].Link(message.Link{ID: m.id("cd"), Destination: m.records["d"].ID, Iteration: 2}))
 	m.settled("c")
 	m.carries("a", id, "", "ab")
 
@@ -226,11 +226,11 @@ func TestReroute(t *testing.T) {
 	servertest.Eventually(t, soon, "it is led somewhere", func() bool { return m.over(id, "b") || m.over(id, "c") })
 
 	// A router goes for good.
-	m.Admin(t).Delete(management + "edge-routers/" + m.records["b"].id).Want(200)
+	m.Admin(t).Delete(management + "edge-routers/" + m.records["b"].ID).Want(200)
 	m.carries("c", id, "ac", "cd")
 
 	// And the one where it is hosted.
-	m.Admin(t).Delete(management + "edge-routers/" + m.records["d"].id).Want(200)
+	m.Admin(t).Delete(management + "edge-routers/" + m.records["d"].ID).Want(200)
 	await(t, m.routers["a"], "the circuit ends", func(k scripted.Known) bool { return len(k.Circuits) == 0 })
 }
 
@@ -238,13 +238,13 @@ func TestReroute(t *testing.T) {
 func (m *mesh) offline(name string) {
 	m.t.Helper()
 	servertest.Eventually(m.t, soon, "the router is away", func() bool {
-		return m.Admin(m.t).Get(management + "edge-routers/" + m.records[name].id).Want(200).Data()["isOnline"] == false
+		return m.Admin(m.t).Get(management + "edge-routers/" + m.records[name].ID).Want(200).Data()["isOnline"] == false
 	})
 }
 
 // TestForgottenForward has a router on the way ask again how a circuit goes.
 func TestForgottenForward(t *testing.T) {
-	m := addMesh(t, servertest.StartFabric(t), "ab", "bc")
+	m := addMesh(t, servertest.Start(t), "ab", "bc")
 	m.hostOn(t, m.routers["c"], servertest.Unique("t"))
 	id, _, err := m.dialOn(t, m.routers["a"])
 	must(t, err)
@@ -268,7 +268,7 @@ func TestForgottenForward(t *testing.T) {
 // TestAdopted has routers tell a controller of a circuit that it does not know,
 // as after its restart: it is put together again, and can be led elsewhere.
 func TestAdopted(t *testing.T) {
-	m := addMesh(t, servertest.StartFabric(t), "ab", "bc", "ad", "dc")
+	m := addMesh(t, servertest.Start(t), "ab", "bc", "ad", "dc")
 	id := m.older()
 	m.connect("a", m.carrying(id, "in.1", m.id("ab"), "ab", "ad"))
 	m.connect("b", m.carrying(id, m.id("ab"), m.id("bc"), "ab", "bc"))
@@ -276,7 +276,7 @@ func TestAdopted(t *testing.T) {
 	again := uint32(1)
 	servertest.Eventually(t, soon, "the circuit is led elsewhere", func() bool {
 		again++
-		must(t, m.routers["b"].Link(message.Link{ID: m.id("bc"), Destination: m.records["c"].id, Iteration: again}))
+		must(t, m.routers["b"].Link(message.Link{ID: m.id("bc"), Destination: m.records["c"].ID, Iteration: again}))
 		must(t, m.routers["b"].Fault(message.Fault{Subject: message.FaultLink, ID: m.id("bc"), Iteration: again}))
 		m.settled("b")
 		return m.over(id, "d")
@@ -289,7 +289,7 @@ func TestAdopted(t *testing.T) {
 // TestAdoptedInPart has the ends of a circuit come back to a controller that does
 // not know it, and the router between them never: it is led around that.
 func TestAdoptedInPart(t *testing.T) {
-	m := addMesh(t, servertest.StartFabric(t), "ab", "bc", "ad", "dc")
+	m := addMesh(t, servertest.Start(t), "ab", "bc", "ad", "dc")
 	id := m.older()
 	m.routers["b"].Close()
 	m.offline("b")
@@ -324,16 +324,16 @@ func (m *mesh) carrying(id, from, to string, links ...string) func(*scripted.Opt
 		o.Circuits = map[string]*message.Route{id: {CircuitID: id, Forwards: []message.Forward{{From: from, To: to}, {From: to, To: from}}}}
 		o.Links = map[string]message.Link{}
 		for _, name := range links {
-			o.Links[m.id(name)] = message.Link{ID: m.id(name), Destination: m.records[name[1:]].id, Iteration: 1}
+			o.Links[m.id(name)] = message.Link{ID: m.id(name), Destination: m.records[name[1:]].ID, Iteration: 1}
 		}
 	}
 }
 
 // TestLinksOfOthers has a router lie about links.
 func TestLinksOfOthers(t *testing.T) {
-	m := addMesh(t, servertest.StartFabric(t), "ab", "bc")
+	m := addMesh(t, servertest.Start(t), "ab", "bc")
 	liar := addRouter(t, m.Server)
-	l := liar.connect(t)
+	l := liar.Connect(t)
 	m.hostOn(t, m.routers["c"], servertest.Unique("t"))
 	id, _, err := m.dialOn(t, m.routers["a"])
 	must(t, err)
@@ -345,7 +345,7 @@ func TestLinksOfOthers(t *testing.T) {
 	}
 	// It has no say about the link of others, nor about its latency.
 	must(t, l.Fault(message.Fault{Subject: message.FaultLink, ID: m.id("ab"), Iteration: 9}))
-	must(t, l.Link(message.Link{ID: m.id("ab"), Destination: m.records["b"].id, Iteration: 9}))
+	must(t, l.Link(message.Link{ID: m.id("ab"), Destination: m.records["b"].ID, Iteration: 9}))
 	must(t, l.Fault(message.Fault{Subject: message.FaultIngress, ID: id}))
 	must(t, l.Fault(message.Fault{Subject: message.FaultForward, ID: id}))
 	// A link to somebody who is not there ends.
@@ -358,8 +358,8 @@ func TestLinksOfOthers(t *testing.T) {
 	m.carries("b", again, "ab", "bc")
 
 	// A short way that only one end knows of is none to prefer.
-	must(t, l.Link(message.Link{ID: "short1", Destination: m.records["a"].id, Iteration: 1}))
-	must(t, l.Link(message.Link{ID: "short2", Destination: m.records["c"].id, Iteration: 1}))
+	must(t, l.Link(message.Link{ID: "short1", Destination: m.records["a"].ID, Iteration: 1}))
+	must(t, l.Link(message.Link{ID: "short2", Destination: m.records["c"].ID, Iteration: 1}))
 	must(t, l.Send(&wire.Frame{Type: message.TypeMetrics, Body: message.Marshal(&message.Metrics{
 		Histograms: map[string]message.Histogram{"link.short1.latency": {Count: 1, Mean: 1}, "link.short2.latency": {Count: 1, Mean: 1}},
 	})}))
@@ -371,27 +371,27 @@ func TestLinksOfOthers(t *testing.T) {
 	// When it is shut out its links end, whoever dialled them.
 	m.routers["a"].Close()
 	m.offline("a")
-	m.Admin(t).Delete(management + "edge-routers/" + liar.id).Want(200)
+	m.Admin(t).Delete(management + "edge-routers/" + liar.ID).Want(200)
 	m.connect("a", func(o *scripted.Options) {
-		o.Links = map[string]message.Link{"short1": {ID: "short1", Destination: liar.id}}
+		o.Links = map[string]message.Link{"short1": {ID: "short1", Destination: liar.ID}}
 	})
 	await(t, m.routers["a"], "a neighbour that was away hears of it when it is back", func(k scripted.Known) bool {
-		return k.Peers[liar.id].State == message.PeerRemoved
+		return k.Peers[liar.ID].State == message.PeerRemoved
 	})
 }
 
 // TestVerifyRouter has a router ask who dials it: only the certificate that the
 // dialling router showed counts, and only that of a router that may be there.
 func TestVerifyRouter(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	first, second, third := addRouter(t, s), addRouter(t, s), addRouter(t, s)
-	c := first.connect(t)
-	shown := func(r *router) string { return r.fingerprint(t) }
+	c := first.Connect(t)
+	shown := func(r *router) string { return r.Fingerprint(t) }
 	is := func(fingerprints ...string) bool {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		defer cancel()
-		ask := &message.VerifyRouter{RouterID: second.id, Fingerprints: fingerprints}
+		ask := &message.VerifyRouter{RouterID: second.ID, Fingerprints: fingerprints}
 		reply, err := c.Request(ctx, &wire.Frame{Type: message.TypeVerifyRouter, Body: message.Marshal(ask)})
 		must(t, err)
 		return reply.Type == message.TypeResult && reply.Headers.Bool(message.HeaderSuccess)
@@ -404,7 +404,7 @@ func TestVerifyRouter(t *testing.T) {
 	case is(shown(third), shown(second)):
 		t.Error("a certificate counts that nobody has shown to hold")
 	}
-	s.Admin(t).Patch(management+"edge-routers/"+second.id, M{"disabled": true}).Want(200)
+	s.Admin(t).Patch(management+"edge-routers/"+second.ID, M{"disabled": true}).Want(200)
 	if is(shown(second)) {
 		t.Error("a disabled router may dial others")
 	}

@@ -7,20 +7,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
-	"maps"
-	"net"
-	"net/url"
-	"strings"
 	"testing"
 	"time"
 
 	"netkeep/internal/fabric/scripted"
 	"netkeep/internal/model"
-	"netkeep/internal/pki"
 	"netkeep/test/servertest"
 )
 
@@ -34,98 +27,13 @@ const (
 	soon = time.Minute
 )
 
-// router is an enrolled router with what it needs to connect.
-type router struct {
-	id, name string
-	cert     tls.Certificate
-	server   *servertest.Server
-}
+// router is an enrolled router.
+type router struct{ *servertest.Router }
 
 // addRouter creates an edge router and enrolls it, with what more it says then.
 func addRouter(t *testing.T, s *servertest.Server, more ...M) *router {
 	t.Helper()
-	r := &router{name: servertest.Unique("router"), server: s}
-	admin := s.Admin(t)
-	r.id = admin.Post(management+"edge-routers", M{"name": r.name}).Want(201).ID()
-	r.enroll(t, more...)
-	return r
-}
-
-// enroll uses the invitation that the router has.
-func (r *router) enroll(t *testing.T, more ...M) {
-	t.Helper()
-	jwt := r.server.Admin(t).Get(management + "edge-routers/" + r.id).Want(200).Data()["enrollmentToken"].(string)
-	key, csr := r.request(t)
-	body := M{"certCsr": csr, "serverCertCsr": csr}
-	for _, m := range more {
-		maps.Copy(body, m)
-	}
-	answer := r.server.Nobody(t).Post(client+"enroll/erott?token="+url.QueryEscape(jwt), body).Want(200)
-	r.cert = pair(key, answer.Data()["cert"].(string))
-}
-
-// request makes a key and asks for a certificate of it.
-func (r *router) request(t *testing.T) (key *ecdsa.PrivateKey, csr string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: r.id}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
-}
-
-// pair is a key with its certificate and what leads from that to the root.
-func pair(key *ecdsa.PrivateKey, chain string) tls.Certificate {
-	cert := tls.Certificate{PrivateKey: key}
-	for rest := []byte(chain); ; {
-		block, more := pem.Decode(rest)
-		if block == nil {
-			return cert
-		}
-		cert.Certificate, rest = append(cert.Certificate, block.Bytes), more
-	}
-}
-
-// fingerprint is that of the certificate that it connects with.
-func (r *router) fingerprint(t *testing.T) string {
-	t.Helper()
-	leaf, err := x509.ParseCertificate(r.cert.Certificate[0])
-	must(t, err)
-	return pki.Fingerprint(leaf)
-}
-
-// options are those of a well-behaved router.
-func (r *router) options() scripted.Options {
-	cfg := r.server.TLS()
-	cfg.Certificates = []tls.Certificate{r.cert}
-	return scripted.Options{
-		Address: strings.TrimPrefix(r.server.URL, "https://"), TLS: cfg, ID: r.id, Now: time.Now,
-		Edge: net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3022},
-	}
-}
-
-// connect has the router connect and waits until it knows everything.
-func (r *router) connect(t *testing.T, change ...func(*scripted.Options)) *scripted.Router {
-	t.Helper()
-	opt := r.options()
-	for _, f := range change {
-		f(&opt)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	c, err := scripted.Connect(ctx, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	await(t, c, "it knows everything", func(k scripted.Known) bool { return k.Synced > 0 })
-	return c
+	return &router{s.AddRouter(t, more...)}
 }
 
 // await fails the test unless the router gets to know something in time.

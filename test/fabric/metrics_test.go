@@ -31,7 +31,7 @@ func figures(t *testing.T, s *servertest.Server) map[string]float64 {
 
 // TestMetrics counts dials, and what routers say that they carried.
 func TestMetrics(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	m := addMesh(t, s, "ab")
 	m.measure("a", "ab", 3)
 	name := s.Admin(t).Get(management + "services/" + m.service).Want(200).Data()["name"].(string)

@@ -20,13 +20,13 @@ func allow(t *testing.T, s *servertest.Server, identities, routers string) strin
 // TestReach tells a router of the sessions of those who may use it, as soon as
 // that is so and for as long, whatever makes it so.
 func TestReach(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	admin := s.Admin(t)
 	user, other := s.AddUser(t, false), s.AddUser(t, false)
 	r := addRouter(t, s)
-	allow(t, s, "@"+other.ID, "@"+r.id)
+	allow(t, s, "@"+other.ID, "@"+r.ID)
 	id := login(t, s, user).Get(client + "current-api-session").Want(200).ID()
-	c := r.connect(t)
+	c := r.Connect(t)
 	knows := func(what string, want bool) {
 		t.Helper()
 		// A session of somebody else is told behind whatever there is to tell.
@@ -42,28 +42,28 @@ func TestReach(t *testing.T) {
 	}
 	knows("without a policy", false)
 
-	policy := allow(t, s, "@"+user.ID, "@"+r.id)
+	policy := allow(t, s, "@"+user.ID, "@"+r.ID)
 	knows("a policy gives the identity the router", true)
 	admin.Delete(management + "edge-router-policies/" + policy).Want(200)
 	knows("the policy is gone", false)
 
 	allow(t, s, "#staff", "#near")
-	admin.Patch(management+"edge-routers/"+r.id, M{"roleAttributes": []string{"near"}}).Want(200)
+	admin.Patch(management+"edge-routers/"+r.ID, M{"roleAttributes": []string{"near"}}).Want(200)
 	knows("the identity has no such attribute", false)
 	admin.Patch(management+"identities/"+user.ID, M{"roleAttributes": []string{"staff"}}).Want(200)
 	knows("the identity gets an attribute", true)
-	admin.Patch(management+"edge-routers/"+r.id, M{"roleAttributes": []string{}}).Want(200)
+	admin.Patch(management+"edge-routers/"+r.ID, M{"roleAttributes": []string{}}).Want(200)
 	knows("the router loses its attribute", false)
-	admin.Patch(management+"edge-routers/"+r.id, M{"roleAttributes": []string{"near"}}).Want(200)
+	admin.Patch(management+"edge-routers/"+r.ID, M{"roleAttributes": []string{"near"}}).Want(200)
 	knows("the router has it again", true)
 	admin.Patch(management+"identities/"+user.ID, M{"roleAttributes": []string{}}).Want(200)
 	knows("the identity loses its attribute", false)
 
 	second := allow(t, s, "@"+user.ID, "#all")
 	c.Close()
-	c = r.connect(t)
+	c = r.Connect(t)
 	knows("it is told everything", true)
-	third := allow(t, s, "#all", "@"+r.id)
+	third := allow(t, s, "#all", "@"+r.ID)
 	admin.Delete(management + "edge-router-policies/" + second).Want(200)
 	knows("another policy gives the same", true)
 	admin.Delete(management + "edge-router-policies/" + third).Want(200)
@@ -72,7 +72,7 @@ func TestReach(t *testing.T) {
 
 // TestReachOfMany lets more in at once than are told of one by one.
 func TestReachOfMany(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	user := s.AddUser(t, false)
 	must(t, s.State().Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 		for range 1100 {
@@ -87,9 +87,9 @@ func TestReachOfMany(t *testing.T) {
 	s.Admin(t).Patch(management+"identities/"+user.ID, M{"roleAttributes": []string{"crowd"}}).Want(200)
 	id := login(t, s, user).Get(client + "current-api-session").Want(200).ID()
 	r := addRouter(t, s)
-	c := r.connect(t)
+	c := r.Connect(t)
 	await(t, c, "all is told", func(k scripted.Known) bool { return k.Synced == 1 })
-	policy := allow(t, s, "#crowd", "@"+r.id)
+	policy := allow(t, s, "#crowd", "@"+r.ID)
 	await(t, c, "the session is told", func(k scripted.Known) bool { _, has := k.Sessions[id]; return has && k.Synced == 2 })
 	s.Admin(t).Delete(management + "edge-router-policies/" + policy).Want(200)
 	await(t, c, "the session is gone", func(k scripted.Known) bool { _, has := k.Sessions[id]; return !has && k.Synced == 3 })

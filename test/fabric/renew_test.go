@@ -22,7 +22,7 @@ type renewing struct {
 func renew(t *testing.T, r *router) *renewing {
 	t.Helper()
 	n := &renewing{router: r, offered: make(chan *message.Certificates, 1)}
-	n.conn = r.connect(t, func(o *scripted.Options) {
+	n.conn = r.Connect(t, func(o *scripted.Options) {
 		o.Seen = func(f *wire.Frame) {
 			if f.Type != message.TypeCertificates {
 				return
@@ -39,14 +39,14 @@ func renew(t *testing.T, r *router) *renewing {
 // is.
 func (n *renewing) ask(t *testing.T, verify bool, wait time.Duration) (tls.Certificate, *message.Certificates) {
 	t.Helper()
-	key, csr := n.request(t)
+	key, csr := n.Request(t)
 	m := &message.Extend{ClientCSR: csr, ServerCSR: csr, Verify: verify}
 	if err := n.conn.Send(&wire.Frame{Type: message.TypeExtend, Body: message.Marshal(m)}); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case m := <-n.offered:
-		return pair(key, m.Client), m
+		return servertest.Pair(key, m.Client), m
 	case <-time.After(wait):
 		return tls.Certificate{}, nil
 	}
@@ -76,14 +76,14 @@ func (n *renewing) lives(t *testing.T) bool {
 	case <-n.conn.Done():
 		return false
 	default:
-		return n.server.Admin(t).Get(management + "edge-routers/" + n.id).Want(200).Data()["isOnline"] == true
+		return n.Server.Admin(t).Get(management + "edge-routers/" + n.ID).Want(200).Data()["isOnline"] == true
 	}
 }
 
 // comesBack reports whether a router gets in with a certificate.
 func (r *router) comesBack(t *testing.T, cert tls.Certificate) bool {
 	t.Helper()
-	opt := r.options()
+	opt := r.Options()
 	opt.TLS.Certificates = []tls.Certificate{cert}
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -98,17 +98,17 @@ func (r *router) comesBack(t *testing.T, cert tls.Certificate) bool {
 // TestRenewal has a connected router get new certificates: nothing of its
 // connection ends, and once it has shown the new one the old one is worthless.
 func TestRenewal(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	for name, verify := range map[string]bool{"shown first": true, "at once": false} {
 		t.Run(name, func(t *testing.T) {
 			n := renew(t, addRouter(t, s))
-			old := n.cert
+			old := n.Cert
 			fresh, m := n.ask(t, verify, soon)
 			if m == nil || m.Server == "" || m.CAs == "" {
 				t.Fatalf("it is offered %+v", m)
 			}
 			if verify {
-				if s.Admin(t).Get(management + "edge-routers/" + n.id).Want(200).Data()["unverifiedFingerprint"] == nil {
+				if s.Admin(t).Get(management + "edge-routers/" + n.ID).Want(200).Data()["unverifiedFingerprint"] == nil {
 					t.Error("what is offered is not shown")
 				}
 				if code := n.verify(t, m.Server); code == "" {
@@ -137,20 +137,20 @@ func TestRenewal(t *testing.T) {
 // TestRenewalOfTheShutOut shows that one who is shut out cannot renew its way
 // back in, whenever it asked.
 func TestRenewalOfTheShutOut(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	admin := s.Admin(t)
 	n := renew(t, addRouter(t, s))
 	_, m := n.ask(t, true, soon)
 	if m == nil {
 		t.Fatal("it is offered nothing")
 	}
-	admin.Patch(management+"edge-routers/"+n.id, M{"disabled": true}).Want(200)
+	admin.Patch(management+"edge-routers/"+n.ID, M{"disabled": true}).Want(200)
 	select {
 	case <-n.conn.Done():
 	case <-time.After(soon):
 		t.Error("a disabled router stays connected")
 	}
-	if n.comesBack(t, n.cert) {
+	if n.comesBack(t, n.Cert) {
 		t.Error("it comes back")
 	}
 	other := renew(t, addRouter(t, s))

@@ -12,12 +12,12 @@ import (
 // TestReportsOfOthers has a router report of devices that are none of its
 // clients'.
 func TestReportsOfOthers(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	admin, user := s.Admin(t), s.AddUser(t, false)
 	mine, elsewhere := addRouter(t, s), addRouter(t, s)
-	allow(t, s, "@"+user.ID, "@"+mine.id)
+	allow(t, s, "@"+user.ID, "@"+mine.ID)
 	me := s.Login(t, user.Username, user.Password)
-	here, there := mine.connect(t), elsewhere.connect(t)
+	here, there := mine.Connect(t), elsewhere.Connect(t)
 	body := message.Marshal(&message.Posture{Reports: []message.PostureReport{{Domain: &message.PostureDomain{Name: "corp"}}}})
 	report := func(c *scripted.Router, token string, body []byte) (typ int32, success bool) {
 		t.Helper()

@@ -18,7 +18,7 @@ import (
 // controller's to end.
 func TestRestartUnderLoad(t *testing.T) {
 	dir := t.TempDir()
-	first, err := servertest.OpenFabric(dir)
+	first, err := servertest.Open(dir)
 	must(t, err)
 	m := addMesh(t, first, "ab")
 	m.hostOn(t, m.routers["b"], servertest.Unique("t"))
@@ -26,16 +26,16 @@ func TestRestartUnderLoad(t *testing.T) {
 	load.until(100)
 
 	must(t, first.Close())
-	second, err := servertest.OpenFabric(dir, func(c *config.Config) { c.Listen = first.Listening().String() })
+	second, err := servertest.Open(dir, func(c *config.Config) { c.Listen = first.Listening().String() })
 	must(t, err)
 	t.Cleanup(func() { must(t, second.Close()) })
 	for name := range m.records {
 		was := m.routers[name]
 		<-was.Done()
-		m.records[name].server = second
+		m.records[name].Server = second
 		m.connect(name, func(o *scripted.Options) {
 			if o.Circuits, o.Links = was.Has(); name == "b" {
-				o.Links[m.id("ab")] = message.Link{ID: m.id("ab"), Destination: m.records["a"].id}
+				o.Links[m.id("ab")] = message.Link{ID: m.id("ab"), Destination: m.records["a"].ID}
 			}
 		})
 		load.through(m.routers["a"])

@@ -37,7 +37,7 @@ func (m *mesh) ends(at, what, want string) {
 // TestPassedAround has a router in the middle ask to be left alone: new circuits
 // take another way, however much that costs, and this one if there is no other.
 func TestPassedAround(t *testing.T) {
-	m := addMesh(t, servertest.StartFabric(t), "ab", "bd", "ae", "ed")
+	m := addMesh(t, servertest.Start(t), "ab", "bd", "ae", "ed")
 	m.measure("a", "ae", 500)
 	m.hostOn(t, m.routers["d"], servertest.Unique("t"))
 	way := func(what, over string) {
@@ -57,7 +57,7 @@ func TestPassedAround(t *testing.T) {
 // TestQuiesce has a router ask that no circuits end at it, nor begin.
 func TestQuiesce(t *testing.T) {
 	dir := t.TempDir()
-	first, err := servertest.OpenFabric(dir)
+	first, err := servertest.Open(dir)
 	must(t, err)
 	m := addMesh(t, first, "ab")
 	m.hostOn(t, m.routers["a"], "near")
@@ -71,22 +71,22 @@ func TestQuiesce(t *testing.T) {
 	}
 
 	must(t, first.Close())
-	second, err := servertest.OpenFabric(dir, func(c *config.Config) { c.Listen = first.Listening().String() })
+	second, err := servertest.Open(dir, func(c *config.Config) { c.Listen = first.Listening().String() })
 	must(t, err)
 	t.Cleanup(func() { must(t, second.Close()) })
 	for _, name := range []string{"a", "b"} {
 		was := m.routers[name]
 		<-was.Done()
-		m.records[name].server = second
+		m.records[name].Server = second
 		m.connect(name, func(o *scripted.Options) {
 			if _, o.Links = was.Has(); name == "b" {
-				o.Links[m.id("ab")] = message.Link{ID: m.id("ab"), Destination: m.records["a"].id}
+				o.Links[m.id("ab")] = message.Link{ID: m.id("ab"), Destination: m.records["a"].ID}
 			}
 		})
 	}
 	m.link("ab", 1)
 	m.ends("b", "the router and the controller have come back", "far")
-	second.Admin(t).Patch(management+"edge-routers/"+m.records["a"].id, M{"cost": 5}).Want(200)
+	second.Admin(t).Patch(management+"edge-routers/"+m.records["a"].ID, M{"cost": 5}).Want(200)
 	m.ends("b", "the router was changed otherwise", "far")
 	m.asks("a", message.TypeDequiesce)
 	m.ends("a", "it is back in use", "near")
@@ -94,12 +94,12 @@ func TestQuiesce(t *testing.T) {
 	// One whose own tool is gone is taken back by its owner.
 	m.asks("a", message.TypeQuiesce)
 	quiesced := func() any {
-		return second.Admin(t).Get("/fabric/v1/routers/" + m.records["a"].id).Want(200).Data()["quiesced"]
+		return second.Admin(t).Get("/fabric/v1/routers/" + m.records["a"].ID).Want(200).Data()["quiesced"]
 	}
 	if quiesced() != true {
 		t.Error("nobody can see that it is out of use")
 	}
-	second.Admin(t).Post(management+"edge-routers/"+m.records["a"].id+"/re-enroll", M{}).Want(200)
+	second.Admin(t).Post(management+"edge-routers/"+m.records["a"].ID+"/re-enroll", M{}).Want(200)
 	if quiesced() != false {
 		t.Error("it stays out of use when it is enrolled anew")
 	}
@@ -108,15 +108,15 @@ func TestQuiesce(t *testing.T) {
 // TestDecommission has a router ask to be deleted: it is, with what it has, and
 // no other.
 func TestDecommission(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	m := addMesh(t, s, "ab")
 	m.hostOn(t, m.routers["b"], "far")
 	must(t, m.routers["b"].Send(&wire.Frame{Type: message.TypeDecommission}))
 	<-m.routers["b"].Done()
-	for _, gone := range []string{"edge-routers/" + m.records["b"].id, "routers/" + m.records["b"].id, "terminators/far"} {
+	for _, gone := range []string{"edge-routers/" + m.records["b"].ID, "routers/" + m.records["b"].ID, "terminators/far"} {
 		s.Admin(t).Get(management + gone).Want(404)
 	}
-	s.Admin(t).Get(management + "edge-routers/" + m.records["a"].id).Want(200)
+	s.Admin(t).Get(management + "edge-routers/" + m.records["a"].ID).Want(200)
 	if _, _, err := m.dialOn(t, m.routers["a"]); !isRefused(err, message.CodeInvalidTerminator) {
 		t.Errorf("its host can be dialled: %v", err)
 	}

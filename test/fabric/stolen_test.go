@@ -28,7 +28,7 @@ func addCertAdmin(t *testing.T, s *servertest.Server) certAdmin {
 	token := admin.Get(management + "identities/" + a.id).Want(200).At("data.enrollment.ott.token").(string)
 	key := newKey(t)
 	answer := s.Nobody(t).With("Accept", "application/json").Post(client+"enroll?token="+url.QueryEscape(token), M{"clientCsr": csrOf(t, key)}).Want(200)
-	a.cert = pair(key, answer.Data()["cert"].(string))
+	a.cert = servertest.Pair(key, answer.Data()["cert"].(string))
 	return a
 }
 
@@ -43,12 +43,12 @@ func (a certAdmin) login(t *testing.T, s *servertest.Server, api string) *server
 // TestStolenToken has a router of others take the token of an admin who logged
 // in with a certificate, and try what an admin can.
 func TestStolenToken(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	admin := addCertAdmin(t, s)
 	allow(t, s, "#all", "#all")
 	password := s.Admin(t)
 	var told tap
-	c := addRouter(t, s).connect(t, func(o *scripted.Options) { o.Seen = told.seen })
+	c := addRouter(t, s).Connect(t, func(o *scripted.Options) { o.Seen = told.seen })
 	victim := admin.login(t, s, client)
 	id := victim.Get(client + "current-api-session").Want(200).ID()
 	await(t, c, "the router of others knows the admin's session", func(k scripted.Known) bool { return k.Sessions[id].Token == victim.Token })
@@ -94,7 +94,7 @@ func TestStolenToken(t *testing.T) {
 	victim.Get("/fabric/v1/links").Want(200)
 	key := newKey(t)
 	issued := victim.Post(client+"current-api-session/certificates", M{"csr": csrOf(t, key)}).Want(201).Data()["certificate"].(string)
-	other := pair(key, issued)
+	other := servertest.Pair(key, issued)
 	thief.Presenting(&other).Get(management + "current-identity").Want(200)
 	victim.Post(client+"current-identity/mfa", M{}).Want(201)
 	if shown := thief.Get(client + "current-identity/mfa").Want(200).Data(); shown["provisioningUrl"] != nil || len(shown["recoveryCodes"].([]any)) > 0 {
@@ -116,14 +116,14 @@ func TestStolenToken(t *testing.T) {
 // TestDigestsForEver has routers that enrolled as ours, or said once that they
 // take digests, come again and not say so.
 func TestDigestsForEver(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	allow(t, s, "#all", "#all")
 	user := login(t, s, s.AddUser(t, false))
 	id := user.Get(client + "current-api-session").Want(200).ID()
 	digest := func(what string, r *router, change ...func(*scripted.Options)) {
 		t.Helper()
 		var told tap
-		c := r.connect(t, append(change, func(o *scripted.Options) { o.Seen = told.seen })...)
+		c := r.Connect(t, append(change, func(o *scripted.Options) { o.Seen = told.seen })...)
 		synced := 0
 		await(t, c, what, func(k scripted.Known) bool {
 			synced = k.Synced
@@ -146,13 +146,13 @@ func TestDigestsForEver(t *testing.T) {
 	early := addRouter(t, s)
 	digest("one that says so now", early, func(o *scripted.Options) { o.Digests = true })
 	servertest.Eventually(t, soon, "that is written down", func() bool {
-		record, _ := model.EdgeRouters.Get(s.State().Snapshot(), early.id)
+		record, _ := model.EdgeRouters.Get(s.State().Snapshot(), early.ID)
 		return record.TakesDigests
 	})
 	digest("one that said so before", early)
 	// Only a new enrollment makes it another router.
-	s.Admin(t).Post(management+"edge-routers/"+early.id+"/re-enroll", M{}).Want(200)
-	early.enroll(t)
-	c := early.connect(t)
+	s.Admin(t).Post(management+"edge-routers/"+early.ID+"/re-enroll", M{}).Want(200)
+	early.Enroll(t)
+	c := early.Connect(t)
 	await(t, c, "one of others is told tokens", func(k scripted.Known) bool { return k.Sessions[id].Token == user.Token })
 }

@@ -17,11 +17,11 @@ import (
 // TestAnotherHost has the host that is chosen first not answer: the next one is
 // tried, and the dialer does not notice.
 func TestAnotherHost(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r := addRouter(t, s)
 	n := addNetwork(t, s)
 	tried := make(chan string, 10)
-	c := r.connect(t, func(o *scripted.Options) {
+	c := r.Connect(t, func(o *scripted.Options) {
 		o.Route = func(m *message.Route) (wire.Headers, error) {
 			tried <- m.Egress.Destination
 			if m.Egress.Destination == "deaf" {
@@ -48,10 +48,10 @@ func TestAnotherHost(t *testing.T) {
 // TestTerminatorChanges has a host change how it is to be chosen, and then host
 // no more.
 func TestTerminatorChanges(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r := addRouter(t, s)
 	n := addNetwork(t, s)
-	c := r.connect(t)
+	c := r.Connect(t)
 	id := servertest.Unique("t")
 	n.hostOn(t, c, id)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -84,10 +84,10 @@ func TestTerminatorChanges(t *testing.T) {
 // TestHostBySession has a host come back with another session: it stays when
 // the first one ends.
 func TestHostBySession(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r := addRouter(t, s)
 	n := addNetwork(t, s)
-	c := r.connect(t)
+	c := r.Connect(t)
 	id, first := servertest.Unique("t"), n.host
 	n.hostOn(t, c, id)
 	n.host = s.Login(t, n.hostUser.Username, n.hostUser.Password)
@@ -103,11 +103,11 @@ func TestHostBySession(t *testing.T) {
 // TestIdleCircuits has a router ask whether circuits are still wanted on which
 // nothing happens: those that nobody knows end, the others stay.
 func TestIdleCircuits(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r := addRouter(t, s)
 	n := addNetwork(t, s)
 	ended := make(chan string, 10)
-	c := r.connect(t, func(o *scripted.Options) {
+	c := r.Connect(t, func(o *scripted.Options) {
 		o.Seen = func(f *wire.Frame) {
 			if m, err := message.Unmarshal[message.Unroute](f.Body); f.Type == message.TypeUnroute && err == nil {
 				ended <- m.CircuitID

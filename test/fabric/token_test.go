@@ -18,8 +18,8 @@ import (
 // session that a session's token names, and the id that they were told of the
 // API session that the client connected with.
 func TestTokenNamesAPISession(t *testing.T) {
-	s := servertest.StartFabric(t)
-	r := addRouter(t, s).connect(t, grouped)
+	s := servertest.Start(t)
+	r := addRouter(t, s).Connect(t, grouped)
 	n := addNetwork(t, s)
 	type login struct{ id, token, session string }
 	logins := make([]login, 20)

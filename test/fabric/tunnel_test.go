@@ -37,10 +37,10 @@ func addTunnel(t *testing.T, s *servertest.Server) *tunnel {
 	w := &tunnel{router: addRouter(t, s), n: addNetwork(t, s), policy: map[string]string{}}
 	admin := s.Admin(t)
 	w.service = admin.Get(management + "services/" + w.n.service).Want(200).Data()["name"].(string)
-	admin.Patch(management+"edge-routers/"+w.id, M{"isTunnelerEnabled": true}).Want(200)
+	admin.Patch(management+"edge-routers/"+w.ID, M{"isTunnelerEnabled": true}).Want(200)
 	for _, typ := range []string{model.Dial, model.Bind} {
 		w.policy[typ] = admin.Post(management+"service-policies", M{
-			"name": servertest.Unique(typ), "type": typ, "semantic": "AnyOf", "identityRoles": []string{"@" + w.id}, "serviceRoles": []string{"@" + w.n.service},
+			"name": servertest.Unique(typ), "type": typ, "semantic": "AnyOf", "identityRoles": []string{"@" + w.ID}, "serviceRoles": []string{"@" + w.n.service},
 		}).Want(201).ID()
 	}
 	w.reconnect(t)
@@ -50,7 +50,7 @@ func addTunnel(t *testing.T, s *servertest.Server) *tunnel {
 // reconnect has the router connect, and take note of what it is told.
 func (w *tunnel) reconnect(t *testing.T) {
 	t.Helper()
-	w.conn = w.connect(t, func(o *scripted.Options) {
+	w.conn = w.Connect(t, func(o *scripted.Options) {
 		o.Seen = func(f *wire.Frame) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *tunnel) dial(t *testing.T) *message.TunnelCircuit {
 // apiSessions are those of the router's identity.
 func (w *tunnel) apiSessions(t *testing.T) (ids []string) {
 	t.Helper()
-	for _, s := range w.server.Admin(t).Get(management + `api-sessions?filter=identityId="` + w.id + `"`).Want(200).List() {
+	for _, s := range w.Server.Admin(t).Get(management + `api-sessions?filter=identityId="` + w.ID + `"`).Want(200).List() {
 		ids = append(ids, s["id"].(string))
 	}
 	return ids
@@ -131,18 +131,18 @@ func (w *tunnel) apiSessions(t *testing.T) (ids []string) {
 // terminators are those of the service.
 func (w *tunnel) terminators(t *testing.T) []M {
 	t.Helper()
-	return w.server.Admin(t).Get(management + "services/" + w.n.service + "/terminators").Want(200).List()
+	return w.Server.Admin(t).Get(management + "services/" + w.n.service + "/terminators").Want(200).List()
 }
 
 // TestTunnelNotEnabled has a router be a client that may not: it is told so and
 // has nothing to use.
 func TestTunnelNotEnabled(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	w := addTunnel(t, s)
-	s.Admin(t).Patch(management+"edge-routers/"+w.id, M{"isTunnelerEnabled": false}).Want(200)
+	s.Admin(t).Patch(management+"edge-routers/"+w.ID, M{"isTunnelerEnabled": false}).Want(200)
 	// A refusal would end it.
 	none, err := w.conn.BeginTunnel(within(t), message.CreateTunnelSession{})
-	if err != nil || none.IdentityID != w.id || none.Token == "" {
+	if err != nil || none.IdentityID != w.ID || none.Token == "" {
 		t.Fatalf("it is told %+v, %v", none, err)
 	}
 	s.Nobody(t).With("zt-session", none.Token).Get(client + "current-identity").Want(401)
@@ -160,22 +160,22 @@ func TestTunnelNotEnabled(t *testing.T) {
 // TestTunnelSession has a router come back again and again: it has one API
 // session.
 func TestTunnelSession(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	w := addTunnel(t, s)
-	s.Admin(t).Patch(management+"identities/"+w.id, M{
+	s.Admin(t).Patch(management+"identities/"+w.ID, M{
 		"defaultHostingCost": 7, "defaultHostingPrecedence": "required", "serviceHostingCosts": M{w.n.service: 9}, "appData": M{"a": "b"},
 	}).Want(200)
 	first := w.begin(t)
 	switch {
-	case first.IdentityID != w.id || first.IdentityName != w.name || first.Token == "" || first.RefreshSeconds == 0:
+	case first.IdentityID != w.ID || first.IdentityName != w.Name || first.Token == "" || first.RefreshSeconds == 0:
 		t.Errorf("it is told %+v", first)
 	case first.DefaultCost != 7 || first.DefaultPrecedence != message.PrecedenceRequired || first.Costs[w.n.service] != 9 || first.AppData != `{"a":"b"}`:
 		t.Errorf("it is told of itself as a host %+v", first)
 	}
-	if own := s.Nobody(t).With("zt-session", first.Token).Get(client + "current-identity").Want(200).ID(); own != w.id {
+	if own := s.Nobody(t).With("zt-session", first.Token).Get(client + "current-identity").Want(200).ID(); own != w.ID {
 		t.Errorf("its token is that of %s", own)
 	}
-	if sdk := s.Admin(t).Get(management + "identities/" + w.id).Want(200).At("data.sdkInfo.type"); sdk != "ziti-router:tunnel" {
+	if sdk := s.Admin(t).Get(management + "identities/" + w.ID).Want(200).At("data.sdkInfo.type"); sdk != "ziti-router:tunnel" {
 		t.Errorf("what it said of itself is %v", sdk)
 	}
 	hosted := w.host(t, "t1")
@@ -222,7 +222,7 @@ func (w *tunnel) list(t *testing.T, version []byte) *message.TunnelServices {
 // TestTunnelServices tells a router what it may use, whenever that changes and
 // only then.
 func TestTunnelServices(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	w := addTunnel(t, s)
 	admin := s.Admin(t)
 	config := func(port int) string {
@@ -260,7 +260,7 @@ func TestTunnelServices(t *testing.T) {
 		}
 		admin.Post(management+"services", M{"name": servertest.Unique("service"), "encryptionRequired": true}).Want(201)
 	}
-	admin.Post(management+"identities/"+w.id+"/service-configs", []M{{"serviceId": w.n.service, "configId": config(2)}}).Want(200)
+	admin.Post(management+"identities/"+w.ID+"/service-configs", []M{{"serviceId": w.n.service, "configId": config(2)}}).Want(200)
 	second := w.list(t, first.Version)
 	if port(second) != 2 {
 		t.Errorf("a config of its own is %s", second.Services[0].Config)
@@ -289,7 +289,7 @@ func TestTunnelServices(t *testing.T) {
 
 // TestTunnelHost has a router host: others dial it, and nobody else changes how.
 func TestTunnelHost(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	w, other := addTunnel(t, s), addTunnel(t, s)
 	id := servertest.Unique("t")
 	first := w.host(t, id)
@@ -300,7 +300,7 @@ func TestTunnelHost(t *testing.T) {
 		t.Errorf("hosting again is answered with %+v", again)
 	}
 	list := w.terminators(t)
-	if len(list) != 1 || list[0]["binding"] != "tunnel" || list[0]["address"] != id || list[0]["routerId"] != w.id {
+	if len(list) != 1 || list[0]["binding"] != "tunnel" || list[0]["address"] != id || list[0]["routerId"] != w.ID {
 		t.Fatalf("terminators are %v", list)
 	}
 	if _, _, err := w.n.dialOn(t, w.conn); err != nil {
@@ -343,7 +343,7 @@ func TestTunnelHost(t *testing.T) {
 // TestTunnelKey has a router host a service that wants encryption: it says its
 // key when it is dialled.
 func TestTunnelKey(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	w := addTunnel(t, s)
 	admin := s.Admin(t)
 	w.service = servertest.Unique("secret")
@@ -352,7 +352,7 @@ func TestTunnelKey(t *testing.T) {
 		admin.Patch(management+"service-policies/"+policy, M{"serviceRoles": []string{"@" + w.n.service}, "name": servertest.Unique(typ)}).Want(200)
 	}
 	said := make(chan wire.Headers, 2)
-	c := w.connect(t, func(o *scripted.Options) {
+	c := w.Connect(t, func(o *scripted.Options) {
 		o.Route = func(*message.Route) (wire.Headers, error) { return <-said, nil }
 	})
 	w.conn = c
@@ -376,7 +376,7 @@ func TestTunnelKey(t *testing.T) {
 
 // TestTunnelDial has a router dial what it may and what it may not.
 func TestTunnelDial(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	w, other := addTunnel(t, s), addTunnel(t, s)
 	admin := s.Admin(t)
 	if _, err := w.conn.DialTunnel(within(t), message.CreateTunnelCircuit{ServiceName: w.service}); !isRefused(err, message.CodeInvalidTerminator) {
@@ -384,7 +384,7 @@ func TestTunnelDial(t *testing.T) {
 	}
 	w.n.hostOn(t, w.conn, servertest.Unique("t"))
 	made := w.dial(t)
-	if made.CircuitID == "" || made.Address == "" || made.Session == nil || string(made.PeerData[message.PeerPublicKey]) != "host's key" || made.Tags["clientId"] != w.id {
+	if made.CircuitID == "" || made.Address == "" || made.Session == nil || string(made.PeerData[message.PeerPublicKey]) != "host's key" || made.Tags["clientId"] != w.ID {
 		t.Errorf("dialling is answered with %+v", made)
 	}
 	await(t, w.conn, "it has the circuit", func(k scripted.Known) bool { return k.Circuits[made.CircuitID] != nil })
@@ -416,7 +416,7 @@ func TestTunnelDial(t *testing.T) {
 
 // TestTunnelBounds has a router say more than it should.
 func TestTunnelBounds(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	w := addTunnel(t, s)
 	if _, err := w.conn.BeginTunnel(within(t), message.CreateTunnelSession{ConfigTypes: make([]string, 1000)}); !isRefused(err, message.CodeInternal) {
 		t.Errorf("it names 1000 config types: %v", err)
@@ -425,7 +425,7 @@ func TestTunnelBounds(t *testing.T) {
 	if _, err := w.conn.BeginTunnel(within(t), message.CreateTunnelSession{Env: message.TunnelEnv{OS: long}, ConfigTypes: []string{long}}); err != nil {
 		t.Error(err)
 	}
-	if said := s.Admin(t).Get(management + "identities/" + w.id).Want(200).At("data.envInfo.os").(string); said == "" || !strings.HasPrefix(long, said) || len(said) > 256 {
+	if said := s.Admin(t).Get(management + "identities/" + w.ID).Want(200).At("data.envInfo.os").(string); said == "" || !strings.HasPrefix(long, said) || len(said) > 256 {
 		t.Errorf("of a long text %q is kept", said)
 	}
 	if list := w.list(t, make([]byte, 1<<20)); len(list.Services) != 1 {
@@ -450,7 +450,7 @@ func TestTunnelBounds(t *testing.T) {
 // TestTunnelTakenAway ends what a router has as a client when what that rests
 // on goes.
 func TestTunnelTakenAway(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	for _, test := range []struct {
 		name  string
 		take  func(t *testing.T, w *tunnel)
@@ -464,10 +464,10 @@ func TestTunnelTakenAway(t *testing.T) {
 			}
 		}, true, false, false},
 		{"being a client", func(t *testing.T, w *tunnel) {
-			s.Admin(t).Patch(management+"edge-routers/"+w.id, M{"isTunnelerEnabled": false}).Want(200)
+			s.Admin(t).Patch(management+"edge-routers/"+w.ID, M{"isTunnelerEnabled": false}).Want(200)
 		}, false, false, false},
 		{"the identity", func(t *testing.T, w *tunnel) {
-			s.Admin(t).Post(management+"identities/"+w.id+"/disable", M{"durationMinutes": 0}).Want(200)
+			s.Admin(t).Post(management+"identities/"+w.ID+"/disable", M{"durationMinutes": 0}).Want(200)
 		}, false, false, false},
 		{"the API session", func(t *testing.T, w *tunnel) {
 			for _, id := range w.apiSessions(t) {
@@ -475,13 +475,13 @@ func TestTunnelTakenAway(t *testing.T) {
 			}
 		}, false, false, true},
 		{"its place in the network", func(t *testing.T, w *tunnel) {
-			s.Admin(t).Patch(management+"edge-routers/"+w.id, M{"disabled": true}).Want(200)
+			s.Admin(t).Patch(management+"edge-routers/"+w.ID, M{"disabled": true}).Want(200)
 		}, false, true, false},
 		{"its certificate", func(t *testing.T, w *tunnel) {
-			s.Admin(t).Post(management+"edge-routers/"+w.id+"/re-enroll", nil).Want(200)
+			s.Admin(t).Post(management+"edge-routers/"+w.ID+"/re-enroll", nil).Want(200)
 		}, false, true, false},
 		{"the router", func(t *testing.T, w *tunnel) {
-			s.Admin(t).Delete(management + "edge-routers/" + w.id).Want(200)
+			s.Admin(t).Delete(management + "edge-routers/" + w.ID).Want(200)
 		}, false, true, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -94,12 +94,12 @@ func (a *asked) until(t *testing.T, what string, is func() bool) {
 func (r *router) own(t *testing.T, change ...func(*uplink.Options)) (*uplink.Uplink, *asked) {
 	t.Helper()
 	a := &asked{carried: map[string]*message.Route{}, valid: map[string]bool{}, peers: map[string]message.PeerState{}}
-	server := r.server // the test may give the router another meanwhile, with the same CA
+	server := r.Server // the test may give the router another meanwhile, with the same CA
 	opt := uplink.Options{
-		ID: r.id, Endpoints: []string{"tls:" + strings.TrimPrefix(server.URL, "https://")},
+		ID: r.ID, Endpoints: []string{"tls:" + strings.TrimPrefix(server.URL, "https://")},
 		TLS: func() (*tls.Config, error) {
 			cfg := server.TLS()
-			cfg.Certificates = []tls.Certificate{r.cert}
+			cfg.Certificates = []tls.Certificate{r.Cert}
 			return cfg, nil
 		},
 		Version: uplink.Release + "|abc|2026-08-20 19:41:33|linux|amd64", EdgeAddresses: []string{"tls:router.example:3022"},
@@ -130,7 +130,7 @@ func (r *router) online(t *testing.T) servertest.M {
 	t.Helper()
 	var got M
 	servertest.Eventually(t, soon, "the router is online", func() bool {
-		got = r.server.Admin(t).Get(management + "edge-routers/" + r.id).Want(200).Data()
+		got = r.Server.Admin(t).Get(management + "edge-routers/" + r.ID).Want(200).Data()
 		return got["isOnline"] == true && got["syncStatus"] == "SYNC_DONE"
 	})
 	return got
@@ -139,7 +139,7 @@ func (r *router) online(t *testing.T) servertest.M {
 // TestUplink has a router of our own connect, host and dial in the name of
 // clients, and end what the controller ends.
 func TestUplink(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
 	u, a := r.own(t)
 	got := r.online(t)
@@ -194,9 +194,9 @@ func TestUplink(t *testing.T) {
 // TestUplinkSessions knows API sessions as they come and go, by their tokens,
 // and tells who relies on one that it has ended.
 func TestUplinkSessions(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, user := addRouter(t, s), s.AddUser(t, false)
-	allow(t, s, "@"+user.ID, "@"+r.id)
+	allow(t, s, "@"+user.ID, "@"+r.ID)
 	early := login(t, s, user)
 	u, _ := r.own(t)
 	r.online(t)
@@ -239,7 +239,7 @@ func TestUplinkSessions(t *testing.T) {
 // meanwhile, with a reason, and all is as before when it is back.
 func TestUplinkReturns(t *testing.T) {
 	dir := t.TempDir()
-	first, err := servertest.OpenFabric(dir)
+	first, err := servertest.Open(dir)
 	must(t, err)
 	r, n := addRouter(t, first), addNetwork(t, first)
 	u, a := r.own(t)
@@ -257,10 +257,10 @@ func TestUplinkReturns(t *testing.T) {
 	if _, ok := u.Sessions().Await(t.Context(), n.dialer.Token); !ok {
 		t.Error("a session is forgotten because the controller is away")
 	}
-	second, err := servertest.OpenFabric(dir, func(c *config.Config) { c.Listen = first.Listening().String() })
+	second, err := servertest.Open(dir, func(c *config.Config) { c.Listen = first.Listening().String() })
 	must(t, err)
 	t.Cleanup(func() { must(t, second.Close()) })
-	r.server = second
+	r.Server = second
 	r.online(t)
 	servertest.Eventually(t, soon, "the dialer is connected", func() bool {
 		return second.Admin(t).Get(management + "identities/" + n.dialUser.ID).Want(200).Data()["hasEdgeRouterConnection"] == true
@@ -273,9 +273,9 @@ func TestUplinkReturns(t *testing.T) {
 
 // TestUplinkShutOut says why a router that is disabled cannot connect.
 func TestUplinkShutOut(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r := addRouter(t, s)
-	s.Admin(t).Patch(management+"edge-routers/"+r.id, M{"disabled": true}).Want(200)
+	s.Admin(t).Patch(management+"edge-routers/"+r.ID, M{"disabled": true}).Want(200)
 	u, _ := r.own(t)
 	servertest.Eventually(t, soon, "it knows why", func() bool {
 		return strings.Contains(u.Status().Problem, "the router is disabled")
@@ -284,21 +284,21 @@ func TestUplinkShutOut(t *testing.T) {
 
 // TestUplinkPeers hears of other routers, and is vouched for among them.
 func TestUplinkPeers(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	one, two := addRouter(t, s), addRouter(t, s)
 	u, a := one.own(t)
 	_, b := two.own(t)
-	a.until(t, "the first knows the second", func() bool { return len(a.peers[two.id].Listeners) == 1 })
-	b.until(t, "the second knows the first", func() bool { return a.peers[two.id].State == message.PeerHealthy })
+	a.until(t, "the first knows the second", func() bool { return len(a.peers[two.ID].Listeners) == 1 })
+	b.until(t, "the second knows the first", func() bool { return a.peers[two.ID].State == message.PeerHealthy })
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	if err := u.VerifyRouter(ctx, two.id, two.fingerprint(t)); err != nil {
+	if err := u.VerifyRouter(ctx, two.ID, two.Fingerprint(t)); err != nil {
 		t.Error(err)
 	}
-	if err := u.VerifyRouter(ctx, two.id, one.fingerprint(t)); err == nil {
+	if err := u.VerifyRouter(ctx, two.ID, one.Fingerprint(t)); err == nil {
 		t.Error("one router passes for another")
 	}
-	must(t, u.ReportLinks([]message.Link{{ID: "link1", Destination: two.id, Protocol: "tls", DialAddress: "tls:router.example:6262", Iteration: 1}}, true))
+	must(t, u.ReportLinks([]message.Link{{ID: "link1", Destination: two.ID, Protocol: "tls", DialAddress: "tls:router.example:6262", Iteration: 1}}, true))
 	servertest.Eventually(t, soon, "the link is known", func() bool {
 		return s.Admin(t).Get(fabricAPI+"links").Want(200).Total() == 1
 	})
@@ -309,7 +309,7 @@ func TestUplinkPeers(t *testing.T) {
 // TestUplinkTwice has two routers run with one certificate, as with a copy of a
 // directory: they take each other's place, and say so.
 func TestUplinkTwice(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r := addRouter(t, s)
 	u, _ := r.own(t)
 	again, _ := r.own(t)
@@ -321,7 +321,7 @@ func TestUplinkTwice(t *testing.T) {
 // TestUplinkClock says that the clock may be wrong by which the controller's
 // certificate has expired.
 func TestUplinkClock(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r := addRouter(t, s)
 	u, _ := r.own(t, func(o *uplink.Options) {
 		usual := o.TLS

@@ -19,7 +19,7 @@ const fabricAPI = "/fabric/v1/"
 
 // TestFabricAPI looks at routers, links and circuits, and ends one of them.
 func TestFabricAPI(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	admin := s.Admin(t)
 	for _, path := range []string{"routers", "links", "circuits", "services", "terminators"} {
 		if list := admin.Get(fabricAPI + path).Want(200).List(); len(list) != 0 {
@@ -52,29 +52,29 @@ func TestFabricAPI(t *testing.T) {
 	if want := (M{"type": "single", "source": "tcp:127.0.0.1:1", "dest": "tcp:127.0.0.1:2"}); len(got) != 1 || fmt.Sprint(got[0]) != fmt.Sprint(want) {
 		t.Errorf("the link consists of %v, want %v", got, want)
 	}
-	if from, to := link["sourceRouter"].(M), link["destRouter"].(M); from["name"] != m.records["a"].name || to["id"] != m.records["b"].id {
+	if from, to := link["sourceRouter"].(M), link["destRouter"].(M); from["name"] != m.records["a"].Name || to["id"] != m.records["b"].ID {
 		t.Errorf("the link is from %v to %v", from, to)
 	}
 	list := func(path, filter string) []M {
 		t.Helper()
 		return admin.Get(fabricAPI + path + "?filter=" + url.QueryEscape(filter)).Want(200).List()
 	}
-	if got := list("links", `destRouterId = "`+m.records["c"].id+`"`); len(got) != 1 || got[0]["id"] != m.id("bc") {
+	if got := list("links", `destRouterId = "`+m.records["c"].ID+`"`); len(got) != 1 || got[0]["id"] != m.id("bc") {
 		t.Errorf("the links to c: %v", got)
 	}
 	if got := list("links", "true sort by cost desc limit 1"); len(got) != 1 || got[0]["id"] != m.id("ab") {
 		t.Errorf("the dearest link: %v", got)
 	}
-	if got := list("routers", `connected = true and not name = "`+m.records["a"].name+`"`); len(got) != 2 {
+	if got := list("routers", `connected = true and not name = "`+m.records["a"].Name+`"`); len(got) != 2 {
 		t.Errorf("the routers that are connected: %v", got)
 	} else if at := got[0]["listenerAddresses"].([]any)[0].(M); at["address"] != "tls:127.0.0.1:6262" || got[0]["versionInfo"].(M)["version"] != "v1.6.20" {
 		t.Errorf("a connected router: %v", got[0])
 	}
-	if got := admin.Get(fabricAPI + "terminators/terminator1").Want(200).Data(); got["hostId"] == "" || got["router"].(M)["id"] != m.records["c"].id {
+	if got := admin.Get(fabricAPI + "terminators/terminator1").Want(200).Data(); got["hostId"] == "" || got["router"].(M)["id"] != m.records["c"].ID {
 		t.Errorf("the terminator: %v", got)
 	}
 	for filter, want := range map[string]int{
-		`router.name = "` + m.records["c"].name + `"`: 1, `router.name = "nope"`: 0, `service.name = "nope"`: 0, `not service.name = "nope"`: 1,
+		`router.name = "` + m.records["c"].Name + `"`: 1, `router.name = "nope"`: 0, `service.name = "nope"`: 0, `not service.name = "nope"`: 1,
 	} {
 		if got := list("terminators", filter); len(got) != want {
 			t.Errorf("terminators with %s: %v", filter, got)
@@ -112,7 +112,7 @@ func (m *mesh) circuit(admin *servertest.Client, id string) {
 		}
 		way = append(way, node.(M)["name"])
 	}
-	if want := []any{m.records["a"].name, m.id("ab"), m.records["b"].name, m.id("bc"), m.records["c"].name}; fmt.Sprint(way) != fmt.Sprint(want) {
+	if want := []any{m.records["a"].Name, m.id("ab"), m.records["b"].Name, m.id("bc"), m.records["c"].Name}; fmt.Sprint(way) != fmt.Sprint(want) {
 		t.Errorf("the circuit's path is %v, want %v", way, want)
 	}
 	if circuit["terminator"].(M)["id"] != "terminator1" || circuit["service"].(M)["id"] != m.service || circuit["movedAt"] != nil ||
@@ -120,7 +120,7 @@ func (m *mesh) circuit(admin *servertest.Client, id string) {
 		t.Errorf("the circuit: %v", circuit)
 	}
 	for filter, want := range map[string]int{
-		`serviceId = "` + m.service + `"`: 1, `serviceId = "nope"`: 0, `anyOf(routers) = "` + m.records["b"].id + `"`: 1,
+		`serviceId = "` + m.service + `"`: 1, `serviceId = "nope"`: 0, `anyOf(routers) = "` + m.records["b"].ID + `"`: 1,
 		`service = "` + m.service + `"`: 1, `service = "nope"`: 0, `terminator = "terminator1"`: 1, `terminator = "nope"`: 0,
 		`anyOf(links) = "nope"`: 0, `clientId = "` + fmt.Sprint(circuit["clientId"]) + `"`: 1,
 	} {
@@ -132,7 +132,7 @@ func (m *mesh) circuit(admin *servertest.Client, id string) {
 
 // TestFabricForAdmins keeps the Fabric API from everybody else.
 func TestFabricForAdmins(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	user := s.AddUser(t, false)
 	somebody := s.Login(t, user.Username, user.Password)
 	for name, op := range s.Operations("/fabric/v1") {
@@ -151,7 +151,7 @@ func TestFabricForAdmins(t *testing.T) {
 
 // TestInspect asks routers what they know.
 func TestInspect(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	m := addMesh(t, s, "ab")
 	admin := s.Admin(t)
 	ask := func(regex string, names ...string) M {
@@ -167,11 +167,11 @@ func TestInspect(t *testing.T) {
 	if said["success"] != true || len(said["errors"].([]any)) != 0 || len(from) != 4 {
 		t.Fatalf("everybody says: %v", said)
 	}
-	own := from[m.records["a"].id+" links"]["value"].(M)["links"].([]any)
-	if len(own) != 1 || own[0].(M)["dest"] != m.records["b"].id {
+	own := from[m.records["a"].ID+" links"]["value"].(M)["links"].([]any)
+	if len(own) != 1 || own[0].(M)["dest"] != m.records["b"].ID {
 		t.Errorf("a says of its links: %v", own)
 	}
-	if one := ask("^"+m.records["b"].name+"$", "links")["values"].([]any); len(one) != 1 || one[0].(M)["appId"] != m.records["b"].id {
+	if one := ask("^"+m.records["b"].Name+"$", "links")["values"].([]any); len(one) != 1 || one[0].(M)["appId"] != m.records["b"].ID {
 		t.Errorf("b alone says: %v", one)
 	}
 	for _, body := range []M{
@@ -184,7 +184,7 @@ func TestInspect(t *testing.T) {
 
 // TestTracePath says which way traffic would take, and why none.
 func TestTracePath(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	m := addMesh(t, s, "ab", "bc")
 	admin := s.Admin(t)
 	who := m.dialer.Get(client + "current-identity").Want(200).ID()
@@ -192,7 +192,7 @@ func TestTracePath(t *testing.T) {
 		t.Helper()
 		paths = admin.Get(fabricAPI + "paths/" + who + "/" + m.service).Want(200).Data()
 		for _, w := range paths["ways"].([]any) {
-			if w.(M)["routerId"] == m.records["a"].id {
+			if w.(M)["routerId"] == m.records["a"].ID {
 				from = w.(M)
 			}
 		}
@@ -228,9 +228,9 @@ func TestTracePath(t *testing.T) {
 
 // TestConnectEvents shows who is connected to an edge router, as it says.
 func TestConnectEvents(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
-	c := r.connect(t)
+	c := r.Connect(t)
 	who := n.dialer.Get(client + "current-identity").Want(200).ID()
 	is := func(connected bool) {
 		t.Helper()
@@ -263,7 +263,7 @@ func TestConnectEvents(t *testing.T) {
 	for _, p := range s.Admin(t).Get(management + "edge-router-policies").Want(200).List() {
 		s.Admin(t).Delete(management + "edge-router-policies/" + p["id"].(string)).Want(200)
 	}
-	c = r.connect(t)
+	c = r.Connect(t)
 	say(true, true, who)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 // TestRemovedTokens has sessions end in every way, while a router that serves
 // nobody listens: it is not told their tokens, not even as those that are over.
 func TestRemovedTokens(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	admin := s.Admin(t)
 	deaf := addRouter(t, s)
 	n := addNetwork(t, s)
@@ -28,10 +28,10 @@ func TestRemovedTokens(t *testing.T) {
 		admin.Patch(management+"edge-router-policies/"+p["id"].(string), M{"edgeRouterRoles": []string{"#serving"}}).Want(200)
 	}
 	serving := addRouter(t, s)
-	admin.Patch(management+"edge-routers/"+serving.id, M{"roleAttributes": []string{"serving"}}).Want(200)
+	admin.Patch(management+"edge-routers/"+serving.ID, M{"roleAttributes": []string{"serving"}}).Want(200)
 	var told tap
-	bad := deaf.connect(t, func(o *scripted.Options) { o.Seen = told.seen })
-	good := serving.connect(t)
+	bad := deaf.Connect(t, func(o *scripted.Options) { o.Seen = told.seen })
+	good := serving.Connect(t)
 	await(t, good, "the other knows them", func(k scripted.Known) bool { return len(k.Sessions) == 2 })
 
 	second := login(t, s, n.dialUser) // ends by itself
@@ -65,9 +65,9 @@ func TestRemovedTokens(t *testing.T) {
 // TestWhereARouterIs has a router say where clients reach it, in ways that cannot
 // be: nobody is shown that, and the log says so once.
 func TestWhereARouterIs(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
-	c := r.connect(t)
+	c := r.Connect(t)
 	type listener = message.EdgeListener
 	at := func(protocol, host string, port int32) listener {
 		return listener{Advertise: message.Address{Protocol: protocol, Hostname: host, Port: port}}
@@ -83,7 +83,7 @@ func TestWhereARouterIs(t *testing.T) {
 		t.Helper()
 		answer := n.dialer.For(t).Get(client + "current-identity/edge-routers").Want(200)
 		for _, one := range answer.List() {
-			if one["id"] == r.id {
+			if one["id"] == r.ID {
 				hostname = one["hostname"].(string)
 				for _, at := range one["supportedProtocols"].(M) {
 					urls = append(urls, at.(string))
@@ -128,11 +128,11 @@ func TestWhereARouterIs(t *testing.T) {
 // reasons: it is told so often as there may be reasons, the log is spared, and who
 // goes on is cut off.
 func TestAsksForEverything(t *testing.T) {
-	s := servertest.StartFabric(t)
-	good := addRouter(t, s).connect(t)
+	s := servertest.Start(t)
+	good := addRouter(t, s).Connect(t)
 	n := addNetwork(t, s)
 	n.hostOn(t, good, servertest.Unique("t"))
-	bad := addRouter(t, s).connect(t)
+	bad := addRouter(t, s).Connect(t)
 	stop := undisturbed(t, n, good)
 	reason := strings.Repeat("\x01", 60_000)
 	const times = 3000
@@ -157,11 +157,11 @@ func TestAsksForEverything(t *testing.T) {
 // TestRestlessRouter has a router connect again and again. The log is not filled
 // by it, and others do not notice.
 func TestRestlessRouter(t *testing.T) {
-	s := servertest.StartFabric(t)
-	good := addRouter(t, s).connect(t)
+	s := servertest.Start(t)
+	good := addRouter(t, s).Connect(t)
 	n := addNetwork(t, s)
 	n.hostOn(t, good, servertest.Unique("t"))
-	opt := addRouter(t, s).options()
+	opt := addRouter(t, s).Options()
 	stop := undisturbed(t, n, good)
 	const times = 180
 	began, refused := time.Now(), 0
@@ -186,10 +186,10 @@ func TestRestlessRouter(t *testing.T) {
 // TestValidation has a router name sessions without end, which each take a
 // signature to look at: it is heard on meanwhile.
 func TestValidation(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	r, n := addRouter(t, s), addNetwork(t, s)
 	var answers atomic.Int64
-	c := r.connect(t, func(o *scripted.Options) {
+	c := r.Connect(t, func(o *scripted.Options) {
 		o.Seen = func(f *wire.Frame) {
 			if f.Type == message.TypeSessionsRemoved {
 				gone, err := message.Unmarshal[message.Removed](f.Body)
@@ -223,8 +223,8 @@ func TestValidation(t *testing.T) {
 // TestFiltersByToken looks for sessions by their tokens: one finds one's own, and
 // nobody finds those of others, however it is asked.
 func TestFiltersByToken(t *testing.T) {
-	s := servertest.StartFabric(t)
-	addRouter(t, s).connect(t)
+	s := servertest.Start(t)
+	addRouter(t, s).Connect(t)
 	n := addNetwork(t, s)
 	admin := s.Admin(t)
 	for _, path := range []string{"sessions", "api-sessions"} {

@@ -11,7 +11,7 @@ import (
 // withRouter runs a controller with a router in it.
 func withRouter(t *testing.T, dir string) (*servertest.Server, controller) {
 	t.Helper()
-	s, err := servertest.OpenFabric(dir, func(c *config.Config) { c.Router = "127.0.0.1:0" })
+	s, err := servertest.Open(dir, func(c *config.Config) { c.Router = "127.0.0.1:0" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestPruneInside(t *testing.T) {
 // controller says it for them when it starts.
 func TestPruneInsideOld(t *testing.T) {
 	dir := t.TempDir()
-	s, err := servertest.OpenFabric(dir)
+	s, err := servertest.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

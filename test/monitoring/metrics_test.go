@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"netkeep/internal/data/store"
-	"netkeep/internal/fabric/edge"
 	"netkeep/internal/ops/config"
 	"netkeep/internal/run/server"
 	"netkeep/test/servertest"
@@ -222,7 +221,7 @@ func TestTakenAddress(t *testing.T) {
 	cfg := config.Default()
 	cfg.Data, cfg.Listen, cfg.Admin.Password = t.TempDir(), "127.0.0.1:0", servertest.Password
 	var log bytes.Buffer
-	s, err := server.Start(t.Context(), cfg, edge.None{}, slog.New(slog.NewTextHandler(&log, nil)))
+	s, err := server.Start(t.Context(), cfg, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatalf("the usual address: %v", err)
 	}

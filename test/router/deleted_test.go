@@ -12,7 +12,7 @@ import (
 // more, and what to do, also if it was shut out for a while before and came back
 // only now.
 func TestDeleted(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	admin := s.Admin(t)
 	p := enroll(t, s)
 	admin.Patch(management+"edge-routers/"+p.id, M{"disabled": true}).Want(200)

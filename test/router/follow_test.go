@@ -129,7 +129,7 @@ func echoes(ctx context.Context, c *client.Client, service string) bool {
 // the one before has retired.
 func TestRotateRootClients(t *testing.T) {
 	f := &followed{t: t, data: filepath.Join(t.TempDir(), "data")}
-	s := servertest.StartFabric(t, func(c *config.Config) { c.Data = f.data })
+	s := servertest.Start(t, func(c *config.Config) { c.Data = f.data })
 	f.Network = networktest.New(t, s)
 	service := f.AddService("echo", true)
 	p := enroll(t, s)

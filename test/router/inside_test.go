@@ -16,7 +16,7 @@ import (
 // inside runs a controller with a router in it, on data that may be there.
 func inside(t *testing.T, dir string, change ...func(*config.Config)) *servertest.Server {
 	t.Helper()
-	s, err := servertest.OpenFabric(dir, append([]func(*config.Config){func(c *config.Config) { c.Router = "127.0.0.1:0" }}, change...)...)
+	s, err := servertest.Open(dir, append([]func(*config.Config){func(c *config.Config) { c.Router = "127.0.0.1:0" }}, change...)...)
 	must(t, err)
 	return s
 }

@@ -50,7 +50,7 @@ func (p *place) read(t *testing.T, name string) string {
 // TestRenew has a router renew its certificates when a third of their life is
 // left, and go on with them.
 func TestRenew(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	p := enroll(t, s)
 	was, file := p.fingerprint(t), p.read(t, "identity.json")
 	stop := p.start(t, time.Now)

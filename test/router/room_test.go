@@ -46,7 +46,7 @@ func cramped(t *testing.T, args ...string) string {
 
 // TestNoRoom spends no token where there is no room for what it brings.
 func TestNoRoom(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	_, token := invite(t, s)
 	dir := filepath.Join(t.TempDir(), "router")
 	enroll := []string{"router", "enroll", token, "--data", dir, "--listen", "127.0.0.1:0", "--advertise", "localhost"}

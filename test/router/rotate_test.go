@@ -15,7 +15,7 @@ import (
 // retired, over a restart of the controller, whose id stays.
 func TestRotateRoot(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	s := servertest.StartFabric(t, func(c *config.Config) { c.Data = data })
+	s := servertest.Start(t, func(c *config.Config) { c.Data = data })
 	rotate := func(code int, words string, args ...string) {
 		t.Helper()
 		says(t, code, words, append(append([]string{"keys"}, args...), "--data", data)...)

@@ -14,7 +14,7 @@ import (
 // TestRun enrolls a router, runs it, looks at it as monitoring does, stops it
 // and runs it again.
 func TestRun(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	p := enroll(t, s)
 	for _, name := range []string{".", "identity.json"} {
 		if info, err := os.Stat(filepath.Join(p.dir, name)); err != nil || info.Mode().Perm()&0o077 != 0 {
@@ -51,7 +51,7 @@ func tokenOf(t *testing.T, s *servertest.Server) string {
 
 // TestNotReady has a router say that it cannot reach its controller, and why.
 func TestNotReady(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	p := enroll(t, s)
 	s.Admin(t).Patch(management+"edge-routers/"+p.id, M{"disabled": true}).Want(200)
 	out, _ := p.run(t)
@@ -69,7 +69,7 @@ func TestNotReady(t *testing.T) {
 
 // TestBadEnrollment says what is wrong before the token is spent.
 func TestBadEnrollment(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	_, token := invite(t, s)
 	dir := filepath.Join(t.TempDir(), "router")
 	with := func(args ...string) []string {
@@ -104,7 +104,7 @@ func must(t *testing.T, err error) {
 
 // TestBadDirectory says in a sentence why a router cannot run, and what to do.
 func TestBadDirectory(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	p := enroll(t, s)
 	other := enroll(t, s)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -161,7 +161,7 @@ func TestBadDirectory(t *testing.T) {
 // TestAnotherController says what to do when the controller is not the one that
 // the router was enrolled with.
 func TestAnotherController(t *testing.T) {
-	s, other := servertest.StartFabric(t), servertest.StartFabric(t)
+	s, other := servertest.Start(t), servertest.Start(t)
 	p := enroll(t, s)
 	host := func(s *servertest.Server) string { return strings.TrimPrefix(s.URL, "https://") }
 	must(t, os.WriteFile(p.path("identity.json"), []byte(strings.ReplaceAll(p.read(t, "identity.json"), host(s), host(other))), 0o600))

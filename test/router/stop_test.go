@@ -25,7 +25,7 @@ func (p *place) quiesced(t *testing.T) bool {
 // are done with it, nobody new is sent here meanwhile, and the next start takes
 // that back.
 func TestStop(t *testing.T) {
-	s := servertest.StartFabric(t)
+	s := servertest.Start(t)
 	n := networktest.New(t, s)
 	service := n.AddService("echo", true)
 	p := enroll(t, s)

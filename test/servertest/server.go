@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/fabric/edge"
 	"netkeep/internal/ops/config"
 	"netkeep/internal/run/server"
 )
@@ -38,9 +37,6 @@ type Server struct {
 	*server.Server
 	Config config.Config
 	URL    string // https, host and port
-	// Routers pretends to be the connections of routers, none at first; nil if
-	// they really connect.
-	Routers *Routers
 
 	roots *x509.CertPool
 	http  *http.Client
@@ -59,18 +55,7 @@ type Server struct {
 // an error of the test if the controller logged one.
 func Start(t testing.TB, change ...func(*config.Config)) *Server {
 	t.Helper()
-	return start(t, new(Routers), change)
-}
-
-// StartFabric is Start, except that routers really connect.
-func StartFabric(t testing.TB, change ...func(*config.Config)) *Server {
-	t.Helper()
-	return start(t, nil, change)
-}
-
-func start(t testing.TB, routers *Routers, change []func(*config.Config)) *Server {
-	t.Helper()
-	s, err := open(t.TempDir(), routers, change)
+	s, err := Open(t.TempDir(), change...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,15 +70,6 @@ func start(t testing.TB, routers *Routers, change []func(*config.Config)) *Serve
 
 // Open runs a controller with its data below dir, for tests that share one.
 func Open(dir string, change ...func(*config.Config)) (*Server, error) {
-	return open(dir, new(Routers), change)
-}
-
-// OpenFabric is Open for a controller that routers connect to.
-func OpenFabric(dir string, change ...func(*config.Config)) (*Server, error) {
-	return open(dir, nil, change)
-}
-
-func open(dir string, routers *Routers, change []func(*config.Config)) (*Server, error) {
 	cfg := config.Default()
 	cfg.Data = filepath.Join(dir, "data")
 	cfg.Listen = "127.0.0.1:0"
@@ -105,17 +81,13 @@ func open(dir string, routers *Routers, change []func(*config.Config)) (*Server,
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: cfg, Routers: routers, log: &journal{}}
+	s := &Server{Config: cfg, log: &journal{}}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	started := time.Now().Truncate(time.Microsecond) // as the log keeps times
 	var err error
-	var seam edge.Routers
-	if routers != nil {
-		seam = routers
-	}
-	if s.Server, err = server.Start(ctx, cfg, seam, log); err != nil {
+	if s.Server, err = server.Start(ctx, cfg, log); err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
 	s.authors = watchAuthors(s.Store(), started)

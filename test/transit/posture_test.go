@@ -126,7 +126,7 @@ func TestReports(t *testing.T) {
 // waits is cut off, since what it said before must not be believed.
 func TestReportsWait(t *testing.T) {
 	dir := t.TempDir()
-	first, err := servertest.OpenFabric(dir)
+	first, err := servertest.Open(dir)
 	must(t, err)
 	n := networktest.New(t, first)
 	router := n.AddRouter("one")
@@ -143,7 +143,7 @@ func TestReportsWait(t *testing.T) {
 		_, _ = flood.conn.Write((&wire.Frame{Type: message.TypePosture, Seq: 7}).Append(nil))
 	}
 	cut(t, flood.conn)
-	second, err := servertest.OpenFabric(dir, func(c *config.Config) { c.Listen = first.Listening().String() })
+	second, err := servertest.Open(dir, func(c *config.Config) { c.Listen = first.Listening().String() })
 	must(t, err)
 	t.Cleanup(func() { must(t, second.Close()) })
 	n.Server = second

@@ -14,11 +14,11 @@ import (
 // TestControllerChanges says what is wrong with a controller whenever that is
 // something else, once each, and what to do about it.
 func TestControllerChanges(t *testing.T) {
-	own, err := servertest.OpenFabric(t.TempDir())
+	own, err := servertest.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, other := networktest.New(t, own), servertest.StartFabric(t)
+	n, other := networktest.New(t, own), servertest.Start(t)
 	i := n.AddIdentity("somebody")
 	moved := i.File + ".moved"
 	put(t, moved, strings.ReplaceAll(contents(t, i.File), n.Server.URL, other.URL))

@@ -15,9 +15,9 @@ import (
 
 // dropped notes what is dropped.
 type dropped struct {
-	edge.None
-	mu   sync.Mutex
-	list []string
+	edge.Routers // nothing else is asked of them
+	mu           sync.Mutex
+	list         []string
 }
 
 func (d *dropped) Drop(id, except string) {

@@ -4,7 +4,6 @@
 package edge
 
 import (
-	"context"
 	"errors"
 
 	"netkeep/internal/model"
@@ -69,55 +68,6 @@ const (
 	SyncDone    SyncStatus = "SYNC_DONE"
 	SyncUnknown SyncStatus = "SYNC_UNKNOWN"
 )
-
-// None is no connections at all, and nothing between routers.
-type None struct{}
-
-var (
-	_ Routers = None{}
-	_ Fabric  = None{}
-)
-
-// Connected says that the router is not.
-func (None) Connected(string) (Router, bool) { return Router{}, false }
-
-// Carries says that no router names the identity.
-func (None) Carries(string) bool { return false }
-
-// Distance says that there is no path.
-func (None) Distance(_, _ string) (int64, bool) { return 0, false }
-
-// DynamicCost says that no circuit has failed.
-func (None) DynamicCost(*model.Terminator) int { return 0 }
-
-// Drop has nothing to drop.
-func (None) Drop(_, _ string) {}
-
-// Links are none.
-func (None) Links() []Link { return nil }
-
-// Link finds nothing.
-func (None) Link(string) (Link, bool) { return Link{}, false }
-
-// Circuits are none.
-func (None) Circuits() []Circuit { return nil }
-
-// Circuit finds nothing.
-func (None) Circuit(string) (Circuit, bool) { return Circuit{}, false }
-
-// EndCircuit has nothing to end.
-func (None) EndCircuit(string) bool { return false }
-
-// Path leads nowhere.
-func (None) Path(_, _ string) (Path, bool) { return Path{}, false }
-
-// Counts are zero.
-func (None) Counts() (links, circuits int) { return 0, 0 }
-
-// Inspect finds nobody to ask.
-func (None) Inspect(context.Context, string, []string) (Inspected, error) {
-	return Inspected{}, ErrAway
-}
 
 // ErrAway says that a router is not connected.
 var ErrAway = errors.New("the router is not connected to this controller")

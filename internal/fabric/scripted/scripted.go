@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -32,8 +33,9 @@ type Options struct {
 	Version string // five fields; that of a router of the first generation if empty
 	// Grouped makes it a router of the second generation.
 	Grouped bool
-	// Edge is where it says that clients reach it: host and port.
-	Edge net.TCPAddr
+	// Edge is where it says that clients reach it: host and port; nowhere if
+	// empty.
+	Edge string
 	// Listener is where it says that other routers reach it, such as
 	// tls:127.0.0.1:6262; nowhere if empty.
 	Listener string
@@ -255,7 +257,12 @@ func (r *Router) hear(c *channel.Channel, f *wire.Frame) {
 }
 
 func (r *Router) clientHello() *message.ClientHello {
-	at := message.Address{Value: "tls:" + r.opt.Edge.String(), Protocol: "tls", Hostname: r.opt.Edge.IP.String(), Port: int32(r.opt.Edge.Port)}
+	if r.opt.Edge == "" {
+		return &message.ClientHello{Version: "v1.6.20"}
+	}
+	host, port, _ := net.SplitHostPort(r.opt.Edge) // who says nonsense is a script too
+	number, _ := strconv.ParseInt(port, 10, 32)
+	at := message.Address{Value: "tls:" + r.opt.Edge, Protocol: "tls", Hostname: host, Port: int32(number)}
 	return &message.ClientHello{Version: "v1.6.20", Hostname: at.Hostname, Listeners: []message.EdgeListener{{Address: at, Advertise: at}}}
 }
 

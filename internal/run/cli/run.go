@@ -61,7 +61,7 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 	}
 	// A start makes much that stays and little garbage: collect less often.
 	usual := debug.SetGCPercent(startGCPercent)
-	srv, err := server.Start(ctx, cfg, nil, log)
+	srv, err := server.Start(ctx, cfg, log)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		log.Info("stopped before it was ready")

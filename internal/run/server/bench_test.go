@@ -11,7 +11,6 @@ import (
 	"netkeep/internal/auth/authn"
 	"netkeep/internal/data/state"
 	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/fabric/edge"
 	"netkeep/internal/lang/kind"
 	"netkeep/internal/model"
 	"netkeep/internal/ops/config"
@@ -36,7 +35,7 @@ func (d *discard) Write(p []byte) (int, error) { d.bytes += len(p); return len(p
 func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 	b.Helper()
 	memory := storetest.NewMemory()
-	s := &Server{routers: edge.None{}, figures: metrics.New(time.Now)}
+	s := &Server{figures: metrics.New(time.Now)}
 	log := slog.New(slog.DiscardHandler)
 	must := func(err error) {
 		if err != nil {
@@ -100,7 +99,7 @@ func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 	must(err)
 	s.cfg, s.state, s.log = config.Default(), st, log
 	h, err := s.newRouter(&api.Service{
-		Sessions: sessions, Passwords: passwords, Grants: grants, Routers: edge.None{}, Address: "127.0.0.1:1280", Started: time.Now(),
+		Sessions: sessions, Passwords: passwords, Grants: grants, Address: "127.0.0.1:1280", Started: time.Now(),
 	})
 	must(err)
 	return h, who.Token()

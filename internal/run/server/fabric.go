@@ -34,29 +34,11 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *session.Gr
 		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
 		Devices: sessions, Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})
-	s.routers, sessions.Plain = s.fabric, s.fabric.Plain
+	sessions.Plain = s.fabric.Plain
 	s.figures.WatchFabric(metrics.Fabric{
 		State: s.state, Online: func() int { return len(s.fabric.All()) }, Counts: s.fabric.View().Counts,
 		Latencies: s.fabric.Links.Latencies, Moved: s.fabric.Circuits.Moved, Offences: control.Reasons(),
 	})
-}
-
-// view is what routers make between them; nothing if they are others' to
-// connect.
-func (s *Server) view() edge.Fabric {
-	if s.fabric == nil {
-		return edge.None{}
-	}
-	return s.fabric.View()
-}
-
-// controllerID is how routers know this controller; empty if they are others'
-// to connect.
-func (s *Server) controllerID() string {
-	if s.fabric == nil {
-		return ""
-	}
-	return s.fabric.ID()
 }
 
 // renewal is the desk as routers come to it that are connected.
@@ -110,7 +92,7 @@ func (c routerClient) Grant(ctx context.Context, by state.Author, serviceID, typ
 // routers gets it alone, and must show a certificate.
 func (s *Server) tlsConfig() *tls.Config {
 	web := s.served.TLSConfig()
-	if s.fabric == nil || s.control != nil {
+	if s.control != nil {
 		return web
 	}
 	routers := s.routerTLS()
@@ -150,7 +132,7 @@ func (s *Server) handshake(hello *tls.ClientHelloInfo) error {
 // takeRouters has the HTTP server, which finds connections of routers by their
 // protocol, hand them on.
 func (s *Server) takeRouters(srv *http.Server) {
-	if s.fabric == nil || s.control != nil {
+	if s.control != nil {
 		return
 	}
 	// Said in full: a server that is told of other protocols would leave out

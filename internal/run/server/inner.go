@@ -36,7 +36,7 @@ const innerTime = 30 * time.Second
 
 // startRouter starts the router inside the controller.
 func (s *Server) startRouter(desk *enroll.Desk) error {
-	if s.inner.listener == nil || s.fabric == nil {
+	if s.inner.listener == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), innerTime)

@@ -137,9 +137,7 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 // drain takes no more requests on any listener and lets the running ones
 // finish. It ends those that do not before ctx does.
 func (s *Server) drain(ctx context.Context) error {
-	if s.fabric != nil {
-		s.fabric.Close() // routers have no request that could end by itself
-	}
+	s.fabric.Close() // routers have no request that could end by itself
 	errs := make([]error, len(s.http))
 	var all sync.WaitGroup
 	for i, srv := range s.http {

@@ -54,9 +54,7 @@ func (s *Server) takeKeys(ctx context.Context) {
 			s.log.Error("the server certificate of the new authority cannot be served", "error", err)
 		}
 	}
-	if s.fabric != nil {
-		s.fabric.AuthoritiesChanged()
-	}
+	s.fabric.AuthoritiesChanged()
 	if err := s.noteRoots(ctx); err != nil {
 		s.log.Error("which root CAs the network has had could not be stored; it is when the controller next starts", "error", err)
 	}

@@ -72,8 +72,7 @@ type Server struct {
 	keys      *pki.Keystore
 	sealer    *pki.Sealer
 	served    *pki.Served
-	routers   edge.Routers
-	fabric    *fabric.Fabric // nil if routers are others' to connect
+	fabric    *fabric.Fabric
 	listener  net.Listener
 	// management is the listener of the Management API; nil if it has none of
 	// its own.
@@ -105,9 +104,9 @@ type Server struct {
 
 // Start opens everything and begins to serve. When it returns nil the
 // controller answers requests.
-func Start(ctx context.Context, cfg config.Config, routers edge.Routers, log *slog.Logger) (_ *Server, err error) {
+func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server, err error) {
 	s := &Server{
-		cfg: cfg, log: log, routers: routers, figures: metrics.New(time.Now), failed: make(chan error, 1),
+		cfg: cfg, log: log, figures: metrics.New(time.Now), failed: make(chan error, 1),
 		connections: limit.Connections{Max: cfg.Limits.Connections, Share: limit.Share(cfg.Limits.Share)},
 		handshakes:  limit.Turns{Max: runtime.GOMAXPROCS(0), Queue: maxHandshakes},
 	}
@@ -314,12 +313,10 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle, Passwords: passwords, Now: time.Now, Log: s.log,
 		Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
 	}
-	if s.routers == nil {
-		s.openFabric(sessions, grants, desk)
-		s.jobs.Go(func() { s.fabric.Run(run) })
-		s.serveRouters(run)
-	}
-	s.jobs.Go(func() { edge.DropLost(run, s.state, s.routers) })
+	s.openFabric(sessions, grants, desk)
+	s.jobs.Go(func() { s.fabric.Run(run) })
+	s.serveRouters(run)
+	s.jobs.Go(func() { edge.DropLost(run, s.state, s.fabric) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.followKeys(run, time.Second) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
@@ -340,7 +337,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
 		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.RouterAddress(), Key: s.servedKey},
-		Grants: grants, Routers: s.routers, Fabric: s.view(), ControllerID: s.controllerID(), Integrity: scanner, Snapshots: s.snapshots,
+		Grants: grants, Routers: s.fabric, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Integrity: scanner, Snapshots: s.snapshots,
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
