@@ -32,6 +32,9 @@ const (
 	maxAliased = 20_000
 )
 
+// tooDeep says that there is more than MaxDepth of it.
+const tooDeep = "lists and objects are in each other more than %d times"
+
 // Excess is what of a document is more than is read.
 type Excess struct {
 	Line   int // 0 if it is of no line

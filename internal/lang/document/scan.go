@@ -199,5 +199,5 @@ func (s *scanner) content(b byte) {
 }
 
 func (s *scanner) deep() {
-	s.fail(s.line, "lists and objects are in each other more than %d times", MaxDepth)
+	s.fail(s.line, tooDeep, MaxDepth)
 }

@@ -10,11 +10,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/token"
 	"github.com/spf13/cobra"
 
+	"netkeep/internal/lang/document"
 	"netkeep/internal/tool/screen"
 )
 
@@ -89,7 +87,7 @@ func told[T any](s *session, form string, raw jsontext.Value, text func(T) error
 // move the cursor or change colours is written as an escape.
 func rendered(form string, raw jsontext.Value, shown bool) ([]byte, error) {
 	if form == formYAML {
-		return renderedYAML(raw)
+		return document.YAML(raw)
 	}
 	raw = slices.Clone(raw)
 	if err := raw.Indent(jsontext.WithIndent("  ")); err != nil {
@@ -99,54 +97,6 @@ func rendered(form string, raw jsontext.Value, shown bool) ([]byte, error) {
 		raw = screen.EscapeJSON(raw)
 	}
 	return append(raw, '\n'), nil
-}
-
-// renderedYAML is JSON as YAML. Texts with what nobody sees are quoted, wherever
-// they go: YAML allows them nowhere else.
-func renderedYAML(raw jsontext.Value) ([]byte, error) {
-	var v any
-	if err := yaml.UnmarshalWithOptions(raw, &v, yaml.UseOrderedMap()); err != nil {
-		return nil, err
-	}
-	node, err := yaml.ValueToNode(v)
-	if err != nil {
-		return nil, err
-	}
-	ast.Walk(quoting{}, node)
-	return []byte(node.String() + "\n"), nil
-}
-
-// quoting quotes texts of YAML that cannot be written as they are.
-type quoting struct{}
-
-func (q quoting) Visit(node ast.Node) ast.Visitor {
-	switch n := node.(type) {
-	case *ast.MappingValueNode:
-		if key, ok := n.Key.(*ast.StringNode); ok && strings.Contains(key.Value, "\n") {
-			key.Token.Type = token.DoubleQuoteType
-		}
-	case *ast.StringNode:
-		if !ordinary(n.Value) {
-			n.Token.Type = token.DoubleQuoteType
-		}
-	}
-	return q
-}
-
-// ordinary reports whether a text has only lines that YAML can hold without
-// quotes.
-func ordinary(text string) bool {
-	body := strings.TrimSuffix(text, "\n")
-	if text != "" && (body == "" || strings.ContainsRune("{[?|><", rune(text[0]))) {
-		return false
-	}
-	several := body != text || strings.Contains(body, "\n")
-	for line := range strings.SplitSeq(body, "\n") {
-		if screen.Plain(line) != line || several && (line == "" || strings.TrimSpace(line) != line) {
-			return false
-		}
-	}
-	return true
 }
 
 // column is one of a table's.

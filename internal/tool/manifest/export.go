@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"netkeep/internal/lang/document"
 	"netkeep/internal/lang/kind"
 )
 
@@ -74,9 +75,12 @@ func (n *Network) records(d *kind.Def, label *Label) (text []byte, records int, 
 	err = atOnce(len(ours), func(i int) error {
 		v, err := ours[i].written(label)
 		if err == nil {
-			texts[i] = appendYAML([]byte(step+"- "), v, 2)
+			texts[i], err = document.AppendYAML([]byte(document.Step+"- "), v.json(), 2)
 		}
-		return err
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", d.Name, ours[i].key, err)
+		}
+		return nil
 	})
 	return append(fmt.Appendf(nil, "%s:\n", d.Path), bytes.Join(texts, nil)...), len(ours), err
 }

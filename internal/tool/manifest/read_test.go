@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"netkeep/internal/lang/document"
 	"netkeep/internal/lang/document/documenttest"
 )
 
@@ -160,7 +161,11 @@ func FuzzRead(f *testing.F) {
 		for d, records := range files.records {
 			for key, w := range records {
 				again := newFiles()
-				again.add("g", appendYAML(nil, &value{members: []member{{name: d.Path, value: &value{list: true, items: []*value{w.said}}}}}, 0))
+				written, err := document.YAML((&value{members: []member{{name: d.Path, value: &value{list: true, items: []*value{w.said}}}}}).json())
+				if err != nil {
+					t.Fatalf("%s %q cannot be written: %v", d.Path, key, err)
+				}
+				again.add("g", written)
 				other := again.records[d][key]
 				if other == nil {
 					t.Fatalf("%s %q is lost: %v", d.Path, key, again.mistakes)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"netkeep/internal/lang/document"
 )
 
 // someText is one of the texts that writers of YAML get wrong.
@@ -52,7 +54,10 @@ func someValue(depth int) *rapid.Generator[*value] {
 func TestWrittenIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := &value{members: []member{{name: "top", value: someValue(3).Draw(t, "value")}}}
-		text := appendYAML(nil, v, 0)
+		text, err := document.YAML(v.json())
+		if err != nil {
+			t.Fatal(err)
+		}
 		docs, err := parse("f", text)
 		if err != nil || len(docs) != 1 {
 			t.Fatalf("%v, %d documents\n%s", err, len(docs), text)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"netkeep/internal/lang/document"
 	"netkeep/internal/lang/fault"
 	"netkeep/internal/lang/filter"
 	"netkeep/internal/lang/kind"
@@ -32,7 +33,7 @@ func (s *Specs) Add(a *rest.API, made time.Time) error {
 	if err != nil {
 		return err
 	}
-	s.list = append(s.list, spec{a.Name, made, doc, sync.OnceValues(func() ([]byte, error) { return toYAML(doc) })})
+	s.list = append(s.list, spec{a.Name, made, doc, sync.OnceValues(func() ([]byte, error) { return document.YAML(doc) })})
 	return nil
 }
 

@@ -1,8 +1,12 @@
-package api
+package document
 
 import (
+	"bytes"
+	"errors"
 	"reflect"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/goccy/go-yaml"
@@ -41,9 +45,12 @@ func TestYAML(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		written, err := toYAML(data)
+		written, err := YAML(data)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if bytes.ContainsFunc(written, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+			t.Fatalf("it acts on a terminal: %q", written)
 		}
 		var read, got map[string]any
 		if err := yaml.Unmarshal(written, &read); err != nil {
@@ -61,4 +68,34 @@ func TestYAML(t *testing.T) {
 			t.Fatalf("got %v, want %v, from:\n%s", got, want, written)
 		}
 	})
+}
+
+// TestYAMLForms shows how values look.
+func TestYAMLForms(t *testing.T) {
+	for text, want := range map[string]string{
+		`"a"`:                                    "a\n",
+		`"a\nb"`:                                 `"a\nb"` + "\n",
+		`[]`:                                     "[]\n",
+		`{}`:                                     "{}\n",
+		`[1, "a b", true, null]`:                 "[1, a b, true, null]\n",
+		`{"a":{},"b":[]}`:                        "a: {}\nb: []\n",
+		`{"a":{"b":["#x"]}}`:                     "a:\n  b: [\"#x\"]\n",
+		`{"a":[[1],{"b":2,"c":[{}]}]}`:           "a:\n  - [1]\n  - b: 2\n    c:\n      - {}\n",
+		`{"a":"x\ny\n","b":["x\ny",{}]}`:         "a: |\n  x\n  y\nb:\n  - |-\n    x\n    y\n  - {}\n",
+		`{"a":"\u001b\ud83d\udc4d\udb40\udc01"}`: `a: "\u001b👍\U000e0001"` + "\n",
+	} {
+		if got, err := YAML([]byte(text)); err != nil || string(got) != want {
+			t.Errorf("%s is written as %q (%v), want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{``, `{`, `[1,`, `{"a"`, `nonsense`} {
+		if got, err := YAML([]byte(text)); err == nil {
+			t.Errorf("%s is written as %q", text, got)
+		}
+	}
+	deep := strings.Repeat("[", 10*MaxDepth) + strings.Repeat("]", 10*MaxDepth)
+	var excess *Excess
+	if _, err := YAML([]byte(deep)); !errors.As(err, &excess) {
+		t.Errorf("lists in lists in lists: %v", err)
+	}
 }
