@@ -49,6 +49,8 @@ type Snapshots struct {
 	running bool
 	closed  bool
 	last    time.Time // when the last one was begun that came to its end
+	// scheduled is when that was of the last of the schedule.
+	scheduled time.Time
 	// failedAt is when the last of the schedule failed; zero if it did not.
 	failedAt time.Time
 	checking sync.Mutex // held while one is read
@@ -111,7 +113,7 @@ func (s *Snapshots) take(ctx context.Context, scheduled bool) (name string, err 
 		case err != nil:
 			s.Log.Error("a snapshot failed", "error", err)
 		}
-		s.end(begun, err)
+		s.end(begun, scheduled, err)
 		result <- outcome{name, err}
 	}()
 	select {
@@ -140,13 +142,16 @@ func (s *Snapshots) begin(ctx context.Context, now time.Time) (context.Context, 
 	return own, nil
 }
 
-func (s *Snapshots) end(begun time.Time, err error) {
+func (s *Snapshots) end(begun time.Time, scheduled bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop()
 	s.running = false
 	if err == nil {
 		s.last = begun
+	}
+	if err == nil && scheduled {
+		s.scheduled = begun
 	}
 }
 

@@ -58,17 +58,34 @@ func waitOf(err error) time.Duration {
 
 // due is how long there is to wait for the next scheduled snapshot.
 func (s *Snapshots) due(every time.Duration) time.Duration {
+	last := s.lastScheduled()
+	if last.IsZero() {
+		return 0
+	}
+	// A clock that was set back must not put it off for longer.
+	return min(every, max(0, every-s.Now().Sub(last)))
+}
+
+// lastScheduled is when the last scheduled snapshot was begun: of those that
+// there are, or by this process. Somebody may have taken that one away, or left
+// the directory without the right to list it.
+func (s *Snapshots) lastScheduled() time.Time {
+	s.mu.Lock()
+	last := s.scheduled
+	s.mu.Unlock()
 	files, err := s.List()
 	if err != nil {
-		return 0 // the attempt will tell what is wrong
+		s.Log.Warn("the directory of snapshots cannot be listed: old ones stay until it can", "error", err)
 	}
 	for _, f := range files {
 		if ours, _ := s.belongs(f); ours && f.Scheduled {
-			// A clock that was set back must not put it off for longer.
-			return min(every, max(0, every-s.Now().Sub(f.Time)))
+			if f.Time.After(last) {
+				last = f.Time
+			}
+			break
 		}
 	}
-	return 0
+	return last
 }
 
 // failed notes when a scheduled snapshot failed; the zero time says that the
@@ -94,7 +111,7 @@ func (s *Snapshots) Failing() string {
 func (s *Snapshots) forget(keep int) {
 	files, err := s.List()
 	if err != nil {
-		s.Log.Warn("old snapshots could not be listed, and stay", "error", err)
+		return // due says so
 	}
 	for _, f := range files {
 		if ours, _ := s.belongs(f); !ours || !f.Scheduled {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,6 +62,55 @@ func TestScheduleAfterRestart(t *testing.T) {
 			t.Errorf("there is %s, want %s", got, want)
 		}
 	})
+}
+
+// hiding hides snapshots as soon as they are written.
+type hiding struct {
+	slog.Handler
+	hide func(path string) error
+	errs []error
+}
+
+func (h *hiding) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *hiding) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if r.Message == "wrote a snapshot" && a.Key == "file" {
+			h.errs = append(h.errs, h.hide(a.Value.String()))
+		}
+		return true
+	})
+	return nil
+}
+
+// TestScheduleUnseen has snapshots that cannot be found again. They are written
+// no more often for that. (Whoever may do everything lists them all the same.)
+func TestScheduleUnseen(t *testing.T) {
+	for what, hide := range map[string]func(path string) error{
+		"taken away": os.Remove,
+		"renamed":    func(path string) error { return os.Rename(path, path+".kept") },
+		"not for us": func(path string) error { return os.Chmod(filepath.Dir(path), 0o300) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				s := snapshots(dir)
+				log := &hiding{Handler: slog.DiscardHandler, hide: hide}
+				s.Log = slog.New(log)
+				ctx, stop := context.WithCancel(t.Context())
+				go s.Schedule(ctx, 24*time.Hour, 3)
+				<-time.After(36 * time.Hour)
+				stop()
+				synctest.Wait()
+				if err := errors.Join(log.errs...); err != nil || len(log.errs) != 2 {
+					t.Errorf("%d were written in a day and a half, want 2: %v", len(log.errs), err)
+				}
+			})
+			if err := os.Chmod(filepath.Join(dir, "snapshots"), 0o700); err != nil { // to be cleaned up
+				t.Fatal(err)
+			}
+		})
+	}
 }
 
 // TestScheduleFails has the disk fail for a while. It is said, and tried again
