@@ -3,10 +3,8 @@ package control
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/subtle"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -153,22 +151,16 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 		r.info.Links = append(r.info.Links, edge.Address{Address: l.Address, Protocol: l.Protocol})
 	}
 	if r.Grouped && len(r.secret) == 0 {
-		r.secret = random(16)
+		r.secret = channel.NewSecret()
 	}
 	id := hello.ConnectionID()
 	if !r.Grouped || id == "" {
-		id = hex.EncodeToString(random(8))
+		id = channel.NewID()
 	}
 	r.ch = channel.New(id, channel.Options{
 		Handle: r.hear, Unfit: r.unfit, Sockets: maxSockets, Bounds: wire.Bounds{Headers: channel.MaxBody, Body: channel.MaxBody}, Now: rs.opt.Now, Closed: func(_ *channel.Channel, reason error) { rs.forget(r, reason) },
 	})
 	return r, nil
-}
-
-func random(n int) []byte {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails
-	return b
 }
 
 var errGroup = errors.New("the connection belongs to no group that is known here")

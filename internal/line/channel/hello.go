@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -42,6 +43,12 @@ func (h *Hello) Secret() []byte {
 	}
 	return h.Headers[message.HeaderGroupSecret]
 }
+
+// NewSecret is what shows that sockets belong to a new group: nobody guesses it.
+func NewSecret() []byte { return []byte(rand.Text()) }
+
+// NewID is a name that nothing else has, for a channel or what is said over it.
+func NewID() string { return rand.Text()[:22] }
 
 // ReadHello takes a hello from a socket, which must arrive before the deadline.
 func ReadHello(conn net.Conn, deadline time.Time) (*Hello, error) {

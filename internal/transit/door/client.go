@@ -45,13 +45,13 @@ type client struct {
 
 func (d *Door) newClient(token string, chain []*x509.Certificate, hello *channel.Hello) *client {
 	c := &client{
-		door: d, token: token, leaf: chain[0], secret: newSecret(), since: d.Now(), log: d.Log,
+		door: d, token: token, leaf: chain[0], secret: channel.NewSecret(), since: d.Now(), log: d.Log,
 		conns: map[uint32]*conn{}, binds: map[uint32]*bind{}, flows: [2]map[string]*conn{{}, {}}, assigned: message.FirstAssigned - 1,
 	}
 	for _, cert := range chain[:min(len(chain), maxChain)] {
 		c.fingerprints = append(c.fingerprints, pki.Fingerprint(cert))
 	}
-	c.ch = channel.New(newID(), channel.Options{
+	c.ch = channel.New(channel.NewID(), channel.Options{
 		Handle: c.handle, Packet: c.packet, Closed: c.closed, Room: c.resume, Large: c.large,
 		Bounds: wire.Bounds{Headers: maxHeaders, Body: maxFrame},
 		// Clients know no signs of life, and may be slow for as long as they like:

@@ -7,7 +7,6 @@ package door
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
@@ -434,5 +433,3 @@ func (d *Door) Count() (clients, conns int) {
 	}
 	return len(all), conns
 }
-
-func newSecret() []byte { return []byte(rand.Text()) }

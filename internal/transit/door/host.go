@@ -2,11 +2,11 @@ package door
 
 import (
 	"context"
-	"crypto/rand"
 	"slices"
 	"sync"
 	"time"
 
+	"netkeep/internal/line/channel"
 	"netkeep/internal/line/message"
 	"netkeep/internal/line/wire"
 )
@@ -142,7 +142,7 @@ func (c *client) hold(b *bind) string {
 func (c *client) read(f *wire.Frame, id uint32) *bind {
 	b := &bind{
 		client: c, conn: id,
-		id: newID(), token: string(f.Body), session: message.Digest(string(f.Body)), listener: f.Headers.Text(message.HeaderBindID),
+		id: channel.NewID(), token: string(f.Body), session: message.Digest(string(f.Body)), listener: f.Headers.Text(message.HeaderBindID),
 		instance: f.Headers.Text(message.HeaderInstance), secret: f.Headers[message.HeaderInstanceSecret], key: f.Headers[message.HeaderPublicKey],
 		numbers: f.Headers.Bool(message.HeaderRouterNumbers), flow: f.Headers.Bool(message.HeaderClientFlow),
 		inspects: f.Headers.Bool(message.HeaderInspectable), tellBound: f.Headers.Bool(message.HeaderTellsBound),
@@ -489,6 +489,3 @@ func (d *Door) Terminators() []string {
 	slices.Sort(ids)
 	return ids
 }
-
-// newID is 22 letters that nobody can guess.
-func newID() string { return rand.Text()[:22] }

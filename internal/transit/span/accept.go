@@ -191,7 +191,7 @@ func (l *Links) accept(g greeting, fingerprint string, at message.Listener, conn
 		}
 	} else {
 		if g.several && g.first && g.conn != "" {
-			k.bundle = newBundle(g.conn, fingerprint, newSecret())
+			k.bundle = newBundle(g.conn, fingerprint, channel.NewSecret())
 		}
 		c = k.join(connOf(conn, dataStrand))
 	}

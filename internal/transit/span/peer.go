@@ -1,11 +1,11 @@
 package span
 
 import (
-	"crypto/rand"
 	mathrand "math/rand/v2"
 	"slices"
 	"time"
 
+	"netkeep/internal/line/channel"
 	"netkeep/internal/line/message"
 )
 
@@ -142,15 +142,12 @@ func (l *Links) wanted(c *message.PeerState) map[string]*target {
 		for _, d := range l.opt.Dialers {
 			key := keyOf(d.Binding, listener.Protocol, c.ID, listener.LocalBinding)
 			if wanted[key] == nil && slices.ContainsFunc(d.Groups, func(g string) bool { return slices.Contains(listener.Groups, g) }) {
-				wanted[key] = &target{key: key, linkID: newID(), listener: listener, dialer: d}
+				wanted[key] = &target{key: key, linkID: channel.NewID(), listener: listener, dialer: d}
 			}
 		}
 	}
 	return wanted
 }
-
-// newID is an id for a link, which nobody guesses.
-func newID() string { return rand.Text()[:22] }
 
 // dialledBy is the link that was made for a target, if there is one. One that
 // the peer has dialled does not depend on where the peer listens.

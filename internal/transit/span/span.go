@@ -3,8 +3,8 @@
 // what controllers are told of them. It carries packets and knows nothing of
 // circuits: what arrives is handed on, and what is offered is sent or refused.
 //
-// It must not import forward, nor anything that knows controllers: it is told
-// of peers, and asks and tells by the functions of its Options.
+// It must not import what knows circuits or controllers: it is told of peers,
+// and asks and tells by the functions of its Options.
 package span
 
 import (

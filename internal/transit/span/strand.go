@@ -2,7 +2,6 @@ package span
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/subtle"
 	"crypto/tls"
 	"errors"
@@ -267,5 +266,3 @@ func takesStrands(version string) bool {
 	}
 	return v == [3]int{} || slices.Compare(v[:], []int{1, 6, 6}) >= 0 // no version is what those built by hand have
 }
-
-func newSecret() []byte { return []byte(rand.Text()) }
