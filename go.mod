@@ -1,4 +1,4 @@
-module netkeep
+module netkeep.internal
 
 go 1.26.0
 

@@ -5,12 +5,12 @@ import (
 	"net"
 	"time"
 
-	"netkeep/internal/transit/client"
+	"netkeep.internal/internal/client/sdk"
 )
 
 // Conn is a connection between somebody who dials a service and somebody who
 // hosts it. It is a net.Conn.
-type Conn struct{ c *client.Conn }
+type Conn struct{ c *sdk.Conn }
 
 // Identity is one of the network.
 type Identity struct{ ID, Name string }
@@ -87,7 +87,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error { return c.c.SetReadDeadline(t
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.c.SetWriteDeadline(t) }
 
 // Listener hosts a service. It is a net.Listener.
-type Listener struct{ l *client.Listener }
+type Listener struct{ l *sdk.Listener }
 
 // Accept implements net.Listener: what it returns is a *Conn.
 func (l *Listener) Accept() (net.Conn, error) {

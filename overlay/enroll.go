@@ -8,23 +8,23 @@ import (
 	"os"
 	"time"
 
-	"netkeep/internal/tool/join"
+	"netkeep.internal/internal/client/enroll"
 )
 
 // EnrollOption is what may be said of an enrollment.
-type EnrollOption func(*join.Request)
+type EnrollOption func(*enroll.Request)
 
 // WithCertificate enrolls with a certificate of another CA and its key, if the
 // token is for somebody who has one. The identity's file names both; they stay
 // where they are.
 func WithCertificate(certFile, keyFile string) EnrollOption {
-	return func(r *join.Request) { r.Cert, r.Key = certFile, keyFile }
+	return func(r *enroll.Request) { r.Cert, r.Key = certFile, keyFile }
 }
 
 // WithCA names a file of certificates that vouch for the controller, if its own
 // is of another authority than the network's and than those that the machine
 // knows.
-func WithCA(file string) EnrollOption { return func(r *join.Request) { r.CA = file } }
+func WithCA(file string) EnrollOption { return func(r *enroll.Request) { r.CA = file } }
 
 // Enroll joins a network with the text of an enrollment token, and writes the
 // file of the identity that [Open] reads. Nothing is sent to a server whose key
@@ -33,18 +33,18 @@ func WithCA(file string) EnrollOption { return func(r *join.Request) { r.CA = fi
 // that is there is never written over: then nothing is asked of anybody, and the
 // error is fs.ErrExist. A token works once.
 func Enroll(ctx context.Context, token, identityFile string, options ...EnrollOption) error {
-	inv, err := join.Read(token)
+	inv, err := enroll.Read(token)
 	if err != nil {
 		return err
 	}
-	r := join.Request{Output: identityFile, Now: time.Now}
+	r := enroll.Request{Output: identityFile, Now: time.Now}
 	for _, o := range options {
 		o(&r)
 	}
 	if _, err := os.Lstat(identityFile); err == nil {
 		return fmt.Errorf("%s is not written over: name another file, or move it away if another identity is wanted: %w", identityFile, fs.ErrExist)
 	}
-	_, err = join.Enroll(ctx, inv, r)
+	_, err = enroll.Enroll(ctx, inv, r)
 	return err
 }
 

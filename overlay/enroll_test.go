@@ -14,8 +14,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"netkeep/overlay"
-	"netkeep/test/networktest"
+	"netkeep.internal/overlay"
+	"netkeep.internal/test/networktest"
 )
 
 // TestEnroll has a token give one file, for its owner alone, and never take

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"netkeep/internal/transit/client"
+	"netkeep.internal/internal/client/sdk"
 )
 
 // State is how a connection to a router or to the controller stands.
@@ -14,9 +14,9 @@ type State int
 
 // The states.
 const (
-	Connected = State(client.Connected)
-	Away      = State(client.Away) // for now: it is tried again, a router when it is needed
-	Over      = State(client.Over) // for good: the network was closed
+	Connected = State(sdk.Connected)
+	Away      = State(sdk.Away) // for now: it is tried again, a router when it is needed
+	Over      = State(sdk.Over) // for good: the network was closed
 )
 
 func (s State) String() string {

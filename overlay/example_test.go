@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"netkeep/overlay"
+	"netkeep.internal/overlay"
 )
 
 // A program hosts a service and asks itself for a page of it.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"netkeep/internal/transit/client"
+	"netkeep.internal/internal/client/sdk"
 )
 
 // DialOption is what may be said of a dial.
@@ -55,24 +55,24 @@ type Precedence byte
 
 // The precedences.
 const (
-	PrecedenceDefault  = Precedence(client.Default)
-	PrecedenceRequired = Precedence(client.Required) // before all that are not
-	PrecedenceFailed   = Precedence(client.Failed)   // only if there is no other
+	PrecedenceDefault  = Precedence(sdk.Default)
+	PrecedenceRequired = Precedence(sdk.Required) // before all that are not
+	PrecedenceFailed   = Precedence(sdk.Failed)   // only if there is no other
 )
 
 // WithPrecedence says how the host stands beside others.
 func WithPrecedence(p Precedence) ListenOption {
-	return listenOption(func(l *listening) { l.Precedence = client.Precedence(p) })
+	return listenOption(func(l *listening) { l.Precedence = sdk.Precedence(p) })
 }
 
 // dialing and listening are all that was said.
 type (
 	dialing struct {
-		client.DialOptions
+		sdk.DialOptions
 		timeout
 	}
 	listening struct {
-		client.ListenOptions
+		sdk.ListenOptions
 		timeout
 		asIdentity bool
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/overlay"
-	"netkeep/test/networktest"
+	"netkeep.internal/overlay"
+	"netkeep.internal/test/networktest"
 )
 
 // precedences are as the controller calls them.

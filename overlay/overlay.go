@@ -25,40 +25,40 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"netkeep/internal/ops/build"
-	"netkeep/internal/transit/client"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/ops/build"
 )
 
 // What errors of Open, Dial and Listen may be, for errors.Is. Their texts say
 // what to do.
 var (
-	ErrNoService = client.ErrNoService // the identity is offered no such service
-	ErrDenied    = client.ErrDenied    // a policy, or a posture check, does not let it
-	ErrNoRouter  = client.ErrNoRouter  // no edge router can be reached
-	ErrNoHost    = client.ErrNoHost    // nobody hosts the service at present
-	ErrRefused   = client.ErrRefused   // who hosts it did not want the connection
-	ErrFactor    = client.ErrFactor    // a code of a second factor is missing, or wrong
+	ErrNoService = sdk.ErrNoService // the identity is offered no such service
+	ErrDenied    = sdk.ErrDenied    // a policy, or a posture check, does not let it
+	ErrNoRouter  = sdk.ErrNoRouter  // no edge router can be reached
+	ErrNoHost    = sdk.ErrNoHost    // nobody hosts the service at present
+	ErrRefused   = sdk.ErrRefused   // who hosts it did not want the connection
+	ErrFactor    = sdk.ErrFactor    // a code of a second factor is missing, or wrong
 )
 
 // Network is a network as one identity sees it. All methods may be called at
 // any time.
-type Network struct{ c *client.Client }
+type Network struct{ c *sdk.Client }
 
 // Option changes how a network is used.
-type Option func(*client.Options)
+type Option func(*sdk.Options)
 
 // WithLog has connections to routers and what becomes of them logged.
-func WithLog(log *slog.Logger) Option { return func(o *client.Options) { o.Log = log } }
+func WithLog(log *slog.Logger) Option { return func(o *sdk.Options) { o.Log = log } }
 
 // Open logs in with the file of an identity. What it returns stays logged in,
 // follows what the identity may use, and must be closed. The certificate in the
 // file is renewed before it ends, for which its directory must be writable.
 func Open(ctx context.Context, identityFile string, options ...Option) (*Network, error) {
-	opt := client.Options{Identity: identityFile, Program: "netkeep-overlay", Version: build.Read().Version, Now: time.Now}
+	opt := sdk.Options{Identity: identityFile, Program: "netkeep-overlay", Version: build.Read().Version, Now: time.Now}
 	for _, o := range options {
 		o(&opt)
 	}
-	c, err := client.Open(ctx, opt)
+	c, err := sdk.Open(ctx, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/overlay"
-	"netkeep/test/networktest"
-	"netkeep/test/servertest"
+	"netkeep.internal/overlay"
+	"netkeep.internal/test/networktest"
+	"netkeep.internal/test/servertest"
 )
 
 // shared is the controller of all tests here.

@@ -3,8 +3,8 @@ package overlay
 import (
 	"context"
 
-	"netkeep/internal/transit/client"
-	"netkeep/internal/transit/device"
+	"netkeep.internal/internal/client/device"
+	"netkeep.internal/internal/client/sdk"
 )
 
 // Posture answers what posture checks ask of the device, in the place of what
@@ -47,8 +47,8 @@ type Process struct {
 
 // WithPosture has posture checks answered by the program.
 func WithPosture(p Posture) Option {
-	return func(o *client.Options) {
-		o.Device = client.Device{Addresses: p.MACs, Domain: p.Domain}
+	return func(o *sdk.Options) {
+		o.Device = sdk.Device{Addresses: p.MACs, Domain: p.Domain}
 		o.Code = p.MFA
 		if p.OS != nil {
 			o.Device.OS = func() device.System { return device.System(p.OS()) }

@@ -5,9 +5,9 @@ import (
 	"net"
 	"testing"
 
-	"netkeep/internal/transit/client"
-	"netkeep/overlay"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/overlay"
+	"netkeep.internal/test/networktest"
 )
 
 // TestWho has dialers who claim to be somebody else: the host is shown who they
@@ -26,7 +26,7 @@ func TestWho(t *testing.T) {
 			for _, claim := range []string{"", victim.Name, victim.ID, "Default Admin", "\x00"} {
 				dialled := make(chan error, 1)
 				go func() {
-					conn, err := n.Client(me).Dial(t.Context(), service, client.DialOptions{Caller: claim, Data: []byte(victim.Name)})
+					conn, err := n.Client(me).Dial(t.Context(), service, sdk.DialOptions{Caller: claim, Data: []byte(victim.Name)})
 					if err == nil {
 						t.Cleanup(func() { _ = conn.Close() })
 					}

@@ -1,4 +1,4 @@
-module netkeep/tools
+module netkeep.internal/tools
 
 go 1.26.0
 

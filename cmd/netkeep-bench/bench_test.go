@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // arguments are those that lead to a controller.

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/fabric/scripted"
+	"netkeep.internal/test/scripted"
 )
 
 // fleet is routers of a network and somebody who uses them, for as long as a

@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/scripted"
 )
 
 // crew is how much there is of what routers have to do with.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"netkeep/internal/run/cli"
+	"netkeep.internal/internal/run/cli"
 )
 
 func main() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/disk"
+	"netkeep.internal/internal/disk"
 )
 
 func TestSync(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/disk"
+	"netkeep.internal/internal/disk"
 )
 
 func names(t *testing.T, dir string) []string {

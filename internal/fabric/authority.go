@@ -1,10 +1,10 @@
 package fabric
 
 import (
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/line/message"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/wire/message"
 )
 
 // tellAuthorities tells a router whom to trust, if it wants to know: those of

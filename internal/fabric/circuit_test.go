@@ -11,11 +11,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/line/message"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/scripted"
 )
 
 // TestCircuits has people dial while routers come and go and crash, links break,

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
-	"netkeep/internal/line/message"
-	"netkeep/internal/policy/posture"
+	"netkeep.internal/internal/policy/posture"
+	"netkeep.internal/internal/wire/message"
 )
 
 // FuzzReported reads anything: what is a report is no more than may be said at

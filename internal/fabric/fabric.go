@@ -12,24 +12,24 @@ import (
 	gosync "sync"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/fabric/circuit"
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/datamodel"
-	"netkeep/internal/fabric/edge"
-	"netkeep/internal/fabric/link"
-	"netkeep/internal/fabric/path"
-	"netkeep/internal/fabric/permit"
-	"netkeep/internal/fabric/sync"
-	"netkeep/internal/fabric/terminator"
-	"netkeep/internal/fabric/tunnel"
-	"netkeep/internal/fabric/usage"
-	"netkeep/internal/line/message"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
-	"netkeep/internal/policy/access"
-	"netkeep/internal/policy/session"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/fabric/apisync"
+	"netkeep.internal/internal/fabric/asclient"
+	"netkeep.internal/internal/fabric/circuit"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/fabric/datamodel"
+	"netkeep.internal/internal/fabric/link"
+	"netkeep.internal/internal/fabric/path"
+	"netkeep.internal/internal/fabric/permit"
+	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/fabric/terminator"
+	"netkeep.internal/internal/fabric/usage"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Options of a Fabric.
@@ -37,17 +37,17 @@ type Options struct {
 	State *state.State
 	// Authorities are what certificates of this network chain to at present.
 	Authorities func() *pki.Authorities
-	APISessions sync.APISessions
+	APISessions apisync.APISessions
 	Sessions    permit.Register
 	// Tokens are those of sessions.
-	Tokens *session.Tokens
+	Tokens *grant.Tokens
 	// Devices is told what clients report of theirs through routers.
 	Devices Devices
 	// Clients is where routers become clients themselves, and Changed is when
 	// what an identity sees last changed.
-	Clients tunnel.Clients
+	Clients asclient.Clients
 	Changed func(snap *state.Snapshot, identityID string) time.Time
-	Build   edge.Version
+	Build   seam.Version
 	Renewal Renewal
 	// Kept is told of every connection that a router was let in with.
 	Kept func(net.Conn)
@@ -70,13 +70,13 @@ type Fabric struct {
 	Hosts    *terminator.Hosts
 
 	opt     Options
-	sync    *sync.Sync
+	sync    *apisync.Sync
 	models  *datamodel.Models
-	tunnels *tunnel.Tunnels
+	tunnels *asclient.Tunnels
 	graph   *path.Graph
 }
 
-var _ edge.Routers = (*Fabric)(nil)
+var _ seam.Routers = (*Fabric)(nil)
 
 // Distance is what the cheapest path from one router to another costs.
 func (f *Fabric) Distance(from, to string) (int64, bool) { return f.graph.Cost(from, to) }
@@ -116,12 +116,12 @@ func New(opt Options) *Fabric {
 	f.Links = link.New(link.Options{
 		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Found: f.Circuits.PathsFound, Usage: meter.Heard, Now: opt.Now, Log: opt.Log,
 	})
-	f.sync = sync.New(sync.Options{
+	f.sync = apisync.New(apisync.Options{
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,
 		Version: release, Online: f.online, Now: opt.Now, Log: opt.Log,
 	})
 	f.models = datamodel.New(datamodel.Options{State: opt.State, Routers: f.Routers, Keys: f.keys, Now: opt.Now, Log: opt.Log})
-	f.tunnels = tunnel.New(tunnel.Options{
+	f.tunnels = asclient.New(asclient.Options{
 		State: opt.State, Routers: f.Routers, Clients: opt.Clients, Hosts: f.Hosts, Circuits: f.Circuits,
 		Token: opt.Tokens.Of, Changed: opt.Changed, Log: opt.Log,
 	})

@@ -4,11 +4,11 @@ import (
 	"context"
 	"log/slog"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Renewal is how routers get certificates before those that they have run out.

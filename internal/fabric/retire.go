@@ -5,11 +5,11 @@ import (
 	"log/slog"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
 )
 
 // registerRetire has routers take themselves out of use, and back in.

@@ -1,11 +1,11 @@
 package fabric
 
 import (
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
 )
 
 // registerSmall takes what needs no part of its own.

@@ -3,66 +3,66 @@ package fabric
 import (
 	"context"
 
-	"netkeep/internal/fabric/circuit"
-	"netkeep/internal/fabric/edge"
-	"netkeep/internal/fabric/link"
+	"netkeep.internal/internal/fabric/circuit"
+	"netkeep.internal/internal/fabric/link"
+	"netkeep.internal/internal/fabric/seam"
 )
 
 // View is the fabric as the rest of the program sees it.
-func (f *Fabric) View() edge.Fabric { return view{f} }
+func (f *Fabric) View() seam.Fabric { return view{f} }
 
 // view is a Fabric in the words of the seam.
 type view struct{ fabric *Fabric }
 
-func (v view) Links() []edge.Link {
+func (v view) Links() []seam.Link {
 	all := v.fabric.Links.All()
-	links := make([]edge.Link, len(all))
+	links := make([]seam.Link, len(all))
 	for i := range all {
 		links[i] = v.link(&all[i])
 	}
 	return links
 }
 
-func (v view) Link(id string) (edge.Link, bool) {
+func (v view) Link(id string) (seam.Link, bool) {
 	l, ok := v.fabric.Links.Get(id)
 	if !ok {
-		return edge.Link{}, false
+		return seam.Link{}, false
 	}
 	return v.link(&l), true
 }
 
-func (v view) link(l *link.Link) edge.Link {
-	conns := make([]edge.Conn, len(l.Conns))
+func (v view) link(l *link.Link) seam.Link {
+	conns := make([]seam.Conn, len(l.Conns))
 	for i, c := range l.Conns {
-		conns[i] = edge.Conn{Type: c.Type, Source: c.Local, Dest: c.Remote}
+		conns[i] = seam.Conn{Type: c.Type, Source: c.Local, Dest: c.Remote}
 	}
-	return edge.Link{
+	return seam.Link{
 		ID: l.ID, From: l.From, To: l.To, Protocol: l.Protocol, Address: l.Address, Iteration: l.Iteration, Latency: l.Latency,
 		Cost: l.Cost(), StaticCost: link.StaticCost, Since: l.Since, Usable: v.fabric.Links.Usable(*l), Conns: conns,
 	}
 }
 
-func (v view) Circuits() []edge.Circuit {
+func (v view) Circuits() []seam.Circuit {
 	all := v.fabric.Circuits.All()
-	circuits := make([]edge.Circuit, len(all))
+	circuits := make([]seam.Circuit, len(all))
 	for i, c := range all {
 		circuits[i] = circuitOf(c)
 	}
 	return circuits
 }
 
-func (v view) Circuit(id string) (edge.Circuit, bool) {
+func (v view) Circuit(id string) (seam.Circuit, bool) {
 	c, ok := v.fabric.Circuits.Get(id)
 	if !ok {
-		return edge.Circuit{}, false
+		return seam.Circuit{}, false
 	}
 	return circuitOf(c), true
 }
 
-func circuitOf(c *circuit.Circuit) edge.Circuit {
-	return edge.Circuit{
+func circuitOf(c *circuit.Circuit) seam.Circuit {
+	return seam.Circuit{
 		ID: c.ID, SessionID: c.SessionID, TerminatorID: c.TerminatorID, ServiceID: c.ServiceID, IdentityID: c.IdentityID, HostID: c.HostID,
-		Tags: c.Tags(), Path: edge.Path{Cost: c.Cost, Routers: c.Path, Links: linksOf(c)}, Made: c.Made, Moved: c.Moved,
+		Tags: c.Tags(), Path: seam.Path{Cost: c.Cost, Routers: c.Path, Links: linksOf(c)}, Made: c.Made, Moved: c.Moved,
 	}
 }
 
@@ -81,17 +81,17 @@ func linksOf(c *circuit.Circuit) []string {
 // nobody uses the circuit any more, and go on with one that is out of our hands.
 func (v view) EndCircuit(id string) bool { return v.fabric.Circuits.End(id, true) }
 
-func (v view) Path(from, to string) (edge.Path, bool) {
+func (v view) Path(from, to string) (seam.Path, bool) {
 	p, ok := v.fabric.graph.Between(from, to)
-	return edge.Path(p), ok
+	return seam.Path(p), ok
 }
 
 func (v view) Counts() (links, circuits int) { return v.fabric.Links.Len(), v.fabric.Circuits.Len() }
 
-func (v view) Inspect(ctx context.Context, routerID string, names []string) (edge.Inspected, error) {
+func (v view) Inspect(ctx context.Context, routerID string, names []string) (seam.Inspected, error) {
 	r, ok := v.fabric.Get(routerID)
 	if !ok {
-		return edge.Inspected{}, edge.ErrAway
+		return seam.Inspected{}, seam.ErrAway
 	}
 	return r.InspectAll(ctx, names)
 }

@@ -14,20 +14,20 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/fabric"
-	"netkeep/internal/fabric/circuit"
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
-	"netkeep/internal/policy/access"
-	"netkeep/internal/policy/posture"
-	"netkeep/internal/policy/session"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/fabric"
+	"netkeep.internal/internal/fabric/circuit"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/policy/posture"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/scripted"
 )
 
 // settled is longer than anything takes that the fabric does by itself.
@@ -83,7 +83,7 @@ type world struct {
 	*credentials
 	t      *rapid.T
 	st     *state.State
-	grants *session.Grants
+	grants *grant.Grants
 	apis   *authn.APISessions
 	fabric *fabric.Fabric
 	stop   func()
@@ -120,14 +120,14 @@ func newWorld(t *rapid.T, c *credentials) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := session.NewTokens([]byte("a secret of 32 bytes, for tests."))
+	tokens, err := grant.NewTokens([]byte("a secret of 32 bytes, for tests."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
 	w := &world{credentials: c, t: t, st: st, links: map[string][2]int{}, dialled: map[string]*dialled{}}
 	w.apis = &authn.APISessions{State: st, Key: []byte("key"), Timeout: 1000 * time.Hour, Now: time.Now, Log: log}
-	w.grants = &session.Grants{State: st, Usable: w.apis.Usable, Failures: new(posture.Failures), Changes: new(access.LastChange), Tokens: tokens, Now: time.Now, Log: log}
+	w.grants = &grant.Grants{State: st, Usable: w.apis.Usable, Failures: new(posture.Failures), Changes: new(access.LastChange), Tokens: tokens, Now: time.Now, Log: log}
 	w.write(w.seed)
 	for i := range c.routers {
 		w.routers = append(w.routers, &node{i: i, links: map[string]message.Link{}, circuits: map[string]*message.Route{}})

@@ -3,7 +3,7 @@
 // it sees the write in progress through kind.Reader and kind.Writer.
 package model
 
-import "netkeep/internal/lang/kind"
+import "netkeep.internal/internal/lang/kind"
 
 // All is every kind, in the order in which references between them are best
 // read.

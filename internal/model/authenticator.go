@@ -3,8 +3,8 @@ package model
 import (
 	"time"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // The lengths of a password, in characters.

@@ -3,9 +3,9 @@ package model
 import (
 	"crypto/x509"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/pki"
 )
 
 // CA is a certificate authority of somebody else, whose certificates may

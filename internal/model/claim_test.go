@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"testing"
 
-	"netkeep/internal/model"
+	"netkeep.internal/internal/model"
 )
 
 // bearer is a certificate with something in every place where a claim may

@@ -3,9 +3,9 @@ package model
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/lang/schema"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/schema"
 )
 
 // Config is data of a config type, attached to services.

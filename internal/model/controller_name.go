@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/pki"
 )
 
 // ControllerName is a name or address under which a controller of this network

@@ -3,7 +3,7 @@ package model
 import (
 	"time"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Device is what the device that uses an API session has reported of itself. It

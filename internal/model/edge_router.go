@@ -3,8 +3,8 @@ package model
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // EdgeRouter is a router that clients connect to.

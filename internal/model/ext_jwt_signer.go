@@ -3,9 +3,9 @@ package model
 import (
 	"time"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/pki"
 )
 
 // ExtJWTSigner is an issuer of tokens by which identities may authenticate.

@@ -3,7 +3,7 @@ package model
 import (
 	"strings"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // What a controller makes for the router that runs inside of it.

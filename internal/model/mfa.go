@@ -3,7 +3,7 @@ package model
 import (
 	"time"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // MFA is the second factor of an identity: a shared key for one-time codes,

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // The semantics of a policy's role lists.

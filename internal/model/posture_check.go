@@ -3,8 +3,8 @@ package model
 import (
 	"github.com/Masterminds/semver/v3"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // PostureCheck is a condition on the device that an identity uses. Its type

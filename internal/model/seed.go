@@ -3,8 +3,8 @@ package model
 import (
 	"github.com/go-json-experiment/json"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/lang/schema"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/schema"
 )
 
 // Seed adds the records that every network has. It leaves those alone that

@@ -3,8 +3,8 @@ package model
 import (
 	"slices"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Service is something that identities dial or host through the network.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // APISession is what an identity gets for authenticating.

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"strings"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Terminator is where traffic of a service leaves the network.

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // maxCSR leaves room for the largest key we accept and a long list of names.

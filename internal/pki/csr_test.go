@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 func csrPEM(t testing.TB, key crypto.Signer) []byte {

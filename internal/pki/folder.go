@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/disk"
+	"netkeep.internal/internal/disk"
 )
 
 // The files of a keystore. Those with a secret in them end in secretSuffix.

@@ -8,7 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // maxPEM bounds PEM text before it is looked at: about twenty certificates with

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 func TestParseCertificates(t *testing.T) {

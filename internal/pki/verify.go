@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // maxPresented bounds how many certificates of a peer are looked at.

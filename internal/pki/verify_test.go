@@ -15,7 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // issue signs a template for pub, with dates around base unless it has some.

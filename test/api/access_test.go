@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/web/api"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/test/servertest"
 )
 
 // walk calls every operation of both APIs. What needs an id gets one that

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"netkeep/internal/data/store"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/test/servertest"
 )
 
 // writesOf returns what a request writes to the log, as every controller that

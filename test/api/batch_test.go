@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestBatchBodies holds bodies that are lists to the rules for bodies.

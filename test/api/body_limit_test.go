@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/ops/config"
-	"netkeep/internal/web/api"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/test/servertest"
 )
 
 // wire opens a connection on which a test writes requests itself.

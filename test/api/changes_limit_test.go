@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/web/api"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/test/servertest"
 )
 
 // TestChangesSizes sends more than may be, and less.

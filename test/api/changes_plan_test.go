@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // drawer draws changes of a few records. It knows which of them are there, and

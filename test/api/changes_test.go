@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/test/servertest"
 )
 
 // change is one of a list; its target is left out if empty, as is its body if

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestOneNameOneWinner creates the same name many times at once.

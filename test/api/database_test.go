@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/ops/build"
-	"netkeep/internal/ops/config"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/servertest"
 )
 
 // damaged starts a controller whose log may hold errors: it is told to read

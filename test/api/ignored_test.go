@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // ignored is the header that names what an operation did not know.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/test/servertest"
 )
 
 // waitTime bounds what tests wait for.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"netkeep/internal/ops/config"
-	"netkeep/internal/web/api"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/test/servertest"
 )
 
 // fetch gets a path over TLS from one of a server's addresses.

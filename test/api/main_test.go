@@ -6,7 +6,7 @@ import (
 	"flag"
 	"testing"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 var update = flag.Bool("update", false, "rewrite the checked-in specifications")

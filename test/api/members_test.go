@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestMembersOfOthers sends every member that the flags of the public command line

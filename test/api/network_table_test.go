@@ -3,7 +3,7 @@ package api_test
 import (
 	"testing"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 func cas() resource {

@@ -13,8 +13,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/web/api"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/test/servertest"
 )
 
 var specIDs = []string{"edge-client", "edge-management", "fabric"}

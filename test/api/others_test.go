@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/web/api"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/test/servertest"
 )
 
 // TestListsOfOthers wants the lists that controllers of others always send.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"testing"
 
-	"netkeep/internal/ops/config"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/servertest"
 )
 
 // TestAttemptsOfAnAddress tries to log in and to enroll more often than an

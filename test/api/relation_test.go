@@ -7,8 +7,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/web/api"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/test/servertest"
 )
 
 // TestPolicyType asks who may dial a service and who may host it, and the other

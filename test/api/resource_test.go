@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 func TestCreateAndGet(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/web/api"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/test/servertest"
 )
 
 // resource is what the tests of every resource need to know about one.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // again is how long an attacker who was answered waits at least before the next

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
 )
 
 // TestSessionCertificates asks for more certificates than a session may have.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/ops/config"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/servertest"
 )
 
 // silence opens connections that say nothing, so many a second, from a few

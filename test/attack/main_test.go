@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // How long and how hard is attacked. The attacks of the review that found them

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // patient is how long an admin waits to be let in while others guess.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // addresses hands out loopback addresses, so that everybody has one that

@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/scripted"
+	"netkeep.internal/test/servertest"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"net/url"
 	"testing"
 
-	"netkeep/internal/ops/config"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/servertest"
 )
 
 // TestSessionsWithoutEnd has one identity log in again and again. It is never

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/web/api"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/test/servertest"
 )
 
 // levels are what an operation may ask for, the least first.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/web/api"
-	"netkeep/test/machine"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/test/machine"
+	"netkeep.internal/test/servertest"
 )
 
 // The tests in this file are named after weaknesses that were published of

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/test/servertest"
 )
 
 // keys of every kind that a client may have.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pquerna/otp/hotp"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // The paths of the second factor.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/test/servertest"
 )
 
 // chain tries to log in with certificates.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // forgedCodes are codes that complete no session. Each has an identity of its

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 func jsonText(text string, v any) error { return json.Unmarshal([]byte(text), v) }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // token tries to log in with a JWT.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/model"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/test/servertest"
 )
 
 // body tries to log in with what it is given.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // attempt is a credential that must not be let in.

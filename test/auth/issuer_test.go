@@ -18,7 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/golang-jwt/jwt/v5"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // issuer signs tokens with the key of a certificate that the controller knows.

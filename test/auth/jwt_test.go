@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestJWTLogin logs in with every kind of key on both APIs, under both names

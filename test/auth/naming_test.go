@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/model"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/test/servertest"
 )
 
 // naming is somebody else's way to say who somebody is.

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/test/servertest"
 )
 
 // certificate is one with its key.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestStoredSecrets looks for everything that lets somebody in, in every byte

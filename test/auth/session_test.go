@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // login is a way in, with what is sent in the body.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestUsernamesThatDeceive refuses user names that look like others, or like

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/model"
-	"netkeep/internal/ops/config"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/servertest"
 )
 
 // using returns the client of a login.

@@ -3,8 +3,8 @@ package client_test
 import (
 	"testing"
 
-	"netkeep/internal/model"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/test/servertest"
 )
 
 const corp, home = "corp.example.com", "home.example.com"

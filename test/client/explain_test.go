@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // broken returns the links that do not hold, and how many there are.

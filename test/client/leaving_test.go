@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
 )
 
 // leave has a router ask to be left alone, or take that back.

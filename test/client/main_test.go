@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/fabric/scripted"
-	"netkeep/test/servertest"
+	"netkeep.internal/test/scripted"
+	"netkeep.internal/test/servertest"
 )
 
 type M = servertest.M

@@ -1,4 +1,4 @@
-module netkeep/test/clientgen
+module netkeep.internal/test/clientgen
 
 go 1.26.0
 

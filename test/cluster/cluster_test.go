@@ -19,11 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/data/store/etcdstore"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/run/server"
-	"netkeep/test/etcdtest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/data/store/etcdstore"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/run/server"
+	"netkeep.internal/test/etcdtest"
+	"netkeep.internal/test/servertest"
 )
 
 type M = servertest.M

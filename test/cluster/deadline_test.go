@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/ops/config"
-	"netkeep/test/etcdtest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/etcdtest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestDeadline has the time of requests end while the store has their writes, and

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/ops/config"
-	"netkeep/test/etcdtest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/etcdtest"
+	"netkeep.internal/test/servertest"
 )
 
 // guarded makes a service for devices in a Windows domain, and somebody who may

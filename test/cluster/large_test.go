@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/ops/config"
-	"netkeep/test/etcdtest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/etcdtest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestLargeList makes thousands of changes at once in a cluster whose

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/model"
-	"netkeep/internal/run/cli"
-	"netkeep/internal/tool/join"
-	"netkeep/internal/tool/remote"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/client/enroll"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/run/cli"
+	"netkeep.internal/test/servertest"
 )
 
 // netkeep runs the program, and returns its exit code and all that it said.
@@ -137,7 +137,7 @@ func TestRouterEnrollCommand(t *testing.T) {
 	id, text := add()
 	dir := t.TempDir()
 	wantSaid(t, 0, "identity: {cert: ", "", "router", "enroll", text, "--dir", dir, "--host", "edge.example.org,192.0.2.9")
-	layout := join.LayoutIn(dir)
+	layout := enroll.LayoutIn(dir)
 	layout.Endpoints = filepath.Join(dir, "endpoints.yml")
 	if err := os.WriteFile(layout.Endpoints, []byte("tls:"+shared.Address()), 0o600); err != nil {
 		t.Fatal(err) // without a config there is no such file
@@ -156,7 +156,7 @@ func TestRouterEnrollCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSaid(t, 0, "Enrolled", "", "router", "enroll", text, "--config", config)
-	layout, err := join.ReadLayout(config)
+	layout, err := enroll.ReadLayout(config)
 	if err != nil {
 		t.Fatal(err)
 	}

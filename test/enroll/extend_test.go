@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // enrolled returns an identity with a certificate of ours, logged in.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"netkeep/internal/ops/config"
-	"netkeep/internal/pki"
-	"netkeep/internal/tool/join"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/client/enroll"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/test/servertest"
 )
 
 // TestJoinWrongServer sends nothing to a server that did not sign the
@@ -30,7 +30,7 @@ func TestJoinWrongServer(t *testing.T) {
 	defer impostor.Close()
 	s := servertest.Start(t, func(c *config.Config) { c.Advertise = impostor.Listener.Addr().String() })
 	_, text := invitation(t, s.Admin(t), M{"ott": true})
-	_, _, err := meet(t, text, join.Options{})
+	_, _, err := meet(t, text, enroll.Options{})
 	wantSentence(t, err, "did not sign this token", "ask for a new token")
 	if n := asked.Load(); n != 0 {
 		t.Errorf("%d requests were sent", n)
@@ -127,7 +127,7 @@ func TestJoinRefused(t *testing.T) {
 		"unknown way to us": {good.invite(t, jwt.MapClaims{"em": "magic"}), nil, []string{"magic", "newer version"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, _, err := meet(t, test.token, join.Options{Now: test.now})
+			c, _, err := meet(t, test.token, enroll.Options{Now: test.now})
 			if err == nil {
 				_, err = c.Device(t.Context(), newKey(t), "")
 			}
@@ -168,7 +168,7 @@ func TestJoinExpiredThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux.HandleFunc("/edge/client/v1/.well-known/est/cacerts", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bundle) })
-	_, err = mustMeet(t, f.invite(t, nil), join.Options{}).Device(t.Context(), newKey(t), "")
+	_, err = mustMeet(t, f.invite(t, nil), enroll.Options{}).Device(t.Context(), newKey(t), "")
 	wantSentence(t, err, "expired at")
 }
 
@@ -183,9 +183,9 @@ func TestJoinOtherAuthority(t *testing.T) {
 		c.TLS.Cert, c.TLS.Key = strings.TrimPrefix(certFile, "file://"), strings.TrimPrefix(keyFile, "file://")
 	})
 	text := inviteAt(t, s, ca)
-	_, _, err := meet(t, text, join.Options{})
+	_, _, err := meet(t, text, enroll.Options{})
 	wantSentence(t, err, "--ca FILE")
-	who, err := mustMeet(t, text, join.Options{Trust: []*x509.Certificate{ca.cert}}).Device(t.Context(), newKey(t), "")
+	who, err := mustMeet(t, text, enroll.Options{Trust: []*x509.Certificate{ca.cert}}).Device(t.Context(), newKey(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}

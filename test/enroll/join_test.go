@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/pki"
-	"netkeep/internal/tool/join"
-	"netkeep/internal/tool/remote"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/client/enroll"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/test/servertest"
 )
 
 // invitation adds an identity with an enrollment and returns its id and JWT.
@@ -30,23 +30,23 @@ func invitation(t *testing.T, c *servertest.Client, how M) (id, text string) {
 }
 
 // meet goes to the controller of an invitation.
-func meet(t *testing.T, text string, opt join.Options) (*join.Controller, *join.Invitation, error) {
+func meet(t *testing.T, text string, opt enroll.Options) (*enroll.Controller, *enroll.Invitation, error) {
 	t.Helper()
-	inv, err := join.Read(text)
+	inv, err := enroll.Read(text)
 	if err != nil {
 		return nil, nil, err
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	c, err := join.Meet(t.Context(), inv, opt)
+	c, err := enroll.Meet(t.Context(), inv, opt)
 	if err == nil {
 		t.Cleanup(c.Close)
 	}
 	return c, inv, err
 }
 
-func mustMeet(t *testing.T, text string, opt join.Options) *join.Controller {
+func mustMeet(t *testing.T, text string, opt enroll.Options) *enroll.Controller {
 	t.Helper()
 	c, _, err := meet(t, text, opt)
 	if err != nil {
@@ -131,7 +131,7 @@ func TestJoinDevice(t *testing.T) {
 	for _, alg := range []pki.Algorithm{pki.P256, pki.RSA2048} {
 		id, text := invitation(t, c, M{"ott": true})
 		key := newPKIKey(t, alg)
-		who, err := mustMeet(t, text, join.Options{}).Device(t.Context(), key, "")
+		who, err := mustMeet(t, text, enroll.Options{}).Device(t.Context(), key, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestJoinDevice(t *testing.T) {
 		if who.API != shared.URL+"/edge/client/v1" {
 			t.Errorf("the API is at %s", who.API)
 		}
-		_, err = mustMeet(t, text, join.Options{}).Device(t.Context(), key, "")
+		_, err = mustMeet(t, text, enroll.Options{}).Device(t.Context(), key, "")
 		wantSentence(t, err, "was used already", "refreshing")
 	}
 }
@@ -158,7 +158,7 @@ func TestJoinWithKeptKey(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	who, err := mustMeet(t, text, join.Options{}).Device(t.Context(), key, "file://"+path)
+	who, err := mustMeet(t, text, enroll.Options{}).Device(t.Context(), key, "file://"+path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,12 +196,12 @@ func TestJoinCertificate(t *testing.T) {
 	cert := ca.client(x509.Certificate{Subject: pkix.Name{CommonName: "device"}})
 	certFile, keyFile := keep(t, cert)
 
-	_, err := mustMeet(t, text, join.Options{}).Certificate(t.Context(), "", "", "")
+	_, err := mustMeet(t, text, enroll.Options{}).Certificate(t.Context(), "", "", "")
 	wantSentence(t, err, "--cert FILE", "--key FILE")
 	stranger := newAuthority(t).client(x509.Certificate{})
-	_, err = mustMeet(t, text, join.Options{Show: stranger}).Certificate(t.Context(), "", certFile, keyFile)
+	_, err = mustMeet(t, text, enroll.Options{Show: stranger}).Certificate(t.Context(), "", certFile, keyFile)
 	wantSentence(t, err, "does not take the certificate")
-	who, err := mustMeet(t, text, join.Options{Show: cert}).Certificate(t.Context(), "", certFile, keyFile)
+	who, err := mustMeet(t, text, enroll.Options{Show: cert}).Certificate(t.Context(), "", certFile, keyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,12 +211,12 @@ func TestJoinCertificate(t *testing.T) {
 
 	// The same CA lets in whoever holds a certificate of it.
 	anybody := string(c.Get("cas/" + caID + "/jwt").Want(200).Raw)
-	_, err = mustMeet(t, anybody, join.Options{Show: cert}).Certificate(t.Context(), "", certFile, keyFile)
+	_, err = mustMeet(t, anybody, enroll.Options{Show: cert}).Certificate(t.Context(), "", certFile, keyFile)
 	wantSentence(t, err, "enrolled already")
 	fresh := ca.client(x509.Certificate{Subject: pkix.Name{CommonName: "fresh"}})
 	certFile, keyFile = keep(t, fresh)
 	wish := servertest.Unique("wish")
-	who, err = mustMeet(t, anybody, join.Options{Show: fresh}).Certificate(t.Context(), wish, certFile, keyFile)
+	who, err = mustMeet(t, anybody, enroll.Options{Show: fresh}).Certificate(t.Context(), wish, certFile, keyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestJoinCertificate(t *testing.T) {
 	}
 	unverified := newAuthority(t).register(c, false, nil)
 	_, text = invitation(t, c, M{"ottca": unverified})
-	_, err = mustMeet(t, text, join.Options{Show: fresh}).Certificate(t.Context(), "", certFile, keyFile)
+	_, err = mustMeet(t, text, enroll.Options{Show: fresh}).Certificate(t.Context(), "", certFile, keyFile)
 	wantSentence(t, err, "not verified", "admin")
 }
 
@@ -233,9 +233,9 @@ func TestJoinPassword(t *testing.T) {
 	c := shared.Admin(t)
 	name := servertest.Unique("user")
 	_, text := invitation(t, c, M{"updb": name})
-	_, err := mustMeet(t, text, join.Options{}).Password(t.Context(), "", "abc")
+	_, err := mustMeet(t, text, enroll.Options{}).Password(t.Context(), "", "abc")
 	wantSentence(t, err, "password")
-	who, err := mustMeet(t, text, join.Options{}).Password(t.Context(), "", "long enough")
+	who, err := mustMeet(t, text, enroll.Options{}).Password(t.Context(), "", "long enough")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestJoinPassword(t *testing.T) {
 	}
 	shared.Login(t, name, "long enough")
 	_, text = invitation(t, c, M{"updb": name})
-	_, err = mustMeet(t, text, join.Options{}).Password(t.Context(), "", "long enough")
+	_, err = mustMeet(t, text, enroll.Options{}).Password(t.Context(), "", "long enough")
 	wantSentence(t, err, "is taken")
 }
 
@@ -255,7 +255,7 @@ func TestJoinRouter(t *testing.T) {
 			c := c.For(t)
 			id := c.Post(kind, M{"name": servertest.Unique("router")}).Want(201).ID()
 			text := c.Get(kind + "/" + id).At("data.enrollmentJwt").(string)
-			layout := join.LayoutIn(t.TempDir())
+			layout := enroll.LayoutIn(t.TempDir())
 			layout.Endpoints = filepath.Join(t.TempDir(), "endpoints.yml")
 			layout.Names.Add("edge.example.org")
 			layout.Names.Add("192.0.2.9")
@@ -264,7 +264,7 @@ func TestJoinRouter(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(place.Close)
-			at, inv, err := meet(t, text, join.Options{})
+			at, inv, err := meet(t, text, enroll.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -283,14 +283,14 @@ func TestJoinRouter(t *testing.T) {
 			checkRouterFiles(t, layout, id)
 			_, err = layout.Prepare(false)
 			wantSentence(t, err, "--force")
-			_, err = mustMeet(t, text, join.Options{}).Router(t.Context(), newKey(t), layout.Names, false)
+			_, err = mustMeet(t, text, enroll.Options{}).Router(t.Context(), newKey(t), layout.Names, false)
 			wantSentence(t, err, "was used already", "re-enrolling the router")
 		})
 	}
 }
 
 // checkRouterFiles reads what a router would.
-func checkRouterFiles(t *testing.T, layout join.Layout, id string) {
+func checkRouterFiles(t *testing.T, layout enroll.Layout, id string) {
 	t.Helper()
 	for _, certFile := range []string{layout.Cert, layout.ServerCert} {
 		pair, err := tls.LoadX509KeyPair(certFile, layout.Key)

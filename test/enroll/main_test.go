@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 type M = servertest.M

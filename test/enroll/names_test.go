@@ -14,8 +14,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/ops/config"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/servertest"
 )
 
 // What the controllers of these tests tell clients and admins.

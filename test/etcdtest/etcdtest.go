@@ -24,8 +24,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 
-	"netkeep/internal/ops/config"
-	"netkeep/test/machine"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/machine"
 )
 
 // The user of every server, and what it may touch.

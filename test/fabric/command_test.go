@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/run/cli"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/run/cli"
+	"netkeep.internal/test/servertest"
 )
 
 // terminal is somebody who looks at the network from a command line.

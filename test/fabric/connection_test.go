@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/ops/config"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/scripted"
+	"netkeep.internal/test/servertest"
 )
 
 // TestOnline has routers of both generations connect, and one leave.

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/line/message"
-	"netkeep/internal/ops/config"
-	"netkeep/test/etcdtest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/etcdtest"
+	"netkeep.internal/test/scripted"
+	"netkeep.internal/test/servertest"
 )
 
 // TestCutOff cuts a controller off from its cluster. After a while it lets

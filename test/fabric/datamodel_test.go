@@ -9,12 +9,12 @@ import (
 	"sync"
 	"testing"
 
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/run/server"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/run/server"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/scripted"
+	"netkeep.internal/test/servertest"
 )
 
 // grouped makes a router one of the second generation.

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"testing"
 
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/scripted"
+	"netkeep.internal/test/servertest"
 )
 
 // stage is a router at which hosts come and go, and who of them does not

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/servertest"
 )
 
 // figures is what monitoring sees, by series.

@@ -3,10 +3,10 @@ package fabric
 import (
 	"testing"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/model"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/test/scripted"
+	"netkeep.internal/test/servertest"
 )
 
 // allow makes a policy by which identities may use routers, and returns its id.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/scripted"
+	"netkeep.internal/test/servertest"
 )
 
 // renewing is a connected router that hears what it is offered.

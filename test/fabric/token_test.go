@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/model"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/test/scripted"
+	"netkeep.internal/test/servertest"
 )
 
 // TestTokenNamesAPISession has one identity log in many times at once, as old

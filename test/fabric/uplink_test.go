@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/line/message"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/transit/uplink"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/router/uplink"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/servertest"
 )
 
 // asked is the rest of a router of our own: it takes down what it is asked for.

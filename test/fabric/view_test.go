@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/scripted"
+	"netkeep.internal/test/servertest"
 )
 
 // fabricAPI is where operators look at what routers make between them.

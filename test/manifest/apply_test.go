@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/tool/manifest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/tool/manifest"
+	"netkeep.internal/test/servertest"
 )
 
 const office = `

@@ -3,9 +3,9 @@ package manifest_test
 import (
 	"testing"
 
-	"netkeep/internal/ops/config"
-	"netkeep/internal/tool/manifest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/tool/manifest"
+	"netkeep.internal/test/servertest"
 )
 
 // withRouter runs a controller with a router in it.

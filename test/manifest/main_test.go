@@ -16,8 +16,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/tool/manifest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/tool/manifest"
+	"netkeep.internal/test/servertest"
 )
 
 type M = servertest.M

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"netkeep/internal/tool/manifest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/tool/manifest"
+	"netkeep.internal/test/servertest"
 )
 
 // world draws a random network, as a list of creates.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 func escape(s string) string { return url.QueryEscape(s) }

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/run/server"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/run/server"
+	"netkeep.internal/test/servertest"
 )
 
 // TestHealth asks both listeners, anonymously.

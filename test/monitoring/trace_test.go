@@ -12,7 +12,7 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // collector keeps the spans that it is sent, by name.

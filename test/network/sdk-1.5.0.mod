@@ -1,4 +1,4 @@
-module netkeep/test/network
+module netkeep.internal/test/network
 
 go 1.26
 

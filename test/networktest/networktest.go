@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/pki"
-	"netkeep/internal/tool/join"
-	"netkeep/internal/transit/client"
-	"netkeep/internal/transit/router"
-	"netkeep/test/machine"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/client/enroll"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/router/node"
+	"netkeep.internal/test/machine"
+	"netkeep.internal/test/servertest"
 )
 
 // M is a JSON object.
@@ -78,14 +78,14 @@ func (n *Network) AddIdentity(name string, words ...string) Identity {
 	i := Identity{Name: n.Word + "-" + name, File: filepath.Join(n.dir, name+".json")}
 	i.ID = n.create("identities", M{"name": i.Name, "type": "Device", "isAdmin": false, "roleAttributes": append(words, n.Word), "enrollment": M{"ott": true}})
 	jwt := n.Admin.Get(Management + "identities/" + i.ID).Want(200).At("data.enrollment.ott.jwt").(string)
-	_, err := join.Enroll(n.T.Context(), n.read(jwt), join.Request{Output: i.File, Algorithm: "ec", Now: time.Now})
+	_, err := enroll.Enroll(n.T.Context(), n.read(jwt), enroll.Request{Output: i.File, Algorithm: "ec", Now: time.Now})
 	n.must(err)
 	return i
 }
 
-func (n *Network) read(jwt string) *join.Invitation {
+func (n *Network) read(jwt string) *enroll.Invitation {
 	n.T.Helper()
-	inv, err := join.Read(jwt)
+	inv, err := enroll.Read(jwt)
 	n.must(err)
 	return inv
 }
@@ -110,13 +110,13 @@ func (n *Network) AddService(name string, encrypted bool) string {
 }
 
 // Client opens a client of an identity, until the test ends.
-func (n *Network) Client(i Identity, change ...func(*client.Options)) *client.Client {
+func (n *Network) Client(i Identity, change ...func(*sdk.Options)) *sdk.Client {
 	n.T.Helper()
-	opt := client.Options{Identity: i.File, Now: time.Now, Poll: 200 * time.Millisecond}
+	opt := sdk.Options{Identity: i.File, Now: time.Now, Poll: 200 * time.Millisecond}
 	for _, f := range change {
 		f(&opt)
 	}
-	c, err := client.Open(n.T.Context(), opt)
+	c, err := sdk.Open(n.T.Context(), opt)
 	n.must(err)
 	n.T.Cleanup(func() { _ = c.Close() })
 	return c
@@ -126,9 +126,9 @@ func (n *Network) Client(i Identity, change ...func(*client.Options)) *client.Cl
 // stopped.
 type Router struct {
 	ID, Name, Address string
-	Papers            router.Papers
+	Papers            node.Papers
 	net               *Network
-	*router.Router
+	*node.Router
 	log  journal
 	stop context.CancelFunc
 	done chan struct{}
@@ -170,7 +170,7 @@ func (n *Network) AddRouter(name string, words ...string) *Router {
 	jwt := n.Admin.Get(Management + "edge-routers/" + r.ID).Want(200).Data()["enrollmentJwt"].(string)
 	dir := filepath.Join(n.dir, name)
 	n.must(os.Mkdir(dir, 0o700))
-	at, err := join.EnrollRouter(n.T.Context(), n.read(jwt), join.RouterRequest{Dir: dir, Hosts: []string{"127.0.0.1"}, Algorithm: "ec", Now: time.Now})
+	at, err := enroll.EnrollRouter(n.T.Context(), n.read(jwt), enroll.RouterRequest{Dir: dir, Hosts: []string{"127.0.0.1"}, Algorithm: "ec", Now: time.Now})
 	n.must(err)
 	r.Papers = n.papers(at)
 	l, err := net.Listen("tcp", "127.0.0.1:"+machine.Port(n.T))
@@ -187,9 +187,9 @@ func (n *Network) AddRouter(name string, words ...string) *Router {
 }
 
 // papers reads what a router was given.
-func (n *Network) papers(at join.Layout) router.Papers {
+func (n *Network) papers(at enroll.Layout) node.Papers {
 	n.T.Helper()
-	var p router.Papers
+	var p node.Papers
 	var err error
 	p.Client, err = tls.LoadX509KeyPair(at.Cert, at.Key)
 	n.must(err)
@@ -207,8 +207,8 @@ func (r *Router) start(l net.Listener) {
 	n := r.net
 	n.T.Helper()
 	var err error
-	r.Router, err = router.New(router.Options{
-		ID: r.ID, Controllers: []string{"tls:" + n.Server.URL[len("https://"):]}, Papers: func() router.Papers { return r.Papers },
+	r.Router, err = node.New(node.Options{
+		ID: r.ID, Controllers: []string{"tls:" + n.Server.URL[len("https://"):]}, Papers: func() node.Papers { return r.Papers },
 		Listeners: []net.Listener{l}, EdgeAddresses: []string{"tls:" + r.Address}, LinkAddresses: []string{"tls:" + r.Address},
 		LinkGroups: []string{n.Word}, Version: "v1.6.20|test|2026-01-01 00:00:00|linux|amd64", Now: time.Now, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 	})
@@ -251,9 +251,9 @@ func (r *Router) Restart() {
 }
 
 // Echo hosts a service that sends back what it gets, until the test ends.
-func (n *Network) Echo(c *client.Client, service string) *client.Listener {
+func (n *Network) Echo(c *sdk.Client, service string) *sdk.Listener {
 	n.T.Helper()
-	l, err := c.Listen(n.T.Context(), service, client.ListenOptions{})
+	l, err := c.Listen(n.T.Context(), service, sdk.ListenOptions{})
 	n.must(err)
 	n.T.Cleanup(func() { _ = l.Close() })
 	go func() {

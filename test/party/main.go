@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/transit/client"
+	"netkeep.internal/internal/client/sdk"
 )
 
 func main() {
@@ -39,7 +39,7 @@ func run(args []string, plain bool) error {
 		return errors.New("usage: party host|dial|hold IDENTITY SERVICE …")
 	}
 	ctx := context.Background()
-	c, err := client.Open(ctx, client.Options{
+	c, err := sdk.Open(ctx, sdk.Options{
 		Identity: args[1], Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Plain: plain, Now: time.Now,
 	})
 	if err != nil {
@@ -58,8 +58,8 @@ func run(args []string, plain bool) error {
 }
 
 // host sends back what it gets.
-func host(ctx context.Context, c *client.Client, service string) error {
-	l, err := c.Listen(ctx, service, client.ListenOptions{})
+func host(ctx context.Context, c *sdk.Client, service string) error {
+	l, err := c.Listen(ctx, service, sdk.ListenOptions{})
 	if err != nil {
 		return err
 	}
@@ -69,23 +69,23 @@ func host(ctx context.Context, c *client.Client, service string) error {
 		if err != nil {
 			return err
 		}
-		info := conn.(*client.Conn).Info()
+		info := conn.(*sdk.Conn).Info()
 		fmt.Printf("accepted caller=%q data=%q\n", info.Caller, info.Data)
 		go func() {
 			defer conn.Close()
 			_, _ = io.Copy(conn, conn)
-			_ = conn.(*client.Conn).CloseWrite()
+			_ = conn.(*sdk.Conn).CloseWrite()
 		}()
 	}
 }
 
-func dial(ctx context.Context, c *client.Client, service string) (*client.Conn, error) {
-	return c.Dial(ctx, service, client.DialOptions{Data: []byte(`{"say":"hello"}`)})
+func dial(ctx context.Context, c *sdk.Client, service string) (*sdk.Conn, error) {
+	return c.Dial(ctx, service, sdk.DialOptions{Data: []byte(`{"say":"hello"}`)})
 }
 
 // dialAll sends random bytes over some connections at once and compares what
 // comes back.
-func dialAll(ctx context.Context, c *client.Client, service string, args []string) error {
+func dialAll(ctx context.Context, c *sdk.Client, service string, args []string) error {
 	numbers := [2]int{1 << 20, 1} // bytes, connections
 	for i, arg := range args {
 		var err error
@@ -110,7 +110,7 @@ func dialAll(ctx context.Context, c *client.Client, service string, args []strin
 
 // echo sends size bytes, closes its half and expects them back, and then the
 // end.
-func echo(ctx context.Context, c *client.Client, service string, size int, seed uint64) error {
+func echo(ctx context.Context, c *sdk.Client, service string, size int, seed uint64) error {
 	conn, err := dial(ctx, c, service)
 	if err != nil {
 		return fmt.Errorf("dial: %w", err)
@@ -139,7 +139,7 @@ func echo(ctx context.Context, c *client.Client, service string, size int, seed 
 }
 
 // hold keeps a connection busy until it fails, and says when it did.
-func hold(ctx context.Context, c *client.Client, service string) error {
+func hold(ctx context.Context, c *sdk.Client, service string) error {
 	conn, err := dial(ctx, c, service)
 	if err != nil {
 		return fmt.Errorf("dial: %w", err)

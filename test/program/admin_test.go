@@ -13,7 +13,7 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // TestAdminReset shuts the default admin out in every way there is, and lets it

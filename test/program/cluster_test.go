@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/test/etcdtest"
+	"netkeep.internal/test/etcdtest"
 )
 
 // TestUnreachableCluster starts controllers on clusters that they cannot use.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/lang/schema"
+	"netkeep.internal/internal/lang/schema"
 )
 
 var (

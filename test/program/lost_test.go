@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/machine"
+	"netkeep.internal/test/machine"
 )
 
 // TestLostWithTheController kills a controller with the router in it that a

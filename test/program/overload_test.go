@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/machine"
+	"netkeep.internal/test/machine"
 )
 
 // The load that is put on a controller. CI runs a small one.

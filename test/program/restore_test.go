@@ -19,8 +19,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/etcdstore"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/etcdstore"
 )
 
 // TestRestore takes a snapshot while writers are at work and restores it. The

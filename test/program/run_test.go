@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/machine"
+	"netkeep.internal/test/machine"
 )
 
 func TestVersion(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/machine"
+	"netkeep.internal/test/machine"
 )
 
 // TestTunnelStops tells a tunneler to stop: what is connected goes on, until it

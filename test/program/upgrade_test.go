@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"testing"
 
-	"netkeep/internal/data/store"
-	"netkeep/test/upgrade/fixture"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/test/upgrade/fixture"
 )
 
 // TestNewerStore starts a controller on a store of a newer version, and

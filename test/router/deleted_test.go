@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestDeleted has a router say at once that its controller does not know it any

@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/ops/config"
-	"netkeep/internal/pki"
-	"netkeep/internal/run/cli"
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/run/cli"
+	"netkeep.internal/test/networktest"
+	"netkeep.internal/test/servertest"
 )
 
 // followed is a network whose root CA is replaced while others use it.
@@ -91,7 +91,7 @@ func has(certs []*x509.Certificate, cert *x509.Certificate) bool {
 	return false
 }
 
-func (f *followed) living(o *client.Options) { o.Now, o.Poll = f.now, 20*time.Millisecond }
+func (f *followed) living(o *sdk.Options) { o.Now, o.Poll = f.now, 20*time.Millisecond }
 
 // asked reports whether all sessions of an identity ask for another certificate.
 func (f *followed) asked(i networktest.Identity, want bool) {
@@ -107,10 +107,10 @@ func (f *followed) asked(i networktest.Identity, want bool) {
 	})
 }
 
-func echoes(ctx context.Context, c *client.Client, service string) bool {
+func echoes(ctx context.Context, c *sdk.Client, service string) bool {
 	ctx, cancel := context.WithTimeout(ctx, networktest.Soon)
 	defer cancel()
-	conn, err := c.Dial(ctx, service, client.DialOptions{})
+	conn, err := c.Dial(ctx, service, sdk.DialOptions{})
 	if err != nil {
 		return false
 	}
@@ -181,7 +181,7 @@ func TestRotateRootClients(t *testing.T) {
 	away := user
 	away.File += ".before"
 	must(t, os.WriteFile(away.File, []byte(file), 0o600))
-	if _, err := client.Open(t.Context(), client.Options{Identity: away.File, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "its certificate was replaced") {
+	if _, err := sdk.Open(t.Context(), sdk.Options{Identity: away.File, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "its certificate was replaced") {
 		t.Errorf("with a certificate of the one before: %v", err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/ops/build"
-	"netkeep/internal/ops/config"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/servertest"
 )
 
 // inside runs a controller with a router in it, on data that may be there.

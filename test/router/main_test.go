@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/run/cli"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/run/cli"
+	"netkeep.internal/test/servertest"
 )
 
 // M is a JSON object.

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/transit/station"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/router/home"
+	"netkeep.internal/test/servertest"
 )
 
 // start runs a router at a time until the test ends or stop is called.
 func (p *place) start(t *testing.T, now func() time.Time) (stop func()) {
 	t.Helper()
-	s, err := station.Open(p.dir, station.Options{Now: now, Log: slog.New(slog.DiscardHandler)})
+	s, err := home.Open(p.dir, home.Options{Now: now, Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	r, err := s.Start()
 	must(t, err)

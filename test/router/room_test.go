@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // childArgs is where a process finds what it runs as netkeep.

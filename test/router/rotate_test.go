@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/ops/config"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/servertest"
 )
 
 // TestRotateRoot puts another root CA in place of the present one while a router

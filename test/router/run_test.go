@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/servertest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestRun enrolls a router, runs it, looks at it as monitoring does, stops it

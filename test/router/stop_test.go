@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/test/networktest"
+	"netkeep.internal/test/servertest"
 )
 
 // patience is after how long a router waits no longer.
@@ -40,7 +40,7 @@ func TestStop(t *testing.T) {
 	p.online(t, true)
 	n.Echo(n.Client(n.AddIdentity("host")), service)
 	dialer := n.Client(n.AddIdentity("dialer"))
-	conn, err := dialer.Dial(t.Context(), service, client.DialOptions{})
+	conn, err := dialer.Dial(t.Context(), service, sdk.DialOptions{})
 	must(t, err)
 	defer conn.Close()
 	say := func(text string) {

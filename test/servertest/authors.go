@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // authors watches who writes, for as long as the controller runs.

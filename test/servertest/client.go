@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"netkeep/internal/web/api"
+	"netkeep.internal/internal/web/api"
 )
 
 // M is a JSON object.

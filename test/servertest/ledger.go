@@ -15,7 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"netkeep/internal/model"
+	"netkeep.internal/internal/model"
 )
 
 // ledger collects the secrets that went over the wire in either direction, and

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"netkeep/internal/ops/config"
+	"netkeep.internal/internal/ops/config"
 )
 
 // Main runs the tests of a package with one controller that they share. They

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/test/scripted"
 )
 
 // Router is an enrolled edge router with what it needs to connect.

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/ops/config"
-	"netkeep/internal/run/server"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/run/server"
 )
 
 // The first admin of every server.

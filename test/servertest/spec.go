@@ -11,7 +11,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"netkeep/internal/web/api"
+	"netkeep.internal/internal/web/api"
 )
 
 // specs are the controller's own specifications, by the root of their API.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/test/networktest"
 )
 
 // TestAllow has configurations lead a host to where its own machine says that it
@@ -37,7 +37,7 @@ func TestAllow(t *testing.T) {
 	// something else.
 	dial := func(service, ip, hostname string, port int) string {
 		data, _ := json.Marshal(M{"dst_protocol": "tcp", "dst_ip": ip, "dst_hostname": hostname, "dst_port": fmt.Sprint(port)})
-		conn, err := c.Dial(within(t, networktest.Soon), n.Word+service, client.DialOptions{Data: data})
+		conn, err := c.Dial(within(t, networktest.Soon), n.Word+service, sdk.DialOptions{Data: data})
 		switch {
 		case err == nil:
 			_ = conn.Close()

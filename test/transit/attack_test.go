@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/line/channel"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/tool/remote"
-	"netkeep/internal/transit/client"
-	"netkeep/test/machine"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/channel"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/machine"
+	"netkeep.internal/test/networktest"
 )
 
 const clientAPI = "/edge/client/v1/"
@@ -188,7 +188,7 @@ func TestCircuitsOfOthers(t *testing.T) {
 	host := n.Client(n.AddIdentity("host"))
 	n.Echo(host, service)
 	user := n.Client(n.AddIdentity("user"))
-	conn, err := user.Dial(within(t, networktest.Soon), service, client.DialOptions{})
+	conn, err := user.Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
 	must(t, err)
 	defer conn.Close()
 	say := func(text string) {

@@ -5,20 +5,20 @@ import (
 	"sync"
 	"testing"
 
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/test/networktest"
 )
 
 // world is a network of one router for benchmarks, with somebody who hosts and
 // somebody who dials.
-func world(b *testing.B, encrypted bool) (c *client.Client, service string, r *networktest.Router) {
+func world(b *testing.B, encrypted bool) (c *sdk.Client, service string, r *networktest.Router) {
 	b.Helper()
 	n := networktest.New(b, shared)
 	r = n.AddRouter("one")
 	service = n.AddService("echo", encrypted)
 	n.Echo(n.Client(n.AddIdentity("host")), service)
 	c = n.Client(n.AddIdentity("user"))
-	conn, err := c.Dial(b.Context(), service, client.DialOptions{})
+	conn, err := c.Dial(b.Context(), service, sdk.DialOptions{})
 	must(b, err)
 	must(b, conn.Close())
 	return c, service, r
@@ -31,7 +31,7 @@ func BenchmarkDial(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			conn, err := c.Dial(b.Context(), service, client.DialOptions{})
+			conn, err := c.Dial(b.Context(), service, sdk.DialOptions{})
 			if err == nil {
 				_, err = conn.Write([]byte{1})
 			}
@@ -62,7 +62,7 @@ func BenchmarkEcho(b *testing.B) {
 			lost := r.Figures().Lost
 			var all sync.WaitGroup
 			for i := range of.conns {
-				conn, err := c.Dial(b.Context(), service, client.DialOptions{})
+				conn, err := c.Dial(b.Context(), service, sdk.DialOptions{})
 				must(b, err)
 				defer conn.Close()
 				pieces := (b.N + i) / of.conns

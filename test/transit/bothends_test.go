@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/stream"
-	"netkeep/internal/line/wire"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/internal/wire/stream"
+	"netkeep.internal/test/networktest"
 )
 
 // TestBothEnds has a client dial what it hosts itself, as both ends of one

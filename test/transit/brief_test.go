@@ -4,8 +4,8 @@ import (
 	"io"
 	"testing"
 
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/test/networktest"
 )
 
 // TestBrief has one end say what it has to say and close, at once: the other end
@@ -19,7 +19,7 @@ func TestBrief(t *testing.T) {
 			service := n.AddService("brief "+name+map[bool]string{true: " sealed", false: " open"}[encrypted], encrypted)
 			t.Run(service, func(t *testing.T) {
 				c := n.Client(user, mode)
-				l, err := n.Client(host, mode).Listen(within(t, networktest.Soon), service, client.ListenOptions{})
+				l, err := n.Client(host, mode).Listen(within(t, networktest.Soon), service, sdk.ListenOptions{})
 				must(t, err)
 				defer l.Close()
 				for i := range 20 {
@@ -44,7 +44,7 @@ func TestBrief(t *testing.T) {
 						}
 						heard <- string(got)
 					}()
-					conn, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{})
+					conn, err := c.Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
 					must(t, err)
 					if hostSpeaks {
 						if got, err := io.ReadAll(conn); string(got) != "brief" || err != nil {

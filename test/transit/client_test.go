@@ -14,27 +14,27 @@ import (
 
 	"go.uber.org/goleak"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/test/networktest"
 )
 
 // modes are who holds the flow of connections.
-var modes = map[string]func(*client.Options){
-	"held here":       func(o *client.Options) { o.Plain = false },
-	"held by routers": func(o *client.Options) { o.Plain = true },
+var modes = map[string]func(*sdk.Options){
+	"held here":       func(o *sdk.Options) { o.Plain = false },
+	"held by routers": func(o *sdk.Options) { o.Plain = true },
 }
 
 // pairOf returns both ends of a connection.
-func pairOf(t *testing.T, c *client.Client, l *client.Listener, service string) (near, far *client.Conn) {
+func pairOf(t *testing.T, c *sdk.Client, l *sdk.Listener, service string) (near, far *sdk.Conn) {
 	t.Helper()
 	came := make(chan net.Conn, 1)
 	go func() {
 		conn, _ := l.Accept()
 		came <- conn
 	}()
-	near, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{Caller: "Default Admin", Data: []byte("data")})
+	near, err := c.Dial(within(t, networktest.Soon), service, sdk.DialOptions{Caller: "Default Admin", Data: []byte("data")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func pairOf(t *testing.T, c *client.Client, l *client.Listener, service string) 
 		t.Fatal("nobody came")
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return near, conn.(*client.Conn)
+	return near, conn.(*sdk.Conn)
 }
 
 // TestConn holds connections to what net.Conn promises.
@@ -56,7 +56,7 @@ func TestConn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			service := n.AddService("conn "+name, true)
 			c := n.Client(user, mode)
-			l, err := n.Client(host, mode).Listen(within(t, networktest.Soon), service, client.ListenOptions{})
+			l, err := n.Client(host, mode).Listen(within(t, networktest.Soon), service, sdk.ListenOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func TestLostIsNoEnd(t *testing.T) {
 			r := n.AddRouter("one")
 			user, host := n.AddIdentity("user"), n.AddIdentity("host")
 			service := n.AddService("lost", true)
-			l, err := n.Client(host, mode).Listen(within(t, networktest.Soon), service, client.ListenOptions{})
+			l, err := n.Client(host, mode).Listen(within(t, networktest.Soon), service, sdk.ListenOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -240,7 +240,7 @@ func TestSeldomAsked(t *testing.T) {
 	n.AddRouter("one")
 	host := n.AddIdentity("host")
 	services := []string{n.AddService("first", true), n.AddService("second", true)}
-	c := n.Client(host, func(o *client.Options) { o.Poll = 20 * time.Millisecond })
+	c := n.Client(host, func(o *sdk.Options) { o.Poll = 20 * time.Millisecond })
 	for _, service := range services {
 		n.Echo(c, service)
 	}
@@ -283,12 +283,12 @@ func TestLeavingRouter(t *testing.T) {
 	n := networktest.New(t, shared)
 	one := n.AddRouter("one")
 	service := n.AddService("echo", true)
-	host := n.Client(n.AddIdentity("host"), func(o *client.Options) { o.Poll = 20 * time.Millisecond })
+	host := n.Client(n.AddIdentity("host"), func(o *sdk.Options) { o.Poll = 20 * time.Millisecond })
 	n.Echo(host, service)
 	c := n.Client(n.AddIdentity("dialer"))
-	dial := func() *client.Conn {
+	dial := func() *sdk.Conn {
 		t.Helper()
-		conn, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{})
+		conn, err := c.Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +299,7 @@ func TestLeavingRouter(t *testing.T) {
 		}
 		return conn
 	}
-	begins := func(conn *client.Conn) string {
+	begins := func(conn *sdk.Conn) string {
 		t.Helper()
 		path := n.Admin.Get("/fabric/v1/circuits/" + conn.Info().Circuit).Want(200).At("data.path.nodes").([]any)
 		return path[0].(M)["id"].(string)
@@ -346,7 +346,7 @@ func TestFollowed(t *testing.T) {
 			return false
 		}
 	})
-	if _, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{}); !errors.Is(err, client.ErrNoRouter) {
+	if _, err := c.Dial(within(t, networktest.Soon), service, sdk.DialOptions{}); !errors.Is(err, sdk.ErrNoRouter) {
 		t.Errorf("a dial without routers: %v", err)
 	}
 }
@@ -365,12 +365,12 @@ func TestSecondFactor(t *testing.T) {
 		"secondary": M{"requireTotp": true, "requireExtJwtSigner": nil},
 	}).Want(201).ID()
 	n.Admin.Patch(networktest.Management+"identities/"+user.ID, M{"authPolicyId": policy}).Want(200)
-	_, err := client.Open(t.Context(), client.Options{Identity: user.File, Now: time.Now})
-	if !errors.Is(err, client.ErrFactor) || !strings.Contains(err.Error(), "needs a second factor") {
+	_, err := sdk.Open(t.Context(), sdk.Options{Identity: user.File, Now: time.Now})
+	if !errors.Is(err, sdk.ErrFactor) || !strings.Contains(err.Error(), "needs a second factor") {
 		t.Errorf("%v", err)
 	}
 	n.Admin.Delete(networktest.Management + "identities/" + user.ID).Want(200)
-	if _, err := client.Open(t.Context(), client.Options{Identity: user.File, Now: time.Now}); !errors.Is(err, client.ErrDenied) || !strings.Contains(err.Error(), "does not let the identity in") {
+	if _, err := sdk.Open(t.Context(), sdk.Options{Identity: user.File, Now: time.Now}); !errors.Is(err, sdk.ErrDenied) || !strings.Contains(err.Error(), "does not let the identity in") {
 		t.Errorf("an identity that was deleted: %v", err)
 	}
 }
@@ -385,19 +385,19 @@ func TestNothingStays(t *testing.T) {
 	n.Echo(n.Client(host), service)
 	for name, mode := range modes {
 		before := goleak.IgnoreCurrent()
-		opt := client.Options{Identity: user.File, Now: time.Now}
+		opt := sdk.Options{Identity: user.File, Now: time.Now}
 		mode(&opt)
-		c, err := client.Open(t.Context(), opt)
+		c, err := sdk.Open(t.Context(), opt)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := exchange(within(t, networktest.Soon), c, service, 100_000); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{}); err != nil { // and never closed
+		if _, err := c.Dial(within(t, networktest.Soon), service, sdk.DialOptions{}); err != nil { // and never closed
 			t.Fatal(err)
 		}
-		if _, err := c.Listen(within(t, networktest.Soon), service, client.ListenOptions{}); err != nil {
+		if _, err := c.Listen(within(t, networktest.Soon), service, sdk.ListenOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Close(); err != nil {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/test/networktest"
+	"netkeep.internal/test/servertest"
 )
 
 // addChecks makes a service that everybody may host, and dial who passes checks.
@@ -77,15 +77,15 @@ func TestDevice(t *testing.T) {
 	n.Echo(n.Client(n.AddIdentity("host")), service)
 	id := n.AddIdentity("me")
 	me := n.Client(id)
-	_, err = me.Dial(t.Context(), service, client.DialOptions{})
-	if !errors.Is(err, client.ErrDenied) || !strings.Contains(err.Error(), "netkeep posture "+id.Name+" --failed") {
+	_, err = me.Dial(t.Context(), service, sdk.DialOptions{})
+	if !errors.Is(err, sdk.ErrDenied) || !strings.Contains(err.Error(), "netkeep posture "+id.Name+" --failed") {
 		t.Errorf("it dials without the program: %v", err)
 	}
 	dials := func() bool {
-		conn, err := me.Dial(t.Context(), service, client.DialOptions{})
+		conn, err := me.Dial(t.Context(), service, sdk.DialOptions{})
 		if err == nil {
 			_ = conn.Close()
-		} else if !errors.Is(err, client.ErrDenied) {
+		} else if !errors.Is(err, sdk.ErrDenied) {
 			t.Log(err)
 		}
 		return err == nil
@@ -98,7 +98,7 @@ func TestDevice(t *testing.T) {
 	}
 	n.Eventually("it passes with a new API session", dials)
 
-	conn, err := me.Dial(t.Context(), service, client.DialOptions{})
+	conn, err := me.Dial(t.Context(), service, sdk.DialOptions{})
 	must(t, err)
 	end()
 	if _, err := conn.Read(make([]byte, 1)); err == nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/test/networktest"
 )
 
 // leaves makes a service whose traffic leaves the network at a router for an
@@ -51,7 +51,7 @@ func TestExits(t *testing.T) {
 			}
 		}()
 		service := leaves(n, far, "first", "tcp:"+l.Addr().String())
-		conn, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{})
+		conn, err := c.Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
 		must(t, err)
 		defer conn.Close()
 		must(t, conn.SetDeadline(time.Now().Add(networktest.Soon)))
@@ -74,7 +74,7 @@ func TestExits(t *testing.T) {
 			}
 		}()
 		service := leaves(n, near, "udp", "udp:"+server.LocalAddr().String())
-		conn, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{})
+		conn, err := c.Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
 		must(t, err)
 		defer conn.Close()
 		must(t, conn.SetDeadline(time.Now().Add(networktest.Soon)))
@@ -93,13 +93,13 @@ func TestExits(t *testing.T) {
 		address := l.Addr().String()
 		must(t, l.Close())
 		service := leaves(n, near, "nobody", "tcp:"+address)
-		if _, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{}); err == nil || !strings.Contains(err.Error(), "refused") {
+		if _, err := c.Dial(within(t, networktest.Soon), service, sdk.DialOptions{}); err == nil || !strings.Contains(err.Error(), "refused") {
 			t.Fatalf("where nobody listens: %v", err)
 		}
 	})
 	t.Run("no address", func(t *testing.T) {
 		service := leaves(n, near, "wrong", "gopher:there")
-		if _, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{}); err == nil || !strings.Contains(err.Error(), "tcp:host:port") {
+		if _, err := c.Dial(within(t, networktest.Soon), service, sdk.DialOptions{}); err == nil || !strings.Contains(err.Error(), "tcp:host:port") {
 			t.Fatalf("with an address that is none: %v", err)
 		}
 	})

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/networktest"
 )
 
 // numbered are headers that name a connection.
@@ -25,7 +25,7 @@ func numbered(id uint32) wire.Headers {
 }
 
 // dials has a client dial and say something so many times.
-func dials(t *testing.T, c *client.Client, service string, times int) {
+func dials(t *testing.T, c *sdk.Client, service string, times int) {
 	t.Helper()
 	for i := range times {
 		if err := exchange(within(t, networktest.Soon), c, service, 1000); err != nil {

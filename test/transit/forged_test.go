@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/networktest"
 )
 
 // forger is a router in somebody else's hands: it has the router's papers, and
@@ -116,7 +116,7 @@ func TestForgedKeys(t *testing.T) {
 	}
 
 	f.in(message.TypeConnected)
-	_, err := using.Dial(within(t, networktest.Soon), service, client.DialOptions{})
+	_, err := using.Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
 	if err == nil || !strings.Contains(err.Error(), "a key that none of its hosts has") {
 		t.Errorf("a dial that is answered with the router's own key: %v", err)
 	}
@@ -126,7 +126,7 @@ func TestForgedKeys(t *testing.T) {
 	}
 	// It is tried again for as long as one waits: there may be another router.
 	f.in(message.TypeBind)
-	_, err = hosting.Listen(within(t, networktest.Soon/12), other, client.ListenOptions{})
+	_, err = hosting.Listen(within(t, networktest.Soon/12), other, sdk.ListenOptions{})
 	if err == nil || !strings.Contains(err.Error(), "another key") {
 		t.Errorf("hosting with the router's own key: %v", err)
 	}

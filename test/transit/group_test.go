@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/line/channel"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/channel"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/networktest"
 )
 
 // socket says hello with headers of its own, and returns the answer's.
@@ -174,7 +174,7 @@ func TestOldHost(t *testing.T) {
 	user := n.Client(n.AddIdentity("user"))
 	dialed := make(chan error, 1)
 	go func() {
-		c, err := user.Dial(t.Context(), service, client.DialOptions{})
+		c, err := user.Dial(t.Context(), service, sdk.DialOptions{})
 		if err == nil {
 			_, err = c.Write([]byte("hello"))
 		}

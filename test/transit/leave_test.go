@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/transit/tunneler"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/tunneler"
+	"netkeep.internal/test/networktest"
 )
 
 // leaving is a tunneler that can be told to leave.

@@ -5,11 +5,11 @@ import (
 	"net"
 	"testing"
 
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/ops/config"
-	"netkeep/test/networktest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/networktest"
+	"netkeep.internal/test/servertest"
 )
 
 // reporter is a client that reports of its device through a router.

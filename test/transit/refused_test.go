@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/test/networktest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestControllerChanges says what is wrong with a controller whenever that is
@@ -46,7 +46,7 @@ func TestExposedIdentity(t *testing.T) {
 	i := n.AddIdentity("somebody")
 	must(t, os.Chmod(i.File, 0o644))
 	open := func() error {
-		c, err := client.Open(t.Context(), client.Options{Identity: i.File, Now: time.Now})
+		c, err := sdk.Open(t.Context(), sdk.Options{Identity: i.File, Now: time.Now})
 		if err == nil {
 			err = c.Close()
 		}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/test/networktest"
 )
 
 // clock is one that a test sets forward.
@@ -39,8 +39,8 @@ func (d *diary) count(words string) int {
 }
 
 // living has a client live by a clock and write a diary.
-func living(by *clock, d *diary) func(*client.Options) {
-	return func(o *client.Options) {
+func living(by *clock, d *diary) func(*sdk.Options) {
+	return func(o *sdk.Options) {
 		o.Now, o.Poll, o.Log = by.now, 20*time.Millisecond, slog.New(slog.NewTextHandler(d, nil))
 	}
 }
@@ -86,7 +86,7 @@ func TestIdentityRenewed(t *testing.T) {
 	defer l.Close()
 	dialling := n.Client(user)
 	echoes := func() bool {
-		conn, err := dialling.Dial(within(t, networktest.Soon), service, client.DialOptions{})
+		conn, err := dialling.Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
 		if err != nil {
 			return false
 		}
@@ -103,7 +103,7 @@ func TestIdentityRenewed(t *testing.T) {
 	put(t, host.File, file)
 
 	// What is connected is left alone for as long as there is time.
-	busy, err := dialling.Dial(within(t, networktest.Soon), service, client.DialOptions{})
+	busy, err := dialling.Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,10 +140,10 @@ func TestIdentityRenewed(t *testing.T) {
 	old := host
 	old.File += ".old"
 	put(t, old.File, file)
-	if _, err := client.Open(t.Context(), client.Options{Identity: old.File, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "its certificate was replaced") {
+	if _, err := sdk.Open(t.Context(), sdk.Options{Identity: old.File, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "its certificate was replaced") {
 		t.Errorf("the old certificate: %v", err)
 	}
-	if _, err := client.Open(t.Context(), client.Options{Identity: old.File, Now: func() time.Time { return time.Now().AddDate(2, 0, 0) }}); err == nil || !strings.Contains(err.Error(), "ended at") {
+	if _, err := sdk.Open(t.Context(), sdk.Options{Identity: old.File, Now: func() time.Time { return time.Now().AddDate(2, 0, 0) }}); err == nil || !strings.Contains(err.Error(), "ended at") {
 		t.Errorf("the old certificate, long after its end: %v", err)
 	}
 }
@@ -214,7 +214,7 @@ func TestIdentityShared(t *testing.T) {
 	n.Eventually("it is renewed", func() bool { return known(n, i) != was })
 	for _, service := range []string{one, two} {
 		n.Eventually(service+" is there", func() bool {
-			conn, err := dialling.Dial(within(t, networktest.Soon), service, client.DialOptions{})
+			conn, err := dialling.Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
 			if err == nil {
 				_ = conn.Close()
 			}

@@ -7,10 +7,10 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/networktest"
 )
 
 // TestSealed looks at what a router hands on of a service that is encrypted:
@@ -30,7 +30,7 @@ func TestSealed(t *testing.T) {
 	user := n.Client(n.AddIdentity("user"))
 	words := bytes.Repeat([]byte("words that only two may read "), 100)
 	go func() {
-		if c, err := user.Dial(t.Context(), service, client.DialOptions{}); err == nil {
+		if c, err := user.Dial(t.Context(), service, sdk.DialOptions{}); err == nil {
 			_, _ = c.Write(words)
 		}
 	}()

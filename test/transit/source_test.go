@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/test/networktest"
+	"netkeep.internal/test/networktest"
 )
 
 // TestSourceAddress has servers see the address that a service's configuration

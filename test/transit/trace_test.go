@@ -8,10 +8,10 @@ import (
 	"slices"
 	"testing"
 
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/networktest"
 )
 
 // confine lets an identity use one router only.
@@ -50,7 +50,7 @@ func TestTrace(t *testing.T) {
 		for listener, second := range modes {
 			t.Run(dialer+", "+listener, func(t *testing.T) {
 				service := n.AddService(dialer+listener, true)
-				l, err := n.Client(host, second).Listen(within(t, networktest.Soon), service, client.ListenOptions{})
+				l, err := n.Client(host, second).Listen(within(t, networktest.Soon), service, sdk.ListenOptions{})
 				must(t, err)
 				dialed, accepted := pairOf(t, n.Client(user, first), l, service)
 				traced(t, dialed, way(near, far))
@@ -68,7 +68,7 @@ func TestTrace(t *testing.T) {
 		must(t, err)
 		defer server.Close()
 		service := leaves(n, far, "outside", "tcp:"+server.Addr().String())
-		conn, err := n.Client(user).Dial(within(t, networktest.Soon), service, client.DialOptions{})
+		conn, err := n.Client(user).Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
 		must(t, err)
 		defer conn.Close()
 		traced(t, conn, append(way(near, far)[:3], "xgress/transport "+far.ID))
@@ -76,7 +76,7 @@ func TestTrace(t *testing.T) {
 }
 
 // traced fails the test unless a connection takes a way.
-func traced(t *testing.T, conn *client.Conn, want []string) {
+func traced(t *testing.T, conn *sdk.Conn, want []string) {
 	t.Helper()
 	hops, err := conn.Trace(within(t, networktest.Soon))
 	must(t, err)

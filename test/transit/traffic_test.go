@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/transit/client"
-	"netkeep/test/networktest"
-	"netkeep/test/servertest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/test/networktest"
+	"netkeep.internal/test/servertest"
 )
 
 // M is a JSON object.
@@ -55,8 +55,8 @@ func bytesOf(seed uint64, n int) []byte {
 
 // exchange sends bytes over a new connection to who echoes, and expects them
 // back; then it half closes, and expects the end.
-func exchange(ctx context.Context, c *client.Client, service string, size int) error {
-	conn, err := c.Dial(ctx, service, client.DialOptions{})
+func exchange(ctx context.Context, c *sdk.Client, service string, size int) error {
+	conn, err := c.Dial(ctx, service, sdk.DialOptions{})
 	if err != nil {
 		return fmt.Errorf("dial: %w", err)
 	}
@@ -100,8 +100,8 @@ func TestTraffic(t *testing.T) {
 		for _, plain := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
 			t.Run(fmt.Sprintf("encrypted=%v/plain=%v", encrypted, plain), func(t *testing.T) {
 				service := n.AddService(fmt.Sprintf("s%v%v%v", encrypted, plain[0], plain[1]), encrypted)
-				n.Echo(n.Client(host, func(o *client.Options) { o.Plain = plain[1] }), service)
-				c := n.Client(user, func(o *client.Options) { o.Plain = plain[0] })
+				n.Echo(n.Client(host, func(o *sdk.Options) { o.Plain = plain[1] }), service)
+				c := n.Client(user, func(o *sdk.Options) { o.Plain = plain[0] })
 				var all sync.WaitGroup
 				for _, size := range []int{0, 1, 1000, 100_000, 3_000_000} {
 					for range 2 {
@@ -165,7 +165,7 @@ func TestSlowReader(t *testing.T) {
 	service := n.AddService("echo", true)
 	n.Echo(n.Client(host), service)
 	c := n.Client(user)
-	slow, err := c.Dial(within(t, networktest.Soon), service, client.DialOptions{})
+	slow, err := c.Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestSlowReader(t *testing.T) {
 
 // oneRouter is a network of one router with a service that is hosted, and
 // somebody who may dial it.
-func oneRouter(t *testing.T) (n *networktest.Network, r *networktest.Router, c *client.Client, service string) {
+func oneRouter(t *testing.T) (n *networktest.Network, r *networktest.Router, c *sdk.Client, service string) {
 	t.Helper()
 	n = networktest.New(t, shared)
 	r = n.AddRouter("one")

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/run/cli"
-	"netkeep/internal/transit/client"
-	"netkeep/test/machine"
-	"netkeep/test/networktest"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/run/cli"
+	"netkeep.internal/test/machine"
+	"netkeep.internal/test/networktest"
 )
 
 // tunnel is a tunneler that runs, as a command.
@@ -288,13 +288,13 @@ func TestForwarded(t *testing.T) {
 	leading(n, "one", M{"protocol": "tcp", "address": "127.0.0.1", "port": port, "listenOptions": M{"maxConnections": 1, "cost": 77, "precedence": "required", "bindUsingEdgeIdentity": true}})
 	tunnels(t, "host", "--identity", host.File)
 	c := n.Client(user)
-	dial := func(service string, data M, opt client.DialOptions) (*client.Conn, error) {
+	dial := func(service string, data M, opt sdk.DialOptions) (*sdk.Conn, error) {
 		opt.Data, _ = json.Marshal(data)
 		return c.Dial(within(t, networktest.Soon), n.Word+service, opt)
 	}
 	good := M{"dst_protocol": "tcp", "dst_ip": "127.0.0.1", "dst_port": fmt.Sprint(port)}
 	n.Eventually("it is hosted", func() bool {
-		conn, err := dial("any", good, client.DialOptions{})
+		conn, err := dial("any", good, sdk.DialOptions{})
 		if err == nil {
 			_ = conn.Close()
 		}
@@ -305,23 +305,23 @@ func TestForwarded(t *testing.T) {
 		"allowedAddresses":  {"dst_protocol": "tcp", "dst_ip": "127.0.1.1", "dst_port": fmt.Sprint(port)},
 		"allowedProtocols":  {"dst_protocol": "udp", "dst_ip": "127.0.0.1", "dst_port": fmt.Sprint(port)},
 	} {
-		if conn, err := dial("any", bad, client.DialOptions{}); err == nil || !strings.Contains(err.Error(), name) {
+		if conn, err := dial("any", bad, sdk.DialOptions{}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v: %v, %v", bad, conn, err)
 		}
 	}
 
-	var first *client.Conn
+	var first *sdk.Conn
 	n.Eventually("the other is hosted, under the name of the identity", func() bool {
 		var err error
-		first, err = dial("one", nil, client.DialOptions{Instance: host.Name})
+		first, err = dial("one", nil, sdk.DialOptions{Instance: host.Name})
 		return err == nil
 	})
-	if _, err := dial("one", nil, client.DialOptions{Instance: host.Name}); err == nil || !strings.Contains(err.Error(), "as many connections as may be are open") {
+	if _, err := dial("one", nil, sdk.DialOptions{Instance: host.Name}); err == nil || !strings.Contains(err.Error(), "as many connections as may be are open") {
 		t.Errorf("a second connection: %v", err)
 	}
 	_ = first.Close()
 	n.Eventually("there is room again", func() bool {
-		conn, err := dial("one", nil, client.DialOptions{Instance: host.Name})
+		conn, err := dial("one", nil, sdk.DialOptions{Instance: host.Name})
 		if err == nil {
 			_ = conn.Close()
 		}

@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/data/format"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/etcdstore"
-	"netkeep/internal/run/server"
-	"netkeep/test/servertest"
-	"netkeep/test/upgrade/fixture"
+	"netkeep.internal/internal/data/format"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/etcdstore"
+	"netkeep.internal/internal/run/server"
+	"netkeep.internal/test/servertest"
+	"netkeep.internal/test/upgrade/fixture"
 )
 
 // TestUpgradeAndBack starts on old data. It has the format of this version then,

@@ -13,12 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pquerna/otp/totp"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/schema"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/config"
-	"netkeep/test/servertest"
-	"netkeep/test/upgrade/fixture"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/schema"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/servertest"
+	"netkeep.internal/test/upgrade/fixture"
 )
 
 type M = servertest.M

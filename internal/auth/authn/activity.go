@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
 )
 
 // flushBatch is how many sessions one write brings up to date.

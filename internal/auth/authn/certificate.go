@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
 )
 
 // Certificates checks client certificates.

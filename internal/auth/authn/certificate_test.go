@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
 )
 
 // issued is a certificate with its key.

@@ -5,9 +5,9 @@ import (
 	"iter"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // Enforce removes sessions as soon as a change has taken what they rest on,

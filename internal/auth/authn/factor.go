@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"netkeep/internal/auth/mfa"
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/auth/mfa"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
 )
 
 // Factors is the second factors of identities: one-time codes and recovery

@@ -11,8 +11,8 @@ import (
 
 	"github.com/pquerna/otp/hotp"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
 )
 
 // enrolled returns a caller that must show a second factor, and codes for it.

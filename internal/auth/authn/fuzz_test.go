@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
 )
 
 // FuzzDecodeHash checks that a stored hash has one form only.

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // attempt is somebody who shows a password: a stranger at an address, or an

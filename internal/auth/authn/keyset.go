@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
 )
 
 const (

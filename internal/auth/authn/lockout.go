@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/model"
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // lockouts counts wrong passwords of identities since the last right one, and

@@ -10,10 +10,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // Where passwords come from.

@@ -3,8 +3,8 @@ package authn
 import (
 	"log/slog"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // mayName reports whether a CA may say that somebody is an identity, by the

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/crypto/argon2"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // cost is how much work a password hash takes.

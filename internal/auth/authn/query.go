@@ -3,8 +3,8 @@ package authn
 import (
 	"context"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // Query is a factor that a caller has yet to show.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // Reset is how the default admin gets back into its network.

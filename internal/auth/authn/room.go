@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
 )
 
 // roomGroup is how many sessions too many one login ends at most: there may be

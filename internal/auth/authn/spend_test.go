@@ -6,11 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
 )
 
 // desk is a controller on a store that can fail, with the second factor of its

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // A session stands as long as everything holds that it rests on. This file is

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/model"
 )
 
 // TestSessionsEndByTime uses sessions all the time, which does not keep them

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
 )
 
 // Extend issues a new certificate for an authenticator of the caller. The old

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strings"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/limit"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/limit"
+	"netkeep.internal/internal/pki"
 )
 
 // OTT enrolls an identity with a key of its own, for which it gets a

@@ -13,8 +13,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/model"
 )
 
 // Lifetime is how long an enrollment is good for unless somebody says

@@ -3,11 +3,11 @@ package enroll
 import (
 	"context"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
 )
 
 // Renewal is what a router asks for that is connected with a certificate and

@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/x509"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
 )
 
 // Router enrolls a router with the keys of two CSRs. One that takes digests is

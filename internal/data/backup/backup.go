@@ -18,9 +18,9 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/disk"
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/disk"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // least is the time between one snapshot and the next.

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"netkeep/internal/data/backup"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/data/backup"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // root is the fingerprint of the root CA of the network that the tests copy.

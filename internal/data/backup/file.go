@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // File is a snapshot on disk.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // again is when a scheduled snapshot is tried once more that failed.

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"netkeep/internal/data/backup"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/data/backup"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // TestSchedule lets days go by: there is a snapshot a day, the last three of

@@ -3,7 +3,7 @@ package format
 import (
 	"context"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // margin is what the record at Key may weigh.

@@ -18,11 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"netkeep/internal/data/format"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/etcdstore"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/ops/build"
+	"netkeep.internal/internal/data/format"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/etcdstore"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/ops/build"
 )
 
 // small is what makes stores of tests large: few records fill a batch.

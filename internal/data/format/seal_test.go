@@ -3,7 +3,7 @@ package format_test
 import (
 	"testing"
 
-	"netkeep/internal/data/format"
+	"netkeep.internal/internal/data/format"
 )
 
 // TestSealStep seals what kinds call sealed, once, and nothing else.

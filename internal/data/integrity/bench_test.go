@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/data/integrity"
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store/etcdstore"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/integrity"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store/etcdstore"
+	"netkeep.internal/internal/model"
 )
 
 // BenchmarkScan scans a network of 100,000 identities, kept by the real store.

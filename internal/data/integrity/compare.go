@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/data/format"
-	"netkeep/internal/data/network"
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/format"
+	"netkeep.internal/internal/data/owner"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // compare reads everything that is stored and reports where memory differs
@@ -65,7 +65,7 @@ func (r *run) suspects(ctx context.Context) (keys []string, err error) {
 		left[d] = true
 	}
 	_, err = r.Store.Load(ctx, func(rec store.Record) error {
-		if rec.Key == format.Key || rec.Key == network.Key { // of no kind
+		if rec.Key == format.Key || rec.Key == owner.Key { // of no kind
 			return nil
 		}
 		d, id := r.split(rec.Key)

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // maxPasses bounds how often a fixing run looks at everything again: what one

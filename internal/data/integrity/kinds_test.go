@@ -1,8 +1,8 @@
 package integrity_test
 
 import (
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // The kinds of the tests have a field for every rule that a record can break.

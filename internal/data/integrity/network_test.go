@@ -13,11 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"netkeep/internal/data/integrity"
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/integrity"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // tester is what testing.T and rapid.T have in common.

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // TestRepair damages random networks in random ways. After a fixing run a

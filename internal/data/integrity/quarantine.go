@@ -11,8 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/disk"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/disk"
 )
 
 // maxName keeps names of files below what file systems take.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/filter"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // device has the size and the indexes of an identity.

@@ -4,8 +4,8 @@ import (
 	"iter"
 	"slices"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // change is what a write does to one record.

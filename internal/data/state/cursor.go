@@ -3,7 +3,7 @@ package state
 import (
 	"sync"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // Cursor is somebody who reads the store's own history, and for whom it is kept

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // estate is a person with n items, each with a crate with two labels, and n

@@ -1,7 +1,7 @@
 package state
 
 import (
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // draft is a snapshot being written. Tables are copied when they are first

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Append adds an entry to a log, in the same commit as all else that the write

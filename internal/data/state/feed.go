@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 const (

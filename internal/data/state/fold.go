@@ -6,10 +6,10 @@ import (
 	"iter"
 	"strings"
 
-	"netkeep/internal/data/format"
-	"netkeep/internal/data/network"
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/format"
+	"netkeep.internal/internal/data/owner"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Fold is what batches of the log do to snapshots. It is a function of the two:
@@ -96,7 +96,7 @@ func (f Fold) change(w draft, op store.Op, rev store.Rev, seen *Keys) (change, b
 }
 
 // foreign reports whether what a key names is of no kind.
-func foreign(key string) bool { return key == format.Key || key == network.Key }
+func foreign(key string) bool { return key == format.Key || key == owner.Key }
 
 // split tells which record a key names; ok is false if it is of no known kind.
 func (f Fold) split(key string) (d *kind.Def, id string, ok bool) {

@@ -3,9 +3,9 @@ package state
 import (
 	"errors"
 
-	"netkeep/internal/data/format"
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/data/format"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // heed has all writes refused for as long as the store has a format that this

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 var frozenSeed = maphash.MakeSeed()

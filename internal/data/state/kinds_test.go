@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // The kinds of the tests have every rule that state must keep: unique and

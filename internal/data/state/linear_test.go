@@ -14,9 +14,9 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // action is a read of the register through one State's Snapshot, or an Update

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"sync"
 
-	"netkeep/internal/data/format"
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/format"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // load replaces memory by what the store holds now. While the store reads on,

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Stored is one attempt to write to the store, which several writes share.

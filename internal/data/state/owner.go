@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"iter"
 	"slices"
 
-	"netkeep/internal/lang/filter"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Query returns a page of the records of a kind that match q, and how many

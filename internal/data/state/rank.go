@@ -4,8 +4,8 @@ import (
 	"iter"
 	"strings"
 
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Ranking is the records of a kind in the kind's own order, and among equals by

@@ -1,6 +1,6 @@
 package state
 
-import "netkeep/internal/lang/kind"
+import "netkeep.internal/internal/lang/kind"
 
 // Ref names a record, whether it still exists or not.
 type Ref struct {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Reload replaces memory by what the store holds and returns when that is

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // ring is the last steps of memory, by revision, written once and read by

@@ -4,9 +4,9 @@ import (
 	"iter"
 	"time"
 
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Snapshot is everything at one moment. It never changes, needs no lock and

@@ -18,9 +18,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Options of a State. The zero value is usable.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Change is what became of one record. Before is nil if it was not there, and

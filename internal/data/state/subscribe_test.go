@@ -14,10 +14,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // watcher folds the events of a State and compares what it gets with the

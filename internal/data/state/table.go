@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // row is one record in a table. Rows are shared between snapshots and never

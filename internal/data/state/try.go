@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Step is what a write does: everything before and after it, and which records

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Tx is one write in progress: a private copy of the state that sees its own

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // What this version cannot read is left out, whether it is loaded or

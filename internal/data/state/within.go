@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // sparse is how many times larger than a set a table must be for looking its

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // world is what a State should hold: plain maps, kind to id to record. Its

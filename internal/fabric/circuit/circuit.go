@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/fabric/path"
-	"netkeep/internal/line/message"
+	"netkeep.internal/internal/fabric/path"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Circuit is a connection from the router where somebody dials to the one

@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/path"
-	"netkeep/internal/fabric/permit"
-	"netkeep/internal/fabric/terminator"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/fabric/path"
+	"netkeep.internal/internal/fabric/permit"
+	"netkeep.internal/internal/fabric/terminator"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Options of Circuits.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
 )
 
 // end forgets a circuit and tells the routers on its path. now says not to

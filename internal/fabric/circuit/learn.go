@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
 )
 
 // learnWait is how long a router has to say which circuits it carries.

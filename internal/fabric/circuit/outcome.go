@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/permit"
-	"netkeep/internal/line/message"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/fabric/permit"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Dial makes a circuit from a router to where a service is hosted, and tells how

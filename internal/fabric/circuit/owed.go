@@ -3,7 +3,7 @@ package circuit
 import (
 	"sync"
 
-	"netkeep/internal/fabric/control"
+	"netkeep.internal/internal/fabric/control"
 )
 
 // owed is the circuits that ended while their router was away. It is told when

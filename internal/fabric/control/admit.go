@@ -14,12 +14,12 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"netkeep/internal/fabric/edge"
-	"netkeep/internal/line/channel"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/channel"
+	"netkeep.internal/internal/wire/message"
 )
 
 // helloWait is how long somebody who connects has to say who it is.
@@ -144,11 +144,11 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 	r := &Router{
 		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Follows: hello.Headers.Bool(message.HeaderAuthorities), Listeners: reached.Listeners, Grouped: hello.Grouped(), Lingers: lingers(speaks),
 		all: rs, fingerprint: fingerprint, secret: hello.Secret(), writes: make(chan struct{}, maxWrites), carrying: map[string]struct{}{},
-		info: edge.Router{Version: plainVersion(version), Sync: edge.SyncNew}, speaks: speaks,
+		info: seam.Router{Version: plainVersion(version), Sync: seam.SyncNew}, speaks: speaks,
 	}
 	r.work.init()
 	for _, l := range reached.Listeners {
-		r.info.Links = append(r.info.Links, edge.Address{Address: l.Address, Protocol: l.Protocol})
+		r.info.Links = append(r.info.Links, seam.Address{Address: l.Address, Protocol: l.Protocol})
 	}
 	if r.Grouped && len(r.secret) == 0 {
 		r.secret = channel.NewSecret()
@@ -210,18 +210,18 @@ func capable(mask []byte, bit uint) bool {
 var errVersion = errors.New("its version is not five fields with bars between them")
 
 // parseVersion reads what a router runs.
-func parseVersion(text string) (edge.Version, error) {
+func parseVersion(text string) (seam.Version, error) {
 	parts := strings.Split(text, "|")
 	if len(parts) != 5 || len(text) > 1000 {
-		return edge.Version{}, fmt.Errorf("%w: %.40q", errVersion, text)
+		return seam.Version{}, fmt.Errorf("%w: %.40q", errVersion, text)
 	}
-	return edge.Version{Version: parts[0], Revision: parts[1], BuildDate: parts[2], OS: parts[3], Arch: parts[4]}, nil
+	return seam.Version{Version: parts[0], Revision: parts[1], BuildDate: parts[2], OS: parts[3], Arch: parts[4]}, nil
 }
 
 // plainVersion is what people are shown. Routers of our own say the release whose
 // words they speak, which other routers need, and in the revision their own
 // version.
-func plainVersion(v edge.Version) edge.Version {
+func plainVersion(v seam.Version) seam.Version {
 	if own, ours := strings.CutPrefix(v.Revision, message.OwnRevision); ours {
 		if version, revision, both := strings.Cut(own, "/"); both {
 			v.Version, v.Revision = version, revision

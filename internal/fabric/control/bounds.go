@@ -3,8 +3,8 @@ package control
 import (
 	"fmt"
 
-	"netkeep/internal/line/channel"
-	"netkeep/internal/line/message"
+	"netkeep.internal/internal/wire/channel"
+	"netkeep.internal/internal/wire/message"
 )
 
 // usual is how large the body of a frame may be of which nothing else is said.

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // Reason is how a router misbehaves, in a word for monitoring.

@@ -14,12 +14,12 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/edge"
-	"netkeep/internal/line/channel"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/ops/limit"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/channel"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Options of Routers.
@@ -30,7 +30,7 @@ type Options struct {
 	// ID is how routers tell controllers apart. It must outlive restarts.
 	ID string
 	// Build is what this controller runs.
-	Build edge.Version
+	Build seam.Version
 	// Kept is told of every connection that a router was let in with, so that
 	// it need not give way to others.
 	Kept func(net.Conn)
@@ -149,10 +149,10 @@ func (rs *Routers) All() []*Router {
 }
 
 // Connected returns what a connected router says of itself.
-func (rs *Routers) Connected(id string) (edge.Router, bool) {
+func (rs *Routers) Connected(id string) (seam.Router, bool) {
 	r, ok := rs.Get(id)
 	if !ok {
-		return edge.Router{}, false
+		return seam.Router{}, false
 	}
 	return r.Info(), true
 }

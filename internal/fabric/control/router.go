@@ -8,12 +8,12 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/edge"
-	"netkeep/internal/line/channel"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/channel"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Router is a connected router. All methods may be called at any time.
@@ -41,12 +41,12 @@ type Router struct {
 	carrying map[string]struct{} // identities connected to it; under the mutex of all
 
 	mu          sync.Mutex
-	info        edge.Router
+	info        seam.Router
 	fingerprint string // of the certificate that it is here with
 }
 
 // Info is what the router says of itself.
-func (r *Router) Info() edge.Router {
+func (r *Router) Info() seam.Router {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	info := r.info
@@ -59,7 +59,7 @@ func (r *Router) Info() edge.Router {
 func (r *Router) Speaks() string { return r.speaks }
 
 // Describe changes what the router says of itself.
-func (r *Router) Describe(change func(*edge.Router)) {
+func (r *Router) Describe(change func(*seam.Router)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.info)
@@ -128,16 +128,16 @@ func (r *Router) Inspect(ctx context.Context, name string) (string, error) {
 }
 
 // InspectAll is Inspect for several names at once.
-func (r *Router) InspectAll(ctx context.Context, names []string) (edge.Inspected, error) {
+func (r *Router) InspectAll(ctx context.Context, names []string) (seam.Inspected, error) {
 	reply, err := r.Request(ctx, Message(message.TypeInspectRequest, &message.InspectRequest{Names: names}))
 	if err != nil {
-		return edge.Inspected{}, err
+		return seam.Inspected{}, err
 	}
 	answer, err := message.Unmarshal[message.InspectResponse](reply.Body)
 	if err != nil {
-		return edge.Inspected{}, err
+		return seam.Inspected{}, err
 	}
-	said := edge.Inspected{Values: make(map[string]string, len(answer.Values)), Errors: answer.Errors}
+	said := seam.Inspected{Values: make(map[string]string, len(answer.Values)), Errors: answer.Errors}
 	for _, v := range answer.Values {
 		said.Values[v.Name] = v.Value
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"netkeep/internal/line/wire"
+	"netkeep.internal/internal/wire"
 )
 
 // Bounds of what is worked on for one router at a time: dials, of which each may

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/line/message"
+	"netkeep.internal/internal/wire/message"
 )
 
 // A router is told of two policies, whichever there are: one gives its identity

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/line/message"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/wire/message"
 )
 
 // known is what one router may know at one moment, each list in the order of

@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/test/scripted"
 )
 
 // TestFollows changes a network at random while routers come and go, lose what

@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
 )
 
 // tunneler is a network with a router that may host a service.

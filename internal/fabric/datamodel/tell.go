@@ -3,10 +3,10 @@ package datamodel
 import (
 	"slices"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
 )
 
 // sent is changes that a router was told: it may ask for them again.

@@ -12,13 +12,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/fabric/scripted"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/scripted"
 )
 
 // world is a network in memory whose routers are told what they must know.

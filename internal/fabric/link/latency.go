@@ -4,9 +4,9 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
 )
 
 // onMetrics hears how long things take on a router's links. Both ends measure a

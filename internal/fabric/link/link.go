@@ -14,12 +14,12 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/path"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/fabric/path"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Link is a connection between two routers.

@@ -7,10 +7,10 @@ package permit
 import (
 	"errors"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/line/message"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Refusal is why not.

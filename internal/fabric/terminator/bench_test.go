@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
 )
 
 // BenchmarkChoose chooses among more and more terminators: what it costs must

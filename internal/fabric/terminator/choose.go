@@ -3,10 +3,10 @@ package terminator
 import (
 	"math/rand/v2"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/permit"
-	"netkeep/internal/line/message"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/permit"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Candidate is a terminator that a circuit could end at.

@@ -3,8 +3,8 @@ package terminator
 import (
 	"testing"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 func candidate(id, precedence string, cost, path int) Candidate {

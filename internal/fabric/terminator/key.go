@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/hex"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/permit"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/line/message"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/permit"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire/message"
 )
 
 // KeySize is how many bytes the public key of a host has.

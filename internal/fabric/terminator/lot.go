@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"netkeep/internal/model"
+	"netkeep.internal/internal/model"
 )
 
 // lot is terminators side by side of which any may be drawn, or a single one

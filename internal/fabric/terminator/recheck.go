@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/line/message"
-	"netkeep/internal/line/wire"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
 )
 
 // recheckAfter is when a router is asked whether a new terminator is still: a

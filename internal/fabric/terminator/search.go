@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
 )
 
 // Want is what a dial asks of the host that is chosen for it.

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
 )
 
 // orphans is the terminators whose session is over, on their way out. Who

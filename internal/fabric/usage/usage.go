@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/fabric/circuit"
-	"netkeep/internal/line/message"
+	"netkeep.internal/internal/fabric/circuit"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Options of a Meter.

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/fabric/circuit"
-	"netkeep/internal/fabric/usage"
-	"netkeep/internal/line/message"
+	"netkeep.internal/internal/fabric/circuit"
+	"netkeep.internal/internal/fabric/usage"
+	"netkeep.internal/internal/wire/message"
 )
 
 // TestMeter has routers tell what they carried, some of them what they did not.

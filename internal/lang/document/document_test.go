@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/lang/document/documenttest"
+	"netkeep.internal/internal/lang/document/documenttest"
 )
 
 // TestBombs refuses each before it has taken much.

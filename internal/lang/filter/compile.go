@@ -1,6 +1,6 @@
 package filter
 
-import "netkeep/internal/lang/fault"
+import "netkeep.internal/internal/lang/fault"
 
 // Query is a compiled text. It does not change, and any number of goroutines
 // may use it at once.

@@ -24,7 +24,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // The bounds of a text. Beyond any of them it is refused.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/spell"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/spell"
 )
 
 func mustCompile(t testing.TB, text string) *Query[*item] {

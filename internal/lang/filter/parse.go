@@ -1,6 +1,6 @@
 package filter
 
-import "netkeep/internal/lang/fault"
+import "netkeep.internal/internal/lang/fault"
 
 // parser reads tokens into a tree by recursive descent, with one token of
 // lookahead and no way back. Only brackets, nots and sub queries recurse, and

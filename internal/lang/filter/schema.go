@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/lang/spell"
+	"netkeep.internal/internal/lang/spell"
 )
 
 // Symbol is a field of rows of type R that queries may name.

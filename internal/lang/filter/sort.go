@@ -3,7 +3,7 @@ package filter
 import (
 	"slices"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // maxOrders is how many fields of a sort clause are used. More are checked

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // benchWidget is a record as a network has thousands of.

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // Body is a request body: the raw members of one JSON object, so that absent,

@@ -3,7 +3,7 @@ package kind_test
 import (
 	"testing"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // lamp says of each field what it is.

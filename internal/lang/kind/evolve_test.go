@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // oldForm is how records were stored before defaults were told from zeros:

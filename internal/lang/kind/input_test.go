@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 func TestReadBody(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/lang/filter"
+	"netkeep.internal/internal/lang/filter"
 )
 
 // Meta is what every record has. Kinds embed it.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // Naming returns the id of a record of one of the kinds that a text stands

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // lot holds ids of others in every way that there is.

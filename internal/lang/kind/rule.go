@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // Validate fills in what follows from other fields and runs every rule of the

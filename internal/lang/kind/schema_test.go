@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // loadSchemas puts the schemas of widgets into a document, which must be

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/pki"
 )
 
 // letter has something under a seal in every form that one might want.

@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/filter"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // mark is in every secret of these tests, and must be nowhere else.

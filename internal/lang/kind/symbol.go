@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"time"
 
-	"netkeep/internal/lang/filter"
+	"netkeep.internal/internal/lang/filter"
 )
 
 // symbols are the names under which queries may use the field: its own, the

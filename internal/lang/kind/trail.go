@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/spell"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/spell"
 )
 
 // MostIgnored is how many members a body names that nobody read.

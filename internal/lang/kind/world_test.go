@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // world is records by kind and id: the plainest Reader there can be.

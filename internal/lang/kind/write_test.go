@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // broken is changes after which a widget breaks one rule, by the path of what

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // object reads a JSON object.

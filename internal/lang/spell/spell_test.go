@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/lang/spell"
+	"netkeep.internal/internal/lang/spell"
 )
 
 func TestNear(t *testing.T) {

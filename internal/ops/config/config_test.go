@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/lang/document/documenttest"
-	"netkeep/internal/ops/config"
+	"netkeep.internal/internal/lang/document/documenttest"
+	"netkeep.internal/internal/ops/config"
 )
 
 // write puts a text into a file called netkeep.yaml and returns its path.

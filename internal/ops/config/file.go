@@ -10,8 +10,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
-	"netkeep/internal/lang/document"
-	"netkeep/internal/lang/spell"
+	"netkeep.internal/internal/lang/document"
+	"netkeep.internal/internal/lang/spell"
 )
 
 const (

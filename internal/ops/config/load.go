@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/lang/spell"
+	"netkeep.internal/internal/lang/spell"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/ops/config"
+	"netkeep.internal/internal/ops/config"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens")

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/ops/config"
+	"netkeep.internal/internal/ops/config"
 )
 
 // values returns three right values of a setting that differ from each other

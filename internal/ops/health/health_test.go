@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/ops/health"
+	"netkeep.internal/internal/ops/health"
 )
 
 func TestWrap(t *testing.T) {

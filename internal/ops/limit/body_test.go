@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/ops/limit"
 )
 
 var (

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // served is a server that counts its connections.

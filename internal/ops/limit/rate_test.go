@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // at is whoever is at an address.

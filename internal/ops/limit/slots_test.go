@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // many are different parties of a rank.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // line is who waits for a turn, and who had one.

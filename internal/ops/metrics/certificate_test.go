@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/metrics"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/metrics"
+	"netkeep.internal/internal/pki"
 )
 
 // TestCertificates counts what expires, and by when.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
 )
 
 // Fabric is where the figures of routers come from that are read when monitoring

@@ -17,15 +17,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/build"
-	"netkeep/internal/ops/metrics"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/ops/metrics"
+	"netkeep.internal/internal/pki"
 )
 
 // scrape returns what monitoring sees.

@@ -5,11 +5,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/build"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/pki"
 )
 
 // Source is where the figures come from that are read when monitoring asks.

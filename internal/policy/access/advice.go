@@ -3,10 +3,10 @@ package access
 import (
 	"slices"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
 )
 
 // Advice is what policies say of one identity and one service, for people who

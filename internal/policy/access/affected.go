@@ -3,10 +3,10 @@ package access
 import (
 	"slices"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // Affected returns the identities, by their ordinals in after, for which

@@ -3,10 +3,10 @@ package access
 import (
 	"encoding/binary"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // comparison is two moments of a network. Identities and services have the same

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // Pair is an identity and a service that it may use since a change, or may no

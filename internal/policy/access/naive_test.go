@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // naive answers every question by looking at everything. It uses neither

@@ -6,10 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
 )
 
 // TestRelations compares the table with the lists of the Management API.

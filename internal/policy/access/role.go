@@ -14,11 +14,11 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // all is the role that everyone has.

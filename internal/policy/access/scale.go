@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"netkeep/internal/data/state/cow"
+	"netkeep.internal/internal/data/state/cow"
 )
 
 // scale weighs what people gain against what they lose. It looks at nothing but

@@ -12,11 +12,11 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }

@@ -8,12 +8,12 @@ import (
 	"cmp"
 	"slices"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/session"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/grant"
 )
 
 // Explanation is the whole chain from an identity to a service.
@@ -65,7 +65,7 @@ const (
 // Network is what explanations ask.
 type Network struct {
 	Sessions *authn.APISessions
-	Grants   *session.Grants
+	Grants   *grant.Grants
 	// Locked reports whether the password of an identity is shut out because it
 	// was wrong too often.
 	Locked func(identityID string) bool
@@ -84,7 +84,7 @@ type question struct {
 	service  *model.Service
 	typ      string
 	sessions []apiSession
-	chain    *session.Chain // of the session that gets furthest
+	chain    *grant.Chain // of the session that gets furthest
 	routes   routes
 }
 

@@ -14,16 +14,16 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
-	"netkeep/internal/policy/explain"
-	"netkeep/internal/policy/posture"
-	"netkeep/internal/policy/session"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/policy/explain"
+	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/policy/posture"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,7 +35,7 @@ type world struct {
 	t       *rapid.T
 	st      *state.State
 	holders *authn.APISessions
-	grants  *session.Grants
+	grants  *grant.Grants
 	hosted  map[string]bool // routers at which everything is hosted
 	offline map[string]bool
 }
@@ -50,7 +50,7 @@ func newWorld(t *rapid.T) *world {
 	log := slog.New(slog.DiscardHandler)
 	holders := &authn.APISessions{State: st, Key: []byte("key"), Timeout: 30 * time.Minute, Lifetime: 24 * time.Hour, Now: now, Log: log}
 	w := &world{t: t, st: st, holders: holders, hosted: map[string]bool{}, offline: map[string]bool{}}
-	w.grants = &session.Grants{
+	w.grants = &grant.Grants{
 		State: st, Usable: holders.Usable, Failures: new(posture.Failures), Changes: new(access.LastChange), Now: now, Log: log,
 	}
 	w.write(func(tx *state.Tx) error { return model.Seed(tx) })
@@ -226,7 +226,7 @@ func (w *world) succeeds(identity, service, typ string) bool {
 		if err != nil || !who.Complete() {
 			continue
 		}
-		_, err = w.grants.Create(ctx, state.Program("test"), who, session.Request{ServiceID: service, Type: typ})
+		_, err = w.grants.Create(ctx, state.Program("test"), who, grant.Request{ServiceID: service, Type: typ})
 		if err == nil {
 			return true
 		}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
 )
 
 // moment is how times are written.

@@ -3,9 +3,9 @@ package explain
 import (
 	"slices"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/session"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/grant"
 )
 
 // Reach is what one identity can do with its services now, for itself: it is told
@@ -59,7 +59,7 @@ func (r *Reach) elsewhere(service *model.Service, typ string) bool {
 }
 
 // beyond is what is in the way at the routers and behind them.
-func (r *Reach) beyond(chain *session.Chain, service *model.Service, typ string) string {
+func (r *Reach) beyond(chain *grant.Chain, service *model.Service, typ string) string {
 	none := "no edge router for it is online"
 	for rec := range r.snap.Within(model.EdgeRouters.Def, chain.Routers()) {
 		id := rec.Base().ID

@@ -5,10 +5,10 @@ import (
 	"iter"
 	"strings"
 
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
 )
 
 // command is one that people can run.

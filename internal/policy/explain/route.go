@@ -3,10 +3,10 @@ package explain
 import (
 	"fmt"
 
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
 )
 
 // routes is the edge routers that have a part in it.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/posture"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/posture"
 )
 
 func metaOf(id string) kind.Meta { return kind.Meta{ID: id} }

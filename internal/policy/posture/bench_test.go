@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/model"
-	"netkeep/internal/policy/posture"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/posture"
 )
 
 // page is what a listing of services needs: for each its policies, and for

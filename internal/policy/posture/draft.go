@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // draft is the facts of a device while responses are written into a copy of

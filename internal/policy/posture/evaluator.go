@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/model"
+	"netkeep.internal/internal/model"
 )
 
 // Result is what came of a check.

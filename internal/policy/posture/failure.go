@@ -3,8 +3,8 @@ package posture
 import (
 	"time"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // PolicyFailure is the checks of a policy that a device failed.

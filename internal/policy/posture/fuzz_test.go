@@ -9,9 +9,9 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/posture"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/posture"
 )
 
 // FuzzResponse reads any bytes as a response. Whatever is accepted can be

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/model"
+	"netkeep.internal/internal/model"
 )
 
 // grace is how long after a wake or an unlock a check still passes without a

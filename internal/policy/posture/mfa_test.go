@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/posture"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/posture"
 )
 
 // mfaTest lets things happen at some seconds after the start, and judges a

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/model"
-	"netkeep/internal/policy/posture"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/posture"
 )
 
 // naive judges by reading everything that ever happened, from the end. It

@@ -8,7 +8,7 @@ package posture
 import (
 	"time"
 
-	"netkeep/internal/model"
+	"netkeep.internal/internal/model"
 )
 
 // The types of posture checks, and of reports. Reports of programs are of

@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/posture"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/posture"
 )
 
 // Few values, in forms that are to be the same and forms that are not, so that

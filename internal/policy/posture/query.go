@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // policyQueries is what listings of services say of a policy that gives one.

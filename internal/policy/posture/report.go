@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // Facts is what a device has reported, as checks look at it. It does not

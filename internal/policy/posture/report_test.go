@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/posture"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/posture"
 )
 
 func TestOutcome(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // FailedRequest is a request for a service that the checks of every policy

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"netkeep/internal/policy/posture"
+	"netkeep.internal/internal/policy/posture"
 )
 
 // history is a naive Failures: everything that ever failed, in order.

@@ -4,9 +4,9 @@ import (
 	"strconv"
 	"time"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // Response is what a device reports: the body of a request. Its type says

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/policy/posture"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/policy/posture"
 )
 
 // accept reads a body and validates it, as the API does.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/model"
+	"netkeep.internal/internal/model"
 )
 
 // passes reports whether the device passes a check of any type but MFA, which

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/model"
-	"netkeep/internal/policy/posture"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/posture"
 )
 
 // ruleTest is a check and what a device reports. In reports, ID stands for the

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/ops/config"
-	"netkeep/internal/run/server"
-	"netkeep/internal/tool/command"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/run/server"
+	"netkeep.internal/internal/tool/command"
 )
 
 func adminCommand(env Env) *cobra.Command {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/ops/build"
-	"netkeep/internal/tool/command"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/tool/command"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // Env is what a command takes from the process that runs it.

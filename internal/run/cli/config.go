@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"netkeep/internal/ops/config"
-	"netkeep/internal/run/server"
-	"netkeep/internal/tool/command"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/run/server"
+	"netkeep.internal/internal/tool/command"
 )
 
 // settings gives a command a flag for every setting that is no secret, and returns how to load

@@ -19,7 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // addTraffic gives the demo of a network that one looks at a second one that

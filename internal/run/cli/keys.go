@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/run/server"
-	"netkeep/internal/tool/command"
+	"netkeep.internal/internal/run/server"
+	"netkeep.internal/internal/tool/command"
 )
 
 func keysCommand(env Env) *cobra.Command {

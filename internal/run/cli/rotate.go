@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/run/server"
-	"netkeep/internal/tool/command"
+	"netkeep.internal/internal/run/server"
+	"netkeep.internal/internal/tool/command"
 )
 
 func keysRotateCommand(env Env) *cobra.Command {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/ops/build"
-	"netkeep/internal/tool/command"
-	"netkeep/internal/tool/join"
-	"netkeep/internal/transit/station"
+	"netkeep.internal/internal/client/enroll"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/router/home"
+	"netkeep.internal/internal/tool/command"
 )
 
 func routerCommand(env Env) *cobra.Command {
@@ -29,13 +29,13 @@ func routerCommand(env Env) *cobra.Command {
 
 // routerEnroll is what the command is told: a router of ours, or one of others.
 type routerEnroll struct {
-	others join.RouterRequest
+	others enroll.RouterRequest
 	data   string
-	set    station.Settings
+	set    home.Settings
 }
 
 func routerEnrollCommand(env Env) *cobra.Command {
-	e := routerEnroll{others: join.RouterRequest{Now: env.Now}}
+	e := routerEnroll{others: enroll.RouterRequest{Now: env.Now}}
 	cmd := &cobra.Command{
 		Use:   "enroll TOKEN",
 		Short: "Enroll a router, and write its key and certificates.",
@@ -54,11 +54,11 @@ func routerEnrollCommand(env Env) *cobra.Command {
 	flags.StringVar(&e.set.LinkListen, "link-listen", "", "With --data: host and port where other routers connect, if not where clients do.")
 	flags.StringSliceVar(&e.set.LinkGroups, "link-group", nil, "With --data: group of routers to link with; may be given several times. Those that are in none if empty.")
 	flags.StringSliceVar(&e.set.Advertise, "advertise", nil, "With --data: name or address that leads there, with its port if that is another; may be given several times. That of --listen if empty.")
-	flags.StringVar(&e.set.Metrics, "metrics-listen", station.MetricsAuto, "With --data: host and port to serve metrics on, in plain HTTP; auto is "+station.MetricsAddress+" if nothing else has it, off is nowhere.")
+	flags.StringVar(&e.set.Metrics, "metrics-listen", home.MetricsAuto, "With --data: host and port to serve metrics on, in plain HTTP; auto is "+home.MetricsAddress+" if nothing else has it, off is nowhere.")
 	flags.StringVar(&r.Config, "config", "", "Config of the router, which says where its files are.")
 	flags.StringVar(&r.Dir, "dir", ".", "Directory for the files, without a config.")
 	flags.StringSliceVar(&r.Hosts, "host", nil, "Name or address that clients and other routers reach it under; may be given several times.")
-	flags.StringVar(&r.Algorithm, "key-alg", "ec", "Kind of key that is made: "+strings.Join(join.Algorithms(), " or ")+".")
+	flags.StringVar(&r.Algorithm, "key-alg", "ec", "Kind of key that is made: "+strings.Join(enroll.Algorithms(), " or ")+".")
 	flags.StringVar(&r.CA, "ca", "", "File with certificates that vouch for the controller, if they are of another authority than the network's.")
 	flags.BoolVar(&r.Force, "force", false, "Write over files that are there.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -92,7 +92,7 @@ func (e *routerEnroll) check(cmd *cobra.Command) error {
 	if e.data == "" {
 		return nil
 	}
-	e.set.Drain = station.DefaultDrain
+	e.set.Drain = home.DefaultDrain
 	if e.set.Fill(); len(e.set.Advertise) == 0 {
 		return command.Usagef("say under which name or address clients reach the router: --advertise HOST")
 	}
@@ -100,13 +100,13 @@ func (e *routerEnroll) check(cmd *cobra.Command) error {
 }
 
 // own enrolls a router of netkeep.
-func (e *routerEnroll) own(ctx context.Context, env Env, inv *join.Invitation) error {
-	opt := join.Options{Now: env.Now}
+func (e *routerEnroll) own(ctx context.Context, env Env, inv *enroll.Invitation) error {
+	opt := enroll.Options{Now: env.Now}
 	var err error
-	if opt.Trust, err = join.ReadTrust(e.others.CA); err != nil {
+	if opt.Trust, err = enroll.ReadTrust(e.others.CA); err != nil {
 		return err
 	}
-	if err := station.Enroll(ctx, e.data, inv, e.set, e.others.Force, opt); err != nil {
+	if err := home.Enroll(ctx, e.data, inv, e.set, e.others.Force, opt); err != nil {
 		return err
 	}
 	env.Screen().Printf("Enrolled. Run the router with:\n\n  netkeep router run --data %s\n", quote(e.data))
@@ -114,8 +114,8 @@ func (e *routerEnroll) own(ctx context.Context, env Env, inv *join.Invitation) e
 }
 
 // other enrolls a router of others.
-func (e *routerEnroll) other(ctx context.Context, env Env, inv *join.Invitation) error {
-	at, err := join.EnrollRouter(ctx, inv, e.others)
+func (e *routerEnroll) other(ctx context.Context, env Env, inv *enroll.Invitation) error {
+	at, err := enroll.EnrollRouter(ctx, inv, e.others)
 	if err != nil {
 		return err
 	}
@@ -148,13 +148,13 @@ func routerRunCommand(env Env) *cobra.Command {
 func runRouter(ctx context.Context, env Env, data string) error {
 	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	set, err := station.ReadSettings(data)
+	set, err := home.ReadSettings(data)
 	if err != nil {
-		set = station.Settings{} // Open says what is wrong
+		set = home.Settings{} // Open says what is wrong
 	}
 	b := build.Read()
 	log := newLogger(env, set.Log.Level, set.Log.Format)
-	s, err := station.Open(data, station.Options{Now: env.Now, Log: log, Version: b.Version, Revision: b.Revision, Built: b.Date})
+	s, err := home.Open(data, home.Options{Now: env.Now, Log: log, Version: b.Version, Revision: b.Revision, Built: b.Date})
 	if err != nil {
 		return err
 	}

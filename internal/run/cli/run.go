@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/ops/build"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/run/server"
-	"netkeep/internal/tool/command"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/run/server"
+	"netkeep.internal/internal/tool/command"
 )
 
 // drainTime is how long running requests may take to finish at a stop.

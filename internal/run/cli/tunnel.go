@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/ops/build"
-	"netkeep/internal/tool/command"
-	"netkeep/internal/transit/tunneler"
+	"netkeep.internal/internal/client/tunneler"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/tool/command"
 )
 
 // tunnel is what the commands are told.

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"time"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/data/network"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/ops/metrics"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/owner"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/ops/metrics"
+	"netkeep.internal/internal/pki"
 )
 
 // AdminReset is how the default admin gets back in, and AdminResetDone what was
@@ -44,7 +44,7 @@ func ResetAdmin(ctx context.Context, cfg config.Config, r AdminReset, log *slog.
 // be a network.
 func (s *Server) openExisting(ctx context.Context) error {
 	s.figures = metrics.New(time.Now)
-	empty, err := network.Empty(ctx, s.store)
+	empty, err := owner.Empty(ctx, s.store)
 	if err != nil {
 		return err
 	}

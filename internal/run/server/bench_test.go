@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/ops/metrics"
-	"netkeep/internal/policy/session"
-	"netkeep/internal/web/api"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/ops/metrics"
+	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/web/api"
 )
 
 // discard is an answer that nobody reads.
@@ -44,7 +44,7 @@ func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 	}
 	st, err := state.Open(b.Context(), memory, model.All, state.Options{Stored: s.stored})
 	must(err)
-	tokens, err := session.NewTokens([]byte("sessions"))
+	tokens, err := grant.NewTokens([]byte("sessions"))
 	must(err)
 	sessions := &authn.APISessions{State: st, Key: []byte("API sessions"), Timeout: time.Hour, Now: time.Now, Log: log}
 	grants := newGrants(st, sessions, tokens, log)

@@ -11,15 +11,15 @@ import (
 	"path/filepath"
 	"time"
 
-	"netkeep/internal/data/backup"
-	"netkeep/internal/data/format"
-	"netkeep/internal/data/integrity"
-	"netkeep/internal/data/network"
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/etcdstore"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/data/backup"
+	"netkeep.internal/internal/data/format"
+	"netkeep.internal/internal/data/integrity"
+	"netkeep.internal/internal/data/owner"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/etcdstore"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
 )
 
 const (
@@ -84,11 +84,11 @@ func (s *Server) openSnapshots() error {
 		Dir: dir, Write: s.writeSnapshot, Now: time.Now, Log: s.log,
 		Roots: func() []string { return []string{rootName(s.keys.Authorities().Origin)} },
 		Verify: func(ctx context.Context, path string) (backup.Content, error) {
-			mark, values, err := etcdstore.Inspect(ctx, path, prefix, network.Key)
+			mark, values, err := etcdstore.Inspect(ctx, path, prefix, owner.Key)
 			if err != nil {
 				return backup.Content{}, err
 			}
-			root, err := network.RootOf(values[network.Key])
+			root, err := owner.RootOf(values[owner.Key])
 			return backup.Content{Rev: mark.Rev, Root: root}, err
 		},
 	}
@@ -119,12 +119,12 @@ func Restore(ctx context.Context, data, snapshot string) (_ store.Mark, root str
 	case len(entries) > 0:
 		return store.Mark{}, "", fmt.Errorf("data directory %s is not empty; restore into a new one with --data", data)
 	}
-	mark, values, err := etcdstore.Inspect(ctx, snapshot, "", format.Key, network.Key)
+	mark, values, err := etcdstore.Inspect(ctx, snapshot, "", format.Key, owner.Key)
 	if err == nil {
 		err = format.Readable(values[format.Key])
 	}
 	if err == nil {
-		root, err = network.RootOf(values[network.Key])
+		root, err = owner.RootOf(values[owner.Key])
 	}
 	if err != nil {
 		return store.Mark{}, "", err

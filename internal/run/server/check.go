@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/ops/config"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/pki"
 )
 
 // Check says everything for which Start would refuse settings that are right

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/etcdstore"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/etcdstore"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/pki"
 )
 
 const (

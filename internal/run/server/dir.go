@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"netkeep/internal/disk"
+	"netkeep.internal/internal/disk"
 )
 
 // dir is the data directory, held by this process alone.

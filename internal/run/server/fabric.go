@@ -10,28 +10,28 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/auth/enroll"
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric"
-	"netkeep/internal/fabric/control"
-	"netkeep/internal/fabric/edge"
-	"netkeep/internal/fabric/tunnel"
-	"netkeep/internal/line/message"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/build"
-	"netkeep/internal/ops/limit"
-	"netkeep/internal/ops/metrics"
-	"netkeep/internal/pki"
-	"netkeep/internal/policy/session"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/auth/enroll"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric"
+	"netkeep.internal/internal/fabric/asclient"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/ops/limit"
+	"netkeep.internal/internal/ops/metrics"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/wire/message"
 )
 
 // openFabric gets ready for routers.
-func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *session.Grants, desk *enroll.Desk) {
+func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *grant.Grants, desk *enroll.Desk) {
 	info := build.Read()
 	s.fabric = fabric.New(fabric.Options{
 		State: s.state, Authorities: s.keys.Authorities, APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
-		Build: edge.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
+		Build: seam.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
 		Devices: sessions, Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})
 	sessions.Plain = s.fabric.Plain
@@ -65,11 +65,11 @@ func (n renewal) Use(ctx context.Context, by state.Author, router, present, fing
 // clients is where routers become clients.
 type clients struct {
 	apiSessions *authn.APISessions
-	sessions    *session.Grants
+	sessions    *grant.Grants
 }
 
 // Enter is for [tunnel.Clients].
-func (c clients) Enter(ctx context.Context, by state.Author, routerID string, said tunnel.Said) (tunnel.Client, error) {
+func (c clients) Enter(ctx context.Context, by state.Author, routerID string, said asclient.Said) (asclient.Client, error) {
 	who, err := c.apiSessions.OfRouter(ctx, by, routerID, authn.Request{ConfigTypes: said.ConfigTypes, EnvInfo: said.Env, SDKInfo: said.SDK})
 	if err != nil {
 		return nil, err
@@ -80,12 +80,12 @@ func (c clients) Enter(ctx context.Context, by state.Author, routerID string, sa
 // routerClient is a router as a client.
 type routerClient struct {
 	*authn.Caller
-	sessions *session.Grants
+	sessions *grant.Grants
 }
 
 // Grant is for [tunnel.Client].
 func (c routerClient) Grant(ctx context.Context, by state.Author, serviceID, typ string) (*model.Session, error) {
-	return c.sessions.Create(ctx, by, c.Caller, session.Request{ServiceID: serviceID, Type: typ})
+	return c.sessions.Create(ctx, by, c.Caller, grant.Request{ServiceID: serviceID, Type: typ})
 }
 
 // tlsConfig is that of the APIs, except that who asks for the protocol of

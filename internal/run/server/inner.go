@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"netkeep/internal/auth/enroll"
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/build"
-	"netkeep/internal/pki"
-	"netkeep/internal/transit/station"
+	"netkeep.internal/internal/auth/enroll"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/router/home"
 )
 
 // inner is the router that runs inside the controller, if one is to. To the rest
@@ -25,7 +25,7 @@ import (
 // shows its certificate.
 type inner struct {
 	listener net.Listener
-	running  atomic.Pointer[station.Running]
+	running  atomic.Pointer[home.Running]
 }
 
 // innerDir is where in the data directory the router's files are.
@@ -46,9 +46,9 @@ func (s *Server) startRouter(desk *enroll.Desk) error {
 		return fmt.Errorf("the router inside the controller: %w", err)
 	}
 	b := build.Read()
-	home, err := station.Open(s.dir.sub(innerDir), station.Options{
+	home, err := home.Open(s.dir.sub(innerDir), home.Options{
 		Now: time.Now, Log: s.log.With("part", "router"), Version: b.Version, Revision: b.Revision, Built: b.Date,
-		Inside: &station.Inside{
+		Inside: &home.Inside{
 			Settings: set, Listener: s.inner.listener, Controllers: []string{"tls:" + s.fromHere()}, ServerName: "localhost",
 		},
 	})
@@ -99,9 +99,9 @@ func (s *Server) stopRouter() error {
 }
 
 // innerSettings are those of the router inside the controller.
-func (s *Server) innerSettings() station.Settings {
+func (s *Server) innerSettings() home.Settings {
 	at := s.inner.listener.Addr().(*net.TCPAddr)
-	set := station.Settings{Listen: at.String(), Metrics: station.MetricsOff, Advertise: []string{s.cfg.RouterAdvertise}}
+	set := home.Settings{Listen: at.String(), Metrics: home.MetricsOff, Advertise: []string{s.cfg.RouterAdvertise}}
 	if host, _, err := net.SplitHostPort(s.cfg.Advertise); s.cfg.RouterAdvertise == "" {
 		set.Advertise = []string{at.IP.String()}
 		if err == nil && at.IP.IsUnspecified() {
@@ -129,9 +129,9 @@ func (s *Server) fromHere() string {
 // equip makes sure that the router has a record and certificates that go with
 // it, for the names that it is to have. We are who issues them: whatever is
 // missing, or damaged, is made anew.
-func (s *Server) equip(ctx context.Context, desk *enroll.Desk, set station.Settings) error {
+func (s *Server) equip(ctx context.Context, desk *enroll.Desk, set home.Settings) error {
 	dir := s.dir.sub(innerDir)
-	who, err := station.Look(dir)
+	who, err := home.Look(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.log.Warn("the router inside the controller gets a new key", "reason", err)
 	}
@@ -155,7 +155,7 @@ func (s *Server) equip(ctx context.Context, desk *enroll.Desk, set station.Setti
 	if err != nil {
 		return err
 	}
-	return station.Settle(dir, set, station.Identity{
+	return home.Settle(dir, set, home.Identity{
 		ID: id, Controllers: []string{"tls:" + s.RouterAddress()}, Key: string(text),
 		Cert: string(pki.EncodeCertificates(certs.Client...)), ServerCert: string(pki.EncodeCertificates(certs.Server...)),
 		CA: string(pki.EncodeCertificates(desk.Bundle()...)),

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"netkeep/internal/data/network"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/data/owner"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/pki"
 )
 
 // attach opens the data directory and the store of a controller that does not
@@ -46,7 +46,7 @@ func ForgetKeys(ctx context.Context, cfg config.Config, log *slog.Logger) (owner
 		return "", err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	if owner, err = network.Root(ctx, s.store); err != nil {
+	if owner, err = owner.Root(ctx, s.store); err != nil {
 		return "", err
 	}
 	keys, err := pki.Read(s.dir.sub(keysDir))
@@ -56,7 +56,7 @@ func ForgetKeys(ctx context.Context, cfg config.Config, log *slog.Logger) (owner
 	if keys != nil && (owner == "" || rootName(keys.Origin) == owner) {
 		return "", fmt.Errorf("%s has the keys of this store: nothing is lost", s.dir.sub(keysDir))
 	}
-	if owner, err = network.Forget(ctx, s.store, time.Now()); err != nil {
+	if owner, err = owner.Forget(ctx, s.store, time.Now()); err != nil {
 		return "", err
 	}
 	if owner == "" {

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/ops/limit"
-	"netkeep/internal/policy/session"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/ops/limit"
+	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // listening is a listener that says it is at an address.
@@ -96,7 +96,7 @@ func TestPatience(t *testing.T) {
 	s.cfg.Limits.Headers, s.cfg.Limits.Body, s.cfg.Limits.Share = 6, 7, 9
 	srv := s.newHTTP(nil)
 	got := config.Timeouts{Header: srv.ReadHeaderTimeout, Read: srv.ReadTimeout, Write: srv.WriteTimeout, Idle: srv.IdleTimeout}
-	h, err := s.newRouter(&api.Service{Sessions: new(authn.APISessions), Grants: new(session.Grants)})
+	h, err := s.newRouter(&api.Service{Sessions: new(authn.APISessions), Grants: new(grant.Grants)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,10 @@ import (
 	"net/http/pprof"
 	"time"
 
-	"netkeep/internal/disk"
-	"netkeep/internal/ops/build"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/ops/metrics"
+	"netkeep.internal/internal/disk"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/ops/metrics"
 )
 
 // profileTime is how long a profile may be taken for.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/pki"
 )
 
 // noteAddress leaves where the controller is, for a login that knows the

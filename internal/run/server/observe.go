@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/ops/health"
-	"netkeep/internal/ops/trace"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/ops/health"
+	"netkeep.internal/internal/ops/trace"
+	"netkeep.internal/internal/web/rest"
 )
 
 const (

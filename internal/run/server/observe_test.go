@@ -15,14 +15,14 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/health"
-	"netkeep/internal/pki"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/health"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/web/rest"
 )
 
 // watched is a server with nothing but what its health depends on. The clock

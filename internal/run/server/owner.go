@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/data/network"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/data/owner"
+	"netkeep.internal/internal/pki"
 )
 
 // keysDir is where in the data directory the keys are.
@@ -27,7 +27,7 @@ func rootName(cert *x509.Certificate) string {
 // It runs before there are any keys: a controller that made its own for a
 // network that has some would shut everybody out.
 func (s *Server) checkOwner(ctx context.Context) error {
-	owner, err := network.Root(ctx, s.store)
+	owner, err := owner.Root(ctx, s.store)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *Server) checkOwner(ctx context.Context) error {
 	file := filepath.Join(s.dir.sub(keysDir), "root.crt")
 	switch {
 	case owner == "":
-		free, err := network.Free(ctx, s.store)
+		free, err := owner.Free(ctx, s.store)
 		if err == nil && !free {
 			err = fmt.Errorf("the store belongs to the network with the root CA that was beside it, and %s is not there; %s", file, remedy)
 		}
@@ -55,7 +55,7 @@ func (s *Server) checkOwner(ctx context.Context) error {
 // checkRetired refuses keys of before a root CA took another's place: nobody
 // trusts them any more. While both are trusted such keys still do for some.
 func (s *Server) checkRetired(ctx context.Context, keys *pki.Authorities) error {
-	roots, err := network.Successors(ctx, s.store)
+	roots, err := owner.Successors(ctx, s.store)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *Server) compareOwner(owner string, keys *pki.Authorities) error {
 // of its root CA.
 func (s *Server) claimStore(ctx context.Context) error {
 	keys := s.keys.Authorities()
-	owner, err := network.Claim(ctx, s.store, rootName(keys.Origin), time.Now())
+	owner, err := owner.Claim(ctx, s.store, rootName(keys.Origin), time.Now())
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *Server) claimStore(ctx context.Context) error {
 // have retired.
 func (s *Server) noteRoots(ctx context.Context) error {
 	keys := s.keys.Authorities()
-	return network.Note(ctx, s.store, network.Succession{Known: rootNames(keys.Roots()), Retired: rootNames(keys.Retired)}, time.Now())
+	return owner.Note(ctx, s.store, owner.Succession{Known: rootNames(keys.Roots()), Retired: rootNames(keys.Retired)}, time.Now())
 }
 
 func rootNames(certs []*x509.Certificate) []string {

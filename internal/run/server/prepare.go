@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/data/format"
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/etcdstore"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/config"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/format"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/etcdstore"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/config"
 )
 
 // storeDir is where in the data directory the store is.

@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/pki"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/pki"
 )
 
 // followKeys takes up what a rotation changes, and says while one is under way

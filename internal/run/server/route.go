@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strings"
 
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // router sends each request to the API that it is meant for. Paths outside of

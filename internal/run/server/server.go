@@ -19,29 +19,29 @@ import (
 	"sync/atomic"
 	"time"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/auth/enroll"
-	"netkeep/internal/data/backup"
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store"
-	"netkeep/internal/fabric"
-	"netkeep/internal/fabric/edge"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/build"
-	"netkeep/internal/ops/config"
-	"netkeep/internal/ops/egress"
-	"netkeep/internal/ops/limit"
-	"netkeep/internal/ops/metrics"
-	"netkeep/internal/ops/trace"
-	"netkeep/internal/pki"
-	"netkeep/internal/policy/access"
-	"netkeep/internal/policy/posture"
-	"netkeep/internal/policy/session"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/api/client"
-	"netkeep/internal/web/api/management"
-	"netkeep/internal/web/api/mesh"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/auth/enroll"
+	"netkeep.internal/internal/data/backup"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/fabric"
+	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/ops/egress"
+	"netkeep.internal/internal/ops/limit"
+	"netkeep.internal/internal/ops/metrics"
+	"netkeep.internal/internal/ops/trace"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/policy/posture"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/api/client"
+	"netkeep.internal/internal/web/api/fabric"
+	"netkeep.internal/internal/web/api/management"
+	"netkeep.internal/internal/web/rest"
 )
 
 // sweepEvery is how often sessions are removed that are over.
@@ -194,9 +194,9 @@ func (s *Server) openState(ctx context.Context) (err error) {
 
 // newGrants returns the sessions to dial and host of a controller, whole and
 // told of every change.
-func newGrants(st *state.State, holders *authn.APISessions, tokens *session.Tokens, log *slog.Logger) *session.Grants {
+func newGrants(st *state.State, holders *authn.APISessions, tokens *grant.Tokens, log *slog.Logger) *grant.Grants {
 	changes := new(access.LastChange)
-	sessions := &session.Grants{
+	sessions := &grant.Grants{
 		State: st, Usable: holders.Usable, Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: time.Now, Log: log,
 	}
 	attend(st, changes, sessions)
@@ -207,7 +207,7 @@ func newGrants(st *state.State, holders *authn.APISessions, tokens *session.Toke
 // writer is answered: a client that hears of a change from whoever made it must
 // find that there is something to reload, and its sessions must be among those
 // to be looked at.
-func attend(st *state.State, changes *access.LastChange, sessions *session.Grants) {
+func attend(st *state.State, changes *access.LastChange, sessions *grant.Grants) {
 	st.Attend(func(before, after *state.Snapshot, changed []state.Ref) {
 		if before == nil {
 			changes.Reset(after.Time)
@@ -291,7 +291,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	if err != nil {
 		return err
 	}
-	sessionTokens, err := session.NewTokens(secret)
+	sessionTokens, err := grant.NewTokens(secret)
 	if err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.openFabric(sessions, grants, desk)
 	s.jobs.Go(func() { s.fabric.Run(run) })
 	s.serveRouters(run)
-	s.jobs.Go(func() { edge.DropLost(run, s.state, s.fabric) })
+	s.jobs.Go(func() { seam.DropLost(run, s.state, s.fabric) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.followKeys(run, time.Second) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
@@ -377,7 +377,7 @@ func (s *Server) newRouter(svc *api.Service) (*router, error) {
 	h.management.Key, h.fabric.Key = rest.KeyOnly, rest.KeyOnly
 	client.Mount(h.client, svc)
 	management.Mount(h.management, svc)
-	mesh.Mount(h.fabric, svc)
+	fabric.Mount(h.fabric, svc)
 	for _, a := range []*rest.API{h.client, h.management, h.fabric} {
 		if err := svc.Specs.Add(a, svc.Started); err != nil {
 			return nil, err

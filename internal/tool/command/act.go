@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/model"
-	"netkeep/internal/tool/remote"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // The kinds that commands of their own are about.

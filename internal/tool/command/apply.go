@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/tool/manifest"
-	"netkeep/internal/tool/remote"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/tool/manifest"
+	"netkeep.internal/internal/tool/screen"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/tool/profile"
-	"netkeep/internal/tool/remote"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/tool/profile"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // Env is what a command takes from the process that runs it.

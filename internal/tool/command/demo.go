@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/tool/remote"
+	"netkeep.internal/internal/client/remote"
 )
 
 // demoTag marks what the demo has made.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/lang/document/documenttest"
+	"netkeep.internal/internal/lang/document/documenttest"
 )
 
 // TestBombs refuses documents in flags, and in files that flags name, that would

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/tool/join"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/client/enroll"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // maxToken is more than any enrollment token has.
@@ -17,7 +17,7 @@ const maxToken = 64 << 10
 
 // Invitation reads an enrollment token: the text itself, a file or standard
 // input.
-func Invitation(env Env, arg string) (*join.Invitation, error) {
+func Invitation(env Env, arg string) (*enroll.Invitation, error) {
 	text := arg
 	if _, err := os.Stat(arg); arg == "-" || err == nil {
 		data, err := readFile(env, arg, maxToken)
@@ -28,11 +28,11 @@ func Invitation(env Env, arg string) (*join.Invitation, error) {
 	} else if strings.Count(arg, ".") != 2 {
 		return nil, fmt.Errorf("%s is neither a file nor an enrollment token", screen.Plain(arg))
 	}
-	return join.Read(text)
+	return enroll.Read(text)
 }
 
 func enrollCommand(env Env) *cobra.Command {
-	r := join.Request{Now: env.Now}
+	r := enroll.Request{Now: env.Now}
 	passwordFile := ""
 	cmd := &cobra.Command{
 		Use:   "enroll TOKEN",
@@ -48,7 +48,7 @@ func enrollCommand(env Env) *cobra.Command {
 	flags.BoolVar(&r.Force, "force", false, "Write over a file that is there.")
 	flags.StringVar(&r.Cert, "cert", "", "File with the certificate of another CA that the token is for.")
 	flags.StringVar(&r.Key, "key", "", "File with the key of --cert, or with a key to enroll with; one is made if not given.")
-	flags.StringVar(&r.Algorithm, "key-alg", "ec", "Kind of key that is made: "+strings.Join(join.Algorithms(), " or ")+".")
+	flags.StringVar(&r.Algorithm, "key-alg", "ec", "Kind of key that is made: "+strings.Join(enroll.Algorithms(), " or ")+".")
 	flags.StringVar(&r.CA, "ca", "", "File with certificates that vouch for the controller, if they are of another authority than the network's.")
 	flags.StringVar(&r.Name, "name", "", "Name that the new identity should have, if the token is a CA's.")
 	flags.StringVarP(&r.Username, "username", "u", "", "User name, if the token is for a password and has none.")
@@ -60,7 +60,7 @@ func enrollCommand(env Env) *cobra.Command {
 		}
 		scr := env.Screen()
 		r.Password = func() (string, error) { return newPassword(env, scr, passwordFile) }
-		file, err := join.Enroll(cmd.Context(), inv, r)
+		file, err := enroll.Enroll(cmd.Context(), inv, r)
 		if err != nil {
 			return err
 		}

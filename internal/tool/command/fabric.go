@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/tool/remote"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // fabricRoot is where a controller tells of what routers make between them, as

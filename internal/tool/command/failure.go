@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"netkeep/internal/lang/spell"
-	"netkeep/internal/tool/join"
-	"netkeep/internal/tool/profile"
-	"netkeep/internal/tool/remote"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/client/enroll"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/lang/spell"
+	"netkeep.internal/internal/tool/profile"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // usage is a mistake in how a command was called.
@@ -65,7 +65,7 @@ const (
 func Exit(err error) int {
 	_, wrong := errors.AsType[usage](err)
 	_, refused := errors.AsType[*remote.Error](err)
-	_, refusal := errors.AsType[*join.Refusal](err)
+	_, refusal := errors.AsType[*enroll.Refusal](err)
 	switch {
 	case err == nil:
 		return 0

@@ -12,10 +12,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/tool/manifest"
-	"netkeep/internal/tool/remote"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/tool/manifest"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // source is a controller as files are compared with.

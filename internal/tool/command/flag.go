@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/lang/document"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/document"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // setting is a flag that sets one field of a body.

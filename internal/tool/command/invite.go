@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/tool/remote"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/tool/screen"
 )
 
 func inviteCommand(env Env) *cobra.Command {

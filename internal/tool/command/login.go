@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/tool/profile"
-	"netkeep/internal/tool/remote"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/tool/profile"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // The ways to log in, as the API calls them.

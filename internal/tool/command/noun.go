@@ -11,10 +11,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/lang/spell"
-	"netkeep/internal/model"
-	"netkeep/internal/tool/remote"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/spell"
+	"netkeep.internal/internal/model"
 )
 
 // noun is a kind as commands speak of it.

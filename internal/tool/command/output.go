@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/lang/document"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/lang/document"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // The forms of output.

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // paths is which ways the traffic of an identity to a service may take.

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/tool/profile"
-	"netkeep/internal/tool/remote"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/tool/profile"
 )
 
 // clientRoot is where the API is that is open to everybody who may use a service.

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // status is how a controller is.

@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/tool/remote"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // ref is another record in an answer.

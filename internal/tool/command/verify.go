@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/tool/remote"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/tool/screen"
 )
 
 func verifyCommand(env Env) *cobra.Command {

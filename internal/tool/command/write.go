@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"netkeep/internal/lang/document"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/tool/screen"
+	"netkeep.internal/internal/lang/document"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/tool/screen"
 )
 
 // body is what a create or update sends: a file, and flags over it.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // dialect is a way to write files.

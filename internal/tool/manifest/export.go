@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/lang/document"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/document"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Export writes what a controller has to a directory, one file for each kind

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"netkeep/internal/lang/spell"
+	"netkeep.internal/internal/lang/spell"
 )
 
 // Mistake is something in a file that cannot be meant.

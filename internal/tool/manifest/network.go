@@ -15,8 +15,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // Network is the records of a controller that files may hold.

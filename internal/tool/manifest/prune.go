@@ -3,8 +3,8 @@ package manifest
 import (
 	"slices"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // goes reports whether a record is to be deleted since no file has it.

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/lang/document"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/document"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Files is what some files want.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/lang/document"
-	"netkeep/internal/lang/document/documenttest"
+	"netkeep.internal/internal/lang/document"
+	"netkeep.internal/internal/lang/document/documenttest"
 )
 
 // TestMistakes reads files that cannot be meant, and expects to be told where

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // seeded are the records that every network begins with, by kind and id.

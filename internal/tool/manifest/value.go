@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
-	"netkeep/internal/lang/document"
+	"netkeep.internal/internal/lang/document"
 )
 
 // maxFile is how large one file may be, and maxValues how much may be in it: what

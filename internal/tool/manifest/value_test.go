@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/lang/document"
+	"netkeep.internal/internal/lang/document"
 )
 
 // someText is one of the texts that writers of YAML get wrong.

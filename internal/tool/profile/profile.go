@@ -17,7 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/disk"
+	"netkeep.internal/internal/disk"
 )
 
 // Profile is a controller, and what it knows us by.

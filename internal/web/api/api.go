@@ -11,19 +11,19 @@ import (
 	"strings"
 	"time"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/auth/enroll"
-	"netkeep/internal/data/backup"
-	"netkeep/internal/data/integrity"
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/edge"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/health"
-	"netkeep/internal/ops/limit"
-	"netkeep/internal/pki"
-	"netkeep/internal/policy/session"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/auth/enroll"
+	"netkeep.internal/internal/data/backup"
+	"netkeep.internal/internal/data/integrity"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/health"
+	"netkeep.internal/internal/ops/limit"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/web/rest"
 )
 
 // Version is the version of both APIs.
@@ -53,17 +53,17 @@ type Service struct {
 	Desk              *enroll.Desk
 	// Grants are the sessions to dial and host that clients get, and what is
 	// known of their devices.
-	Grants *session.Grants
+	Grants *grant.Grants
 	// Logins and Enrollments are how often an address may try.
 	Logins, Enrollments limit.Rate[limit.Party]
 	// LoggedIn, if set, is told of every attempt to authenticate by a known
 	// method; err is nil if it opened a session.
 	LoggedIn func(method string, err error)
 	// Routers is the connections of routers.
-	Routers edge.Routers
+	Routers seam.Routers
 	// Fabric is what they make between them, and ControllerID how they know this
 	// controller; empty if it has none.
-	Fabric       edge.Fabric
+	Fabric       seam.Fabric
 	ControllerID string
 	// Integrity scans what is stored, and Snapshots copies it.
 	Integrity *integrity.Scanner

@@ -4,11 +4,11 @@ import (
 	"iter"
 	"net/http"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/rest"
 )
 
 func mountCurrentIdentity(a *rest.API, s *Service) {

@@ -1,11 +1,11 @@
 package api
 
 import (
-	"netkeep/internal/lang/filter"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/web/rest"
 )
 
 // SessionColumns are what answers show of a session to dial or host beyond its

@@ -1,10 +1,10 @@
 package api
 
 import (
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/terminator"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/explain"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/terminator"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/explain"
 )
 
 // Explainer asks the parts of this controller.

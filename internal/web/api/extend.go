@@ -3,8 +3,8 @@ package api
 import (
 	"net/http"
 
-	"netkeep/internal/pki"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/web/rest"
 )
 
 // extendIn asks for a new certificate.

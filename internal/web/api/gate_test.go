@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/store/storetest"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/limit"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/limit"
+	"netkeep.internal/internal/web/rest"
 )
 
 // gated returns an API with one operation, which needs a session, and the

@@ -3,8 +3,8 @@ package api
 import (
 	"net/http"
 
-	"netkeep/internal/ops/build"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/web/rest"
 )
 
 // versionOut is what there is to say about the controller.

@@ -4,11 +4,11 @@ import (
 	"net/http"
 	"strings"
 
-	"netkeep/internal/auth/mfa"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/auth/mfa"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/rest"
 )
 
 // codeIn is a one-time or recovery code.

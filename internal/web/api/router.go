@@ -3,48 +3,48 @@ package api
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/fabric/edge"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/web/rest"
 )
 
 // Schemas of what is said of routers.
 var (
 	TextMap       = kind.Schema{"type": "object", "additionalProperties": Text}
-	versionOutput = kind.NewOutput[edge.Version]()
+	versionOutput = kind.NewOutput[seam.Version]()
 )
 
 // RouterColumns are what answers show of an edge router because of its
 // connection.
 func RouterColumns(s *Service) []rest.Derived {
-	column := func(name, doc string, schema kind.Schema, show func(dst []byte, r *edge.Router, online bool) []byte) rest.Derived {
+	column := func(name, doc string, schema kind.Schema, show func(dst []byte, r *seam.Router, online bool) []byte) rest.Derived {
 		return rest.Derived{Name: name, Doc: doc, Schema: schema, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
 			r, online := s.Routers.Connected(rec.Base().ID)
 			return show(dst, &r, online)
 		}}
 	}
 	return []rest.Derived{
-		column("hostname", "Name of the machine that the router runs on; empty while it is not connected.", Text, func(dst []byte, r *edge.Router, _ bool) []byte { return kind.AppendText(dst, r.Hostname) }),
-		column("isOnline", "Whether the router is connected to the controller.", Boolean, func(dst []byte, _ *edge.Router, online bool) []byte { return kind.AppendAny(dst, online) }),
-		column("syncStatus", "Whether the router knows all that it needs to know: SYNC_DONE if so, SYNC_UNKNOWN while it is not connected.", Text, func(dst []byte, r *edge.Router, online bool) []byte {
+		column("hostname", "Name of the machine that the router runs on; empty while it is not connected.", Text, func(dst []byte, r *seam.Router, _ bool) []byte { return kind.AppendText(dst, r.Hostname) }),
+		column("isOnline", "Whether the router is connected to the controller.", Boolean, func(dst []byte, _ *seam.Router, online bool) []byte { return kind.AppendAny(dst, online) }),
+		column("syncStatus", "Whether the router knows all that it needs to know: SYNC_DONE if so, SYNC_UNKNOWN while it is not connected.", Text, func(dst []byte, r *seam.Router, online bool) []byte {
 			return kind.AppendText(dst, string(syncStatus(r, online)))
 		}),
-		column("supportedProtocols", "Where clients reach the router, by protocol, such as tls; empty while it is not connected.", TextMap, func(dst []byte, r *edge.Router, _ bool) []byte {
+		column("supportedProtocols", "Where clients reach the router, by protocol, such as tls; empty while it is not connected.", TextMap, func(dst []byte, r *seam.Router, _ bool) []byte {
 			return kind.AppendAny(dst, r.Listeners)
 		}),
-		column("versionInfo", "What the router runs; empty while it is not connected.", versionOutput.Schema(), func(dst []byte, r *edge.Router, _ bool) []byte {
+		column("versionInfo", "What the router runs; empty while it is not connected.", versionOutput.Schema(), func(dst []byte, r *seam.Router, _ bool) []byte {
 			return versionOutput.Append(dst, &r.Version)
 		}),
 	}
 }
 
-func syncStatus(r *edge.Router, online bool) edge.SyncStatus {
+func syncStatus(r *seam.Router, online bool) seam.SyncStatus {
 	if !online || r.Sync == "" {
-		return edge.SyncUnknown
+		return seam.SyncUnknown
 	}
 	return r.Sync
 }

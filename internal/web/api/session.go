@@ -5,11 +5,11 @@ import (
 	"strconv"
 	"time"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/rest"
 )
 
 // authenticateIn is the body of an authenticate request.

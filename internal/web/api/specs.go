@@ -5,11 +5,11 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/lang/document"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/filter"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/lang/document"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/web/rest"
 )
 
 // Specs is the specification documents of both APIs, in the order in which

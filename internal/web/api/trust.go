@@ -3,10 +3,10 @@ package api
 import (
 	"net/http"
 
-	"netkeep/internal/lang/filter"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/pki"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/web/rest"
 )
 
 // networkOut is a token that leads to the network.

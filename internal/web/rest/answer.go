@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // answer is what a handler may return besides a plain struct.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // None is the input of an operation that reads no body.

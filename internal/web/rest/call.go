@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // Call is one request on its way through an operation.

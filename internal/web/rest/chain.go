@@ -9,9 +9,9 @@ import (
 	"runtime/debug"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // Serve takes a request through the chain: request id, recovery, rate of

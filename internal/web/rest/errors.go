@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // statuses are the HTTP statuses of failures. What is not here is 500.

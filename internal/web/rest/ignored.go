@@ -3,7 +3,7 @@ package rest
 import (
 	"strings"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // ignoredHeader names the members of the request's body that the operation

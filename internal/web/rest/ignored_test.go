@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // FuzzIgnored shows that a header repeats nothing that could be anything but a

@@ -1,7 +1,7 @@
 package rest
 
 import (
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Link is an address that an answer leads to, relative to the API's root.

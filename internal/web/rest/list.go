@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
-	"netkeep/internal/lang/filter"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // The parameters of lists.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // schema names a schema in the document and returns a reference to it.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 )
 
 // Param is a parameter that requests carry in their query or a header. It is

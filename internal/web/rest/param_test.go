@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"netkeep/internal/lang/fault"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // called returns a call of an operation that declares parameters, with what

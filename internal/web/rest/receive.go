@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // hurry bounds how long a body may arrive that nobody has asked for yet: a

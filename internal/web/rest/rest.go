@@ -12,9 +12,9 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/ops/limit"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/ops/limit"
 )
 
 // Access is what a caller must have shown to use an operation. The zero value

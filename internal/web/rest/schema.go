@@ -1,6 +1,6 @@
 package rest
 
-import "netkeep/internal/lang/kind"
+import "netkeep.internal/internal/lang/kind"
 
 // sharedSchemas are those that every document has, beside those of package
 // kind.

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"slices"
 
-	"netkeep/internal/data/state/cow"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/filter"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/lang/spell"
+	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/spell"
 )
 
 // Derived is a member of an answer that is computed when it is asked for.

@@ -21,7 +21,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/test/upgrade/fixture"
+	"netkeep.internal/test/upgrade/fixture"
 )
 
 // patience bounds the whole run.

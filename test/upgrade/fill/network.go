@@ -14,7 +14,7 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
-	"netkeep/test/upgrade/fixture"
+	"netkeep.internal/test/upgrade/fixture"
 )
 
 // network is a controller that is being filled, and the ids of what it has.

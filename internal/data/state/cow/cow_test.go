@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/data/state/cow"
+	"netkeep.internal/internal/data/state/cow"
 )
 
 // pair is an entry of a test tree: only the key orders it.

@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 const recordSize = 900

@@ -9,7 +9,7 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 
-	"netkeep/internal/disk"
+	"netkeep.internal/internal/disk"
 )
 
 // lockDir creates dir and takes it for this process. etcd itself would wait

@@ -7,7 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // Range reads entries as they are now.

@@ -17,8 +17,8 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/storetest"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/storetest"
 )
 
 // testLogger fails the test for whatever etcd has to say, except that the

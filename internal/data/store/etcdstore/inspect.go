@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"google.golang.org/protobuf/proto"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // lockWait bounds how long Inspect waits for somebody who writes the file.

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // noise is, in part, what etcd warns of although it is as it should be here.

@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // memberLimits is what a transaction may hold in a member of our own.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // sockets returns this process' sockets that listen or are bound, by inode.

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 func set(key string, size int) []store.Op {

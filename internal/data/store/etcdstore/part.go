@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // part is some ops of a staged batch, as many as one transaction can carry out.

@@ -14,7 +14,7 @@ import (
 
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 
-	"netkeep/internal/disk"
+	"netkeep.internal/internal/disk"
 )
 
 // Restore makes the data directory dir from a snapshot, for Open. It refuses a

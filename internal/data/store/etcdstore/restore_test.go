@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 func TestRestoreRefuses(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"pgregory.net/rapid"
 
-	"netkeep/internal/data/store"
-	"netkeep/internal/data/store/storetest"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/storetest"
 )
 
 // narrow has transactions hold so few ops that almost every batch is staged.

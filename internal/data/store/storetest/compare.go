@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // Compare does the same random things to a store and to Memory and tests that

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // entries adds entries with records, reads them by range, and forgets some. They

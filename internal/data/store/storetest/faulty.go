@@ -6,7 +6,7 @@ import (
 	"io"
 	"sync"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // Method names a method of store.Store.

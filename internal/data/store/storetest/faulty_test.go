@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 // TestFaultyPasses runs the contract on a wrapper without faults.

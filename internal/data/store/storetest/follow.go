@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 func followFromAnywhere(t *testing.T, o Opener) {

@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 func loadEmpty(t *testing.T, o Opener) {

@@ -4,7 +4,7 @@ import (
 	"io"
 	"testing"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 func TestMemory(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"netkeep/internal/data/store"
+	"netkeep.internal/internal/data/store"
 )
 
 func commitGuard(t *testing.T, o Opener) {

@@ -5,8 +5,8 @@ package client
 import (
 	"net/http"
 
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // protocolsOut says how clients reach the controller.

@@ -4,13 +4,13 @@ import (
 	"encoding/hex"
 	"net/http"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/fabric/terminator"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
-	"netkeep/internal/pki"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/terminator"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // hostKeyIn is the key that a client hosts with.

@@ -3,9 +3,9 @@ package client
 import (
 	"net/http"
 
-	"netkeep/internal/policy/posture"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/policy/posture"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // promptedOut is the services that ask for a second factor again because the

@@ -4,12 +4,12 @@ import (
 	"net/http"
 	"time"
 
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/session"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // sessionIn asks for a session.
@@ -41,7 +41,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 	create := op(http.MethodPost, "", "createSession", "Get the permission to dial or host a service.")
 	create.Status = http.StatusCreated
 	rest.Show(a, create, view, func(c *rest.Call, in sessionIn) (kind.Record, error) {
-		made, err := s.Grants.Create(c.Context(), c.Author(), api.Caller(c), session.Request{ServiceID: in.ServiceID, Type: in.Type, Tags: in.Tags})
+		made, err := s.Grants.Create(c.Context(), c.Author(), api.Caller(c), grant.Request{ServiceID: in.ServiceID, Type: in.Type, Tags: in.Tags})
 		c.Snap = c.State.Snapshot() // it shows what was made
 		return made, err
 	})

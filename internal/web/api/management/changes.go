@@ -12,15 +12,15 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/lang/spell"
-	"netkeep/internal/model"
-	"netkeep/internal/ops/limit"
-	"netkeep/internal/policy/access"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/spell"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/limit"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // maxChanges is how large the body of a list of changes may be.

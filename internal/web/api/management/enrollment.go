@@ -4,11 +4,11 @@ import (
 	"net/http"
 	"time"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // enrollmentIn invites an identity.

@@ -1,12 +1,12 @@
 package management
 
 import (
-	"netkeep/internal/lang/filter"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/policy/access"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // narrowByRoles narrows lists of a kind with role attributes.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/policy/access"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/policy/access"
 )
 
 // mostListed is how many consequences, and how many pairs of who gains or

@@ -3,10 +3,10 @@ package management
 import (
 	"net/http"
 
-	"netkeep/internal/lang/filter"
-	"netkeep/internal/policy/posture"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/policy/posture"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // mountPosture shows what is known of identities' devices. Nothing is of those

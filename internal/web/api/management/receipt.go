@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"netkeep/internal/data/state"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/rest"
 )
 
 // changesID is what lists of changes may be called by whoever sends them.

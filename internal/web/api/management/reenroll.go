@@ -4,11 +4,11 @@ import (
 	"net/http"
 	"time"
 
-	"netkeep/internal/auth/enroll"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/auth/enroll"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // mountReenroll offers the ways back to enrollment, and what CAs need.

@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"time"
 
-	"netkeep/internal/model"
-	"netkeep/internal/ops/build"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // statusOut is how a controller is, on one screen.

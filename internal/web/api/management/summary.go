@@ -3,10 +3,10 @@ package management
 import (
 	"net/http"
 
-	"netkeep/internal/lang/filter"
-	"netkeep/internal/lang/kind"
-	"netkeep/internal/model"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/rest"
 )
 
 // summaryOut is how many there are of everything.

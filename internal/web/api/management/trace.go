@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"netkeep/internal/auth/authn"
-	"netkeep/internal/lang/fault"
-	"netkeep/internal/model"
-	"netkeep/internal/web/api"
-	"netkeep/internal/web/rest"
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
 )
 
 // traceIn asks for data flow tracing of an identity.

@@ -1,0 +1,229 @@
+package enroll
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"netkeep.internal/internal/pki"
+)
+
+const (
+	clientRoot = "/edge/client/v1"
+	// maxAnswer and maxAuthorities bound what a controller may say.
+	maxAnswer      = 1 << 20
+	maxAuthorities = 100
+	// patience is how long one answer may take.
+	patience = 30 * time.Second
+	// skew is by how much clocks may differ before it is worth a word.
+	skew = time.Minute
+)
+
+// Options is what joining depends on besides the invitation.
+type Options struct {
+	Now func() time.Time
+	// Trust is further certificates that vouch for the controller, for those
+	// whose TLS certificate is not from the network's own authority.
+	Trust []*x509.Certificate
+	// Show is the certificate that the client shows, for the ways to enroll
+	// that need one.
+	Show *tls.Certificate
+}
+
+// Controller is one whose certificate has verified the invitation. Only [Meet]
+// makes one.
+type Controller struct {
+	inv  *Invitation
+	opt  Options
+	http *http.Client
+
+	leaf    atomic.Pointer[tls.ConnectionState] // of the last connection
+	clock   time.Duration                       // what its clock shows, less ours
+	vouches []*x509.Certificate                 // for it and for everybody in the network
+}
+
+// Meet connects to the controller that an invitation leads to. Every connection
+// is given up unless the key of the server's certificate has signed the
+// invitation; over such a connection come the certificates of the network's
+// authority.
+func Meet(ctx context.Context, inv *Invitation, opt Options) (*Controller, error) {
+	c := &Controller{inv: inv, opt: opt}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		// The usual check needs an authority that is not known yet. What takes
+		// its place is the invitation.
+		InsecureSkipVerify: true,
+		VerifyConnection:   c.verify,
+	}
+	if opt.Show != nil {
+		// Whatever the server says it accepts: it is the one that was asked for.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return opt.Show, nil }
+	}
+	c.http = &http.Client{
+		Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment},
+		Timeout:   patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return errors.New("it leads on to another address, which enrollment never does")
+		},
+	}
+	if err := c.authorities(ctx); err != nil {
+		c.Close()
+		if inv.expired(opt.Now()) && !errors.As(err, new(*suspicion)) {
+			return nil, c.tooLate()
+		}
+		return nil, err
+	}
+	if inv.expired(opt.Now()) || inv.expired(opt.Now().Add(c.clock)) {
+		c.Close()
+		return nil, c.tooLate()
+	}
+	return c, nil
+}
+
+// Close ends the connections.
+func (c *Controller) Close() { c.http.CloseIdleConnections() }
+
+// suspicion is a reason not to believe a server.
+type suspicion struct{ text string }
+
+func (s *suspicion) Error() string { return s.text }
+
+// verify decides whether a server is the one that the invitation is from.
+func (c *Controller) verify(state tls.ConnectionState) error {
+	leaf := state.PeerCertificates[0]
+	if c.inv.signedBy(leaf.PublicKey) != nil {
+		return &suspicion{fmt.Sprintf("the server at %s did not sign this token, so nothing was sent to it: check that the address leads to your controller; "+
+			"if its key was replaced since the token was made, ask for a new token", c.inv.Controller)}
+	}
+	if err := leaf.VerifyHostname(c.inv.host); err != nil {
+		return &suspicion{fmt.Sprintf("the certificate of %s is not for that name (%v): the controller must be served under the address it advertises", c.inv.Controller, err)}
+	}
+	c.leaf.Store(&state)
+	return nil
+}
+
+// authorities asks for the certificates to trust, and notes what time it is
+// there.
+func (c *Controller) authorities(ctx context.Context) error {
+	a, err := c.ask(ctx, http.MethodGet, "/.well-known/est/cacerts", nil, "", nil)
+	if err != nil {
+		return err
+	}
+	if date, err := http.ParseTime(a.header.Get("Date")); err == nil {
+		c.clock = date.Sub(c.opt.Now())
+	}
+	if a.status != http.StatusOK {
+		return fmt.Errorf("%s does not say whom to trust (status %d): is it a controller?", c.inv.Controller, a.status)
+	}
+	c.vouches, err = pki.ParsePKCS7Text(a.body, maxAuthorities)
+	if err != nil {
+		return fmt.Errorf("%s does not say whom to trust: %w", c.inv.Controller, err)
+	}
+	return c.vouched()
+}
+
+// vouched makes sure that those who have only the identity's file will trust
+// the controller, before the token is spent.
+func (c *Controller) vouched() error {
+	state := c.leaf.Load()
+	leaf := state.PeerCertificates[0]
+	now := c.opt.Now()
+	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		if c.clock.Abs() > skew {
+			return c.wrongClock()
+		}
+		return fmt.Errorf("the certificate of %s is good from %s to %s only: its operator must renew it", c.inv.Controller, when(leaf.NotBefore), when(leaf.NotAfter))
+	}
+	between := x509.NewCertPool()
+	for _, cert := range state.PeerCertificates[1:] {
+		between.AddCert(cert)
+	}
+	c.vouches = append(c.vouches, c.opt.Trust...)
+	ours := x509.NewCertPool()
+	for _, cert := range c.vouches {
+		ours.AddCert(cert)
+	}
+	options := x509.VerifyOptions{Roots: ours, Intermediates: between, CurrentTime: now}
+	if _, err := leaf.Verify(options); err == nil {
+		return nil
+	}
+	// A certificate of a public authority: what this machine trusts for it is
+	// what the identity's file names.
+	options.Roots = nil
+	chains, err := leaf.Verify(options)
+	if err != nil {
+		return fmt.Errorf("the certificate of %s is neither from the network's own authority nor from one that this machine knows: give that authority's certificate with --ca FILE", c.inv.Controller)
+	}
+	c.vouches = append(c.vouches, chains[0][len(chains[0])-1])
+	return nil
+}
+
+// answer is what a controller answered.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// ask makes a request of the Client API.
+func (c *Controller) ask(ctx context.Context, method, path string, query url.Values, contentType string, body []byte) (*answer, error) {
+	at := c.inv.Controller + clientRoot + path
+	if query != nil {
+		at += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json, */*;q=0.5")
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	return &answer{resp.StatusCode, resp.Header, text}, nil
+}
+
+// enroll spends the token, and reads what it brought.
+func (c *Controller) enroll(ctx context.Context, contentType string, body []byte, out any) error {
+	query := url.Values{"method": {c.inv.Method}}
+	if c.inv.token != "" {
+		query.Set("token", c.inv.token)
+	}
+	a, err := c.ask(ctx, http.MethodPost, "/enroll", query, contentType, body)
+	if err != nil {
+		return err
+	}
+	if a.status != http.StatusOK {
+		return c.refusal(a)
+	}
+	if kind, _, _ := mime.ParseMediaType(a.header.Get("Content-Type")); kind != "application/json" {
+		return fmt.Errorf("%s answered with %q where JSON was expected", c.inv.Controller, kind)
+	}
+	var e struct {
+		Data any `json:"data"`
+	}
+	e.Data = out
+	if err := json.Unmarshal(a.body, &e); err != nil {
+		return fmt.Errorf("%s gave an answer that cannot be read: %w", c.inv.Controller, err)
+	}
+	return nil
+}

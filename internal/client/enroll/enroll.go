@@ -1,0 +1,249 @@
+package enroll
+
+import (
+	"context"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/disk"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/pki"
+)
+
+// Request is how somebody wants to enroll.
+type Request struct {
+	// Output is the identity's file; not needed for a password.
+	Output string
+	Force  bool // write over a file that is there
+	// Cert and Key are files: a certificate of another CA with its key, or a
+	// key to enroll with instead of a new one.
+	Cert, Key string
+	// Algorithm is that of a new key: ec or rsa.
+	Algorithm string
+	// CA is a file of certificates that vouch for the controller's own.
+	CA string
+	// Name is a wish for that of a new identity, where a CA brings it in.
+	Name string
+	// Username counts if the invitation has none.
+	Username string
+	// Password asks for one.
+	Password func() (string, error)
+	Now      func() time.Time
+}
+
+// Enroll does what an invitation asks for, and writes the identity's file. It
+// returns the file's name, empty if none was asked for.
+func Enroll(ctx context.Context, inv *Invitation, r Request) (file string, err error) {
+	switch {
+	case inv.IsRouter():
+		return "", errRouter
+	case r.Output == "" && inv.Method != model.MethodUPDB:
+		return "", errors.New("say where the identity's file should go: -o FILE")
+	}
+	opt := Options{Now: r.Now}
+	if opt.Trust, err = ReadTrust(r.CA); err != nil {
+		return "", err
+	}
+	key, err := r.material(inv, &opt)
+	if err != nil {
+		return "", err
+	}
+	out := new(disk.File)
+	if r.Output != "" {
+		if out, err = disk.NewFile(r.Output, r.Force); err != nil {
+			return "", err
+		}
+		defer out.Close()
+	}
+	who, err := r.enter(ctx, inv, opt, key)
+	if err != nil || r.Output == "" {
+		return "", err
+	}
+	data, err := who.Encode()
+	if err != nil {
+		return "", err
+	}
+	return r.Output, out.Write(data)
+}
+
+// material reads or makes what the way to enroll needs: a key, or a certificate
+// to show.
+func (r Request) material(inv *Invitation, opt *Options) (key crypto.Signer, err error) {
+	switch {
+	case inv.Method == model.MethodOTT && r.Cert != "":
+		return nil, errors.New("the token brings a certificate of its own: leave --cert out")
+	case inv.Method == model.MethodOTT && r.Key != "":
+		return readKey(r.Key)
+	case inv.Method == model.MethodOTT:
+		return newKey(r.Algorithm)
+	case inv.Method == model.MethodUPDB && (r.Cert != "" || r.Key != ""):
+		return nil, errors.New("the token is for somebody with a password: leave --cert and --key out")
+	case inv.Method == model.MethodUPDB && r.Password == nil:
+		return nil, errors.New("the token is for somebody with a password, which a program has not: have an admin add an enrollment of type ott")
+	case inv.Method == model.MethodUPDB:
+		return nil, nil
+	case r.Cert == "" || r.Key == "":
+		return nil, errNeedsCert
+	}
+	pair, err := tls.LoadX509KeyPair(r.Cert, r.Key)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate in %s and the key in %s cannot be used: %w", r.Cert, r.Key, err)
+	}
+	opt.Show = &pair
+	return nil, nil
+}
+
+// enter enrolls in the way of the invitation.
+func (r Request) enter(ctx context.Context, inv *Invitation, opt Options, key crypto.Signer) (*remote.Identity, error) {
+	certPath, err := fileURL(r.Cert)
+	if err != nil {
+		return nil, err
+	}
+	keyPath, err := fileURL(r.Key)
+	if err != nil {
+		return nil, err
+	}
+	c, err := Meet(ctx, inv, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	switch inv.Method {
+	case model.MethodOTT:
+		return c.Device(ctx, key, keyPath)
+	case model.MethodUPDB:
+		password, err := r.Password()
+		if err != nil {
+			return nil, err
+		}
+		return c.Password(ctx, r.Username, password)
+	}
+	return c.Certificate(ctx, r.Name, certPath, keyPath)
+}
+
+// fileURL is how an identity's file names another file.
+func fileURL(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	path, err := filepath.Abs(path)
+	return "file://" + path, err
+}
+
+// RouterRequest is how somebody wants to enroll a router.
+type RouterRequest struct {
+	// Config is the router's config, which says where its files are; if it is
+	// empty, they go to Dir.
+	Config, Dir string
+	// Hosts are further names that the router is reached under.
+	Hosts     []string
+	Algorithm string // as in Request
+	CA        string // as in Request
+	Force     bool
+	Now       func() time.Time
+}
+
+// EnrollRouter enrolls a router, and says where its files are.
+func EnrollRouter(ctx context.Context, inv *Invitation, r RouterRequest) (Layout, error) {
+	if !inv.IsRouter() {
+		return Layout{}, errIdentity
+	}
+	layout := LayoutIn(r.Dir)
+	if r.Config != "" {
+		var err error
+		if layout, err = ReadLayout(r.Config); err != nil {
+			return layout, err
+		}
+	}
+	for _, host := range r.Hosts {
+		layout.Names.Add(host)
+	}
+	opt := Options{Now: r.Now}
+	var err error
+	if opt.Trust, err = ReadTrust(r.CA); err != nil {
+		return layout, err
+	}
+	key, err := newKey(r.Algorithm)
+	if err != nil {
+		return layout, err
+	}
+	place, err := layout.Prepare(r.Force)
+	if err != nil {
+		return layout, err
+	}
+	defer place.Close()
+	c, err := Meet(ctx, inv, opt)
+	if err != nil {
+		return layout, err
+	}
+	defer c.Close()
+	router, err := c.Router(ctx, key, layout.Names, false)
+	if err != nil {
+		return layout, err
+	}
+	return layout, place.Write(router, inv.Control)
+}
+
+// Algorithms are the words for kinds of keys.
+func Algorithms() []string { return []string{"ec", "rsa"} }
+
+func newKey(algorithm string) (crypto.Signer, error) {
+	switch algorithm {
+	case "", "ec":
+		return pki.P256.Generate()
+	case "rsa":
+		return pki.RSA3072.Generate()
+	}
+	return nil, fmt.Errorf("there is no kind of key %q: it is %s", algorithm, strings.Join(Algorithms(), " or "))
+}
+
+// maxPEM is more than keys and certificates of anybody take.
+const maxPEM = 1 << 20
+
+func readPEM(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxPEM))
+}
+
+func readKey(path string) (crypto.Signer, error) {
+	text, err := readPEM(path)
+	if err != nil {
+		return nil, err
+	}
+	key, err := pki.ParseKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("the key in %s: %w", path, err)
+	}
+	return key, nil
+}
+
+// ReadTrust reads certificates that vouch for a controller; none if there is no
+// file.
+func ReadTrust(path string) ([]*x509.Certificate, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := readPEM(path)
+	if err != nil {
+		return nil, err
+	}
+	certs, err := pki.ParseCertificates(text, maxAuthorities)
+	if err != nil {
+		return nil, fmt.Errorf("the certificates in %s: %w", path, err)
+	}
+	return slices.Clip(certs), nil
+}

@@ -1,0 +1,97 @@
+// Package enroll is the client's side of enrollment: it reads an invitation,
+// checks it against the controller that it leads to, brings a key or a
+// password into the network and writes the files that clients and routers are
+// started with. Nothing that a server says is believed before the key of its
+// certificate has verified the invitation. It must not import how commands look
+// or what a controller is made of.
+package enroll
+
+import (
+	"crypto"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"netkeep.internal/internal/model"
+)
+
+// maxInvitation bounds an invitation: they have some hundred characters.
+const maxInvitation = 16 << 10
+
+// Invitation is what an enrollment token says. Nobody has said yet that it is
+// true: see [Meet].
+type Invitation struct {
+	// Method is how to enroll, one of model's methods.
+	Method string
+	// Controller is where to, as https://host:port.
+	Controller string
+	// Subject is the id of who is invited; empty if that is yet to be made.
+	Subject string
+	// Control is where a router connects.
+	Control []string
+	// Expires is when it is worth nothing any more; zero if never.
+	Expires time.Time
+
+	host  string // of Controller, without the port
+	token string // works once
+	text  string
+}
+
+// claims are those of enrollment tokens.
+type claims struct {
+	Method      string   `json:"em"`
+	Controllers []string `json:"ctrls"`
+	jwt.RegisteredClaims
+}
+
+var errNoInvitation = errors.New("this is no enrollment token; it should be the JWT that was made for the identity or router, a text of three parts with dots between them")
+
+// Read reads an enrollment token.
+func Read(text string) (*Invitation, error) {
+	if len(text) > maxInvitation {
+		return nil, errNoInvitation
+	}
+	text = strings.TrimSpace(text)
+	var c claims
+	if _, _, err := jwt.NewParser().ParseUnverified(text, &c); err != nil || c.Method == "" {
+		return nil, errNoInvitation
+	}
+	at, err := url.Parse(c.Issuer)
+	if err != nil || at.Scheme != "https" || at.Hostname() == "" || at.User != nil {
+		return nil, fmt.Errorf("the token leads to %q, which is not the https address of a controller; ask for another", c.Issuer)
+	}
+	inv := &Invitation{
+		Method: c.Method, Controller: "https://" + at.Host, Subject: c.Subject, Control: c.Controllers,
+		host: at.Hostname(), token: c.ID, text: text,
+	}
+	if c.ExpiresAt != nil {
+		inv.Expires = c.ExpiresAt.Time
+	}
+	if inv.token == "" && inv.Method != model.MethodCA {
+		return nil, errNoInvitation
+	}
+	return inv, nil
+}
+
+// IsRouter says whether a router is invited, and not an identity.
+func (i *Invitation) IsRouter() bool {
+	return i.Method == model.MethodErOTT || i.Method == model.MethodTrOTT
+}
+
+// signedBy verifies that a key signed the invitation. Its dates are judged
+// elsewhere, when it is known whose clock is right.
+func (i *Invitation) signedBy(key crypto.PublicKey) error {
+	parser := jwt.NewParser(jwt.WithoutClaimsValidation(),
+		jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"}))
+	_, err := parser.ParseWithClaims(i.text, &claims{}, func(*jwt.Token) (any, error) { return key, nil })
+	return err
+}
+
+// expired says when an invitation has expired, by a clock.
+func (i *Invitation) expired(now time.Time) bool {
+	return !i.Expires.IsZero() && !now.Before(i.Expires)
+}

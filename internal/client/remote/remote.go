@@ -1,0 +1,278 @@
+// Package remote talks to a controller: where it is, why it is trusted, which
+// session is used, and what its answers and errors mean. It knows nothing of
+// kinds, and commands know nothing of HTTP.
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"netkeep.internal/internal/tool/profile"
+)
+
+// Root is where the Management API is.
+const Root = "/edge/management/v1"
+
+const (
+	// patience is how long a controller may take to begin to answer. A list of
+	// many changes takes a while.
+	patience = 2 * time.Minute
+	// dialTime is how long a connection may take.
+	dialTime = 10 * time.Second
+	// maxError is how much of an error's answer is read.
+	maxError = 1 << 20
+	// maxAnswer is more than a controller has to say at once.
+	maxAnswer = 256 << 20
+)
+
+// Client is a controller and a session on it.
+type Client struct {
+	address string
+	token   atomic.Pointer[string]
+	http    *http.Client
+	most    int64 // bytes that an answer may have
+	shown   atomic.Pointer[[]*x509.Certificate]
+
+	// Renew, if set, gets a new session where the old one has ended. It must not
+	// be set while requests are under way.
+	Renew    func(ctx context.Context) (token string, err error)
+	renewing sync.Mutex
+}
+
+// New returns a client of the controller that a profile names.
+func New(p profile.Profile) (*Client, error) {
+	config, err := trusting(p.CA)
+	if err != nil {
+		return nil, err
+	}
+	if p.HasCertificate() {
+		pair, err := certificate(p)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	var c *Client
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		c.shown.Store(&state.PeerCertificates)
+		return nil
+	}
+	c = WithTLS(p, config)
+	return c, nil
+}
+
+// WithTLS is New with a configuration of one's own.
+func WithTLS(p profile.Profile, config *tls.Config) *Client {
+	c := &Client{address: strings.TrimSuffix(p.Address, "/"), most: maxAnswer, http: &http.Client{
+		Transport: &http.Transport{
+			TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+			TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: patience, WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
+		},
+		// A redirect would take the token elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	c.Use(p.Token)
+	return c
+}
+
+// Use has later calls use another session.
+func (c *Client) Use(token string) { c.token.Store(&token) }
+
+// Close lets go of connections that are kept for further requests.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Address is where the controller is.
+func (c *Client) Address() string { return c.address }
+
+// Request is one call of an operation.
+type Request struct {
+	Method string
+	Path   string // below Root, or a whole path if it begins with two slashes
+	Query  url.Values
+	// Body is sent as JSON, unless it is a text or bytes; nil is none.
+	Body any
+	// Type is the content type of a text.
+	Type string
+	// Bearer is a JWT to show.
+	Bearer string
+	// Header is what else to send.
+	Header map[string]string
+	// Stranger says that no session is shown, and none is renewed for it.
+	Stranger bool
+	// Repeatable says that to make the request twice does no harm, though it is
+	// no mere look.
+	Repeatable bool
+}
+
+// Call makes a request and reads the answer's data into out, which may be nil.
+func (c *Client) Call(ctx context.Context, r Request, out any) error {
+	body, err := c.open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	return c.unsure(r, c.read(body, out))
+}
+
+// unsure says of a change whose answer broke off that it may have been made.
+func (c *Client) unsure(r Request, err error) error {
+	if errors.Is(err, ErrUnreachable) && r.Method != http.MethodGet && !r.Repeatable {
+		return fmt.Errorf("%w; %w: look with netkeep get, or do the same again", err, ErrOpen)
+	}
+	return err
+}
+
+// read reads an answer's data.
+func (c *Client) read(body io.Reader, out any) (err error) {
+	if out == nil {
+		_, err = io.Copy(io.Discard, body)
+		return c.broken(err)
+	}
+	if text, ok := out.(*[]byte); ok {
+		*text, err = io.ReadAll(body)
+		return c.broken(err)
+	}
+	envelope := struct {
+		Data any            `json:"data"`
+		Meta jsontext.Value `json:"meta"`
+	}{Data: out}
+	return c.broken(json.UnmarshalRead(body, &envelope))
+}
+
+// Get is a Call that only looks.
+func (c *Client) Get(ctx context.Context, path string, query url.Values, out any) error {
+	return c.Call(ctx, Request{Method: http.MethodGet, Path: path, Query: query}, out)
+}
+
+// Post is a Call with a body.
+func (c *Client) Post(ctx context.Context, path string, in, out any) error {
+	return c.Call(ctx, Request{Method: http.MethodPost, Path: path, Body: in}, out)
+}
+
+// open makes a request and returns the answer's body if it is one of success.
+func (c *Client) open(ctx context.Context, r Request) (io.ReadCloser, error) {
+	if r.Stranger {
+		return c.send(ctx, r, "")
+	}
+	token := *c.token.Load()
+	body, err := c.send(ctx, r, token)
+	if !errors.Is(err, ErrDenied) {
+		return body, err
+	}
+	switch fresh, again := c.renewed(ctx, token); {
+	case again != nil:
+		return nil, errors.Join(err, again)
+	case fresh != token:
+		return c.send(ctx, r, fresh)
+	}
+	return nil, err
+}
+
+// renewed returns a session in the place of one that has ended; the same if there
+// is no other. Requests that find out at the same time share a new one.
+func (c *Client) renewed(ctx context.Context, ended string) (string, error) {
+	c.renewing.Lock()
+	defer c.renewing.Unlock()
+	if token := *c.token.Load(); token != ended || c.Renew == nil {
+		return token, nil
+	}
+	renew := c.Renew
+	c.Renew = nil // once is enough
+	token, err := renew(ctx)
+	if err == nil {
+		c.Use(token)
+	}
+	return token, err
+}
+
+func (c *Client) send(ctx context.Context, r Request, token string) (io.ReadCloser, error) {
+	req, err := c.request(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("net-session", token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(err, r.Method != http.MethodGet && !r.Repeatable)
+	}
+	if resp.StatusCode/100 == 2 {
+		return &answer{resp.Body, c.address, c.most, c.most}, nil
+	}
+	defer resp.Body.Close()
+	return nil, c.refusal(resp)
+}
+
+// answer is a body that may have so many bytes and no more: whoever is at the
+// other end must not fill our memory.
+type answer struct {
+	io.ReadCloser
+	address    string
+	most, left int64
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	// One byte more than may come tells whether there is more.
+	n, err := a.ReadCloser.Read(p[:min(int64(len(p)), a.left+1)])
+	if a.left -= int64(n); a.left < 0 {
+		return 0, &tooLarge{a.address, a.most}
+	}
+	return n, err
+}
+
+func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
+	path, whole := strings.CutPrefix(r.Path, "//")
+	if whole {
+		path = "/" + path
+	} else {
+		path = Root + r.Path
+	}
+	if len(r.Query) > 0 {
+		path += "?" + r.Query.Encode()
+	}
+	var body io.Reader
+	contentType := r.Type
+	switch b := r.Body.(type) {
+	case nil:
+	case string:
+		body = strings.NewReader(b)
+	case []byte:
+		body = bytes.NewReader(b)
+	default:
+		data, err := json.Marshal(b, json.Deterministic(true))
+		if err != nil {
+			return nil, err
+		}
+		body, contentType = bytes.NewReader(data), "application/json"
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, c.address+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no address of a controller: %w", c.address, err)
+	}
+	req.Header.Set("Accept", "application/json")
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	for name, value := range r.Header {
+		req.Header.Set(name, value)
+	}
+	if r.Bearer != "" {
+		req.Header.Set("Authorization", "Bearer "+r.Bearer)
+	}
+	return req, nil
+}

@@ -1,0 +1,135 @@
+// Package grant gives out the permissions to dial and host services that
+// clients take to edge routers, and takes them back when what they rest on is
+// gone: the policy, the service, the API session, or what the client's device
+// looks like. Who sees what is access's to say and what a device must look
+// like is posture's. It must not import rest or api.
+package grant
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/policy/posture"
+)
+
+// Grants gives out sessions.
+type Grants struct {
+	State *state.State
+	// Usable reports whether an API session is good for dialing and hosting, as
+	// authn.APISessions knows it.
+	Usable func(r kind.Reader, api *model.APISession) bool
+	// CutOff, if set, reports whether this controller has not heard for too long
+	// what others have changed.
+	CutOff   func() bool
+	Failures *posture.Failures
+	Changes  *access.LastChange
+	Tokens   *Tokens
+	// Plain, if set, reports whether an identity's session for a service gets a
+	// token that routers cannot read.
+	Plain func(snap *state.Snapshot, identityID, serviceID string) bool
+	Now   func() time.Time
+	Log   *slog.Logger
+
+	lost lost
+}
+
+// Request is what a client asks for.
+type Request struct {
+	ServiceID string
+	Type      string // model.Dial or model.Bind
+	Tags      kind.Tags
+}
+
+// Blind reports whether more may have changed than is known here, so that
+// nobody should be given anything.
+func (s *Grants) Blind() bool { return s.CutOff != nil && s.CutOff() }
+
+// Recognise returns the session with a token.
+func (s *Grants) Recognise(snap *state.Snapshot, token string) (*model.Session, bool) {
+	return s.Tokens.Find(snap, token)
+}
+
+// Holds reports whether a session belongs to whose API session has a token. It
+// may be another one of the same identity: a router of the first generation that
+// two clients of an identity are connected to says the token of either.
+func (s *Grants) Holds(snap *state.Snapshot, apiToken string, session *model.Session) bool {
+	api, ok := authn.ByToken(snap, apiToken)
+	return ok && api.IdentityID == session.IdentityID
+}
+
+// Client returns the API session with a token, if it is good for dialing and
+// hosting.
+func (s *Grants) Client(snap *state.Snapshot, apiToken string) (*model.APISession, bool) {
+	api, ok := authn.ByToken(snap, apiToken)
+	return api, ok && s.Usable(snap, api)
+}
+
+// Create returns the caller's session of this type for a service: the one that
+// its API session has already, or a new one.
+func (s *Grants) Create(ctx context.Context, by state.Author, who *authn.Caller, req Request) (*model.Session, error) {
+	var session *model.Session
+	err := s.State.UpdateSessions(ctx, by, func(tx *state.Tx) (err error) {
+		session, err = s.create(tx, who.Session().ID, req)
+		return err
+	})
+	if fault.Is(err, fault.CodePosture) {
+		s.recordFailure(s.State.Snapshot(), who.Session(), req)
+	}
+	return session, err
+}
+
+var errEnded = fault.New(fault.CodeUnauthorized, "the session has ended; authenticate again")
+
+func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.Session, error) {
+	api, ok := model.APISessions.Get(tx, apiSessionID)
+	if !ok {
+		return nil, errEnded
+	}
+	if err := s.Chain(tx.Snapshot, api, req.ServiceID, req.Type).Refusal(ToBegin...); err != nil {
+		return nil, err
+	}
+	key := model.SessionKey(api.ID, req.Type, req.ServiceID)
+	if there, ok := model.Sessions.Find(tx, "key", key); ok {
+		return there, nil
+	}
+	session := &model.Session{
+		Meta:         kind.Meta{Tags: req.Tags},
+		APISessionID: api.ID, IdentityID: api.IdentityID, ServiceID: req.ServiceID, Type: req.Type, Key: key,
+		Plain: s.Plain != nil && s.Plain(tx.Snapshot, api.IdentityID, req.ServiceID),
+	}
+	return session, model.Sessions.Create(tx, session)
+}
+
+// Live reports whether a session may still be used. One that may not is about
+// to be removed.
+func (s *Grants) Live(snap *state.Snapshot, session *model.Session) bool {
+	api, ok := model.APISessions.Get(snap, session.APISessionID)
+	return ok && s.Usable(snap, api) && s.Chain(snap, api, session.ServiceID, session.Type).Refusal(ToGoOn...) == nil
+}
+
+// Device evaluates what is known of the device that uses an API session.
+func (s *Grants) Device(r kind.Reader, api *model.APISession) *posture.Evaluator {
+	device, _ := model.Devices.Get(r, api.ID)
+	session := posture.Session{ID: api.ID, MFAPassedAt: api.FactorShown(r), SDK: api.SDKInfo}
+	return posture.NewEvaluator(posture.FactsOf(device), session, s.Now())
+}
+
+// recordFailure keeps what a refused request failed on, for admins to see.
+func (s *Grants) recordFailure(snap *state.Snapshot, api *model.APISession, req Request) {
+	failed := posture.FailedRequest{When: s.Now(), APISessionID: api.ID, ServiceID: req.ServiceID, SessionType: req.Type}
+	if service, ok := model.Services.Get(snap, req.ServiceID); ok {
+		failed.ServiceName = service.Name
+	}
+	device := s.Device(snap, api)
+	for _, p := range access.Granting(snap, api.IdentityID, req.ServiceID, req.Type) {
+		failed.PolicyFailures = append(failed.PolicyFailures, device.Failure(p, access.Checks(snap, p)))
+	}
+	s.Failures.Add(api.IdentityID, failed)
+}

@@ -1,0 +1,70 @@
+package edge
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/channel"
+)
+
+// hearing is a controller that takes note of what it is told, and when.
+type hearing struct {
+	anybody
+	said []string
+	at   []time.Time
+}
+
+func (h *hearing) Report(_ context.Context, token string, body []byte) error {
+	h.said, h.at = append(h.said, token+" "+string(body)), append(h.at, time.Now())
+	return nil
+}
+
+// TestReportsInTurn passes on what two clients of an identity report: each in
+// its order, and no faster than may be.
+func TestReportsInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hearing{}
+		d := New(Options{Controller: h, Mentions: silent, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		var clients []*client
+		for i := range 2 {
+			c := d.newClient(fmt.Sprint(i), []*x509.Certificate{{Raw: []byte("leaf")}}, &channel.Hello{Headers: wire.Headers{}})
+			c.entry = Entry{IdentityID: "i", Leave: func() {}}
+			if err := d.add(c); err != nil {
+				t.Fatal(err)
+			}
+			clients = append(clients, c)
+		}
+		for n := range maxReports / 2 {
+			for _, c := range clients {
+				c.report(fmt.Append(nil, n))
+			}
+		}
+		<-time.After(time.Minute)
+		if len(h.said) != maxReports || clients[0].of.reports.Load() != 0 {
+			t.Fatalf("%d reports were passed on, %d wait", len(h.said), clients[0].of.reports.Load())
+		}
+		for i := range clients {
+			var mine []string
+			for _, s := range h.said {
+				if s[0] == '0'+byte(i) {
+					mine = append(mine, s)
+				}
+			}
+			if !slices.IsSorted(mine) {
+				t.Errorf("client %d was heard in the order %v", i, mine)
+			}
+		}
+		for i := range h.at[1:] {
+			if gap := h.at[i+1].Sub(h.at[i]); gap < 50*time.Millisecond {
+				t.Errorf("report %d came %s after the one before", i+1, gap)
+			}
+		}
+	})
+}

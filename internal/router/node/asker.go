@@ -1,0 +1,85 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/router/edge"
+	"netkeep.internal/internal/router/uplink"
+	"netkeep.internal/internal/wire/message"
+)
+
+// asker asks the controller for clients.
+type asker struct {
+	*uplink.Uplink
+	log *slog.Logger
+}
+
+func (a asker) ID() string { return a.Status().ControllerID }
+
+// Enter lets a client in that has shown that the API session is its own.
+func (a asker) Enter(ctx context.Context, e edge.Entrant) (edge.Entry, error) {
+	session, ok := a.Sessions().Await(ctx, e.Token)
+	if !ok {
+		return edge.Entry{}, errors.New("there is no API session with its token")
+	}
+	stop, ok := a.Sessions().Watch(session.ID, pki.Fingerprint(e.Leaf), e.Ended)
+	if !ok {
+		return edge.Entry{}, errors.New("its certificate does not belong to the API session whose token it shows")
+	}
+	gone := a.Arrived(uplink.Client{Token: e.Token, IdentityID: session.IdentityID, Source: e.Remote, Destination: e.Local})
+	return edge.Entry{IdentityID: session.IdentityID, Leave: func() {
+		stop()
+		gone()
+	}}, nil
+}
+
+func (a asker) Dial(ctx context.Context, q edge.DialRequest) (*edge.Dialed, error) {
+	d, err := a.Uplink.Dial(ctx, uplink.DialRequest(q))
+	if err != nil {
+		return nil, err
+	}
+	return &edge.Dialed{Circuit: d.Circuit, Address: d.Address, PeerData: d.PeerData}, nil
+}
+
+// Host is asked again by who hosts, unless the controller has said no or the
+// request is not one to be sent.
+func (a asker) Host(ctx context.Context, m *message.CreateTerminator) (*message.TerminatorCreated, error) {
+	answer, err := a.Uplink.Host(ctx, m)
+	if refused, final := errors.AsType[*uplink.Refusal](err); final && refused.Code == 0 {
+		return &message.TerminatorCreated{ID: m.Address, Result: message.TerminatorFailed, Message: refused.Text, Retry: message.RetryNever}, nil
+	}
+	return answer, err
+}
+
+func (a asker) Health(m *message.HealthEvent) {
+	if err := a.Uplink.Health(m); err != nil {
+		a.log.Warn("the controller was not told how a check of a host went", "error", err)
+	}
+}
+
+// reportAgain is how long after a report could not be passed on it is tried
+// again.
+const reportAgain = 3 * time.Second
+
+// Report is done when the controller has heard, or does not want to.
+func (a asker) Report(ctx context.Context, apiToken string, body []byte) error {
+	for {
+		err := a.Uplink.Report(ctx, apiToken, body)
+		if refused, final := errors.AsType[*uplink.Refusal](err); err == nil || final && refused.Code == 0 {
+			return err
+		}
+		select {
+		case <-time.After(reportAgain):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Fault is lost if the controller is away: it asks which circuits there are
+// when it is back.
+func (a asker) Fault(m message.Fault) { _ = a.Uplink.Fault(m) }

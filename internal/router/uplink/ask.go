@@ -1,0 +1,260 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+)
+
+// How long the controller has to answer. A dial includes that of the host, and
+// another one if that fails.
+const (
+	dialWait   = 30 * time.Second
+	hostWait   = 30 * time.Second
+	verifyWait = 10 * time.Second
+	askWait    = 30 * time.Second
+)
+
+// ErrBusy says that too many questions wait for the controller's answer.
+var ErrBusy = errors.New("too many requests wait for the controller; try again")
+
+// Refusal is why the controller does not want what it was asked for.
+type Refusal struct {
+	Code message.ErrorCode
+	Text string
+	// Circuit is the one that failed, if the controller names it.
+	Circuit string
+}
+
+func (r *Refusal) Error() string { return r.Text }
+
+// Reason is the code that says why.
+func (r *Refusal) Reason() message.ErrorCode { return r.Code }
+
+// ask sends a question and returns its answer, which must be of a type. A
+// refusal is an error.
+func (u *Uplink) ask(ctx context.Context, wait time.Duration, f *wire.Frame, answer int32) (*wire.Frame, error) {
+	select {
+	case u.asks <- struct{}{}:
+		defer func() { <-u.asks }()
+	default:
+		return nil, ErrBusy
+	}
+	ch, err := u.channel()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	reply, err := ch.Request(ctx, f)
+	switch {
+	case errors.Is(err, wire.ErrTooLarge):
+		return nil, &Refusal{Text: "this is more than the controller takes in one request; send less"}
+	case ch.Err() != nil && err != nil:
+		return nil, ErrAway
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("the controller did not answer in time: %w", err)
+	case err != nil:
+		return nil, err
+	case reply.Type == message.TypeError && answer != message.TypeError:
+		code, _ := reply.Headers.Uint32(message.HeaderErrorCode)
+		return nil, &Refusal{message.ErrorCode(code), string(reply.Body), reply.Headers.Text(message.HeaderFailedCircuit)}
+	case reply.Type == message.TypeResult && !reply.Headers.Bool(message.HeaderSuccess):
+		return nil, &Refusal{Text: string(reply.Body)}
+	case reply.Type != answer:
+		return nil, fmt.Errorf("the controller answered with a frame of type %d", reply.Type)
+	}
+	return reply, nil
+}
+
+// tell sends what needs no answer.
+func (u *Uplink) tell(f *wire.Frame) error {
+	ch, err := u.channel()
+	if err != nil {
+		return err
+	}
+	err = ch.Send(f)
+	if err != nil && !errors.Is(err, wire.ErrTooLarge) {
+		return ErrAway
+	}
+	return err
+}
+
+// DialRequest is a dial of a client.
+type DialRequest struct {
+	SessionToken string
+	APIToken     string
+	Fingerprints []string // of the certificates that the client showed
+	Instance     string   // of the host that it wants
+	PeerData     map[uint32][]byte
+}
+
+// Dialed is a circuit that was made.
+type Dialed struct {
+	Circuit  string
+	Address  string // of the end that begins here
+	PeerData map[uint32][]byte
+	Tags     map[string]string
+}
+
+// Dial asks for a circuit in the name of a client.
+func (u *Uplink) Dial(ctx context.Context, q DialRequest) (*Dialed, error) {
+	h := wire.Headers{}
+	h.SetText(message.HeaderSessionToken, q.SessionToken)
+	h.SetText(message.HeaderAPISessionToken, q.APIToken)
+	h.SetTexts(message.HeaderFingerprints, q.Fingerprints)
+	h.SetText(message.HeaderInstanceID, q.Instance)
+	h.SetData(message.HeaderPeerData, q.PeerData)
+	reply, err := u.ask(ctx, dialWait, &wire.Frame{Type: message.TypeCreateCircuit, Headers: h}, message.TypeCircuitCreated)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dialed{Circuit: reply.Headers.Text(message.HeaderCircuitID), Address: reply.Headers.Text(message.HeaderCircuitAddress)}
+	d.Tags, _ = reply.Headers.TextMap(message.HeaderCircuitTags)
+	d.PeerData, _ = reply.Headers.Data(message.HeaderPeerData)
+	for key := range d.PeerData {
+		if !carried(key) {
+			delete(d.PeerData, key)
+		}
+	}
+	if d.Circuit == "" || d.Address == "" {
+		return nil, errors.New("the controller's answer names no circuit")
+	}
+	return d, nil
+}
+
+// Host asks for a terminator in the name of a client. What it is told need not
+// be success.
+func (u *Uplink) Host(ctx context.Context, m *message.CreateTerminator) (*message.TerminatorCreated, error) {
+	reply, err := u.ask(ctx, hostWait, frame(message.TypeCreateTerminator, m), message.TypeTerminatorCreated)
+	if err != nil {
+		return nil, err
+	}
+	return message.Unmarshal[message.TerminatorCreated](reply.Body)
+}
+
+// Update changes what a terminator costs, or its precedence.
+func (u *Uplink) Update(ctx context.Context, m *message.UpdateTerminator) error {
+	_, err := u.ask(ctx, askWait, frame(message.TypeUpdateTerminator, m), message.TypeTerminatorUpdated)
+	return err
+}
+
+// Remove ends terminators. Those that there are not are no error.
+func (u *Uplink) Remove(ctx context.Context, ids []string) error {
+	_, err := u.ask(ctx, askWait, frame(message.TypeRemoveTerminators, &message.RemoveTerminators{IDs: ids}), message.TypeResult)
+	return err
+}
+
+// Health tells how a client's check of its own host went.
+func (u *Uplink) Health(m *message.HealthEvent) error {
+	return u.tell(frame(message.TypeHealthEvent, m))
+}
+
+// Report passes on what a client says of its device. A [Refusal] without a code
+// is final.
+func (u *Uplink) Report(ctx context.Context, apiToken string, body []byte) error {
+	h := wire.Headers{}
+	h.SetText(message.HeaderAPISessionToken, apiToken)
+	_, err := u.ask(ctx, askWait, &wire.Frame{Type: message.TypeDeviceReport, Headers: h, Body: body}, message.TypeResult)
+	return err
+}
+
+// ValidateSessions asks which of these sessions to dial or host still are; the
+// Handler is told of those that are not.
+func (u *Uplink) ValidateSessions(tokens []string) error {
+	return u.tell(frame(message.TypeValidateSessions, &message.ValidateSessions{Sessions: tokens}))
+}
+
+// Fault tells that something ended that was there.
+func (u *Uplink) Fault(m message.Fault) error { return u.tell(frame(message.TypeFault, &m)) }
+
+// Confirm names circuits on which nothing happens, by how long. The Handler is
+// told to end those that the controller does not know.
+func (u *Uplink) Confirm(idle map[string]time.Duration) error {
+	m := &message.CircuitConfirmation{Idle: make(map[string]int64, len(idle))}
+	for id, since := range idle {
+		m.CircuitIDs = append(m.CircuitIDs, id)
+		m.Idle[id] = since.Nanoseconds()
+	}
+	return u.tell(frame(message.TypeCircuitConfirmation, m))
+}
+
+// VerifyRouter asks whether a certificate is that of a router. A nil error says
+// so.
+func (u *Uplink) VerifyRouter(ctx context.Context, id, fingerprint string) error {
+	_, err := u.ask(ctx, verifyWait, frame(message.TypeVerifyRouter, &message.VerifyRouter{RouterID: id, Fingerprints: []string{fingerprint}}), message.TypeResult)
+	return err
+}
+
+// ReportLinks tells of links that this router has dialled; complete says that
+// there are no others.
+func (u *Uplink) ReportLinks(links []message.Link, complete bool) error {
+	return u.tell(frame(message.TypeRouterLinks, &message.Links{Links: links, All: complete}))
+}
+
+// LinkState tells of the sockets of a link that this router has dialled.
+func (u *Uplink) LinkState(m message.LinkState) error {
+	return u.tell(frame(message.TypeLinkState, &m))
+}
+
+// Metrics tells what was measured.
+func (u *Uplink) Metrics(m *message.Metrics) error { return u.tell(frame(message.TypeMetrics, m)) }
+
+// Quiesce asks that no new circuits end at this router while there is another
+// way, or that they may again.
+func (u *Uplink) Quiesce(ctx context.Context, quiet bool) error {
+	typ := message.TypeDequiesce
+	if quiet {
+		typ = message.TypeQuiesce
+	}
+	_, err := u.ask(ctx, askWait, &wire.Frame{Type: typ}, message.TypeResult)
+	return err
+}
+
+// Extend asks for new certificates. They count once UseCertificates says that
+// they are here.
+func (u *Uplink) Extend(ctx context.Context, clientCSR, serverCSR string) (*message.Certificates, error) {
+	answer := make(chan *message.Certificates, 1)
+	u.mu.Lock()
+	u.renewal = answer
+	u.mu.Unlock()
+	// The answer is a frame of its own.
+	if err := u.tell(frame(message.TypeExtend, &message.Extend{ClientCSR: clientCSR, ServerCSR: serverCSR, Verify: true})); err != nil {
+		return nil, err
+	}
+	select {
+	case certs := <-answer:
+		return certs, nil
+	case <-time.After(askWait):
+		return nil, errors.New("the controller gave no new certificates; its log says why")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (u *Uplink) onCertificates(m *message.Certificates) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.renewal != nil {
+		u.renewal <- m // there is room for the one
+		u.renewal = nil
+	}
+}
+
+// UseCertificates says that a new certificate has arrived: from now on the
+// router is known by it.
+func (u *Uplink) UseCertificates(ctx context.Context, client string) error {
+	reply, err := u.ask(ctx, askWait, frame(message.TypeVerifyExtension, &message.VerifyExtension{Client: client}), message.TypeError)
+	if err != nil {
+		return err
+	}
+	told, err := message.Unmarshal[message.Error](reply.Body)
+	if err == nil && (told.Code != "" || told.Message != "") {
+		err = &Refusal{Text: told.Message}
+	}
+	return err
+}

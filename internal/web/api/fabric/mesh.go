@@ -1,0 +1,113 @@
+// Package fabric is the Fabric API: what routers make between them, for those who
+// run the network. Links and circuits are kinds that no store knows, since they
+// are in memory alone and come and go with routers; they are asked for as
+// records are. All operations but those that tell of the controller are for
+// admins.
+package fabric
+
+import (
+	"netkeep.internal/internal/lang/filter"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
+)
+
+// Mount adds the operations.
+func Mount(a *rest.API, s *api.Service) {
+	api.MountInfo(a, s)
+	for _, r := range records(s) {
+		r.Auth = rest.Admin
+		r.Derived = append(r.Derived, selfLink(r.Kind))
+		r.Mount(a)
+	}
+	mountLinks(a, s)
+	mountCircuits(a, s)
+	mountInspections(a, s)
+	mountPaths(a, s)
+}
+
+// records are the kinds that have a part in the fabric. To change them is up to
+// the Management API, except that a terminator can be taken away here too.
+func records(s *api.Service) []rest.Resource {
+	const readOnly = kind.Lists | kind.Gets
+	return []rest.Resource{
+		{Kind: model.Routers.Def, Verbs: readOnly, Derived: routerColumns(s), Joins: routerJoins(s)},
+		{Kind: model.Services.Def, Noun: "fabricService", Verbs: readOnly},
+		{Kind: model.Terminators.Def, Verbs: readOnly | kind.Deletes, Derived: terminatorColumns(s), Joins: api.TerminatorJoins},
+	}
+}
+
+// selfLink links to the record alone: its parts are in the Management API.
+func selfLink(d *kind.Def) rest.Derived {
+	return rest.Links(func(rec kind.Record) []rest.Link {
+		return []rest.Link{{Name: "self", Href: d.Path + "/" + rec.Base().ID}}
+	})
+}
+
+// routerColumns are what answers show of a router because of its connection.
+func routerColumns(s *api.Service) []rest.Derived {
+	return append([]rest.Derived{
+		api.Flag("connected", "Whether the router is connected to this controller.", func(_ *rest.Call, r *model.Router) bool {
+			_, online := s.Routers.Connected(r.ID)
+			return online
+		}),
+		api.Flag("quiesced", "Whether the router has asked that no new circuits end at it while there is another way.", func(_ *rest.Call, r *model.Router) bool {
+			return r.Quiesced
+		}),
+		{
+			Name: "versionInfo", Doc: "What the router runs; left out while it is not connected.", Schema: versionOutput.Schema(), Optional: true,
+			Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+				r, online := s.Routers.Connected(rec.Base().ID)
+				if !online {
+					return dst
+				}
+				return versionOutput.Append(dst, &r.Version)
+			},
+		},
+		{
+			Name: "listenerAddresses", Doc: "Where other routers reach it; empty while it is not connected.", Schema: kind.ListOf(addressOutput.Schema()),
+			Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+				r, _ := s.Routers.Connected(rec.Base().ID)
+				return appendList(dst, addressOutput, r.Links)
+			},
+		},
+	}, api.NoneOfRouters...)
+}
+
+// routerJoins let filters ask who is connected.
+func routerJoins(s *api.Service) rest.Joins {
+	return func(kind.Reader) []filter.Symbol[kind.Record] {
+		return []filter.Symbol[kind.Record]{{Name: "connected", Type: filter.Bool, One: func(rec kind.Record) filter.Value {
+			_, online := s.Routers.Connected(rec.Base().ID)
+			return filter.BoolValue(online)
+		}}}
+	}
+}
+
+// terminatorColumns are what answers show of a terminator beyond its record, and
+// parts of that under the names that clients of this API know.
+func terminatorColumns(s *api.Service) []rest.Derived {
+	own := func(name, doc string, of func(*model.Terminator) string) rest.Derived {
+		return rest.Derived{Name: name, Doc: doc, Schema: api.Text, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+			return kind.AppendText(dst, of(rec.(*model.Terminator)))
+		}}
+	}
+	return []rest.Derived{
+		own("instanceId", "Name of one host among several; empty if it does not matter.", func(t *model.Terminator) string { return t.Identity }),
+		own("hostId", "Id of the identity that hosts the service here; empty if nobody says.", func(t *model.Terminator) string { return t.HostID }),
+		api.DynamicCost(s),
+	}
+}
+
+// appendList adds a list of structs.
+func appendList[T any](dst []byte, out *kind.Output[T], list []T) []byte {
+	dst = append(dst, '[')
+	for i := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = out.Append(dst, &list[i])
+	}
+	return append(dst, ']')
+}
