@@ -28,7 +28,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if shared, err = servertest.OpenFabric(dir); err != nil {
+	if shared, err = servertest.Open(dir); err != nil {
 		fmt.Println(err)
 		return 1
 	}
