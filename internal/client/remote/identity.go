@@ -9,8 +9,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"netkeep.internal/internal/tool/profile"
 )
 
 // Identity is the file of an identity that has enrolled, which SDKs and
@@ -86,13 +84,13 @@ func resolve(part string) (string, error) {
 	return string(data), err
 }
 
-// certificate is what a profile logs in with.
-func certificate(p profile.Profile) (pair tls.Certificate, err error) {
-	if p.File == "" {
-		pair, err = tls.LoadX509KeyPair(p.Cert, p.Key)
+// certificate is what an account logs in with.
+func certificate(a Account) (pair tls.Certificate, err error) {
+	if a.File == "" {
+		pair, err = tls.LoadX509KeyPair(a.Cert, a.Key)
 	} else {
 		var id Identity
-		if id, err = ReadIdentity(p.File); err == nil {
+		if id, err = ReadIdentity(a.File); err == nil {
 			pair, err = tls.X509KeyPair([]byte(id.ID.Cert), []byte(id.ID.Key))
 		}
 	}

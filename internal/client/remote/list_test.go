@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"netkeep.internal/internal/tool/profile"
 )
 
 // newClient returns a client of a controller that answers as it is told.
@@ -19,7 +17,7 @@ func newClient(t *testing.T, answer http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewTLSServer(answer)
 	t.Cleanup(server.Close)
-	c, err := New(profile.Profile{Address: server.URL, CA: PEM(server.Certificate()), Token: "old"})
+	c, err := New(Account{Address: server.URL, CA: PEM(server.Certificate()), Token: "old"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"netkeep.internal/internal/tool/profile"
 )
 
 // Root is where the Management API is.
@@ -53,14 +51,33 @@ type Client struct {
 	renewing sync.Mutex
 }
 
-// New returns a client of the controller that a profile names.
-func New(p profile.Profile) (*Client, error) {
-	config, err := trusting(p.CA)
+// Account is where a controller is, and what it knows us by.
+type Account struct {
+	// Address is where the API is, with the scheme and without a path.
+	Address string `json:"address"`
+	// CA is the certificates that vouch for the controller, as PEM; those of
+	// the system do if it is empty.
+	CA string `json:"ca,omitempty"`
+	// Token is what the API session is recognised by.
+	Token string `json:"token,omitempty"`
+	// Cert and Key are the files of a certificate to log in with, if there is
+	// one; File is one identity file with both.
+	Cert string `json:"cert,omitempty"`
+	Key  string `json:"key,omitempty"`
+	File string `json:"file,omitempty"`
+}
+
+// HasCertificate reports whether one logs in with a certificate.
+func (a Account) HasCertificate() bool { return a.Cert != "" || a.File != "" }
+
+// New returns a client of the controller that an account is on.
+func New(a Account) (*Client, error) {
+	config, err := trusting(a.CA)
 	if err != nil {
 		return nil, err
 	}
-	if p.HasCertificate() {
-		pair, err := certificate(p)
+	if a.HasCertificate() {
+		pair, err := certificate(a)
 		if err != nil {
 			return nil, err
 		}
@@ -71,13 +88,13 @@ func New(p profile.Profile) (*Client, error) {
 		c.shown.Store(&state.PeerCertificates)
 		return nil
 	}
-	c = WithTLS(p, config)
+	c = WithTLS(a, config)
 	return c, nil
 }
 
 // WithTLS is New with a configuration of one's own.
-func WithTLS(p profile.Profile, config *tls.Config) *Client {
-	c := &Client{address: strings.TrimSuffix(p.Address, "/"), most: maxAnswer, http: &http.Client{
+func WithTLS(a Account, config *tls.Config) *Client {
+	c := &Client{address: strings.TrimSuffix(a.Address, "/"), most: maxAnswer, http: &http.Client{
 		Transport: &http.Transport{
 			TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 			TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: patience, WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
@@ -85,7 +102,7 @@ func WithTLS(p profile.Profile, config *tls.Config) *Client {
 		// A redirect would take the token elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	c.Use(p.Token)
+	c.Use(a.Token)
 	return c
 }
 

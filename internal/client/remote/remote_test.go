@@ -9,8 +9,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"netkeep.internal/internal/tool/profile"
 )
 
 // TestNoRedirect has a server lead elsewhere: the token does not follow.
@@ -21,7 +19,7 @@ func TestNoRedirect(t *testing.T) {
 	defer elsewhere.Close()
 	server := httptest.NewTLSServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	c, err := New(profile.Profile{Address: server.URL, CA: PEM(server.Certificate()), Token: "secret"})
+	c, err := New(Account{Address: server.URL, CA: PEM(server.Certificate()), Token: "secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +35,7 @@ func TestTrust(t *testing.T) {
 		t.Error("a request came")
 	}))
 	defer server.Close()
-	c, err := New(profile.Profile{Address: server.URL, Token: "secret"})
+	c, err := New(Account{Address: server.URL, Token: "secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +50,7 @@ func TestTrust(t *testing.T) {
 func TestNoController(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
-	c, err := New(profile.Profile{Address: server.URL, CA: PEM(server.Certificate())})
+	c, err := New(Account{Address: server.URL, CA: PEM(server.Certificate())})
 	if err != nil {
 		t.Fatal(err)
 	}

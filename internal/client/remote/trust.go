@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"netkeep.internal/internal/pki"
-	"netkeep.internal/internal/tool/profile"
 )
 
 // maxAuthorities is how many certificates a controller may say to trust.
@@ -71,7 +70,7 @@ func Authority(ctx context.Context, address string) (*x509.Certificate, error) {
 			return nil
 		},
 	}
-	c := WithTLS(profile.Profile{Address: address}, config)
+	c := WithTLS(Account{Address: address}, config)
 	defer c.Close()
 	var text []byte
 	if err := c.Call(ctx, Request{Method: http.MethodGet, Path: "//edge/client/v1/.well-known/est/cacerts"}, &text); err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep.internal/internal/client/remote"
-	"netkeep.internal/internal/tool/profile"
 )
 
 // api is the controller, as clients know it.
@@ -58,7 +57,7 @@ func (a *api) show(pair *tls.Certificate) {
 		return nil
 	}
 	// Those that are there show another.
-	old := a.peer.Swap(remote.WithTLS(profile.Profile{Address: a.id.address, Token: a.session.Load().Token}, config))
+	old := a.peer.Swap(remote.WithTLS(remote.Account{Address: a.id.address, Token: a.session.Load().Token}, config))
 	if old != nil {
 		old.Close()
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"netkeep.internal/internal/client/remote"
-	"netkeep.internal/internal/tool/profile"
 )
 
 // TestPace tries again at once after a while that went well, and ever more
@@ -52,7 +51,7 @@ func TestEnough(t *testing.T) {
 		c.catalog = &catalog{next: make(chan struct{}), byName: map[string]*Service{"web": {ID: "web", Name: "web", Bind: true}}}
 		c.api = &api{id: &credentials{}, opt: c.opt}
 		c.api.session.Store(&apiSession{})
-		c.api.peer.Store(remote.WithTLS(profile.Profile{Address: controller.URL}, &tls.Config{InsecureSkipVerify: true}))
+		c.api.peer.Store(remote.WithTLS(remote.Account{Address: controller.URL}, &tls.Config{InsecureSkipVerify: true}))
 		l := &Listener{client: c, service: "web", opt: ListenOptions{Routers: 2}, lost: make(chan struct{}, 1), never: make(chan struct{})}
 		l.bindings = map[string]*binding{"one": {}, "two": {}}
 		l.over, l.end = context.WithCancel(t.Context())

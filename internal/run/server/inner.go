@@ -46,7 +46,7 @@ func (s *Server) startRouter(desk *enroll.Desk) error {
 		return fmt.Errorf("the router inside the controller: %w", err)
 	}
 	b := build.Read()
-	home, err := home.Open(s.dir.sub(innerDir), home.Options{
+	place, err := home.Open(s.dir.sub(innerDir), home.Options{
 		Now: time.Now, Log: s.log.With("part", "router"), Version: b.Version, Revision: b.Revision, Built: b.Date,
 		Inside: &home.Inside{
 			Settings: set, Listener: s.inner.listener, Controllers: []string{"tls:" + s.fromHere()}, ServerName: "localhost",
@@ -55,8 +55,8 @@ func (s *Server) startRouter(desk *enroll.Desk) error {
 	if err != nil {
 		return fmt.Errorf("the router inside the controller: %w", err)
 	}
-	s.onClose(home.Close)
-	running, err := home.Start()
+	s.onClose(place.Close)
+	running, err := place.Start()
 	if err != nil {
 		return fmt.Errorf("the router inside the controller: %w", err)
 	}

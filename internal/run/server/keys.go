@@ -40,28 +40,28 @@ func attach(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server
 
 // ForgetKeys makes a store whose keys are lost that of nobody, so that the next
 // start makes new ones. It returns the root CA that the store belonged to.
-func ForgetKeys(ctx context.Context, cfg config.Config, log *slog.Logger) (owner string, err error) {
+func ForgetKeys(ctx context.Context, cfg config.Config, log *slog.Logger) (root string, err error) {
 	s, err := attach(ctx, cfg, log)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	if owner, err = owner.Root(ctx, s.store); err != nil {
+	if root, err = owner.Root(ctx, s.store); err != nil {
 		return "", err
 	}
 	keys, err := pki.Read(s.dir.sub(keysDir))
 	if err != nil {
 		return "", err
 	}
-	if keys != nil && (owner == "" || rootName(keys.Origin) == owner) {
+	if keys != nil && (root == "" || rootName(keys.Origin) == root) {
 		return "", fmt.Errorf("%s has the keys of this store: nothing is lost", s.dir.sub(keysDir))
 	}
-	if owner, err = owner.Forget(ctx, s.store, time.Now()); err != nil {
+	if root, err = owner.Forget(ctx, s.store, time.Now()); err != nil {
 		return "", err
 	}
-	if owner == "" {
+	if root == "" {
 		return "", errors.New("the store belongs to no network: there is nothing to forget")
 	}
-	log.Warn("the store has forgotten its root CA", "root", owner)
-	return owner, nil
+	log.Warn("the store has forgotten its root CA", "root", root)
+	return root, nil
 }

@@ -27,26 +27,26 @@ func rootName(cert *x509.Certificate) string {
 // It runs before there are any keys: a controller that made its own for a
 // network that has some would shut everybody out.
 func (s *Server) checkOwner(ctx context.Context) error {
-	owner, err := owner.Root(ctx, s.store)
+	root, err := owner.Root(ctx, s.store)
 	if err != nil {
 		return err
 	}
 	keys, err := pki.Read(s.dir.sub(keysDir))
-	if err != nil || keys != nil && owner == "" {
+	if err != nil || keys != nil && root == "" {
 		return err
 	}
 	file := filepath.Join(s.dir.sub(keysDir), "root.crt")
 	switch {
-	case owner == "":
+	case root == "":
 		free, err := owner.Free(ctx, s.store)
 		if err == nil && !free {
 			err = fmt.Errorf("the store belongs to the network with the root CA that was beside it, and %s is not there; %s", file, remedy)
 		}
 		return err
 	case keys == nil:
-		return fmt.Errorf("the store belongs to the network with the root CA %s, and %s is not there; %s", owner, file, remedy)
+		return fmt.Errorf("the store belongs to the network with the root CA %s, and %s is not there; %s", root, file, remedy)
 	}
-	if err := s.compareOwner(owner, keys); err != nil {
+	if err := s.compareOwner(root, keys); err != nil {
 		return err
 	}
 	return s.checkRetired(ctx, keys)

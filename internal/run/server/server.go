@@ -39,7 +39,7 @@ import (
 	"netkeep.internal/internal/policy/posture"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/api/client"
-	"netkeep.internal/internal/web/api/fabric"
+	fabricapi "netkeep.internal/internal/web/api/fabric"
 	"netkeep.internal/internal/web/api/management"
 	"netkeep.internal/internal/web/rest"
 )
@@ -377,7 +377,7 @@ func (s *Server) newRouter(svc *api.Service) (*router, error) {
 	h.management.Key, h.fabric.Key = rest.KeyOnly, rest.KeyOnly
 	client.Mount(h.client, svc)
 	management.Mount(h.management, svc)
-	fabric.Mount(h.fabric, svc)
+	fabricapi.Mount(h.fabric, svc)
 	for _, a := range []*rest.API{h.client, h.management, h.fabric} {
 		if err := svc.Specs.Add(a, svc.Started); err != nil {
 			return nil, err

@@ -118,7 +118,7 @@ func connect(cmd *cobra.Command, env Env) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := remote.New(p)
+	client, err := remote.New(p.Account)
 	if err != nil {
 		return nil, err
 	}

@@ -272,7 +272,7 @@ func enter(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *pr
 		return nil, err
 	}
 	p.Token = ""
-	client, err := remote.New(*p)
+	client, err := remote.New(p.Account)
 	if err != nil {
 		return nil, err
 	}

@@ -55,11 +55,11 @@ func enterAs(ctx context.Context, env Env, file string) (s *session, leave func(
 	if err != nil {
 		return nil, nil, err
 	}
-	p := profile.Profile{CA: id.ID.CA, File: file}
-	if p.Address, err = remote.Address(id.API); err != nil {
+	account := remote.Account{CA: id.ID.CA, File: file}
+	if account.Address, err = remote.Address(id.API); err != nil {
 		return nil, nil, err
 	}
-	client, err := remote.New(p)
+	client, err := remote.New(account)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -75,7 +75,7 @@ func enterAs(ctx context.Context, env Env, file string) (s *session, leave func(
 		leave()
 		return nil, nil, fmt.Errorf("the session also wants a second factor; log in with: netkeep login --identity %s", file)
 	}
-	return &session{Client: client, Screen: env.Screen(), name: file, profile: p, now: env.Now}, leave, nil
+	return &session{Client: client, Screen: env.Screen(), name: file, profile: profile.Profile{Account: account}, now: env.Now}, leave, nil
 }
 
 // ownServices lists what the session's own identity may use.

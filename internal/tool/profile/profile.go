@@ -17,34 +17,20 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/disk"
 )
 
-// Profile is a controller, and what it knows us by.
+// Profile is an account on a controller, and what is known of it.
 type Profile struct {
-	// Address is where the Management API is, with the scheme and without a
-	// path.
-	Address string `json:"address"`
-	// CA is the certificates that vouch for the controller, as PEM; those of
-	// the system do if it is empty.
-	CA string `json:"ca,omitempty"`
+	remote.Account
 	// Asked is when the controller was last asked who vouches for it now.
 	Asked time.Time `json:"asked,omitzero"`
-	// Token is what the API session is recognised by.
-	Token string `json:"token,omitempty"`
 	// Expires is when the session ends if nobody uses it.
 	Expires time.Time `json:"expires,omitzero"`
 	// Identity is the name of who logged in.
 	Identity string `json:"identity,omitempty"`
-	// Cert and Key are the files that it logged in with, if it did so with a
-	// certificate; File is one identity file with both.
-	Cert string `json:"cert,omitempty"`
-	Key  string `json:"key,omitempty"`
-	File string `json:"file,omitempty"`
 }
-
-// HasCertificate reports whether one logs in with a certificate.
-func (p Profile) HasCertificate() bool { return p.Cert != "" || p.File != "" }
 
 // Book is all profiles of a user.
 type Book struct {
