@@ -34,8 +34,8 @@ const innerDir = "router"
 // innerTime is how long it may take to make the router known.
 const innerTime = 30 * time.Second
 
-// startRouter starts the router inside the controller.
-func (s *Server) startRouter(desk *enroll.Desk) error {
+// startInner starts the router inside the controller.
+func (s *Server) startInner(desk *enroll.Desk) error {
 	if s.inner.listener == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (s *Server) startRouter(desk *enroll.Desk) error {
 			s.fail(fmt.Errorf("the router inside the controller: %w", err))
 		}
 	}()
-	s.onClose(s.stopRouter)
+	s.onClose(s.stopInner)
 	s.log.Info("a router runs inside the controller", "listen", running.Listening.String(), "advertise", set.Advertise)
 	return nil
 }
@@ -89,9 +89,9 @@ func (s *Server) routerFails() string {
 	return ""
 }
 
-// stopRouter stops the router, before what it connects to. Its circuits end
+// stopInner stops the router, before what it connects to. Its circuits end
 // with the process: there is nothing to wait for.
-func (s *Server) stopRouter() error {
+func (s *Server) stopInner() error {
 	if running := s.inner.running.Swap(nil); running != nil {
 		return running.Stop(context.Background())
 	}

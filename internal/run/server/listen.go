@@ -100,7 +100,7 @@ func (s *Server) names() (dns []string, ips []net.IP, err error) {
 }
 
 // answer starts to serve the APIs: on one listener, or each on its own.
-func (s *Server) answer(h *router) {
+func (s *Server) answer(h *apis) {
 	if s.management == nil {
 		s.answerOn(s.listener, h)
 		return

@@ -8,11 +8,11 @@ import (
 	"netkeep.internal/internal/web/rest"
 )
 
-// router sends each request to the API that it is meant for. Paths outside of
+// apis sends each request to the API that it is meant for. Paths outside of
 // all belong to the Client API: clients look for some things at the root. An
 // API that is nil is not here, and its paths are not found. The Fabric API is
 // where the Management API is.
-type router struct {
+type apis struct {
 	client, management, fabric *rest.API
 	// public answers what anybody may know of a controller, where the Client API
 	// is not; nil where it is.
@@ -21,14 +21,14 @@ type router struct {
 	version  string
 }
 
-// clientOnly is the router of a listener without the Management API.
-func (h *router) clientOnly() *router {
-	return &router{client: h.client, instance: h.instance, version: h.version}
+// clientOnly is what is on a listener without the Management API.
+func (h *apis) clientOnly() *apis {
+	return &apis{client: h.client, instance: h.instance, version: h.version}
 }
 
-// managementOnly is the router of a listener for the Management API alone.
-func (h *router) managementOnly() *router {
-	return &router{management: h.management, fabric: h.fabric, public: h.client, instance: h.instance, version: h.version}
+// managementOnly is what is on a listener for the Management API alone.
+func (h *apis) managementOnly() *apis {
+	return &apis{management: h.management, fabric: h.fabric, public: h.client, instance: h.instance, version: h.version}
 }
 
 // isPublic reports whether a path is of what those look for first who are to
@@ -38,7 +38,7 @@ func isPublic(path string) bool {
 	return spec || path == "/version" || path == "/.well-known/est/cacerts"
 }
 
-func (h *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *apis) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("ziti-instance-id", h.instance)
 	w.Header().Set("Server", "netkeep/"+h.version)
 	path := r.URL.Path
@@ -68,7 +68,7 @@ func (h *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // forAdmins returns which API for admins a path is of and what it is below its
 // root; ok is false if it is of none.
-func (h *router) forAdmins(path string) (a *rest.API, under string, ok bool) {
+func (h *apis) forAdmins(path string) (a *rest.API, under string, ok bool) {
 	if rest, ok := below(path, api.ManagementRoot); ok {
 		return h.management, rest, true
 	}

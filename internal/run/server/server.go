@@ -147,7 +147,7 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server,
 	s.noteAddress()
 	s.noteServed()
 	if err = s.addAdmin(ctx, hasher); err != nil {
-		_ = errors.Join(s.stopRouter(), s.drain(ctx)) // which is served already
+		_ = errors.Join(s.stopInner(), s.drain(ctx)) // which is served already
 		return nil, err
 	}
 	return s, nil
@@ -330,7 +330,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	})
 	scanner := s.newScanner()
 	s.jobs.Go(func() { scanner.Run(run) })
-	handler, err := s.newRouter(&api.Service{
+	handler, err := s.newAPIs(&api.Service{
 		Sessions: sessions, Passwords: passwords,
 		Desk:  desk,
 		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle, Now: time.Now, Log: s.log}, Tokens: tokens,
@@ -346,14 +346,14 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		return err
 	}
 	s.answer(handler)
-	return s.startRouter(desk)
+	return s.startInner(desk)
 }
 
 // servedKey is the key of the certificate that is served now.
 func (s *Server) servedKey() crypto.Signer { return s.served.Current().PrivateKey.(crypto.Signer) }
 
-// newRouter builds the APIs over the state.
-func (s *Server) newRouter(svc *api.Service) (*router, error) {
+// newAPIs builds the APIs over the state.
+func (s *Server) newAPIs(svc *api.Service) (*apis, error) {
 	svc.Specs = &api.Specs{}
 	share, t := limit.Share(s.cfg.Limits.Share), s.cfg.Timeouts
 	bodies := &limit.Bodies{Bytes: maxBodies, Max: maxMoving, Share: share, Now: time.Now}
@@ -367,7 +367,7 @@ func (s *Server) newRouter(svc *api.Service) (*router, error) {
 			StrangerPace: limit.Pace{First: t.Body}, Pace: limit.Pace{First: t.Body, Least: leastRate, Last: t.Read},
 		}
 	}
-	h := &router{
+	h := &apis{
 		client:     newAPI("edge-client", "Edge Client API", "What clients need to enroll, to authenticate and to use services.", api.ClientRoot),
 		management: newAPI("edge-management", "Edge Management API", "What those need who run the network.", api.ManagementRoot),
 		fabric:     newAPI("fabric", "Fabric API", "What routers make between them, for those who run the network.", api.FabricRoot),
@@ -461,7 +461,7 @@ func (s *Server) Reload() error {
 
 // Stop lets running requests finish, then closes everything.
 func (s *Server) Stop(ctx context.Context) error {
-	return errors.Join(s.stopRouter(), s.drain(ctx), s.close())
+	return errors.Join(s.stopInner(), s.drain(ctx), s.close())
 }
 
 func (s *Server) onClose(f func() error) { s.closed = append(s.closed, f) }
