@@ -26,7 +26,7 @@ RACE := -race -gcflags=golang.org/x/crypto/argon2=-race=false
 # What does one thing after the other is tested without the race detector, which
 # would find nothing there and makes it many times slower.
 PLAIN := ./test/manifest ./test/command ./test/model ./test/upgrade ./test/architecture \
-	./internal/lang/... ./internal/tool/... ./internal/policy/posture ./internal/pki
+	./internal/lang/... ./internal/tool/... ./internal/client/remote ./internal/client/enroll ./internal/policy/posture ./internal/pki
 RACED = $(filter-out $(shell $(GO) list $(PLAIN)),$(shell $(GO) list ./test/program ./test/api ./test/... ./...))
 TEST  := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 

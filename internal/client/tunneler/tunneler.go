@@ -1,7 +1,7 @@
 // Package tunneler leads what knows nothing of the network into it and out of
 // it: services that lead to servers here are hosted, and local ports lead to
 // services. It follows what its identities may use. It owns those servers' and
-// ports' connections; how the network is reached is client's to know.
+// ports' connections; how the network is reached is sdk's to know.
 package tunneler
 
 import (
