@@ -30,6 +30,7 @@ var All = kind.NewCatalog(
 	ServicePolicies.Def,
 	EdgeRouterPolicies.Def,
 	ServiceEdgeRouterPolicies.Def,
+	ClientInfos.Def,
 	APISessions.Def,
 	SessionCertificates.Def,
 	Devices.Def,

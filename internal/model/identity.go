@@ -27,34 +27,12 @@ type Identity struct {
 	DefaultHostingPrecedence  string            `json:"defaultHostingPrecedence" kind:"enum=default|required|failed,default=default" doc:"Precedence of the identity as the host of a service for which serviceHostingPrecedences has none."`
 	ServiceHostingCosts       map[string]int    `json:"serviceHostingCosts" kind:"range=0..65535,ref=service:clear" doc:"Cost of using the identity as the host of a service, by the id of the service."`
 	ServiceHostingPrecedences map[string]string `json:"serviceHostingPrecedences" kind:"enum=default|required|failed,ref=service:clear" doc:"Precedence of the identity as the host of a service, by the id of the service."`
-	EnvInfo                   EnvInfo           `json:"envInfo" kind:"server,nofilter" doc:"What its client last said of the machine it runs on; empty if it said nothing."`
-	SDKInfo                   SDKInfo           `json:"sdkInfo" kind:"server,nofilter" doc:"What its client last said of itself; empty if it said nothing."`
 	DisabledAt                *time.Time        `json:"disabledAt" kind:"server,omit" doc:"When the identity was last disabled; left out once it is enabled."`
 	DisabledUntil             *time.Time        `json:"disabledUntil" kind:"server,omit" doc:"When a disabled identity may authenticate again; left out if an admin has to enable it."`
 }
 
 // The types of identities that rules speak of.
 const TypeRouter = "Router"
-
-// EnvInfo is what a client says of the machine it runs on.
-type EnvInfo struct {
-	Arch      string `json:"arch" kind:"omit" doc:"Architecture of the processor, such as amd64."`
-	Domain    string `json:"domain" kind:"omit" doc:"Domain that the machine belongs to."`
-	Hostname  string `json:"hostname" kind:"omit" doc:"Name of the machine."`
-	OS        string `json:"os" kind:"omit" doc:"Operating system, such as linux."`
-	OSRelease string `json:"osRelease" kind:"omit" doc:"Release of the operating system."`
-	OSVersion string `json:"osVersion" kind:"omit" doc:"Version of the operating system."`
-}
-
-// SDKInfo is what a client says of itself.
-type SDKInfo struct {
-	AppID      string `json:"appId" kind:"omit" doc:"Name of the application."`
-	AppVersion string `json:"appVersion" kind:"omit" doc:"Version of the application."`
-	Branch     string `json:"branch" kind:"omit" doc:"Branch from which the client library was built."`
-	Revision   string `json:"revision" kind:"omit" doc:"Commit from which the client library was built."`
-	Type       string `json:"type" kind:"omit" doc:"Name of the client library."`
-	Version    string `json:"version" kind:"omit" doc:"Version of the client library."`
-}
 
 // Identities is the kind.
 var Identities = kind.Define(kind.Spec[Identity]{
@@ -80,6 +58,14 @@ func (i *Identity) Guard(r kind.Reader) error {
 		return fault.New(fault.CodeUndeletable, "the default admin cannot be deleted")
 	}
 	return nil
+}
+
+// Deleted takes along what its client said.
+func (i *Identity) Deleted(w kind.Writer) error {
+	if _, said := ClientInfos.Get(w, i.ID); !said {
+		return nil
+	}
+	return ClientInfos.Delete(w, i.ID)
 }
 
 // Check keeps identities of routers in step with their routers, and wants

@@ -126,6 +126,7 @@ func TestAuthenticateKeepsWhatClientsSay(t *testing.T) {
 	env := M{"arch": "amd64", "os": "linux", "osRelease": "6.1", "osVersion": "1", "hostname": "box", "domain": "example.org"}
 	sdk := M{"appId": "app", "appVersion": "1", "branch": "main", "revision": "r", "type": "go", "version": "2"}
 	body := M{"username": user.Username, "password": user.Password, "envInfo": env, "sdkInfo": sdk}
+	before := shared.Admin(t).Get("identities/" + user.ID).Data()
 	shared.Nobody(t).Post(login, body).Want(200)
 	shared.Login(t, user.Username, user.Password) // says nothing, changes nothing
 	got := shared.Admin(t).Get("identities/" + user.ID).Data()
@@ -134,6 +135,20 @@ func TestAuthenticateKeepsWhatClientsSay(t *testing.T) {
 	}
 	if got["hasApiSession"] != true {
 		t.Error("hasApiSession is not true")
+	}
+	if got["updatedAt"] != before["updatedAt"] {
+		t.Error("a login changed the identity")
+	}
+	// It goes with the identity, which is nothing to tell an admin.
+	plan := list(change("delete", "identity", user.ID, nil))
+	for _, c := range shared.Admin(t).Post("changes?plan=true", plan).Want(200).Data()["consequences"].([]any) {
+		if c.(M)["kind"] != "authenticator" {
+			t.Errorf("a consequence is %v", c)
+		}
+	}
+	shared.Admin(t).Delete("identities/" + user.ID).Want(200)
+	if _, still := model.ClientInfos.Get(shared.State().Snapshot(), user.ID); still {
+		t.Error("what the client said outlives its identity")
 	}
 }
 

@@ -2,6 +2,7 @@ package authn
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -21,7 +22,8 @@ func (s *APISessions) Enforce(ctx context.Context) {
 			return
 		}
 		lost := s.lost(ev.After, concerned(ev))
-		if err := s.endThese(ctx, state.Program("session enforcement"), lost); err != nil && ctx.Err() == nil {
+		err = s.endThese(ctx, state.Program("session enforcement"), lost)
+		if err = errors.Join(err, s.forget(ctx, strays(ev))); err != nil && ctx.Err() == nil {
 			s.Log.Error("removing sessions failed; it is tried again", "error", err)
 			s.unsure.Store(true)
 		}
@@ -134,12 +136,16 @@ func (s *APISessions) Sweep(ctx context.Context, every time.Duration) {
 }
 
 // unwritten is how long another controller may keep what it knows of a
-// session's use to itself.
-const unwritten = 2 * time.Minute
+// session's use to itself: an interval of Flush, what it leaves unsaid, and the
+// time that a write takes.
+const unwritten = 3 * time.Minute
 
 func (s *APISessions) sweep(ctx context.Context) error {
 	snap, unsure := s.State.Snapshot(), s.unsure.Swap(false)
 	err := s.endThese(ctx, state.Program("session sweep"), s.over(snap, unsure))
+	if unsure {
+		err = errors.Join(err, s.forget(ctx, allStrays(snap)))
+	}
 	if err != nil && unsure {
 		s.unsure.Store(true)
 	}

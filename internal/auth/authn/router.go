@@ -33,9 +33,6 @@ func (s *APISessions) OfRouter(ctx context.Context, by state.Author, routerID st
 	if err == nil {
 		err = proof.flaw(snap, s.Now()).denied()
 	}
-	if err == nil {
-		err = s.remember(ctx, by, proof, req)
-	}
 	var session *model.APISession
 	if err == nil {
 		session, err = s.keepRouter(ctx, by, proof, req)
@@ -50,11 +47,14 @@ func (s *APISessions) OfRouter(ctx context.Context, by state.Author, routerID st
 }
 
 // keepRouter returns a router's session, with the config types that it asks
-// for. Nothing is written if all is as it should be.
+// for, and keeps what it says of itself. Nothing is written if all is as it should be.
 func (s *APISessions) keepRouter(ctx context.Context, by state.Author, p Proof, req Request) (session *model.APISession, err error) {
+	suits := func(r kind.Reader) bool { // it has the config types that it wants
+		return req.ConfigTypes == nil || slices.Equal(session.ConfigTypes, ResolveConfigTypes(r, req.ConfigTypes))
+	}
 	served := func(r kind.Reader) bool { // it has a session, and as it wants it
 		session = s.ofRouter(r, p.identity.ID)
-		return session != nil && (req.ConfigTypes == nil || slices.Equal(session.ConfigTypes, ResolveConfigTypes(r, req.ConfigTypes)))
+		return session != nil && suits(r) && model.Remembered(r, p.identity.ID, req.EnvInfo, req.SDKInfo)
 	}
 	if served(s.State.Snapshot()) {
 		return session, nil
@@ -64,6 +64,9 @@ func (s *APISessions) keepRouter(ctx context.Context, by state.Author, p Proof, 
 		case served(tx): // another request came first
 			return nil
 		case session != nil:
+			if err := model.Remember(tx, p.identity.ID, req.EnvInfo, req.SDKInfo); err != nil || suits(tx) {
+				return err
+			}
 			return model.APISessions.Edit(tx, session.ID, func(a *model.APISession) error {
 				a.ConfigTypes = ResolveConfigTypes(tx, req.ConfigTypes)
 				return nil

@@ -59,8 +59,11 @@ func TestOfRouter(t *testing.T) {
 		}
 		time.Sleep(20 * time.Minute)
 		who, err := w.OfRouter(t.Context(), state.Nobody, "r1", Request{SDKInfo: &model.SDKInfo{Type: "router"}})
-		if err != nil || !ids[who.Session().ID] || who.Identity().SDKInfo.Type != "router" || !who.Complete() {
+		if err != nil || !ids[who.Session().ID] || !who.Complete() {
 			t.Errorf("it comes back as %+v, %v", who, err)
+		}
+		if _, sdk := model.ClientInfoOf(w.State.Snapshot(), "r1"); sdk.Type != "router" {
+			t.Errorf("it said that it is %v", sdk)
 		}
 		if types := who.Session().ConfigTypes; len(types) != 1 || types[0] != model.AllConfigTypes {
 			t.Errorf("who does not say gets config types %q", types)

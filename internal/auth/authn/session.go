@@ -95,11 +95,7 @@ func (s *APISessions) Open(ctx context.Context, by state.Author, p Proof, req Re
 		return nil, errDenied
 	}
 	by = By(p.identity).On(by)
-	err := s.remember(ctx, by, p, req)
-	var session *model.APISession
-	if err == nil {
-		session, err = s.create(ctx, by, p, req)
-	}
+	session, err := s.create(ctx, by, p, req)
 	if fault.Is(err, fault.CodeNotFound) {
 		return nil, errDenied // the identity was deleted meanwhile
 	}
@@ -110,8 +106,8 @@ func (s *APISessions) Open(ctx context.Context, by state.Author, p Proof, req Re
 	return s.Verify(ctx, s.State.Snapshot(), Credentials{Token: s.Token(session.ID), Bearer: req.Bearer})
 }
 
-// create stores a session, unless the identity was shut out or lost its
-// credential since it showed it.
+// create stores a session, and in the same write what the client said of itself,
+// unless the identity was shut out or lost its credential since it showed it.
 func (s *APISessions) create(ctx context.Context, by state.Author, p Proof, req Request) (session *model.APISession, err error) {
 	err = s.State.UpdateSessions(ctx, by, func(tx *state.Tx) (err error) {
 		session, err = s.createIn(tx, by, p, req)
@@ -135,27 +131,10 @@ func (s *APISessions) createIn(tx *state.Tx, by state.Author, p Proof, req Reque
 	}
 	session.ID = tx.NewSessionID()
 	session.TokenHash = digest(s.Token(session.ID))
-	return &session, model.APISessions.Create(tx, &session)
-}
-
-// remember keeps what the client said of itself on its identity.
-func (s *APISessions) remember(ctx context.Context, by state.Author, p Proof, req Request) error {
-	i := p.identity
-	same := (req.EnvInfo == nil || *req.EnvInfo == i.EnvInfo) && (req.SDKInfo == nil || *req.SDKInfo == i.SDKInfo)
-	if same {
-		return nil
+	if err := model.Remember(tx, session.IdentityID, req.EnvInfo, req.SDKInfo); err != nil {
+		return nil, err
 	}
-	return s.State.Update(ctx, by, func(tx *state.Tx) error {
-		return model.Identities.Edit(tx, i.ID, func(i *model.Identity) error {
-			if req.EnvInfo != nil {
-				i.EnvInfo = *req.EnvInfo
-			}
-			if req.SDKInfo != nil {
-				i.SDKInfo = *req.SDKInfo
-			}
-			return nil
-		})
-	})
+	return &session, model.APISessions.Create(tx, &session)
 }
 
 // ResolveConfigTypes turns names of config types into ids and drops what does not exist.

@@ -330,6 +330,44 @@ func TestFlushAtIntervals(t *testing.T) {
 	})
 }
 
+// TestFlushGathers uses sessions in several intervals: each costs one write, and
+// what is used for a moment after it began costs none.
+func TestFlushGathers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var all []*Caller
+		for range 300 {
+			all = append(all, w.open(t))
+		}
+		brief, used := all[0], all[1:]
+		stop := run(func(ctx context.Context) { w.Flush(ctx, 90*time.Second) })
+		time.Sleep(20 * time.Second)
+		w.works(t, brief.Token())
+		began := w.written(t, brief)
+		for i := range 3 {
+			steps := w.steps(t, func() {
+				for range 10 {
+					time.Sleep(9 * time.Second)
+					for _, who := range used {
+						w.works(t, who.Token())
+					}
+				}
+				synctest.Wait()
+			})
+			if len(steps) != 1 || len(steps[0]) != len(used) {
+				t.Fatalf("interval %d took %d writes", i, len(steps))
+			}
+		}
+		if got := w.written(t, brief); !got.Equal(began) {
+			t.Errorf("a use shortly after it began was written down as %s", got)
+		}
+		stop()
+		if got := w.written(t, brief); !got.After(began) {
+			t.Error("what was left unsaid is not written down at the end")
+		}
+	})
+}
+
 // TestFlushOnStop uses more sessions than one write takes and stops.
 func TestFlushOnStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -368,7 +406,7 @@ func TestFlushLeavesOutWhoIsGone(t *testing.T) {
 			w.touch(session.ID, time.Now())
 		}
 		remove(t, w.State, model.Identities.Def, visitor.ID)
-		w.flush(t.Context())
+		w.flush(t.Context(), 0)
 		if got := w.written(t, who); time.Since(got) > time.Millisecond {
 			t.Errorf("the last use is stored as %s, want %s", got, time.Now())
 		}

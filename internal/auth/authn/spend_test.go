@@ -160,7 +160,7 @@ func TestSessionChangesMeanwhile(t *testing.T) {
 			time.Sleep(time.Second)
 			at = time.Now().UTC().Truncate(time.Millisecond)
 			there.touch(used.session.ID, at)
-			there.flush(t.Context())
+			there.flush(t.Context(), 0)
 		})
 		s, _ := model.APISessions.Get(here.State.Snapshot(), used.session.ID)
 		if err != nil || !here.complete(used) || !s.LastActivityAt.Equal(at) {

@@ -20,14 +20,18 @@ type batch struct {
 	wrote   bool
 }
 
-func (b *batch) add(ctx context.Context, op store.Op) error {
-	limits, size := b.Store.Quick(), len(op.Key)+len(op.Value)
-	if len(b.ops)+1 >= limits.Ops || b.bytes+size+margin > limits.Bytes {
+// add adds what belongs together.
+func (b *batch) add(ctx context.Context, ops ...store.Op) error {
+	limits, size := b.Store.Quick(), 0
+	for _, op := range ops {
+		size += len(op.Key) + len(op.Value)
+	}
+	if len(b.ops)+len(ops) >= limits.Ops || b.bytes+size+margin > limits.Bytes {
 		if err := b.flush(ctx); err != nil {
 			return err
 		}
 	}
-	b.ops = append(b.ops, op)
+	b.ops = append(b.ops, ops...)
 	b.bytes += size
 	return nil
 }

@@ -24,6 +24,10 @@ type Step struct {
 	// rewritten, and must leave it so. A record that it cannot read stays. No
 	// Rewrite leaves everything as it is.
 	Rewrite func(key string, value []byte) ([]byte, error)
+	// Split returns what is to be stored beside what Rewrite leaves of a record,
+	// by key. It is asked of those that Rewrite changes, and what it returns is
+	// written in the same batch. No Split adds nothing.
+	Split func(key string, value []byte) (map[string][]byte, error)
 }
 
 // Steps are those that there are, of which one seals with the network's keys.
@@ -38,6 +42,9 @@ func Steps(seal Seal) []Step {
 		{Release: "v0.1.0", Rewrite: sealStep(seal)},
 		// A large batch is staged; older versions would see a part of it.
 		{Release: "v0.1.0"},
+		// What clients said of themselves has records of its own; older versions
+		// would look for it in identities, and write it there.
+		{Release: "v0.1.0", Rewrite: withoutInfo, Split: infoApart},
 	}
 }
 

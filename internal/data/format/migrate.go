@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -88,7 +90,7 @@ func (m *Migration) look(ctx context.Context) (version, store.Rev, error) {
 func (m *Migration) begin(ctx context.Context, v version, rev store.Rev) error {
 	step := m.Steps[v.Format-1]
 	next := version{Format: v.Format + 1, Release: step.Release}
-	mark, err := m.pass(ctx, step, func(store.Op) error {
+	mark, err := m.pass(ctx, step, func(...store.Op) error {
 		next.From = v.Format
 		return nil
 	})
@@ -115,7 +117,7 @@ func (m *Migration) begin(ctx context.Context, v version, rev store.Rev) error {
 // finish rewrites what is left, or says that nothing is.
 func (m *Migration) finish(ctx context.Context, v version) error {
 	b := &batch{Migration: m, version: v}
-	mark, err := m.pass(ctx, m.Steps[v.Format-2], func(op store.Op) error { return b.add(ctx, op) })
+	mark, err := m.pass(ctx, m.Steps[v.Format-2], func(ops ...store.Op) error { return b.add(ctx, ops...) })
 	if err == nil {
 		err = b.flush(ctx)
 	}
@@ -135,23 +137,41 @@ func (m *Migration) done(ctx context.Context, mark store.Mark, v version, rev st
 	return err
 }
 
-// pass reads everything and calls change for every record that a step changes.
-func (m *Migration) pass(ctx context.Context, step Step, change func(store.Op) error) (store.Mark, error) {
+// pass reads everything and calls change for every record that a step changes,
+// with all that is to be written for it.
+func (m *Migration) pass(ctx context.Context, step Step, change func(...store.Op) error) (store.Mark, error) {
 	return m.Store.Load(ctx, func(rec store.Record) error {
 		if rec.Key == Key || step.Rewrite == nil {
 			return nil
 		}
-		value, err := step.Rewrite(rec.Key, rec.Value)
-		switch {
-		case err != nil:
+		ops, err := step.ops(rec)
+		if err != nil {
 			// Whoever reads it next cannot either, and says so.
 			m.Log.Warn("a stored record could not be rewritten", "key", rec.Key, "error", err)
 			return nil
-		case value != nil && bytes.Equal(value, rec.Value):
+		}
+		if len(ops) == 0 {
 			return nil
 		}
-		return change(store.Op{Key: rec.Key, Value: value, Prev: rec.Rev})
+		return change(ops...)
 	})
+}
+
+// ops is what a step makes of a record; none if it stays as it is.
+func (s Step) ops(rec store.Record) ([]store.Op, error) {
+	value, err := s.Rewrite(rec.Key, rec.Value)
+	if err != nil || value != nil && bytes.Equal(value, rec.Value) {
+		return nil, err
+	}
+	ops := []store.Op{{Key: rec.Key, Value: value, Prev: rec.Rev}}
+	if s.Split == nil {
+		return ops, nil
+	}
+	beside, err := s.Split(rec.Key, rec.Value)
+	for _, key := range slices.Sorted(maps.Keys(beside)) {
+		ops = append(ops, store.Op{Key: key, Value: beside[key], Prev: store.Any})
+	}
+	return ops, err
 }
 
 // commit writes what is said of the format, in place of what was said at rev

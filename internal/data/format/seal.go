@@ -44,8 +44,8 @@ func sealStep(seal Seal) func(key string, value []byte) ([]byte, error) {
 	}
 }
 
-// eachMember returns an object with each member as change has it. One of which
-// none changes is returned as it is.
+// eachMember returns an object with each member as change has it, without those
+// that it has as nil. One of which none changes is returned as it is.
 func eachMember(object []byte, change func(name string, member jsontext.Value) ([]byte, error)) ([]byte, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(object))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
@@ -57,10 +57,7 @@ func eachMember(object []byte, change func(name string, member jsontext.Value) (
 		if err != nil {
 			return nil, err
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(out, name...), ':')
+		name = slices.Clone(name)
 		text, err := jsontext.AppendUnquote(nil, name)
 		if err != nil {
 			return nil, err
@@ -73,8 +70,14 @@ func eachMember(object []byte, change func(name string, member jsontext.Value) (
 		if err != nil {
 			return nil, err
 		}
-		changed = changed || !bytes.Equal(is, member)
-		out = append(out, is...)
+		changed = changed || is == nil || !bytes.Equal(is, member)
+		if is == nil {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, name...), ':'), is...)
 	}
 	if !changed {
 		return object, nil

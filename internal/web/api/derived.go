@@ -60,6 +60,20 @@ func DynamicCost(s *Service) rest.Derived {
 // IdentityColumns are what answers show of an identity beyond its record.
 func IdentityColumns(s *Service) []rest.Derived {
 	return []rest.Derived{
+		{
+			Name: "envInfo", Doc: "What its client last said of the machine it runs on; empty if it said nothing.",
+			Schema: envOutput.Schema(), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+				env, _ := model.ClientInfoOf(c.Snap, rec.Base().ID)
+				return envOutput.Append(dst, &env)
+			},
+		},
+		{
+			Name: "sdkInfo", Doc: "What its client last said of itself; empty if it said nothing.",
+			Schema: sdkOutput.Schema(), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+				_, sdk := model.ClientInfoOf(c.Snap, rec.Base().ID)
+				return sdkOutput.Append(dst, &sdk)
+			},
+		},
 		Flag("disabled", "Whether the identity is disabled now, so that it cannot authenticate.", func(_ *rest.Call, i *model.Identity) bool { return i.Disabled(s.Sessions.Now()) }),
 		Flag("hasApiSession", "Whether the identity has an API session.", func(c *rest.Call, i *model.Identity) bool {
 			_, has := model.APISessions.Find(c.Snap, "identityId", i.ID)
@@ -145,6 +159,8 @@ type ownCAEnrollment struct {
 var (
 	authenticatorsOutput = kind.NewOutput[ownAuthenticators]()
 	enrollmentsOutput    = kind.NewOutput[ownEnrollments]()
+	envOutput            = kind.NewOutput[model.EnvInfo]()
+	sdkOutput            = kind.NewOutput[model.SDKInfo]()
 )
 
 func appendAuthenticators(dst []byte, c *rest.Call, rec kind.Record) []byte {

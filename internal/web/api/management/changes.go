@@ -346,10 +346,13 @@ func (l *list) direct() map[state.Ref]kind.Record {
 }
 
 // consequences lists what changed because of the changes, and was not asked
-// for.
+// for. What goes with a client's sessions is nobody's to manage.
 func (l *list) consequences() (all []consequence) {
 	direct := l.direct()
 	for _, ref := range l.whole.Changed {
+		if ref.Def.Lane == kind.Session {
+			continue
+		}
 		was, asked := direct[ref]
 		if !asked {
 			was, _ = l.whole.Before.Lookup(ref.Def, ref.ID)

@@ -1,0 +1,76 @@
+package model
+
+import "netkeep.internal/internal/lang/kind"
+
+// ClientInfo is what the client of an identity last said of itself when it logged
+// in. It has the id of the identity and goes with it. It is a record of its own
+// since it is written by logins, which change nothing of the identity, and since
+// most identities of a large network never say anything.
+type ClientInfo struct {
+	kind.Meta
+
+	IdentityID string  `json:"identityId" kind:"server,ref=identity:cascade" doc:"Id of the identity whose client it is."`
+	EnvInfo    EnvInfo `json:"envInfo" kind:"server,nofilter" doc:"What its client last said of the machine it runs on."`
+	SDKInfo    SDKInfo `json:"sdkInfo" kind:"server,nofilter" doc:"What its client last said of itself."`
+}
+
+// ClientInfos is the kind.
+var ClientInfos = kind.Define(kind.Spec[ClientInfo]{
+	Name: "client-info",
+	Path: "client-infos",
+	Doc:  "What the clients of identities last said of themselves.",
+	Lane: kind.Session,
+})
+
+// EnvInfo is what a client says of the machine it runs on.
+type EnvInfo struct {
+	Arch      string `json:"arch" kind:"omit" doc:"Architecture of the processor, such as amd64."`
+	Domain    string `json:"domain" kind:"omit" doc:"Domain that the machine belongs to."`
+	Hostname  string `json:"hostname" kind:"omit" doc:"Name of the machine."`
+	OS        string `json:"os" kind:"omit" doc:"Operating system, such as linux."`
+	OSRelease string `json:"osRelease" kind:"omit" doc:"Release of the operating system."`
+	OSVersion string `json:"osVersion" kind:"omit" doc:"Version of the operating system."`
+}
+
+// SDKInfo is what a client says of itself.
+type SDKInfo struct {
+	AppID      string `json:"appId" kind:"omit" doc:"Name of the application."`
+	AppVersion string `json:"appVersion" kind:"omit" doc:"Version of the application."`
+	Branch     string `json:"branch" kind:"omit" doc:"Branch from which the client library was built."`
+	Revision   string `json:"revision" kind:"omit" doc:"Commit from which the client library was built."`
+	Type       string `json:"type" kind:"omit" doc:"Name of the client library."`
+	Version    string `json:"version" kind:"omit" doc:"Version of the client library."`
+}
+
+// ClientInfoOf returns what the client of an identity last said; nothing if it
+// never did.
+func ClientInfoOf(r kind.Reader, identityID string) (env EnvInfo, sdk SDKInfo) {
+	if info, ok := ClientInfos.Get(r, identityID); ok {
+		return info.EnvInfo, info.SDKInfo
+	}
+	return env, sdk
+}
+
+// Remembered reports whether what a client says of itself is what it last said;
+// nil is nothing new.
+func Remembered(r kind.Reader, identityID string, env *EnvInfo, sdk *SDKInfo) bool {
+	lastEnv, lastSDK := ClientInfoOf(r, identityID)
+	return (env == nil || *env == lastEnv) && (sdk == nil || *sdk == lastSDK)
+}
+
+// Remember keeps what the client of an identity says of itself, and writes nothing
+// if it said so before.
+func Remember(w kind.Writer, identityID string, env *EnvInfo, sdk *SDKInfo) error {
+	if Remembered(w, identityID, env, sdk) {
+		return nil
+	}
+	return ClientInfos.Upsert(w, identityID, func(c *ClientInfo) {
+		c.IdentityID = identityID
+		if env != nil {
+			c.EnvInfo = *env
+		}
+		if sdk != nil {
+			c.SDKInfo = *sdk
+		}
+	})
+}
