@@ -2,7 +2,6 @@ package overlay_test
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -19,22 +18,7 @@ import (
 // shared is the controller of all tests here.
 var shared *servertest.Server
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "overlay")
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if shared, err = servertest.Open(dir); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	defer shared.Close()
-	return m.Run()
-}
+func TestMain(m *testing.M) { servertest.Main(m, &shared) }
 
 // M is a JSON object.
 type M = servertest.M
