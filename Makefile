@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test network network-bench check lint golden bench clean
+.PHONY: build run test network network-bench check lint golden bench module clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -63,6 +63,10 @@ lint:
 
 golden: ## rewrite the checked-in goldens after a wanted change
 	$(GO) test ./internal/ops/config ./internal/model ./internal/lang/kind ./test/api ./test/auth -update
+
+# The path is in go.mod and in imports, and nowhere else.
+module: ## give the Go module another path: make module MODULE=example.com/netkeep
+	@$(GO) -C tools run ./module -in .. $(MODULE)
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

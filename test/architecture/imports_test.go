@@ -191,6 +191,7 @@ func TestImports(t *testing.T) {
 	for _, w := range wings {
 		used[w.name] = w.uses
 	}
+	below := modulePath(t) + "/internal/"
 	for _, s := range sources(t) {
 		uses, known := used[wingOf(s.pkg)]
 		if !known {
@@ -198,7 +199,7 @@ func TestImports(t *testing.T) {
 			continue
 		}
 		for _, spec := range s.file.Imports {
-			target, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "netkeep.internal/internal/")
+			target, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), below)
 			if ours && !mayImport(uses, s.pkg, target) {
 				t.Errorf("%s: package %s must not import %s", s.path, s.pkg, target)
 			}
@@ -209,10 +210,10 @@ func TestImports(t *testing.T) {
 // TestNobodyMayMoreThanItDoes looks for permissions that nobody uses: a package
 // could take them up without a word.
 func TestNobodyMayMoreThanItDoes(t *testing.T) {
-	imports := map[string][]string{}
+	imports, below := map[string][]string{}, modulePath(t)+"/internal/"
 	for _, s := range sources(t) {
 		for _, spec := range s.file.Imports {
-			if target, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "netkeep.internal/internal/"); ours {
+			if target, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), below); ours {
 				imports[s.pkg] = append(imports[s.pkg], target)
 			}
 		}

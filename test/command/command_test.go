@@ -41,7 +41,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(bin)
-	build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(bin, "netkeep"), "netkeep.internal/cmd/netkeep")
+	build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(bin, "netkeep"), "../../cmd/netkeep")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1

@@ -17,7 +17,7 @@ import (
 // TestDocs pastes pages into a shell, as a reader would who has logged in.
 func TestDocs(t *testing.T) {
 	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "curl"), "netkeep.internal/test/paste").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "curl"), "../paste").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for name, target := range map[string]string{"openssl": "curl", "netkeep": binary} {

@@ -24,7 +24,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "netkeep")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "netkeep.internal/cmd/netkeep")
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/netkeep")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v: %v\n%s", build, err, out)
 		return 1
