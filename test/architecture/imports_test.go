@@ -55,8 +55,8 @@ var siblings = map[string][]string{
 	"data/integrity":       {"data/format", "data/owner", "data/state", "data/store"},
 	"data/backup":          {"data/store"},
 	"ops/metrics":          {"ops/build"},
-	"auth/authn":           {"auth/mfa"},
-	"auth/enroll":          {"auth/authn"},
+	"auth/authn":           {"auth/mfa", "auth/token"},
+	"auth/enroll":          {"auth/authn", "auth/token"},
 	"fabric":               {"fabric/circuit", "fabric/control", "fabric/datamodel", "fabric/seam", "fabric/link", "fabric/path", "fabric/permit", "fabric/apisync", "fabric/terminator", "fabric/asclient", "fabric/usage"},
 	"fabric/control":       {"fabric/seam"},
 	"fabric/apisync":       {"fabric/control", "fabric/seam", "fabric/permit"},
@@ -87,6 +87,7 @@ var siblings = map[string][]string{
 // wings, or single packages of them.
 var narrow = map[string][]string{
 	"auth/mfa":             {},
+	"auth/token":           {},
 	"data/format":          {},
 	"data/owner":           {},
 	"data/store":           {},

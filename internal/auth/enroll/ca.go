@@ -6,8 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 
-	"github.com/golang-jwt/jwt/v5"
-
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
@@ -73,7 +71,7 @@ func proof(text []byte) (*x509.Certificate, error) {
 // CAToken returns the token by which holders of a CA's certificates find their
 // way to enroll. It names nobody and does not expire.
 func (i *Issuer) CAToken() (string, error) {
-	return i.sign(claims{Method: model.MethodCA, RegisteredClaims: jwt.RegisteredClaims{Issuer: "https://" + i.Address + "/"}})
+	return i.sign(claims{Method: model.MethodCA, Issuer: "https://" + i.Address + "/"})
 }
 
 // methodNetwork is the method of a token that is about nobody: its holder logs
@@ -84,7 +82,5 @@ const methodNetwork = "network"
 // that it is the right one. It opens nothing and does not expire.
 func (i *Issuer) NetworkToken() (string, error) {
 	home := "https://" + i.Address + "/"
-	return i.sign(claims{Method: methodNetwork, RegisteredClaims: jwt.RegisteredClaims{
-		Issuer: home, Subject: home, Audience: jwt.ClaimStrings{"openziti-enroller"}, ID: authn.NewToken(),
-	}})
+	return i.sign(claims{Method: methodNetwork, Issuer: home, Subject: home, Audience: []string{"openziti-enroller"}, ID: authn.NewToken()})
 }

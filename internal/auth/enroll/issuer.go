@@ -5,15 +5,11 @@ package enroll
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/rsa"
 	"fmt"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
-
 	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/auth/token"
 	"netkeep.internal/internal/model"
 )
 
@@ -37,15 +33,17 @@ type claims struct {
 	Method string `json:"em"`
 	// Controllers is where a router connects.
 	Controllers []string `json:"ctrls,omitempty"`
-	jwt.RegisteredClaims
+	Issuer      string   `json:"iss,omitempty"`
+	Subject     string   `json:"sub,omitempty"`
+	Audience    []string `json:"aud,omitempty"`
+	Expires     int64    `json:"exp,omitempty"`
+	ID          string   `json:"jti,omitempty"`
 }
 
 // Issue completes an enrollment: a fresh token, and a JWT that carries it.
 func (i *Issuer) Issue(e *model.Enrollment, subject string) error {
 	e.Token = authn.NewToken()
-	c := claims{Method: e.Method, RegisteredClaims: jwt.RegisteredClaims{
-		Issuer: "https://" + i.Address, Subject: subject, ID: e.Token, ExpiresAt: jwt.NewNumericDate(e.ExpiresAt),
-	}}
+	c := claims{Method: e.Method, Issuer: "https://" + i.Address, Subject: subject, ID: e.Token, Expires: e.ExpiresAt.Unix()}
 	if e.Method == model.MethodErOTT || e.Method == model.MethodTrOTT {
 		c.Controllers = []string{"tls:" + i.Control}
 	}
@@ -58,30 +56,9 @@ func (i *Issuer) Issue(e *model.Enrollment, subject string) error {
 }
 
 func (i *Issuer) sign(c claims) (string, error) {
-	key := i.Key()
-	method, err := methodFor(key.Public())
+	maker, err := token.NewMaker(i.Key(), "")
 	if err != nil {
 		return "", err
 	}
-	return jwt.NewWithClaims(method, c).SignedString(key)
-}
-
-// methodFor is how a key of this kind signs.
-func methodFor(pub crypto.PublicKey) (jwt.SigningMethod, error) {
-	switch k := pub.(type) {
-	case *rsa.PublicKey:
-		return jwt.SigningMethodRS256, nil
-	case ed25519.PublicKey:
-		return jwt.SigningMethodEdDSA, nil
-	case *ecdsa.PublicKey:
-		switch k.Curve.Params().BitSize {
-		case 256:
-			return jwt.SigningMethodES256, nil
-		case 384:
-			return jwt.SigningMethodES384, nil
-		case 521:
-			return jwt.SigningMethodES512, nil
-		}
-	}
-	return nil, fmt.Errorf("no signing method for a key of type %T", pub)
+	return maker.Make(c)
 }

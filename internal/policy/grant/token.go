@@ -1,7 +1,6 @@
 package grant
 
 import (
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/hkdf"
@@ -10,15 +9,13 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/x509"
-	"encoding/asn1"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"math/big"
 	"strings"
 	"time"
 
+	"netkeep.internal/internal/auth/token"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 )
@@ -30,11 +27,10 @@ import (
 // from what is signed, so that every controller makes the same token of a
 // session, at any time, and none is stored.
 type Tokens struct {
-	key    *ecdsa.PrivateKey
+	maker  *token.Maker
 	plain  []byte // for plain ones
 	public []byte
 	keyID  string
-	header string
 }
 
 // lifetime is what tokens say of themselves. A session really lives as long as
@@ -57,14 +53,14 @@ func NewTokens(secret []byte) (*Tokens, error) {
 		if err != nil {
 			continue
 		}
-		t := &Tokens{key: key, plain: plain}
+		t := &Tokens{plain: plain}
 		if t.public, err = x509.MarshalPKIXPublicKey(key.Public()); err != nil {
 			return nil, fmt.Errorf("deriving the key of session tokens: %w", err)
 		}
 		sum := sha1.Sum(t.public)
 		t.keyID = hex.EncodeToString(sum[:])
-		t.header = encode(map[string]string{"alg": "ES256", "typ": "JWT", "kid": t.keyID})
-		return t, nil
+		t.maker, err = token.NewMaker(key, t.keyID)
+		return t, err
 	}
 }
 
@@ -93,29 +89,14 @@ func (t *Tokens) Of(s *model.Session) string {
 		mac.Write([]byte(s.ID))
 		return s.ID + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	}
-	text := t.header + "." + encode(claims{
+	text, err := t.maker.Make(claims{
 		Audience: []string{"openziti"}, Issuer: "netkeep", Issued: s.CreatedAt.Unix(), Expires: s.CreatedAt.Add(lifetime).Unix(),
 		ID: s.ID, Service: s.ServiceID, APISession: s.APISessionID, Identity: s.IdentityID, Legacy: true, Type: s.Type, Kind: "s",
 	})
-	digest := sha256.Sum256([]byte(text))
-	return text + "." + base64.RawURLEncoding.EncodeToString(t.sign(digest[:]))
-}
-
-// sign returns the signature in the form that JWTs have it. Without a source of
-// randomness it follows from the key and the digest (RFC 6979).
-func (t *Tokens) sign(digest []byte) []byte {
-	der, err := t.key.Sign(nil, digest, crypto.SHA256)
 	if err != nil {
-		panic(err) // a key and a digest of the right size never fail
+		panic(err) // a key that made one token makes all
 	}
-	var s struct{ R, S *big.Int }
-	if _, err := asn1.Unmarshal(der, &s); err != nil {
-		panic(err)
-	}
-	signature := make([]byte, 64)
-	s.R.FillBytes(signature[:32])
-	s.S.FillBytes(signature[32:])
-	return signature
+	return text
 }
 
 // maxToken is how long a token may be.
@@ -123,42 +104,27 @@ const maxToken = 2048
 
 // Find returns the session with a token. What a token says is believed of none:
 // it leads to a session, and must be that session's token to the letter.
-func (t *Tokens) Find(r kind.Reader, token string) (*model.Session, bool) {
-	id, ok := idIn(token)
+func (t *Tokens) Find(r kind.Reader, text string) (*model.Session, bool) {
+	id, ok := idIn(text)
 	if !ok {
 		return nil, false
 	}
 	s, ok := model.Sessions.Get(r, id)
-	if !ok || subtle.ConstantTimeCompare([]byte(t.Of(s)), []byte(token)) != 1 {
+	if !ok || subtle.ConstantTimeCompare([]byte(t.Of(s)), []byte(text)) != 1 {
 		return nil, false
 	}
 	return s, true
 }
 
 // idIn is the id of the session that a token names.
-func idIn(token string) (string, bool) {
-	parts := strings.Split(token, ".")
-	switch {
-	case len(token) > maxToken:
-		return "", false
-	case len(parts) == 2:
-		return parts[0], true
-	case len(parts) != 3:
+func idIn(text string) (string, bool) {
+	if len(text) > maxToken {
 		return "", false
 	}
-	text, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return "", false
+	if id, mac, plain := strings.Cut(text, "."); plain && !strings.Contains(mac, ".") {
+		return id, true
 	}
 	var said claims
-	err = json.Unmarshal(text, &said)
+	err := token.Read(text, &said)
 	return said.ID, err == nil
-}
-
-func encode(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // texts and numbers never fail
-	}
-	return base64.RawURLEncoding.EncodeToString(text)
 }
