@@ -106,15 +106,15 @@ func New(opt Options) *Fabric {
 	})
 	f.Circuits = circuit.New(circuit.Options{
 		State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Graph: f.graph, Hosts: f.Hosts, Now: opt.Now, Log: opt.Log,
-		Dialled: opt.Dialled, Ended: meter.Ended,
+		Dialled: opt.Dialled, Ended: meter.Ended, Controller: f.ID(),
 		LinkFault: func(r *control.Router, m *message.Fault) { f.Links.Fault(r, m) },
 		LinkKnown: func(id string) bool {
-			_, known := f.Links.Get(id)
+			_, known := f.Links.Lookup(id)
 			return known
 		},
 	})
 	f.Links = link.New(link.Options{
-		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Found: f.Circuits.PathsFound, Usage: meter.Heard, Now: opt.Now, Log: opt.Log,
+		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Found: f.Circuits.PathsFound, Usage: meter.Heard, Controller: f.ID(), Now: opt.Now, Log: opt.Log,
 	})
 	f.sync = apisync.New(apisync.Options{
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,

@@ -35,4 +35,6 @@ var All = kind.NewCatalog(
 	SessionCertificates.Def,
 	Devices.Def,
 	Sessions.Def,
+	Links.Def,
+	Circuits.Def,
 )

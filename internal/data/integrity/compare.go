@@ -98,7 +98,7 @@ func (r *run) suspects(ctx context.Context) (keys []string, err error) {
 // split tells what a key means; nil for a kind that is not known.
 func (r *run) split(key string) (*kind.Def, string) {
 	name, id, _ := strings.Cut(key, "/")
-	if d := r.State.Kinds().Named(name); d != nil && id != "" {
+	if d := r.State.Kinds().Named(name); d != nil && d.Lane != kind.Volatile && id != "" {
 		return d, id
 	}
 	return nil, ""

@@ -102,7 +102,7 @@ func foreign(key string) bool { return key == format.Key || key == owner.Key }
 func (f Fold) split(key string) (d *kind.Def, id string, ok bool) {
 	name, id, _ := strings.Cut(strings.TrimPrefix(key, store.EntryMark), "/")
 	d = f.Kinds.Named(name)
-	return d, id, d != nil && id != "" && !foreign(key) && store.IsEntry(key) == (d.Lane == kind.Log)
+	return d, id, d != nil && d.Lane != kind.Volatile && id != "" && !foreign(key) && store.IsEntry(key) == (d.Lane == kind.Log)
 }
 
 // read makes a row of a stored record.

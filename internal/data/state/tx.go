@@ -278,7 +278,7 @@ func (tx *Tx) table(d *kind.Def) *table {
 	switch {
 	case tx.over:
 		panic("state: a write after its closure has ended")
-	case d.Lane == kind.Model && tx.lane == kind.Session, d.Lane == kind.Log:
+	case d.Lane == kind.Model && tx.lane == kind.Session, d.Lane == kind.Log, d.Lane == kind.Volatile:
 		panic(fmt.Sprintf("state: a write of %s in the wrong lane", d.Name))
 	}
 	return tx.writable(d)

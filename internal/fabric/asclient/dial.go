@@ -48,5 +48,5 @@ func (t *Tunnels) dial(ctx context.Context, r *control.Router, f *wire.Frame, q 
 	if err != nil {
 		return p, nil, err
 	}
-	return p, &message.DialedAsClient{CircuitID: made.ID, Address: answer.Ingress, PeerData: answer.PeerData, Tags: made.Tags()}, nil
+	return p, &message.DialedAsClient{CircuitID: made.ID, Address: answer.Ingress, PeerData: answer.PeerData, Tags: made.Marks()}, nil
 }

@@ -13,30 +13,23 @@ import (
 	"time"
 
 	"netkeep.internal/internal/fabric/path"
+	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/wire/message"
 )
 
 // Circuit is a connection from the router where somebody dials to the one
-// where the service is hosted. It is never changed, only replaced.
+// where the service is hosted: what is told of it, and what it takes to lead it.
+// It is never changed, only replaced.
 type Circuit struct {
-	ID        string
-	SessionID string // that it was dialled with
+	model.Circuit
+
 	// HostSessionID is the session that it is hosted with; empty if a router
 	// itself is the host.
 	HostSessionID string
-	TerminatorID  string // empty for one that is older than this controller
-	ServiceID     string
-	IdentityID    string   // who dialled
-	HostID        string   // who hosts
-	Path          []string // routers, in order
-	Links         []string // between them
 	// Ingress and Egress are the addresses of its ends; empty for one that is
 	// older than this controller, until all its routers have told of it.
 	Ingress, Egress string
-	Cost            int64 // of the path
-	Made            time.Time
 	Ready           time.Time // when all its routers had said that they carry it; zero before
-	Moved           time.Time // when it last got another path
 
 	older bool // than this controller: known by the word of routers alone
 
@@ -47,8 +40,8 @@ type Circuit struct {
 	told map[string]map[string]string
 }
 
-// Tags are what routers count traffic by.
-func (c *Circuit) Tags() map[string]string {
+// Marks are what routers count traffic by.
+func (c *Circuit) Marks() map[string]string {
 	return map[string]string{"serviceId": c.ServiceID, "clientId": c.IdentityID, "hostId": c.HostID}
 }
 
@@ -68,7 +61,7 @@ func (c *Circuit) last() string  { return c.Path[len(c.Path)-1] }
 // over returns the circuit on another path.
 func (c *Circuit) over(p path.Path, now time.Time) *Circuit {
 	next := *c
-	next.Path, next.Links, next.Cost, next.Moved, next.told = p.Routers, p.Links, p.Cost, now, nil
+	next.Path, next.Links, next.Cost, next.Moved, next.UpdatedAt, next.told = p.Routers, p.Links, p.Cost, now, now, nil
 	return &next
 }
 

@@ -40,8 +40,10 @@ type Options struct {
 	// over.
 	Dialled func(reason string, took time.Duration)
 	Ended   func(*Circuit)
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Controller is the id of this one.
+	Controller string
+	Now        func() time.Time
+	Log        *slog.Logger
 }
 
 // Circuits makes circuits and ends them.
@@ -135,7 +137,7 @@ func (c *Circuits) onCreate(r *control.Router, f *wire.Frame) {
 		h.SetText(message.HeaderCircuitID, circuit.ID)
 		h.SetText(message.HeaderCircuitAddress, answer.Ingress)
 		h.SetData(message.HeaderPeerData, answer.PeerData)
-		h.SetTextMap(message.HeaderCircuitTags, circuit.Tags())
+		h.SetTextMap(message.HeaderCircuitTags, circuit.Marks())
 		r.Reply(f, &wire.Frame{Type: message.TypeCircuitCreated, Headers: h})
 	})
 	if !started {
@@ -227,10 +229,11 @@ func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Sessio
 		return nil, nil, permit.Refuse(message.CodeInvalidTerminator, "there is no path to where the service is hosted")
 	}
 	circuit := &Circuit{
-		ID: circuitID(c.epoch, s.ID, t.SessionID), SessionID: s.ID, HostSessionID: t.SessionID, TerminatorID: t.ID,
-		ServiceID: service.ID, IdentityID: s.IdentityID, HostID: t.HostID, Path: p.Routers, Links: p.Links, Cost: p.Cost,
-		Ingress: ingressPrefix + newID(), Egress: egressPrefix + newID(), Made: c.Now(),
+		Circuit: c.record(circuitID(c.epoch, s.ID, t.SessionID), s), HostSessionID: t.SessionID,
+		Ingress: ingressPrefix + newID(), Egress: egressPrefix + newID(),
 	}
+	circuit.TerminatorID, circuit.HostID = t.ID, t.HostID
+	circuit.Path, circuit.Links, circuit.Cost = p.Routers, p.Links, p.Cost
 	egress := &message.Egress{Binding: t.Binding, Address: circuit.Egress, Destination: t.Address, PeerData: c.dialerData(s, req.PeerData)}
 	// Before the routers are told: from then on they may say that the circuit
 	// is over, and somebody may take away what it rests on.

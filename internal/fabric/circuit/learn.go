@@ -235,8 +235,8 @@ func (c *Circuits) recall(id, routerID string, routes map[string]string) (*Circu
 	if !ok || s.Type != model.Dial || !c.Sessions.Live(snap, s) {
 		return nil, false
 	}
-	now := c.Now()
-	circuit := &Circuit{ID: id, SessionID: s.ID, ServiceID: s.ServiceID, IdentityID: s.IdentityID, Made: now, Ready: now, older: true}
+	circuit := &Circuit{Circuit: c.record(id, s), older: true}
+	circuit.Ready = circuit.CreatedAt
 	if host != "" {
 		hosting, ok := model.Sessions.Get(snap, host)
 		if !ok || hosting.ServiceID != s.ServiceID || !c.Sessions.Live(snap, hosting) {

@@ -61,8 +61,8 @@ func (c *Circuits) doubt() {
 		case !ok:
 		case circuit.movable():
 			c.moves.add(sound, id)
-		case c.Now().Sub(circuit.Made) < partFor:
-			c.moves.adopt(id, c.Now().Add(partFor-doubtAfter-c.Now().Sub(circuit.Made)))
+		case c.Now().Sub(circuit.CreatedAt) < partFor:
+			c.moves.adopt(id, c.Now().Add(partFor-doubtAfter-c.Now().Sub(circuit.CreatedAt)))
 		default:
 			c.Log.Info("a circuit has lost one of its ends", "circuit", id, "known", circuit.Path)
 			c.end(id, true)
@@ -213,7 +213,7 @@ func (c *Circuits) instruct(ctx context.Context, circuit *Circuit, egress *messa
 	var all sync.WaitGroup
 	for place := range circuit.Path {
 		route := &message.Route{
-			CircuitID: circuit.ID, Attempt: attempt, Timeout: uint64(max(0, deadline.Sub(c.Now()))), Tags: circuit.Tags(),
+			CircuitID: circuit.ID, Attempt: attempt, Timeout: uint64(max(0, deadline.Sub(c.Now()))), Tags: circuit.Marks(),
 			Forwards: circuit.forwards(place),
 		}
 		if place == len(circuit.Path)-1 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 )
@@ -30,18 +31,18 @@ func (l *Links) onMetrics(r *control.Router, f *wire.Frame) {
 		id, of := strings.CutPrefix(name, "link.")
 		id, is := strings.CutSuffix(id, ".latency")
 		if latency := mean(name); of && is && latency > 0 {
-			l.change(r.ID, id, func(link *Link) { link.measure(r.ID, latency+mean("link."+id+".queue_time")) })
+			l.change(r.ID, id, func(link *model.Link) { measure(link, r.ID, latency+mean("link."+id+".queue_time")) })
 		}
 	}
 }
 
 // measure takes note of what an end has measured.
-func (l *Link) measure(routerID string, latency time.Duration) {
-	side := 0
-	if routerID == l.To {
-		side = 1
+func measure(link *model.Link, routerID string, latency time.Duration) {
+	if routerID == link.SourceID {
+		link.SourceLatency = latency
+	} else {
+		link.DestLatency = latency
 	}
-	l.Latency[side] = latency
 }
 
 // Latencies returns what the ends of all links have measured.
@@ -50,7 +51,7 @@ func (l *Links) Latencies() []time.Duration {
 	defer l.mu.RUnlock()
 	var all []time.Duration
 	for _, link := range l.byID {
-		for _, latency := range link.Latency {
+		for _, latency := range []time.Duration{link.SourceLatency, link.DestLatency} {
 			if latency > 0 {
 				all = append(all, latency)
 			}

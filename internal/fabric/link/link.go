@@ -8,7 +8,9 @@ package link
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,53 +19,29 @@ import (
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/fabric/path"
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 )
 
-// Link is a connection between two routers.
-type Link struct {
-	ID       string
-	From, To string // routers; the first has dialled
-	Protocol string
-	Address  string // that was dialled
-	// Iteration counts how often it was dialled.
-	Iteration uint32
-	Conns     []message.LinkConn
-	// Latency is what each of both ends has measured last, 0 if nothing yet.
-	Latency [2]time.Duration
-	Since   time.Time
-}
-
 // unmeasured is what the latency of a link is taken for until an end has
 // measured it: better a link that is known than one that is not.
 const unmeasured = 65 * time.Second
 
-// StaticCost is what a link costs whatever its latency.
-const StaticCost = 1
+// staticCost is what a link costs whatever its latency.
+const staticCost = 1
 
-// Cost is what it costs to send something over the link.
-func (l *Link) Cost() int64 {
-	cost := int64(StaticCost)
-	for _, latency := range l.Latency {
+// cost is what it costs to send something over a link.
+func cost(l *model.Link) int64 {
+	cost := l.StaticCost
+	for _, latency := range []time.Duration{l.SourceLatency, l.DestLatency} {
 		if latency == 0 {
 			latency = unmeasured
 		}
 		cost += latency.Milliseconds()
 	}
 	return cost
-}
-
-// Other is the end that is not the one named; ok is false if that is none.
-func (l *Link) Other(routerID string) (other string, ok bool) {
-	switch routerID {
-	case l.From:
-		return l.To, true
-	case l.To:
-		return l.From, true
-	}
-	return "", false
 }
 
 // Options of Links.
@@ -78,24 +56,26 @@ type Options struct {
 	Found func()
 	// Usage is told what a router has counted of its circuits.
 	Usage func(routerID string, counted []message.Usage)
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Controller is the id of this one.
+	Controller string
+	Now        func() time.Time
+	Log        *slog.Logger
 }
 
-// Links is the links that there are.
+// Links is the links that there are, the Source of their kind.
 type Links struct {
 	Options
 	peers peers
 
 	mu       sync.RWMutex
-	byID     map[string]*Link            // never changed, only replaced
-	byRouter map[string]map[string]*Link // of either end
-	dialled  map[string]int              // how many each router says that it has dialled
+	byID     map[string]*model.Link            // never changed, only replaced
+	byRouter map[string]map[string]*model.Link // of either end
+	dialled  map[string]int                    // how many each router says that it has dialled
 }
 
 // New returns links of which there are none.
 func New(opt Options) *Links {
-	l := &Links{Options: opt, byID: map[string]*Link{}, byRouter: map[string]map[string]*Link{}, dialled: map[string]int{}}
+	l := &Links{Options: opt, byID: map[string]*model.Link{}, byRouter: map[string]map[string]*model.Link{}, dialled: map[string]int{}}
 	l.peers.init()
 	return l
 }
@@ -110,25 +90,34 @@ func (l *Links) Register() {
 	l.Routers.Handle(message.TypeMetrics, l.onMetrics)
 }
 
-// Get returns the link with an id.
-func (l *Links) Get(id string) (Link, bool) {
+// Lookup returns the link with an id.
+func (l *Links) Lookup(id string) (kind.Record, bool) {
 	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if found := l.byID[id]; found != nil {
-		return *found, true
+	found := l.byID[id]
+	l.mu.RUnlock()
+	if found == nil {
+		return nil, false
 	}
-	return Link{}, false
+	return l.shown(found), true
 }
 
-// All returns the links in the order of their ids.
-func (l *Links) All() []Link {
-	l.mu.RLock()
-	all := make([]Link, 0, len(l.byID))
-	for _, link := range l.byID {
-		all = append(all, *link)
+// All yields the links by id.
+func (l *Links) All() iter.Seq[kind.Record] {
+	return func(yield func(kind.Record) bool) {
+		for _, link := range l.list() {
+			if !yield(l.shown(link)) {
+				return
+			}
+		}
 	}
+}
+
+// list returns the links by id, as they were last told.
+func (l *Links) list() []*model.Link {
+	l.mu.RLock()
+	all := slices.Collect(maps.Values(l.byID))
 	l.mu.RUnlock()
-	slices.SortFunc(all, func(a, b Link) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b *model.Link) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }
 
@@ -139,11 +128,17 @@ func (l *Links) Len() int {
 	return len(l.byID)
 }
 
-// Usable reports whether both ends of a link are connected.
-func (l *Links) Usable(link Link) bool {
-	_, from := l.Routers.Get(link.From)
-	_, to := l.Routers.Get(link.To)
-	return from && to
+// shown is a link as it is at the moment: whether it can be used is up to who is
+// connected, and not told when that changes.
+func (l *Links) shown(link *model.Link) *model.Link {
+	_, source := l.Routers.Get(link.SourceID)
+	_, dest := l.Routers.Get(link.DestID)
+	if source && dest {
+		return link
+	}
+	down := *link
+	down.State, down.Down = model.LinkUnknown, true
+	return &down
 }
 
 // Bounds of what a router may say of its links.
@@ -164,13 +159,13 @@ func (l *Links) onLinks(r *control.Router, _ *wire.Frame, m *message.Links) {
 		listed[said.ID] = true
 		if !linkable(snap, said.Destination) {
 			// It may have been deleted while its neighbour was away.
-			closeLink(r, said.ID, said.Iteration)
+			closeLink(r, said.ID, int(said.Iteration))
 			continue
 		}
 		found = l.add(r, said) || found
 	}
 	if m.All {
-		l.drop(l.those(r.ID, func(link *Link) bool { return link.From == r.ID && !listed[link.ID] }), "its router does not name it any more")
+		l.drop(l.those(r.ID, func(link *model.Link) bool { return link.SourceID == r.ID && !listed[link.ID] }), "its router does not name it any more")
 	}
 	if found {
 		l.Found()
@@ -200,54 +195,64 @@ func (l *Links) add(r *control.Router, said *message.Link) bool {
 	defer l.mu.Unlock()
 	old := l.byID[said.ID]
 	switch {
-	case old != nil && (old.From != r.ID || old.To != said.Destination):
+	case old != nil && (old.SourceID != r.ID || old.DestID != said.Destination):
 		offence, detail = control.Invented, fmt.Sprintf("it tells of a link that is between others: %.64q", said.ID)
 		return false
-	case old != nil && old.Iteration >= said.Iteration:
+	case old != nil && old.Iteration >= int(said.Iteration):
 		return false
 	// What others say that they have dialled is not this router's doing.
 	case old == nil && l.dialled[r.ID] >= maxLinks:
 		offence, detail = control.TooMuch, fmt.Sprintf("it tells of more than %d links that it has dialled", maxLinks)
 		return false
 	}
-	link := &Link{
-		ID: said.ID, From: r.ID, To: said.Destination, Protocol: said.Protocol, Address: said.DialAddress, Iteration: said.Iteration,
-		Conns: clipConns(said.Conns.Conns), Since: l.Now(),
+	now := l.Now()
+	link := &model.Link{
+		Meta:     kind.Meta{ID: said.ID, CreatedAt: now, UpdatedAt: now},
+		SourceID: r.ID, DestID: said.Destination, Protocol: said.Protocol, DialAddress: said.DialAddress, Iteration: int(said.Iteration),
+		StaticCost: staticCost, State: model.LinkConnected, Conns: connsOf(said.Conns.Conns), ControllerID: l.Controller,
 	}
 	if old == nil {
 		l.dialled[r.ID]++
-		r.Say(slog.LevelInfo, "link up", "link", link.ID, "from", link.From, "to", link.To, "address", link.Address)
+		r.Say(slog.LevelInfo, "link up", "link", link.ID, "from", link.SourceID, "to", link.DestID, "address", link.DialAddress)
 	}
 	l.put(link)
 	return true
 }
 
-func clipConns(conns []message.LinkConn) []message.LinkConn {
-	conns = conns[:min(len(conns), maxConns)]
-	return slices.DeleteFunc(slices.Clone(conns), func(c message.LinkConn) bool { return len(c.Type)+len(c.Local)+len(c.Remote) > maxText })
+// connsOf are the connections that a router says a link consists of, as many as
+// are believed.
+func connsOf(said []message.LinkConn) []model.LinkConn {
+	var conns []model.LinkConn
+	for _, c := range said[:min(len(said), maxConns)] {
+		if len(c.Type)+len(c.Local)+len(c.Remote) <= maxText {
+			conns = append(conns, model.LinkConn{Type: c.Type, Source: c.Local, Dest: c.Remote})
+		}
+	}
+	return conns
 }
 
-// put makes a link the one with its id, and tells the graph. The caller has the
-// mutex.
-func (l *Links) put(link *Link) {
-	if old := l.byID[link.ID]; old == nil || old.Cost() != link.Cost() {
-		l.Graph.SetLink(path.Link{ID: link.ID, A: link.From, B: link.To, Cost: link.Cost()})
+// put makes a link the one with its id, at what it costs now, and tells the
+// graph. The caller has the mutex.
+func (l *Links) put(link *model.Link) {
+	link.Cost = cost(link)
+	if old := l.byID[link.ID]; old == nil || old.Cost != link.Cost {
+		l.Graph.SetLink(path.Link{ID: link.ID, A: link.SourceID, B: link.DestID, Cost: link.Cost})
 	}
 	l.byID[link.ID] = link
-	for _, end := range []string{link.From, link.To} {
+	for _, end := range []string{link.SourceID, link.DestID} {
 		if l.byRouter[end] == nil {
-			l.byRouter[end] = map[string]*Link{}
+			l.byRouter[end] = map[string]*model.Link{}
 		}
 		l.byRouter[end][link.ID] = link
 	}
 }
 
 // change replaces a link that a router is an end of.
-func (l *Links) change(routerID, id string, with func(*Link)) {
+func (l *Links) change(routerID, id string, with func(*model.Link)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	old := l.byID[id]
-	if old == nil || old.From != routerID && old.To != routerID {
+	if old == nil || old.SourceID != routerID && old.DestID != routerID {
 		return
 	}
 	link := *old
@@ -257,18 +262,18 @@ func (l *Links) change(routerID, id string, with func(*Link)) {
 
 // onState hears that a link has more or fewer connections than before.
 func (l *Links) onState(r *control.Router, _ *wire.Frame, m *message.LinkState) {
-	l.change(r.ID, m.ID, func(link *Link) {
-		if link.From == r.ID && link.Iteration == m.Iteration {
-			link.Conns = clipConns(m.Conns.Conns)
+	l.change(r.ID, m.ID, func(link *model.Link) {
+		if link.SourceID == r.ID && link.Iteration == int(m.Iteration) {
+			link.Conns = connsOf(m.Conns.Conns)
 		}
 	})
 }
 
 // those returns the links of a router that are so.
-func (l *Links) those(routerID string, so func(*Link) bool) []*Link {
+func (l *Links) those(routerID string, so func(*model.Link) bool) []*model.Link {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	var found []*Link
+	var found []*model.Link
 	for _, link := range l.byRouter[routerID] {
 		if so(link) {
 			found = append(found, link)
@@ -279,25 +284,25 @@ func (l *Links) those(routerID string, so func(*Link) bool) []*Link {
 
 // drop forgets links, unless they were made again meanwhile, and tells those
 // whom it concerns.
-func (l *Links) drop(links []*Link, reason string) {
+func (l *Links) drop(links []*model.Link, reason string) {
 	var ids []string
 	l.mu.Lock()
 	for _, link := range links {
-		if now := l.byID[link.ID]; now == nil || now.Iteration != link.Iteration || !now.Since.Equal(link.Since) {
+		if now := l.byID[link.ID]; now == nil || now.Iteration != link.Iteration || !now.CreatedAt.Equal(link.CreatedAt) {
 			continue
 		}
 		delete(l.byID, link.ID)
-		if l.dialled[link.From]--; l.dialled[link.From] == 0 {
-			delete(l.dialled, link.From)
+		if l.dialled[link.SourceID]--; l.dialled[link.SourceID] == 0 {
+			delete(l.dialled, link.SourceID)
 		}
-		for _, end := range []string{link.From, link.To} {
+		for _, end := range []string{link.SourceID, link.DestID} {
 			if delete(l.byRouter[end], link.ID); len(l.byRouter[end]) == 0 {
 				delete(l.byRouter, end)
 			}
 		}
 		l.Graph.RemoveLink(link.ID)
 		ids = append(ids, link.ID)
-		l.Routers.Say(link.From, slog.LevelInfo, "link lost", "link", link.ID, "from", link.From, "to", link.To, "reason", reason)
+		l.Routers.Say(link.SourceID, slog.LevelInfo, "link lost", "link", link.ID, "from", link.SourceID, "to", link.DestID, "reason", reason)
 	}
 	l.mu.Unlock()
 	if len(ids) > 0 {
@@ -311,28 +316,28 @@ func (l *Links) Fault(r *control.Router, m *message.Fault) {
 	l.mu.RLock()
 	link := l.byID[m.ID]
 	l.mu.RUnlock()
-	if link == nil || m.Iteration < link.Iteration {
+	if link == nil || int(m.Iteration) < link.Iteration {
 		return
 	}
 	other, ok := link.Other(r.ID)
 	if !ok {
 		return
 	}
-	l.drop([]*Link{link}, "one end says so")
+	l.drop([]*model.Link{link}, "one end says so")
 	if peer, connected := l.Routers.Get(other); connected && m.Subject == message.FaultLink {
 		closeLink(peer, link.ID, link.Iteration)
 	}
 }
 
 // closeLink has a router end a link.
-func closeLink(r *control.Router, id string, iteration uint32) {
-	_ = r.Send(control.Message(message.TypeFault, &message.Fault{Subject: message.FaultLink, ID: id, Iteration: iteration}))
+func closeLink(r *control.Router, id string, iteration int) {
+	_ = r.Send(control.Message(message.TypeFault, &message.Fault{Subject: message.FaultLink, ID: id, Iteration: uint32(iteration)}))
 }
 
 // Removed takes a router out that is in the network no more: its links end,
 // whether it likes it or not.
 func (l *Links) Removed(routerID string) {
-	links := l.those(routerID, func(*Link) bool { return true })
+	links := l.those(routerID, func(*model.Link) bool { return true })
 	l.drop(links, "its router is in the network no more")
 	for _, link := range links {
 		other, _ := link.Other(routerID)

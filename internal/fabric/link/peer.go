@@ -147,7 +147,7 @@ const reconcileWait = 20 * time.Second
 // not among them is gone, and those to routers that are in the network no more
 // must go.
 func (l *Links) reconcile(ctx context.Context, r *control.Router) {
-	asked := l.those(r.ID, func(*Link) bool { return true })
+	asked := l.those(r.ID, func(*model.Link) bool { return true })
 	ctx, cancel := context.WithTimeout(ctx, reconcileWait)
 	defer cancel()
 	var said struct {
@@ -175,7 +175,7 @@ func (l *Links) reconcile(ctx context.Context, r *control.Router) {
 			gone[link.Dest] = true
 		}
 	}
-	var lost []*Link
+	var lost []*model.Link
 	for _, link := range asked {
 		if !has[link.ID] {
 			lost = append(lost, link)
@@ -199,8 +199,8 @@ func (l *Links) Review(snap *state.Snapshot) {
 		}
 	}
 	seen := map[string]bool{}
-	for _, link := range l.All() {
-		for _, end := range []string{link.From, link.To} {
+	for _, link := range l.list() {
+		for _, end := range []string{link.SourceID, link.DestID} {
 			if !seen[end] && !linkable(snap, end) {
 				l.Removed(end)
 			}

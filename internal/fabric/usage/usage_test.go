@@ -6,13 +6,15 @@ import (
 
 	"netkeep.internal/internal/fabric/circuit"
 	"netkeep.internal/internal/fabric/usage"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/wire/message"
 )
 
 // TestMeter has routers tell what they carried, some of them what they did not.
 func TestMeter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	one := &circuit.Circuit{ID: "one", ServiceID: "wiki", Path: []string{"a", "b", "c"}}
+	one := wiki("one", "a", "b", "c")
 	live := map[string]*circuit.Circuit{"one": one}
 	got := map[string][2]uint64{}
 	m := usage.New(usage.Options{
@@ -45,10 +47,15 @@ func TestMeter(t *testing.T) {
 	now = now.Add(2 * time.Minute)
 	tell("a", "one", 1, 11+1<<40, 20)
 	now = now.Add(2 * time.Minute)
-	m.Ended(&circuit.Circuit{ID: "three", ServiceID: "wiki", Path: []string{"a"}})
+	m.Ended(wiki("three", "a"))
 	tell("a", "one", 1, 12+1<<40, 20)
 	now = now.Add(4 * time.Minute)
-	m.Ended(&circuit.Circuit{ID: "four", ServiceID: "wiki", Path: []string{"a"}})
+	m.Ended(wiki("four", "a"))
 	tell("a", "one", 1, 12+1<<40, 20) // by now nobody remembers
 	tell("a", "three", 1, 13+1<<40, 22)
+}
+
+// wiki is a circuit of the service wiki over routers.
+func wiki(id string, routers ...string) *circuit.Circuit {
+	return &circuit.Circuit{Circuit: model.Circuit{Meta: kind.Meta{ID: id}, ServiceID: "wiki", Path: routers}}
 }

@@ -44,6 +44,9 @@ func (s *Catalog) link(d *Def) {
 			}
 		}
 	}
+	if d.Lane == Volatile {
+		return // no delete has to look for its records
+	}
 	for _, ix := range d.Indexes {
 		target := ix.field.target()
 		if target == "" {

@@ -118,6 +118,7 @@ var (
 	timeType  = reflect.TypeFor[time.Time]()
 	tagsType  = reflect.TypeFor[Tags]()
 	jsonType  = reflect.TypeFor[jsontext.Value]()
+	spanType  = reflect.TypeFor[time.Duration]()
 )
 
 // misdeclared stops the program for a mistake in a struct's tags.
@@ -272,6 +273,9 @@ func (f *Field) structType() reflect.Type {
 	}
 	return deref(f.typ)
 }
+
+// Lasts reports whether the field is how long something takes, in nanoseconds.
+func (f *Field) Lasts() bool { return f.typ == spanType }
 
 // optional reports whether the field may be unset, as a pointer may.
 func (f *Field) optional() bool { return f.typ.Kind() == reflect.Pointer }

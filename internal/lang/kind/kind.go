@@ -51,6 +51,9 @@ const (
 	// Log records are entries: added with what they belong to, never changed,
 	// and forgotten by their age. They are not in memory.
 	Log
+	// Volatile records are in no store: a Source holds them, and they are gone
+	// after a restart. What becomes of one whose target is deleted is up to it.
+	Volatile
 )
 
 // Reader finds records at one revision. Snapshots and writes in progress
@@ -142,6 +145,7 @@ func Define[T any, P interface {
 	d.Fields = readFields(d.typ, "")
 	d.layout = newLayout(d.typ, d.Fields)
 	d.finish()
+	d.checkVolatile()
 	return &Kind[T]{d}
 }
 

@@ -36,7 +36,7 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *grant.Gran
 	})
 	sessions.Plain = s.fabric.Plain
 	s.figures.WatchFabric(metrics.Fabric{
-		State: s.state, Online: func() int { return len(s.fabric.All()) }, Counts: s.fabric.View().Counts,
+		State: s.state, Online: func() int { return len(s.fabric.All()) }, Counts: func() (links, circuits int) { return s.fabric.Links.Len(), s.fabric.Circuits.Len() },
 		Latencies: s.fabric.Links.Latencies, Moved: s.fabric.Circuits.Moved, Offences: control.Reasons(),
 	})
 }

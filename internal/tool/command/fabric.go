@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/tool/screen"
 )
 
@@ -20,25 +22,10 @@ import (
 // a whole path.
 const fabricRoot = "//fabric/v1"
 
-// What is there beside records.
+// What is there beside records that are stored.
 var (
-	links    = noun{&kind.Def{Name: "link", Path: "links"}}
-	circuits = noun{&kind.Def{Name: "circuit", Path: "circuits"}}
-)
-
-// linkColumns and circuitColumns are what tables show.
-var (
-	linkColumns = []column{
-		{head: "from", path: "sourceRouter", member: "sourceRouter"}, {head: "to", path: "destRouter", member: "destRouter"},
-		{head: "latency", path: "sourceLatency", member: "sourceLatency", say: sayLatency},
-		{head: "other end", path: "destLatency", member: "destLatency", say: sayLatency},
-		{head: "cost", path: "cost", member: "cost"}, {head: "down", path: "down", member: "down"}, {head: "id", path: "id", member: "id"},
-	}
-	circuitColumns = []column{
-		{head: "service", path: "service", member: "service"}, {head: "identity", path: "client", member: "client"},
-		{head: "host", path: "host", member: "host"}, {head: "path", path: "path", member: "path", say: sayPath},
-		{head: "since", path: "createdAt", member: "createdAt"}, {head: "id", path: "id", member: "id"},
-	}
+	links    = noun{model.Links.Def}
+	circuits = noun{model.Circuits.Def}
 )
 
 // sayLatency is nanoseconds as people say them.
@@ -50,74 +37,74 @@ func sayLatency(raw jsontext.Value) string {
 	return fmt.Sprintf("%.1f ms", float64(ns)/float64(time.Millisecond))
 }
 
-// sayPath is the routers of a path by name.
-func sayPath(raw jsontext.Value) string {
-	var path struct {
-		Nodes []struct {
-			Name string `json:"name"`
-		} `json:"nodes"`
-	}
-	if json.Unmarshal(raw, &path) != nil {
-		return ""
-	}
-	names := make([]string, len(path.Nodes))
-	for i, n := range path.Nodes {
-		names[i] = n.Name
-	}
-	return strings.Join(names, " > ")
+// sayWay is the routers of a path by name.
+func sayWay(raw jsontext.Value) string {
+	return strings.Join(cells(raw), " > ")
 }
 
 // condition is a flag that narrows a list to what has to do with a record.
 type condition struct {
-	flag, doc string
-	of        noun
-	filter    string // with %s for the id
+	of     noun
+	fields []string // that may name it, as filters write them
+	name   string
 }
 
-func linksCommand(env Env) *cobra.Command {
-	return fabricList(env, links, linkColumns, "List the links between routers, with what each end has measured.",
-		condition{"router", "Only those of this router.", routers, "sourceRouterId = %[1]s or destRouterId = %[1]s"})
+// conditions are the flags of a list of volatile records: one for each kind that
+// they refer to.
+func (n noun) conditions(env Env, cmd *cobra.Command) []*condition {
+	if n.Lane != kind.Volatile {
+		return nil
+	}
+	var all []*condition
+	for _, f := range n.Fields {
+		if f.Ref == "" {
+			continue
+		}
+		i := slices.IndexFunc(all, func(c *condition) bool { return c.of.Name == f.Ref })
+		if i < 0 {
+			i = len(all)
+			c := &condition{of: noun{model.All.Named(f.Ref)}}
+			cmd.Flags().StringVar(&c.name, f.Ref, "", "Only those of this "+c.of.spoken()+".")
+			_ = cmd.RegisterFlagCompletionFunc(f.Ref, completeNames(env, c.of))
+			all = append(all, c)
+		}
+		field := f.Name
+		if f.Form == kind.Texts {
+			field = "anyOf(" + field + ")"
+		}
+		all[i].fields = append(all[i].fields, field)
+	}
+	return all
 }
+
+// heed narrows a list to what a condition says.
+func (s *session) heed(cmd *cobra.Command, c *condition, q *remote.List) error {
+	if c.name == "" {
+		return nil
+	}
+	id, err := s.idOf(cmd.Context(), c.of, c.name)
+	if err != nil {
+		return err
+	}
+	either := make([]string, len(c.fields))
+	for i, field := range c.fields {
+		either[i] = field + " = " + quoted(id)
+	}
+	also := "(" + strings.Join(either, " or ") + ")"
+	if q.Filter != "" {
+		also += " and (" + q.Filter + ")"
+	}
+	q.Filter = also
+	return nil
+}
+
+// linksCommand and circuitsCommand are lists that people ask for so often that
+// they have a short name.
+func linksCommand(env Env) *cobra.Command { return listKind(env, links) }
 
 func circuitsCommand(env Env) *cobra.Command {
-	cmd := fabricList(env, circuits, circuitColumns, "List the circuits: who uses which service, and over which routers.",
-		condition{"service", "Only those of this service.", services, "serviceId = %s"},
-		condition{"identity", "Only those that this identity dials or hosts.", identities, "clientId = %[1]s or hostId = %[1]s"},
-		condition{"router", "Only those over this router.", routers, "anyOf(routers) = %s"})
+	cmd := listKind(env, circuits)
 	cmd.AddCommand(endCircuitCommand(env))
-	return cmd
-}
-
-// fabricList makes a command that lists something that is no record.
-func fabricList(env Env, n noun, cols []column, short string, conditions ...condition) *cobra.Command {
-	cmd := &cobra.Command{Use: n.Path, Short: short, Args: Exactly(0)}
-	output := outputFlag(cmd, formTable, formName, formCSV)
-	var l listing
-	l.flags(cmd, n)
-	names := make([]string, len(conditions))
-	for i, c := range conditions {
-		cmd.Flags().StringVar(&names[i], c.flag, "", c.doc)
-		_ = cmd.RegisterFlagCompletionFunc(c.flag, completeNames(env, c.of))
-	}
-	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error {
-		q := l.query(n)
-		q.Path = fabricRoot + "/" + n.Path
-		for i, c := range conditions {
-			if names[i] == "" {
-				continue
-			}
-			id, err := s.idOf(cmd.Context(), c.of, names[i])
-			if err != nil {
-				return err
-			}
-			also := "(" + fmt.Sprintf(c.filter, quoted(id)) + ")"
-			if q.Filter != "" {
-				also += " and (" + q.Filter + ")"
-			}
-			q.Filter = also
-		}
-		return s.listed(cmd, n, q, cols, *output)
-	})
 	return cmd
 }
 
@@ -125,7 +112,7 @@ func endCircuitCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "end ID...", Short: "End circuits at once; who uses them may dial again.", Args: between(1, -1)}
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
 		for _, id := range args {
-			err := s.Call(cmd.Context(), remote.Request{Method: http.MethodDelete, Path: fabricRoot + "/circuits/" + url.PathEscape(id)}, nil)
+			err := s.Call(cmd.Context(), remote.Request{Method: http.MethodDelete, Path: circuits.at() + "/" + url.PathEscape(id)}, nil)
 			if err != nil {
 				return err
 			}

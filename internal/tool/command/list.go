@@ -26,6 +26,7 @@ func listCommand(env Env) *cobra.Command {
 type listing struct {
 	filter, sort string
 	of           string // kind and name of what they belong to
+	only         []*condition
 	roles        []string
 	limit        int64
 }
@@ -40,7 +41,10 @@ func listKind(env Env, n noun) *cobra.Command {
 	var l listing
 	output := outputFlag(cmd, formTable, formWide, formName, formCSV)
 	l.flags(cmd, n)
-	cmd.Flags().StringVar(&l.of, "of", "", "Only those that belong to this record, such as service-policy/NAME or identity/NAME.")
+	l.only = n.conditions(env, cmd)
+	if n.Lane != kind.Volatile {
+		cmd.Flags().StringVar(&l.of, "of", "", "Only those that belong to this record, such as service-policy/NAME or identity/NAME.")
+	}
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.list(cmd, n, l, *output) })
 	return cmd
 }
@@ -57,7 +61,7 @@ func (l *listing) flags(cmd *cobra.Command, n noun) {
 
 // query is the list as the API wants it.
 func (l listing) query(n noun) remote.List {
-	q := remote.List{Path: "/" + n.Path, Filter: l.filter, Sort: l.sort, Limit: l.limit, Query: map[string][]string{}}
+	q := remote.List{Path: n.at(), Filter: l.filter, Sort: l.sort, Limit: l.limit, Query: map[string][]string{}}
 	for _, role := range l.roles {
 		has := "anyOf(roleAttributes) = " + quoted(strings.TrimPrefix(role, "#"))
 		if q.Filter != "" {
@@ -93,6 +97,11 @@ func (s *session) list(cmd *cobra.Command, n noun, l listing, form string) error
 			return err
 		}
 		q.Path = owner + q.Path
+	}
+	for _, c := range l.only {
+		if err := s.heed(cmd, c, &q); err != nil {
+			return err
+		}
 	}
 	return s.listed(cmd, n, q, n.columns(form == formWide), form)
 }

@@ -95,6 +95,14 @@ func (n noun) field(name string) *kind.Field {
 	return nil
 }
 
+// at is where the records are.
+func (n noun) at() string {
+	if n.Lane == kind.Volatile {
+		return fabricRoot + "/" + n.Path
+	}
+	return "/" + n.Path
+}
+
 // quoted writes a text as filters do.
 func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
@@ -102,7 +110,7 @@ func quoted(text string) string {
 
 // find returns the record with a name or id.
 func (s *session) find(ctx context.Context, n noun, word string) (record, error) {
-	list := remote.List{Path: "/" + n.Path, Filter: "id = " + quoted(word), Limit: 2}
+	list := remote.List{Path: n.at(), Filter: "id = " + quoted(word), Limit: 2}
 	if n.hasName() {
 		list.Filter += " or name = " + quoted(word)
 	}
@@ -151,7 +159,7 @@ func (s *session) namesLike(ctx context.Context, n noun, word string) (names []s
 		return nil
 	}
 	list := remote.List{
-		Path: "/" + n.Path, Limit: 500, Query: map[string][]string{"fields": {"name"}},
+		Path: n.at(), Limit: 500, Query: map[string][]string{"fields": {"name"}},
 		Filter: "name icontains " + quoted(word[:part]) + " or name icontains " + quoted(word[len(word)-part:]),
 	}
 	page, err := s.Page(ctx, list, 0)
@@ -173,7 +181,7 @@ func completeNames(env Env, n noun) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		list := remote.List{Path: "/" + n.Path, Limit: 100, Query: map[string][]string{"fields": {"id"}}}
+		list := remote.List{Path: n.at(), Limit: 100, Query: map[string][]string{"fields": {"id"}}}
 		label := "id"
 		if n.hasName() {
 			label, list.Sort = "name", "name"

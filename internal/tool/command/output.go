@@ -121,17 +121,33 @@ func (n noun) columns(wide bool) []column {
 	}
 	var cols []column
 	for _, name := range names {
-		if slices.ContainsFunc(cols, func(c column) bool { return c.head == heading(name) }) {
-			continue
+		col := n.column(name)
+		if !slices.ContainsFunc(cols, func(c column) bool { return c.path == col.path || c.head == col.head }) {
+			cols = append(cols, col)
 		}
-		member, _, _ := strings.Cut(name, ".")
-		col := column{head: heading(name), path: name, member: member}
-		if f := n.field(name); f != nil && f.Roles != "" {
-			col.path, col.member = name+"Display", name+"Display"
-		}
-		cols = append(cols, col)
 	}
 	return cols
+}
+
+// column is the one that a kind names: the path of a member, and after " as "
+// what it is called if not the same.
+func (n noun) column(name string) column {
+	path, head, ok := strings.Cut(name, " as ")
+	if !ok {
+		head = heading(path)
+	}
+	member, _, _ := strings.Cut(path, ".")
+	col := column{head: head, path: path, member: member}
+	switch f := n.field(path); {
+	case path == "path.nodes":
+		col.say = sayWay
+	case f == nil:
+	case f.Roles != "":
+		col.path, col.member = path+"Display", path+"Display"
+	case f.Lasts():
+		col.say = sayLatency
+	}
+	return col
 }
 
 // heading is what a column is called: isAdmin is about being an admin.
@@ -187,15 +203,7 @@ func cell(raw jsontext.Value) string {
 	case 'f':
 		return "no"
 	case '[':
-		var items []jsontext.Value
-		if json.Unmarshal(raw, &items) != nil {
-			return ""
-		}
-		texts := make([]string, len(items))
-		for i, item := range items {
-			texts[i] = cell(item)
-		}
-		return strings.Join(texts, ",")
+		return strings.Join(cells(raw), ",")
 	case '{':
 		rec, err := readRecord(raw)
 		switch {
@@ -211,6 +219,19 @@ func cell(raw jsontext.Value) string {
 		return ""
 	}
 	return string(raw)
+}
+
+// cells are the entries of a list as a table shows them.
+func cells(raw jsontext.Value) []string {
+	var items []jsontext.Value
+	if json.Unmarshal(raw, &items) != nil {
+		return nil
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = cell(item)
+	}
+	return texts
 }
 
 // shortTime is a moment without what nobody reads; other texts stay.

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -302,7 +303,7 @@ func (s *session) deleteEach(cmd *cobra.Command, n noun, names []string, yes boo
 		}
 	}
 	for _, rec := range recs {
-		if err := s.do(cmd.Context(), "DELETE", "/"+n.Path+"/"+rec.text("id"), nil, nil); err != nil {
+		if err := s.do(cmd.Context(), "DELETE", n.at()+"/"+url.PathEscape(rec.text("id")), nil, nil); err != nil {
 			return err
 		}
 		s.Printf("%s %s deleted\n", n.spoken(), screen.Plain(rec.label()))

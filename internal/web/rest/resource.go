@@ -22,6 +22,11 @@ type Resource struct {
 	// Verbs are what is offered here; the kind's if 0.
 	Verbs   kind.Verbs
 	Derived []Derived
+	// From is where the records are read if they are of a volatile kind; others
+	// are in the snapshot.
+	From kind.Reader
+	// Docs say what operations do that a kind's path and verb do not tell.
+	Docs map[kind.Verbs]string
 
 	// Path is where the resource is; the kind's path if empty.
 	Path string
@@ -74,6 +79,9 @@ func (r Resource) Mount(a *API) *Mounted {
 	add := func(verb kind.Verbs, method, path, op, name, doc string, status int, handle func(*Call) error, more func(*operation)) {
 		if !r.Verbs.Has(verb) {
 			return
+		}
+		if own := r.Docs[verb]; own != "" {
+			doc = own
 		}
 		o := &operation{
 			Op:     Op{Method: method, Path: path, Name: op + upperFirst(name), Tag: r.Path, Doc: doc, Auth: r.Auth},
@@ -135,6 +143,10 @@ func (m *Mounted) list(c *Call) error {
 			return m.View.page(c, page, recs, total)
 		}
 	}
+	if m.From != nil {
+		recs, total := q.Select(filter.Rows[kind.Record]{Seq: m.From.All(m.Kind), Ordered: len(q.Sort()) == 0}, page)
+		return m.View.page(c, page, recs, total)
+	}
 	recs, total := c.Snap.Query(m.Kind, q, page)
 	return m.View.page(c, page, recs, total)
 }
@@ -148,8 +160,12 @@ func (m *Mounted) get(c *Call) error {
 }
 
 func (m *Mounted) find(c *Call) (kind.Record, error) {
+	var from kind.Reader = c.Snap
+	if m.From != nil {
+		from = m.From
+	}
 	id := c.Param("id")
-	rec, ok := c.Snap.Lookup(m.Kind, id)
+	rec, ok := from.Lookup(m.Kind, id)
 	if !ok {
 		return nil, fault.NotFound(m.Kind.Name, id)
 	}

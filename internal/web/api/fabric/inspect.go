@@ -166,8 +166,8 @@ func ownValue(c *rest.Call, s *api.Service, name string) (string, bool) {
 		value = list
 	case "links":
 		list := []linkValue{}
-		for _, l := range s.Fabric.Links() {
-			list = append(list, linkValue{l.ID, l.From, l.To, l.Address, l.Cost, !l.Usable})
+		for l := range model.Links.All(s.Fabric) {
+			list = append(list, linkValue{l.ID, l.SourceID, l.DestID, l.DialAddress, l.Cost, l.Down})
 		}
 		value = list
 	default:

@@ -1,16 +1,22 @@
 // Package fabric is the Fabric API: what routers make between them, for those who
-// run the network. Links and circuits are kinds that no store knows, since they
-// are in memory alone and come and go with routers; they are asked for as
-// records are. All operations but those that tell of the controller are for
+// run the network. Links and circuits are volatile kinds: they come and go with
+// routers, and are asked for as records are. All operations but those that tell of the controller are for
 // admins.
 package fabric
 
 import (
+	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/lang/filter"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
+)
+
+// Outputs of what is said of routers.
+var (
+	versionOutput = kind.NewOutput[seam.Version]()
+	addressOutput = kind.NewOutput[seam.Address]()
 )
 
 // Mount adds the operations.
@@ -21,8 +27,7 @@ func Mount(a *rest.API, s *api.Service) {
 		r.Derived = append(r.Derived, selfLink(r.Kind))
 		r.Mount(a)
 	}
-	mountLinks(a, s)
-	mountCircuits(a, s)
+	mountEnd(a, s)
 	mountInspections(a, s)
 	mountPaths(a, s)
 }
@@ -35,6 +40,12 @@ func records(s *api.Service) []rest.Resource {
 		{Kind: model.Routers.Def, Verbs: readOnly, Derived: routerColumns(s), Joins: routerJoins(s)},
 		{Kind: model.Services.Def, Noun: "fabricService", Verbs: readOnly},
 		{Kind: model.Terminators.Def, Verbs: readOnly | kind.Deletes, Derived: terminatorColumns(s), Joins: api.TerminatorJoins},
+		{Kind: model.Links.Def, From: s.Fabric, Docs: map[kind.Verbs]string{
+			kind.Lists: "List the links between routers that this controller knows of.",
+		}},
+		{Kind: model.Circuits.Def, Verbs: readOnly, From: s.Fabric, Derived: circuitColumns(), Docs: map[kind.Verbs]string{
+			kind.Lists: "List the circuits that this controller knows of.",
+		}},
 	}
 }
 

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"net/http"
+	"time"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/terminator"
@@ -39,12 +40,12 @@ type wayOut struct {
 
 // hopOut is one router on a path, and how the path gets there.
 type hopOut struct {
-	RouterID      string `json:"routerId" doc:"Id of the router."`
-	Router        string `json:"router" doc:"What people call the router."`
-	LinkID        string `json:"linkId" kind:"nullable" doc:"Id of the link from the router before; null for the first."`
-	Cost          int64  `json:"linkCost" doc:"What that link costs."`
-	SourceLatency int64  `json:"sourceLatency" doc:"How many nanoseconds the router that dialled the link has measured; 0 if nothing yet."`
-	DestLatency   int64  `json:"destLatency" doc:"How many nanoseconds the other one has measured; 0 if nothing yet."`
+	RouterID      string        `json:"routerId" doc:"Id of the router."`
+	Router        string        `json:"router" doc:"What people call the router."`
+	LinkID        string        `json:"linkId" kind:"nullable" doc:"Id of the link from the router before; null for the first."`
+	Cost          int64         `json:"linkCost" doc:"What that link costs."`
+	SourceLatency time.Duration `json:"sourceLatency" doc:"How many nanoseconds the router that dialled the link has measured; 0 if nothing yet."`
+	DestLatency   time.Duration `json:"destLatency" doc:"How many nanoseconds the other one has measured; 0 if nothing yet."`
 }
 
 // maxWays is how many edge routers are looked at.
@@ -122,8 +123,9 @@ func follow(snap *state.Snapshot, s *api.Service, service *model.Service, way *w
 		}
 		if i > 0 {
 			hop.LinkID = p.Links[i-1]
-			l, _ := s.Fabric.Link(hop.LinkID)
-			hop.Cost, hop.SourceLatency, hop.DestLatency = l.Cost, int64(l.Latency[0]), int64(l.Latency[1])
+			if l, ok := model.Links.Get(s.Fabric, hop.LinkID); ok {
+				hop.Cost, hop.SourceLatency, hop.DestLatency = l.Cost, l.SourceLatency, l.DestLatency
+			}
 		}
 		way.Hops = append(way.Hops, hop)
 	}

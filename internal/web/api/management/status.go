@@ -102,7 +102,7 @@ func statusOf(c *rest.Call, s *api.Service) statusOut {
 		Routers:  routersOut{Total: n(model.Routers.Def)},
 		Sessions: sessionsOut{n(model.APISessions.Def), n(model.Sessions.Def)},
 	}
-	out.Fabric.Links, out.Fabric.Circuits = s.Fabric.Counts()
+	out.Fabric.Links, out.Fabric.Circuits = s.Fabric.Len(model.Links.Def), s.Fabric.Len(model.Circuits.Def)
 	for _, check := range health.Checks {
 		out.Checks = append(out.Checks, checkOut{check.Name, check.OK, check.Warning, check.Reason})
 	}
