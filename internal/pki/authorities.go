@@ -286,5 +286,5 @@ func (ks *Keystore) follow() (bool, error) {
 		return false, ks.folder.problem(intermediateKeyFile, fmt.Errorf("does not belong to %s", intermediateFile))
 	}
 	ks.use(next, key)
-	return true, ks.openServer(false)
+	return true, ks.openServer()
 }

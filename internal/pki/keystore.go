@@ -106,7 +106,7 @@ func (ks *Keystore) open() (err error) {
 	defer unlock()
 	for _, step := range []func() error{
 		ks.folder.close, ks.folder.sweep, ks.folder.finish, ks.folder.checkLost,
-		ks.openSecret, ks.openAuthorities, func() error { return ks.openServer(false) },
+		ks.openSecret, ks.openAuthorities, ks.openServer,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -236,9 +236,6 @@ func (ks *Keystore) Intermediate() *x509.Certificate { return ks.Authorities().I
 // TrustBundle returns the certificates that peers need to believe what we sign:
 // the intermediate CA, then the root, then those that are trusted besides.
 func (ks *Keystore) TrustBundle() []*x509.Certificate { return ks.Authorities().Bundle() }
-
-// TrustBundlePEM returns the trust bundle as PEM.
-func (ks *Keystore) TrustBundlePEM() []byte { return EncodeCertificates(ks.TrustBundle()...) }
 
 // Signer returns the signer of the intermediate CA, whichever that is at the
 // time.

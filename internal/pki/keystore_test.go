@@ -164,7 +164,7 @@ func TestMACKeysDiffer(t *testing.T) {
 
 func TestTrustBundle(t *testing.T) {
 	ks := must(Open(t.TempDir(), options(newClock())))(t)
-	got := must(ParseCertificates(ks.TrustBundlePEM(), 2))(t)
+	got := must(ParseCertificates(EncodeCertificates(ks.TrustBundle()...), 2))(t)
 	if len(got) != 2 || !got[0].Equal(ks.Intermediate()) || !got[1].Equal(ks.Root()) {
 		t.Errorf("bundle of %d certificates", len(got))
 	}

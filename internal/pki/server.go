@@ -11,20 +11,15 @@ import (
 
 const serverCommonName = "netkeep server"
 
-// Renew issues the server certificate again, for the same key. What [Served]
-// hands out follows within a second, or at once after Reload.
-func (ks *Keystore) Renew() error { return ks.renew(true) }
-
-// RenewIfDue issues the server certificate again if [Open] would.
-func (ks *Keystore) RenewIfDue() error { return ks.renew(false) }
-
-func (ks *Keystore) renew(force bool) error {
+// RenewIfDue issues the server certificate again if [Open] would, for the same
+// key. What [Served] hands out follows within a second, or at once after Reload.
+func (ks *Keystore) RenewIfDue() error {
 	unlock, err := ks.folder.lock()
 	if err != nil {
 		return fmt.Errorf("renewing server certificate: %w", err)
 	}
 	defer unlock()
-	if err := ks.openServer(force); err != nil {
+	if err := ks.openServer(); err != nil {
 		return fmt.Errorf("renewing server certificate: %w", err)
 	}
 	return nil
@@ -38,7 +33,7 @@ func (ks *Keystore) Served(log *slog.Logger) (*Served, error) {
 // openServer reads the server's key and certificate, and makes what is missing
 // or due. The caller holds the folder's lock; the files are read each time, as
 // another process may have changed them.
-func (ks *Keystore) openServer(force bool) error {
+func (ks *Keystore) openServer() error {
 	key, err := ks.folder.readKey(serverKeyFile)
 	if err != nil {
 		return err
@@ -60,7 +55,7 @@ func (ks *Keystore) openServer(force bool) error {
 	if chain != nil && !SamePublic(key.Public(), chain[0].PublicKey) {
 		return ks.folder.problem(serverFile, fmt.Errorf("does not belong to %s", serverKeyFile))
 	}
-	if force || ks.due(chain) {
+	if ks.due(chain) {
 		if chain, err = ks.issueServer(key.Public()); err != nil {
 			return err
 		}

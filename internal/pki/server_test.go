@@ -32,6 +32,9 @@ func TestLostServerKeyCutShort(t *testing.T) {
 	}
 }
 
+// late is when a server certificate is renewed.
+const late = serverLifetime*2/3 + day
+
 func TestRenewCutShort(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		c := newClock()
@@ -39,18 +42,18 @@ func TestRenewCutShort(t *testing.T) {
 		ks := must(Open(dir, options(c)))(t)
 		before := contents(t, dir)
 		ks.folder = stopping(dir, 1, after)
-		if err := ks.Renew(); !errors.Is(err, errStopped) {
+		c.Add(late)
+		if err := ks.RenewIfDue(); !errors.Is(err, errStopped) {
 			t.Fatalf("renewing: %v", err)
+		}
+		if changed := contents(t, dir)[serverFile] != before[serverFile]; changed != after {
+			t.Errorf("stopped after=%t: certificate changed %t", after, changed)
 		}
 		if _, err := Open(dir, options(c)); err != nil {
 			t.Fatal(err)
 		}
 		wantConsistent(t, dir, c.Now())
-		got := contents(t, dir)
-		wantKept(t, before, got, serverFile)
-		if changed := got[serverFile] != before[serverFile]; changed != after {
-			t.Errorf("stopped after=%t: certificate changed %t", after, changed)
-		}
+		wantKept(t, before, contents(t, dir), serverFile)
 	}
 }
 
@@ -140,8 +143,8 @@ func TestRenew(t *testing.T) {
 	dir := t.TempDir()
 	ks := must(Open(dir, options(c)))(t)
 	before, old := contents(t, dir), ks.Inventory()
-	c.Add(time.Hour)
-	if err := ks.Renew(); err != nil {
+	c.Add(late)
+	if err := ks.RenewIfDue(); err != nil {
 		t.Fatal(err)
 	}
 	after := contents(t, dir)
@@ -149,7 +152,7 @@ func TestRenew(t *testing.T) {
 	if after[serverFile] == before[serverFile] {
 		t.Error("certificate not renewed")
 	}
-	old[2].NotAfter = old[2].NotAfter.Add(time.Hour)
+	old[2].NotAfter = old[2].NotAfter.Add(late)
 	if diff := cmp.Diff(old, ks.Inventory()); diff != "" {
 		t.Errorf("inventory: %s", diff)
 	}
@@ -177,5 +180,8 @@ func TestServerUnderEndingCA(t *testing.T) {
 		t.Errorf("issued again without gain: %s", diff)
 	}
 	c.Add(2 * day)
-	wantError(t, ks.Renew(), "expired on")
+	if err := os.Remove(filepath.Join(dir, serverFile)); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, ks.RenewIfDue(), "expired on")
 }

@@ -17,6 +17,9 @@ import (
 	"netkeep.internal/internal/lang/spell"
 )
 
+// Parse reads a filter.
+func Parse(text string) (*Tree, error) { return parse(source{text, fault.CodeFilter}) }
+
 func mustCompile(t testing.TB, text string) *Query[*item] {
 	t.Helper()
 	q, err := Compile(itemSchema, text)

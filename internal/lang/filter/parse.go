@@ -1,7 +1,5 @@
 package filter
 
-import "netkeep.internal/internal/lang/fault"
-
 // parser reads tokens into a tree by recursive descent, with one token of
 // lookahead and no way back. Only brackets, nots and sub queries recurse, and
 // they are bounded; chains of and and or are read in a loop.
@@ -16,13 +14,8 @@ type parser struct {
 	terms int
 }
 
-// Parse reads a text without looking at what its fields are. A text of white
-// space alone is a query for everything. The error is a *fault.Error with
-// CodeFilter.
-func Parse(text string) (*Tree, error) {
-	return parse(source{text, fault.CodeFilter})
-}
-
+// parse reads a text without looking at what its fields are. A text of white
+// space alone is a query for everything.
 func parse(s source) (*Tree, error) {
 	p, err := newParser(s)
 	if err != nil {

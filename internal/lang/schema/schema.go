@@ -41,18 +41,6 @@ type Schema struct {
 	meter  *meter
 }
 
-// Compile compiles a schema whose root type must be object. A nil or empty
-// schema accepts any object. Without $schema it is read as draft 7. All
-// references must stay within the document; patterns are those of package
-// regexp; formats are asserted in every draft. Errors are of the named field.
-func Compile(field string, schema map[string]any) (*Schema, error) {
-	doc, _, err := read(field, schema)
-	if err != nil {
-		return nil, err
-	}
-	return compile(field, doc)
-}
-
 // Compiler compiles schemas and remembers the recent ones, so that a write
 // of config data does not compile its schema again. The zero Compiler is ready
 // for use by several goroutines at once.
@@ -61,8 +49,11 @@ type Compiler struct {
 	young, old map[[sha256.Size]byte]*Schema
 }
 
-// Compile is like the function Compile, but returns an equal schema that was
-// compiled recently when there is one.
+// Compile compiles a schema whose root type must be object, or returns an equal
+// one that was compiled recently. A nil or empty schema accepts any object.
+// Without $schema it is read as draft 7. All references must stay within the
+// document; patterns are those of package regexp; formats are asserted in every
+// draft. Errors are of the named field.
 func (c *Compiler) Compile(field string, schema map[string]any) (*Schema, error) {
 	doc, text, err := read(field, schema)
 	if err != nil {

@@ -28,6 +28,11 @@ func object(t testing.TB, text string) map[string]any {
 	return v
 }
 
+// Compile compiles a schema that was not compiled before.
+func Compile(field string, schema map[string]any) (*Schema, error) {
+	return new(Compiler).Compile(field, schema)
+}
+
 // compiled compiles a schema that must be good.
 func compiled(t testing.TB, text string) *Schema {
 	t.Helper()

@@ -74,18 +74,6 @@ func (s Related) Records() iter.Seq[kind.Record] {
 	return s.seq
 }
 
-// Len is the number of records.
-func (s Related) Len() int {
-	if s.bits != nil {
-		return int(s.bits.GetCardinality())
-	}
-	n := 0
-	for range s.seq {
-		n++
-	}
-	return n
-}
-
 // members leads from a policy to those that its list selects.
 func members(l *List, name string) Relation {
 	return Relation{From: l.policies, Path: l.members.Path, To: l.members, Name: name, Find: func(snap *state.Snapshot, id string) Related {

@@ -59,7 +59,7 @@ type Options struct {
 	Arrived func(linkID string, p *wire.Packet)
 	// Listeners are where others reach this router.
 	Listeners []message.Listener
-	// Dialers say whom it dials; see DefaultDialer.
+	// Dialers say whom it dials.
 	Dialers []Dialer
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -78,9 +78,6 @@ type Dialer struct {
 
 // DefaultGroup is that of listeners and dialers of which nothing else is said.
 const DefaultGroup = "default"
-
-// DefaultDialer dials all listeners that are in no group of their own.
-func DefaultDialer() Dialer { return Dialer{Groups: []string{DefaultGroup}} }
 
 // Bounds on what there is at once. Whoever asks for more is refused.
 const (

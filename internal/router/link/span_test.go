@@ -124,7 +124,7 @@ func (n *network) node(id, binding string) *node {
 	}
 	d.Links = New(Options{
 		ID: id, Dial: d.dial, Roots: func() *pki.Roots { return pki.NewRoots(n.ks.TrustBundle()) }, Verify: d.verify, Report: d.report, Fault: d.fault,
-		Arrived: d.arrive, Listeners: []message.Listener{d.at}, Dialers: []Dialer{DefaultDialer()}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Arrived: d.arrive, Listeners: []message.Listener{d.at}, Dialers: []Dialer{{Groups: []string{DefaultGroup}}}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	n.mu.Lock()
 	n.nodes[d.at.Address] = d
