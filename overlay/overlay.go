@@ -29,16 +29,24 @@ import (
 	"netkeep.internal/internal/ops/build"
 )
 
-// What errors of Open, Dial and Listen may be, for errors.Is. Their texts say
-// what to do.
+// What errors of Open, Dial and Listen, and of connections that are cut off, may be, for
+// errors.Is. Their texts say what to do, and are for people alone.
 var (
-	ErrNoService = sdk.ErrNoService // the identity is offered no such service
-	ErrDenied    = sdk.ErrDenied    // a policy, or a posture check, does not let it
-	ErrNoRouter  = sdk.ErrNoRouter  // no edge router can be reached
-	ErrNoHost    = sdk.ErrNoHost    // nobody hosts the service at present
-	ErrRefused   = sdk.ErrRefused   // who hosts it did not want the connection
-	ErrFactor    = sdk.ErrFactor    // a code of a second factor is missing, or wrong
+	ErrNoService   = sdk.ErrNoService   // the identity is offered no such service
+	ErrDenied      = sdk.ErrDenied      // a policy, or a posture check, does not let it
+	ErrNoRouter    = sdk.ErrNoRouter    // no edge router can be reached
+	ErrNoHost      = sdk.ErrNoHost      // nobody hosts the service at present
+	ErrUnreachable = sdk.ErrUnreachable // who hosts it could not be reached, or failed
+	ErrSession     = sdk.ErrSession     // what let the identity use it was taken away
+	ErrBusy        = sdk.ErrBusy        // not now: too much goes on, or a part of the network is away
+	ErrRefused     = sdk.ErrRefused     // who hosts it did not want the connection, or any other reason
+	ErrFactor      = sdk.ErrFactor      // a code of a second factor is missing, or wrong
 )
+
+// CodeOf is the name of why the network said no, such as INVALID_SESSION: finer
+// than the errors above, and what to look for in docs/codes.md. It is empty if it
+// was not the network that did, or a router that gives no code.
+func CodeOf(err error) string { return sdk.CodeOf(err) }
 
 // Network is a network as one identity sees it. All methods may be called at
 // any time.

@@ -15,7 +15,6 @@ import (
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/wire/message"
-	"netkeep.internal/test/scripted"
 )
 
 // TestCircuits has people dial while routers come and go and crash, links break,
@@ -116,7 +115,7 @@ func (w *world) dial(t *rapid.T) {
 	w.routers[host].refuses = refuses
 	id, _, err := n.conn.Dial(context.Background(), w.grants.Tokens.Of(s), "", nil)
 	w.routers[host].refuses = false
-	refused, is := errors.AsType[*scripted.Refused](err)
+	refused, is := errors.AsType[*message.Refusal](err)
 	switch want := w.reaches(n.i, host) && !refuses; {
 	case err != nil && !is:
 		t.Fatal(err)

@@ -38,16 +38,16 @@ func (f *Fabric) onDeviceReport(r *control.Router, frame *wire.Frame) {
 		case err == nil:
 			r.Result(frame, true, "")
 		case fault.Is(err, fault.CodeInvalid):
-			r.Result(frame, false, err.Error())
-		case ok && refused.Code != message.CodeInternal:
-			r.Result(frame, false, refused.Text)
+			r.Reply(frame, (&message.Refusal{Text: err.Error()}).Final())
+		case ok && refused.Retry != message.RetryTooBusy:
+			r.Reply(frame, refused.Final())
 		default:
 			r.Say(slog.LevelWarn, "what a client reports could not be written down; its router tries again", "error", err)
-			r.Refuse(frame, message.CodeInternal, "try again")
+			r.Refuse(frame, control.TryAgain)
 		}
 	})
 	if !started {
-		r.Refuse(frame, message.CodeInternal, "the router asks for too much at once; try again")
+		r.Refuse(frame, control.Busy)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestCircuit(t *testing.T) {
 }
 
 func isRefused(err error, code message.ErrorCode) bool {
-	refused, ok := errors.AsType[*scripted.Refused](err)
+	refused, ok := errors.AsType[*message.Refusal](err)
 	return ok && refused.Code == code
 }
 

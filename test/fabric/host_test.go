@@ -131,8 +131,7 @@ func (s *stage) dial(name, token string) (tried []string, told map[uint32][]byte
 	if reply.Type == message.TypeCircuitCreated {
 		told, _ = reply.Headers.Data(message.HeaderPeerData)
 	} else {
-		code, _ := reply.Headers.Uint32(message.HeaderErrorCode)
-		err = &scripted.Refused{Code: message.ErrorCode(code), Text: string(reply.Body)}
+		err = message.RefusalIn(reply)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -152,8 +152,8 @@ func TestUplink(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
 	defer cancel()
 
-	q := uplink.DialRequest{SessionToken: n.dialing, APIToken: n.dialer.Token, PeerData: map[uint32][]byte{message.PeerAppData: []byte("data")}}
-	var refusal *uplink.Refusal
+	q := &message.CreateCircuit{SessionToken: n.dialing, APISessionToken: n.dialer.Token, PeerData: map[uint32][]byte{message.PeerAppData: []byte("data")}}
+	var refusal *message.Refusal
 	if _, err := u.Dial(ctx, q); !errors.As(err, &refusal) || refusal.Code != message.CodeInvalidTerminator {
 		t.Errorf("a service that nobody hosts: %v", err)
 	}
@@ -167,7 +167,7 @@ func TestUplink(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.do(func() {
-		route := a.carried[d.Circuit]
+		route := a.carried[d.CircuitID]
 		if route == nil || route.Egress == nil || route.Egress.Destination != "terminator1" || string(route.Egress.PeerData[message.PeerAppData]) != "data" {
 			t.Errorf("the route was %+v", route)
 		}
@@ -183,7 +183,7 @@ func TestUplink(t *testing.T) {
 	}
 	s.Admin(t).Delete(management + "service-policies/" + n.dialPolicy).Want(200)
 	a.until(t, "the circuit and its session end", func() bool {
-		return a.carried[d.Circuit] == nil && len(a.over) == 1 && a.over[0] == message.Digest(n.dialing)
+		return a.carried[d.CircuitID] == nil && len(a.over) == 1 && a.over[0] == message.Digest(n.dialing)
 	})
 	if err := u.Remove(ctx, []string{"terminator1", "unknown"}); err != nil {
 		t.Error(err)
@@ -251,7 +251,7 @@ func TestUplinkReturns(t *testing.T) {
 	defer gone()
 	must(t, first.Close())
 	a.until(t, "it knows that the controller is away", func() bool { return a.down == 1 })
-	if _, err := u.Dial(t.Context(), uplink.DialRequest{SessionToken: n.dialing}); !errors.Is(err, uplink.ErrAway) {
+	if _, err := u.Dial(t.Context(), &message.CreateCircuit{SessionToken: n.dialing}); !errors.Is(err, uplink.ErrAway) {
 		t.Errorf("a dial while nobody is there: %v", err)
 	}
 	if _, ok := u.Sessions().Await(t.Context(), n.dialer.Token); !ok {

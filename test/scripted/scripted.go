@@ -444,22 +444,10 @@ func (r *Router) Host(ctx context.Context, m message.CreateTerminator) (*message
 	return message.Unmarshal[message.TerminatorCreated](reply.Body)
 }
 
-// Refused is an answer that says why not.
-type Refused struct {
-	Code message.ErrorCode
-	Text string
-}
-
-func (r *Refused) Error() string { return fmt.Sprintf("refused with code %d: %s", r.Code, r.Text) }
-
 // Dial asks for a circuit in the name of a client, and returns its id and what
 // else the answer says.
 func (r *Router) Dial(ctx context.Context, sessionToken, apiToken string, peerData map[uint32][]byte) (string, wire.Headers, error) {
-	h := wire.Headers{}
-	h.SetText(message.HeaderSessionToken, sessionToken)
-	h.SetText(message.HeaderAPISessionToken, apiToken)
-	h.SetData(message.HeaderPeerData, peerData)
-	reply, err := r.Request(ctx, &wire.Frame{Type: message.TypeCreateCircuit, Headers: h})
+	reply, err := r.Request(ctx, (&message.CreateCircuit{SessionToken: sessionToken, APISessionToken: apiToken, PeerData: peerData}).Frame())
 	if err != nil {
 		return "", nil, err
 	}
@@ -467,8 +455,7 @@ func (r *Router) Dial(ctx context.Context, sessionToken, apiToken string, peerDa
 	case message.TypeCircuitCreated:
 		return reply.Headers.Text(message.HeaderCircuitID), reply.Headers, nil
 	case message.TypeError:
-		code, _ := reply.Headers.Uint32(message.HeaderErrorCode)
-		return "", nil, &Refused{message.ErrorCode(code), string(reply.Body)}
+		return "", nil, message.RefusalIn(reply)
 	}
 	return "", nil, errors.New("the answer is none")
 }

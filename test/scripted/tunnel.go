@@ -68,8 +68,7 @@ func ask[T any](ctx context.Context, r *Router, f *wire.Frame, answer int32) (*T
 	case answer:
 		return message.Unmarshal[T](reply.Body)
 	case message.TypeError:
-		code, _ := reply.Headers.Uint32(message.HeaderErrorCode)
-		return nil, &Refused{message.ErrorCode(code), string(reply.Body)}
+		return nil, message.RefusalIn(reply)
 	}
 	return nil, fmt.Errorf("the answer is of type %d", reply.Type)
 }

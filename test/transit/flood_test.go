@@ -183,7 +183,7 @@ func TestGoneSession(t *testing.T) {
 		}
 	}
 	answer := ask(t, conn, &wire.Frame{Type: message.TypeConnect, Seq: 5, Headers: numbered(1), Body: []byte(token)})
-	code, _ := answer.Headers.Uint32(message.HeaderClosedCode)
+	code, _ := answer.Headers.Uint32(message.HeaderErrorCode)
 	if answer.Type != message.TypeClosed || string(answer.Body) != "Invalid Session" || message.ErrorCode(code) != message.CodeInvalidSession {
 		t.Fatalf("the session is gone, and the answer is %d with code %d: %q", answer.Type, code, answer.Body)
 	}

@@ -26,6 +26,7 @@ type forger struct {
 	mu     sync.Mutex
 	typ    int32 // of frames in which it puts its own key; 0 is none
 	public []byte
+	change func(*wire.Frame) // what else it does to frames
 }
 
 // forge puts itself before a router.
@@ -60,6 +61,13 @@ func (f *forger) in(typ int32) {
 	f.typ = typ
 }
 
+// does has it change frames in a way of its own.
+func (f *forger) does(change func(*wire.Frame)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.change = change
+}
+
 func (f *forger) carry(conn *tls.Conn) {
 	defer conn.Close()
 	if conn.HandshakeContext(f.t.Context()) != nil {
@@ -92,6 +100,9 @@ func (f *forger) pump(to, from net.Conn) {
 		f.mu.Lock()
 		if f.typ != 0 && frame.Type == f.typ && frame.Headers[message.HeaderPublicKey] != nil {
 			frame.Headers[message.HeaderPublicKey] = f.public
+		}
+		if f.change != nil {
+			f.change(frame)
 		}
 		f.mu.Unlock()
 		if _, err := to.Write(frame.Append(nil)); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/lang/fault"
 )
 
 // api is the controller, as clients know it.
@@ -266,9 +267,9 @@ func (a *api) open(ctx context.Context, s *Service, purpose string) (*session, e
 		return got, nil
 	case refused && e.Status == http.StatusNotFound:
 		return nil, say(ErrNoService, "the service %s is not there any more, or not for this identity", s.Name)
-	case refused && e.Code == "NO_EDGE_ROUTERS_AVAILABLE":
+	case refused && fault.Code(e.Code) == fault.CodeNoRouters:
 		return nil, say(ErrNoRouter, "no edge router serves both this identity and the service %s; look at: netkeep list edge-router-policies and netkeep list service-edge-router-policies", s.Name)
-	case refused && e.Code == "INVALID_POSTURE":
+	case refused && fault.Code(e.Code) == fault.CodePosture:
 		return nil, say(errPosture, "this device does not pass the posture checks of the service %s; an admin sees why with: netkeep posture %s --failed", s.Name, a.session.Load().Identity.Name)
 	case refused && e.Status == http.StatusBadRequest:
 		return nil, say(ErrDenied, "this identity has no policy to %s the service %s", verb(purpose), s.Name)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -102,7 +101,7 @@ func (b *binding) ask(ctx context.Context) error {
 	case err != nil:
 		return err
 	case said.Type != message.TypeConnected:
-		return errors.New(reason(said))
+		return turnedDown(message.RefusalIn(said))
 	case !b.router.bound:
 		b.settle(nil)
 	}
@@ -120,13 +119,6 @@ func (b *binding) settle(err error) {
 		b.err = err
 		close(b.done)
 	})
-}
-
-func reason(f *wire.Frame) string {
-	if text := strings.TrimSpace(string(f.Body)); text != "" {
-		return text
-	}
-	return "it gives no reason"
 }
 
 func (b *binding) unbind() {
@@ -160,7 +152,7 @@ func (b *binding) frame(f *wire.Frame) {
 		b.settle(nil)
 	case message.TypeClosed:
 		b.router.remove(b.number)
-		b.drop(errors.New(reason(f)))
+		b.drop(turnedDown(message.RefusalIn(f)))
 	case message.TypeDial:
 		b.dialled(f)
 	case message.TypeConnInspect:

@@ -9,7 +9,6 @@ package sdk
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -202,31 +201,6 @@ func (c *Client) pause(about time.Duration) bool {
 // together.
 func jitter(d time.Duration) time.Duration {
 	return d*4/5 + rand.N(d*2/5+1)
-}
-
-// What errors of this package may be.
-var (
-	ErrNoService = errors.New("there is no such service")
-	ErrDenied    = errors.New("the service may not be used")
-	ErrNoRouter  = errors.New("no edge router can be reached")
-	ErrNoHost    = errors.New("nobody hosts the service")
-	ErrRefused   = errors.New("the connection was refused")
-	ErrFactor    = errors.New("a second factor is needed")
-
-	errPosture = fmt.Errorf("%w: a posture check fails", ErrDenied)
-)
-
-// problem is a kind of error with the sentence that says it.
-type problem struct {
-	kind error
-	text string
-}
-
-func (p *problem) Error() string { return p.text }
-func (p *problem) Unwrap() error { return p.kind }
-
-func say(kind error, format string, args ...any) error {
-	return &problem{kind, fmt.Sprintf(format, args...)}
 }
 
 // routerTLS is what a router is asked for.

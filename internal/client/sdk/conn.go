@@ -32,8 +32,9 @@ type carrier interface {
 	next() (incoming, bool)
 	// take is told what arrived on the way, where frames are read.
 	take(p *wire.Packet)
-	// closed is told that the router knows the connection no longer.
-	closed()
+	// closed is told that the router knows the connection no longer; why is nil if
+	// that is as it should be.
+	closed(why error)
 	// close ends the connection behind what was written.
 	close()
 	// cut ends it at once: its router is gone.
@@ -416,7 +417,7 @@ func (c *Conn) packet(p *wire.Packet) { c.carrier().take(p) }
 func (c *Conn) frame(f *wire.Frame) {
 	switch f.Type {
 	case message.TypeClosed:
-		c.carrier().closed()
+		c.carrier().closed(c.cutOff(message.RefusalIn(f)))
 	case message.TypeConnInspect:
 		_ = c.router.ch.Reply(f, inspected(c.number, message.ConnDial))
 	case message.TypeTraceRoute:

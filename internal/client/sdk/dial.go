@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
-	"strings"
 
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/cipher"
@@ -66,7 +65,7 @@ func (c *Client) Dial(ctx context.Context, service string, opt DialOptions) (*Co
 		case errors.Is(err, errForged):
 			tried[r.address] = true
 			c.log.Warn("a dial is tried over another router, if there is one", "service", s.Name, "reason", err)
-		case !gone && fresh:
+		case !gone && (fresh || !worthAnother(err)):
 			return nil, last
 		}
 	}
@@ -157,7 +156,7 @@ func (c *Conn) connected(ctx context.Context, s *Service, said *wire.Frame, pair
 	switch said.Type {
 	case message.TypeConnected:
 	case message.TypeClosed:
-		return refused(c.about.Service, said)
+		return notConnected(c.about.Service, message.RefusalIn(said))
 	default:
 		return say(ErrRefused, "the router %s answers a dial with a frame of type %d", c.router.name, said.Type)
 	}
@@ -188,17 +187,4 @@ func (c *Conn) connected(ctx context.Context, s *Service, said *wire.Frame, pair
 	}
 	_ = c.Close()
 	return err
-}
-
-// refused says why there is no connection.
-func refused(service string, f *wire.Frame) error {
-	text := strings.TrimSpace(string(f.Body))
-	code, coded := f.Headers.Uint32(message.HeaderClosedCode)
-	if coded && message.ErrorCode(code) == message.CodeInvalidTerminator || strings.Contains(text, "nobody hosts") || strings.Contains(text, "no terminators") {
-		return say(ErrNoHost, "nobody hosts the service %s at present; start what hosts it, or look at: netkeep list terminators", service)
-	}
-	if text == "" {
-		text = "without a reason"
-	}
-	return say(ErrRefused, "the service %s was not connected: %s", service, text)
 }

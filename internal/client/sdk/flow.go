@@ -100,7 +100,12 @@ func (f *flow) take(p *wire.Packet) {
 	}
 }
 
-func (f *flow) closed() { f.cut(errEnded) }
+func (f *flow) closed(why error) {
+	if why == nil {
+		why = errEnded
+	}
+	f.cut(why)
+}
 
 func (f *flow) close() {
 	f.end.CloseRead()

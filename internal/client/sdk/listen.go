@@ -197,7 +197,7 @@ func (l *Listener) note(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.why = err
-	if _, final := errors.AsType[*problem](err); final && !isClosed(l.never) {
+	if p, ok := errors.AsType[*problem](err); ok && p.final() && !isClosed(l.never) {
 		close(l.never)
 	}
 }

@@ -96,9 +96,12 @@ func (p *plain) take(packet *wire.Packet) {
 	}
 }
 
-func (p *plain) closed() {
+func (p *plain) closed(why error) {
 	p.conn.router.remove(p.conn.number)
-	p.conn.finish(io.EOF)
+	if why == nil {
+		why = io.EOF
+	}
+	p.conn.finish(why)
 }
 
 func (p *plain) close() {

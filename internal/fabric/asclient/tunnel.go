@@ -144,13 +144,13 @@ func (t *Tunnels) begin(r *control.Router, f *wire.Frame, how func(*wire.Frame, 
 		refused, ok := permit.AsRefusal(err)
 		if !ok {
 			r.Say(slog.LevelWarn, "a router got no answer as a client; it tries again", "error", err)
-			refused = &permit.Refusal{Code: message.CodeInternal, Text: "try again"}
+			refused = control.TryAgain
 		}
 		t.Log.Debug("a router was refused as a client", "router", r.ID, "code", refused.Code, "reason", refused.Text)
-		r.Refuse(f, refused.Code, refused.Text)
+		r.Refuse(f, refused)
 	})
 	if !started {
-		r.Refuse(f, message.CodeInternal, "the router asks for too much at once; try again")
+		r.Refuse(f, control.Busy)
 	}
 }
 

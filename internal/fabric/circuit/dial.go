@@ -112,7 +112,7 @@ type Request struct {
 func (c *Circuits) onCreate(r *control.Router, f *wire.Frame) {
 	peerData, ok := f.Headers.Data(message.HeaderPeerData)
 	if !ok {
-		r.Refuse(f, message.CodeInternal, "the peer data cannot be read")
+		r.Refuse(f, message.Refuse(message.CodeInternal, "the peer data cannot be read"))
 		return
 	}
 	req := Request{
@@ -127,10 +127,10 @@ func (c *Circuits) onCreate(r *control.Router, f *wire.Frame) {
 		if err != nil {
 			refused, ok := permit.AsRefusal(err)
 			if !ok {
-				refused = &permit.Refusal{Code: message.CodeInternal, Text: err.Error()}
+				refused = message.Refuse(message.CodeInternal, err.Error())
 			}
-			c.Log.Debug("no circuit", "router", r.ID, "code", refused.Code, "error", err)
-			r.Refuse(f, refused.Code, refused.Text)
+			c.Log.Debug("no circuit", "router", r.ID, "code", refused.Name(), "error", err)
+			r.Refuse(f, refused)
 			return
 		}
 		h := wire.Headers{}
@@ -141,7 +141,7 @@ func (c *Circuits) onCreate(r *control.Router, f *wire.Frame) {
 		r.Reply(f, &wire.Frame{Type: message.TypeCircuitCreated, Headers: h})
 	})
 	if !started {
-		r.Refuse(f, message.CodeInternal, "the router asks for too much at once; try again")
+		r.Refuse(f, control.Busy)
 	}
 }
 
@@ -168,7 +168,7 @@ func (c *Circuits) dial(ctx context.Context, r *control.Router, req Request) (*C
 		if attempt == 0 {
 			give, ok := r.Share(s.IdentityID)
 			if !ok {
-				return nil, nil, permit.Refuse(message.CodeInternal, "the identity dials too much at once through this router; try again")
+				return nil, nil, message.Busy("the identity dials too much at once through this router; try again")
 			}
 			defer give()
 		}
@@ -304,6 +304,9 @@ func (f *failure) Error() string {
 	return fmt.Sprintf("the host could not be reached: %.200s", f.said.Headers.Text(message.HeaderRouteError))
 }
 
+// errAway says that a router cannot be told its part of a circuit.
+var errAway = message.Busy("a router on the path is away")
+
 // result is what became of a router's part of a circuit.
 type result struct {
 	peerData map[uint32][]byte
@@ -314,14 +317,16 @@ type result struct {
 func (c *Circuits) ask(ctx context.Context, routerID string, route *message.Route) result {
 	r, ok := c.Routers.Get(routerID)
 	if !ok {
-		return result{err: permit.Refuse(message.CodeInternal, "a router on the path is away")}
+		return result{err: errAway}
 	}
 	reply, err := r.Request(ctx, control.Message(message.TypeRoute, route))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return result{err: &failure{router: r}}
-	case err != nil:
+		return result{err: &failure{router: r, code: message.RouteTimeout}}
+	case ctx.Err() != nil:
 		return result{err: err}
+	case err != nil:
+		return result{err: errAway}
 	}
 	if _, ok := reply.Headers[message.HeaderRouteSuccess]; ok && reply.Type == message.TypeRouteResult {
 		return result{peerData: resultData(reply.Headers)}

@@ -10,11 +10,14 @@ import (
 )
 
 // Dial makes a circuit from a router to where a service is hosted, and tells how
-// that went.
+// that went. That the host did not take it is a refusal with the host's reason.
 func (c *Circuits) Dial(ctx context.Context, r *control.Router, req Request) (*Circuit, *Answer, error) {
 	began := c.Now()
 	made, answer, err := c.dial(ctx, r, req)
 	c.Dialled(outcome(err), c.Now().Sub(began))
+	if failed, ok := errors.AsType[*failure](err); ok {
+		err = message.Unreached(failed.code, failed.Error())
+	}
 	return made, answer, err
 }
 

@@ -153,11 +153,13 @@ func (r *Router) Result(to *wire.Frame, success bool, text string) {
 }
 
 // Refuse answers a frame about sessions with why not.
-func (r *Router) Refuse(to *wire.Frame, code message.ErrorCode, text string) {
-	f := &wire.Frame{Type: message.TypeError, Headers: wire.Headers{}, Body: []byte(code.Say(text))}
-	f.Headers.SetUint32(message.HeaderErrorCode, uint32(code))
-	r.Reply(to, f)
-}
+func (r *Router) Refuse(to *wire.Frame, refused *message.Refusal) { r.Reply(to, refused.Answer()) }
+
+// What routers are refused with that may try again.
+var (
+	Busy     = message.Busy("the router asks for too much at once; try again")
+	TryAgain = message.Busy("try again")
+)
 
 // Author is the router as the one who makes a write, because of a frame.
 func (r *Router) Author(operation string, f *wire.Frame) state.Author {

@@ -13,19 +13,11 @@ import (
 	"netkeep.internal/internal/wire/message"
 )
 
-// Refusal is why not.
-type Refusal struct {
-	Code message.ErrorCode
-	Text string
-}
-
-func (r *Refusal) Error() string { return r.Text }
-
 // Refuse returns a refusal.
-func Refuse(code message.ErrorCode, text string) error { return &Refusal{code, text} }
+func Refuse(code message.ErrorCode, text string) error { return message.Refuse(code, text) }
 
 // AsRefusal returns the refusal that an error is, if it is one.
-func AsRefusal(err error) (*Refusal, bool) { return errors.AsType[*Refusal](err) }
+func AsRefusal(err error) (*message.Refusal, bool) { return errors.AsType[*message.Refusal](err) }
 
 // Register is what is known of the permissions that clients hold.
 type Register interface {
@@ -49,7 +41,7 @@ type Request struct {
 	Type         string // model.Dial or model.Bind
 }
 
-var errBlind = Refuse(message.CodeInternal, "the controller has lost its store and does not know whether the session is still good")
+var errBlind = message.Busy("the controller has lost its store and does not know whether the session is still good")
 
 // Client returns the API session of a client that a router speaks for, or a
 // refusal. The client must be one that the router may have.

@@ -95,12 +95,12 @@ func (h *Hosts) Work(r *control.Router, f *wire.Frame, success int32, do func(ct
 		refused, ok := permit.AsRefusal(err)
 		if !ok {
 			r.Say(slog.LevelWarn, "a terminator could not be changed", "error", err)
-			refused = &permit.Refusal{Code: message.CodeInternal, Text: "try again"}
+			refused = control.TryAgain
 		}
-		r.Refuse(f, refused.Code, refused.Text)
+		r.Refuse(f, refused)
 	})
 	if !started {
-		r.Refuse(f, message.CodeInternal, "the router asks for too much at once; try again")
+		r.Refuse(f, control.Busy)
 	}
 }
 

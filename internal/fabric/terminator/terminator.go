@@ -97,35 +97,45 @@ func (h *Hosts) onCreate(r *control.Router, f *wire.Frame, m *message.CreateTerm
 	})
 }
 
-// Outcome is what became of an offer, in routers' words.
+// Outcome is what became of an offer, in routers' words. Older ones know only the
+// result.
 type Outcome struct {
 	Result message.TerminatorResult
-	Code   message.ErrorCode
-	Retry  message.RetryHint
-	Text   string
+	*message.Refusal
+}
+
+// outcome is that of an offer that was refused.
+func outcome(refused *message.Refusal) Outcome {
+	switch {
+	case refused.Retry == message.RetryTooBusy:
+		return Outcome{message.TerminatorBusy, refused}
+	case refused.Code == message.CodeInvalidSession:
+		return Outcome{message.TerminatorInvalidSession, refused}
+	case refused.Code == message.CodeInvalidTerminator:
+		again := *refused
+		again.Retry = message.RetryStartOver // under another id
+		return Outcome{message.TerminatorConflict, &again}
+	}
+	return Outcome{message.TerminatorFailed, refused}
 }
 
 // Answer answers a router that offers a host with what became of it.
 func (h *Hosts) Answer(r *control.Router, f *wire.Frame, create func(ctx context.Context) error, frame func(Outcome) *wire.Frame) {
 	started := r.For(f, func(ctx context.Context) {
 		err := r.Writing(ctx, func() error { return create(ctx) })
-		o := Outcome{Result: message.TerminatorOK, Retry: message.RetryDefault}
-		switch refused, ok := permit.AsRefusal(err); {
-		case err == nil:
-		case ok && refused.Code == message.CodeInvalidSession:
-			o = Outcome{message.TerminatorInvalidSession, refused.Code, message.RetryStartOver, refused.Text}
-		case ok && refused.Code == message.CodeInvalidTerminator:
-			o = Outcome{message.TerminatorConflict, refused.Code, message.RetryStartOver, refused.Text}
-		case ok:
-			o = Outcome{message.TerminatorFailed, refused.Code, message.RetryNever, refused.Text}
-		default:
-			r.Say(slog.LevelWarn, "a terminator could not be written down; the router tries again", "error", err)
-			o = Outcome{message.TerminatorBusy, message.CodeInternal, message.RetryTooBusy, "try again"}
+		if err == nil {
+			r.Reply(f, frame(Outcome{message.TerminatorOK, &message.Refusal{}}))
+			return
 		}
-		r.Reply(f, frame(o))
+		refused, ok := permit.AsRefusal(err)
+		if !ok {
+			r.Say(slog.LevelWarn, "a terminator could not be written down; the router tries again", "error", err)
+			refused = control.TryAgain
+		}
+		r.Reply(f, frame(outcome(refused)))
 	})
 	if !started {
-		r.Reply(f, frame(Outcome{message.TerminatorBusy, message.CodeInternal, message.RetryTooBusy, "the router asks for too much at once; try again"}))
+		r.Reply(f, frame(outcome(control.Busy)))
 	}
 }
 

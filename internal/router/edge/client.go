@@ -180,7 +180,7 @@ func (c *client) handle(_ *channel.Channel, f *wire.Frame) {
 // number of requests at a time.
 func (c *client) ask(f *wire.Frame, do func(*wire.Frame)) {
 	if !take(&c.of.pending, maxPending) {
-		c.refuse(f, "too many requests of this identity wait already; try again")
+		c.refuse(f, errPending)
 		return
 	}
 	go func() {
@@ -189,10 +189,27 @@ func (c *client) ask(f *wire.Frame, do func(*wire.Frame)) {
 	}()
 }
 
+// What clients are refused here, without the controller.
+var (
+	errPending   = message.Busy("too many requests of this identity wait already; try again")
+	errManyConns = message.Busy("this identity has too many connections; close some")
+	errManyBinds = message.Busy("this client hosts too much; stop hosting something")
+	errBindsOf   = message.Busy("this identity hosts too much; stop hosting something")
+	errGone      = message.Refuse(message.CodeInternal, "the client is gone")
+	errNumber    = never("the connection has no number that a client may give")
+	errTaken     = never("there is a connection with this number already")
+	errOver      = message.Refuse(message.CodeInvalidSession, "the session is over")
+)
+
+// never is a refusal of what will not be heeded if it comes again.
+func never(text string) *message.Refusal {
+	return &message.Refusal{Code: message.CodeInternal, Retry: message.RetryNever, Text: text}
+}
+
 // tooMuch says what is wrong with a request of which more would go on to the
 // controller than it takes. The first of a client is logged: whoever sends them
 // means no good, or a program is broken.
-func (c *client) tooMuch(f *wire.Frame, said, most int) string {
+func (c *client) tooMuch(f *wire.Frame, said, most int) *message.Refusal {
 	reason := ""
 	switch {
 	case len(f.Body) > maxToken:
@@ -200,7 +217,7 @@ func (c *client) tooMuch(f *wire.Frame, said, most int) string {
 	case said > most:
 		reason = fmt.Sprintf("instance, secret, key and data of the application have at most %d bytes together, these %d; send the rest over the connection", most, said)
 	default:
-		return ""
+		return nil
 	}
 	c.mu.Lock()
 	first := !c.boasted
@@ -209,49 +226,47 @@ func (c *client) tooMuch(f *wire.Frame, said, most int) string {
 	if first {
 		c.log.Warn("a client asks with more than the controller takes, and is refused; further requests of it are not mentioned", "reason", reason)
 	}
-	return reason
-}
-
-// refuseFor is refuse for what the controller says.
-func (c *client) refuseFor(f *wire.Frame, err error) {
-	h, text := wire.Headers{}, err.Error()
-	if refused, ok := errors.AsType[Refusal](err); ok && refused.Reason() != 0 {
-		h.SetUint32(message.HeaderClosedCode, uint32(refused.Reason()))
-		text = refused.Reason().Say(text)
-	}
-	c.refuseWith(f, h, text)
+	return never(reason)
 }
 
 // refuse answers a request with why it was not heeded.
-func (c *client) refuse(f *wire.Frame, reason string) { c.refuseWith(f, wire.Headers{}, reason) }
-
-func (c *client) refuseWith(f *wire.Frame, h wire.Headers, reason string) {
-	if id, ok := f.Headers[message.HeaderConn]; ok {
-		h[message.HeaderConn] = id
+func (c *client) refuse(f *wire.Frame, err error) {
+	refused, ok := errors.AsType[*message.Refusal](err)
+	if !ok {
+		refused = message.Refuse(message.CodeInternal, err.Error())
 	}
-	_ = c.ch.Reply(f, &wire.Frame{Type: message.TypeClosed, Headers: h, Body: []byte(reason)})
+	answer := refused.Closed(true)
+	if id, ok := f.Headers[message.HeaderConn]; ok {
+		answer.Headers[message.HeaderConn] = id
+	}
+	_ = c.ch.Reply(f, answer)
 }
 
-// tellClosed tells the client that a connection or listener is over.
-func (c *client) tellClosed(id uint32, reason string) {
-	h := wire.Headers{}
-	h.SetUint32(message.HeaderConn, id)
-	_ = c.ch.Send(&wire.Frame{Type: message.TypeClosed, Headers: h, Body: []byte(reason)})
+// tellClosed tells the client that a connection or listener is over. That is as
+// it should be unless it is a refusal.
+func (c *client) tellClosed(id uint32, reason error) {
+	refused, ok := errors.AsType[*message.Refusal](reason)
+	if !ok {
+		refused = &message.Refusal{Text: reason.Error()}
+	}
+	f := refused.Closed(false)
+	f.Headers.SetUint32(message.HeaderConn, id)
+	_ = c.ch.Send(f)
 }
 
 // claim takes a number for a connection that the client has chosen, or reports
 // why it cannot have it.
-func (c *client) claim(f *wire.Frame) (uint32, string) {
+func (c *client) claim(f *wire.Frame) (uint32, *message.Refusal) {
 	id, ok := f.Headers.Uint32(message.HeaderConn)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case !ok || id >= message.FirstAssigned:
-		return 0, "the connection has no number that a client may give"
+		return 0, errNumber
 	case c.conns[id] != nil || c.binds[id] != nil:
-		return 0, "there is a connection with this number already"
+		return 0, errTaken
 	}
-	return id, ""
+	return id, nil
 }
 
 // number gives a connection a number that the client does not use, if it may
@@ -380,9 +395,9 @@ func (c *client) endSession(digest string) {
 	}
 	c.mu.Unlock()
 	for _, conn := range conns {
-		conn.abort("the session is over")
+		conn.abort(errOver)
 	}
 	for _, b := range binds {
-		c.dropBind(b, "the session is over")
+		c.dropBind(b, errOver)
 	}
 }

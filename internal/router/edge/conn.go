@@ -33,7 +33,7 @@ type conn struct {
 	fin     bool         // the client was told that nothing follows
 	gone    bool         // the client does not want anything any more
 	over    bool
-	reason  string             // why, in words
+	reason  error              // why; while it is dialled, why it need not be any more
 	dialing context.CancelFunc // while the controller is asked
 	asked   questions          // of the client, for the way of the circuit
 	owed    questions          // of the other end, to the client
@@ -199,17 +199,20 @@ func (c *conn) closedByClient() {
 }
 
 // abort ends the connection at once, and tells the client why.
-func (c *conn) abort(reason string) {
+func (c *conn) abort(reason error) {
 	c.mu.Lock()
 	cancel := c.dialing
+	if cancel != nil {
+		c.reason = reason
+	}
 	c.mu.Unlock()
 	switch {
 	case cancel != nil:
 		cancel()
 	case c.end != nil:
-		c.end.Abort(errors.New(reason))
+		c.end.Abort(reason)
 	default:
-		c.ended(errors.New(reason))
+		c.ended(reason)
 	}
 }
 
@@ -221,14 +224,28 @@ func (c *conn) Unrouted() { c.ended(forward.ErrUnrouted) }
 // already.
 func (c *conn) forgotten(error) { c.client.door.Table.Remove(c.address) }
 
+// why is why a dial came to nothing: what the controller said, unless it was
+// given up here.
+func (c *conn) why(said error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reason != nil {
+		return c.reason
+	}
+	return said
+}
+
+// errEnded is why a connection is over that was not cut off.
+var errEnded = errors.New("the connection has ended")
+
 // ended is the end of the connection, whoever wanted it. The controller hears of
 // it, unless it knows, and the client after it has got what had arrived.
 func (c *conn) ended(reason error) {
 	c.mu.Lock()
 	was := c.over
 	c.over = true
-	if c.reason = "the connection has ended"; reason != nil {
-		c.reason = reason.Error()
+	if c.reason = reason; reason == nil {
+		c.reason = errEnded
 	}
 	c.mu.Unlock()
 	if was {

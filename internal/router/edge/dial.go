@@ -25,7 +25,7 @@ var carried = []int32{message.HeaderPublicKey, message.HeaderCallerID, message.H
 // connect makes a circuit for a client that dials.
 func (c *client) connect(f *wire.Frame) {
 	id, refusal := c.claim(f)
-	if refusal != "" {
+	if refusal != nil {
 		c.refuse(f, refusal)
 		return
 	}
@@ -34,27 +34,27 @@ func (c *client) connect(f *wire.Frame) {
 	for _, data := range peerData {
 		said += len(data)
 	}
-	if refusal := c.tooMuch(f, said, maxSaid); refusal != "" {
+	if refusal := c.tooMuch(f, said, maxSaid); refusal != nil {
 		c.refuse(f, refusal)
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.ch.Context(), dialTime)
 	defer cancel()
 	conn := &conn{client: c, id: id, session: message.Digest(string(f.Body)), dialing: cancel}
-	if refusal := c.keep(conn); refusal != "" {
+	if refusal := c.keep(conn); refusal != nil {
 		c.refuse(f, refusal)
 		return
 	}
-	dialed, err := c.door.Controller.Dial(ctx, DialRequest{
-		SessionToken: string(f.Body), APIToken: c.token, Fingerprints: c.fingerprints,
-		Instance: instance, PeerData: peerData,
+	dialed, err := c.door.Controller.Dial(ctx, &message.CreateCircuit{
+		SessionToken: string(f.Body), APISessionToken: c.token, Fingerprints: c.fingerprints,
+		InstanceID: instance, PeerData: peerData,
 	})
 	if err != nil {
 		c.drop(conn)
-		c.refuseFor(f, err)
+		c.refuse(f, conn.why(err))
 		return
 	}
-	conn.circuit, conn.address = dialed.Circuit, dialed.Address
+	conn.circuit, conn.address = dialed.CircuitID, dialed.Address
 	flow := f.Headers.Bool(message.HeaderClientFlow)
 	conn.open(flow)
 	conn.mu.Lock()
@@ -62,7 +62,7 @@ func (c *client) connect(f *wire.Frame) {
 	conn.dialing = nil
 	conn.mu.Unlock()
 	if gone || c.ch.Context().Err() != nil { // it was closed while it was dialled
-		conn.abort("the connection was closed")
+		conn.abort(errors.New("the connection was closed"))
 		return
 	}
 	// The answer goes before anything else of the connection.
@@ -74,20 +74,20 @@ func (c *client) connect(f *wire.Frame) {
 
 // keep makes a connection the client's, under the number that it has chosen, or
 // says why it cannot be.
-func (c *client) keep(conn *conn) string {
+func (c *client) keep(conn *conn) *message.Refusal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.over:
-		return "the client is gone"
+		return errGone
 	case c.conns[conn.id] != nil || c.binds[conn.id] != nil:
-		return "there is a connection with this number already"
+		return errTaken
 	case !take(&c.of.conns, maxConns):
-		return "this identity has too many connections; close some"
+		return errManyConns
 	}
 	c.conns[conn.id] = conn
 	c.door.uses(c, conn.session, 1)
-	return ""
+	return nil
 }
 
 // peerData is what the host is told of a dial.
@@ -106,7 +106,7 @@ func (c *client) peerData(h wire.Headers) map[uint32][]byte {
 
 // connected is the answer to a dial that went well. Of what the controller
 // says, only what is for clients goes on: numbers below are the channel's own.
-func (c *client) connected(f *wire.Frame, conn *conn, dialed *Dialed, flow bool) wire.Headers {
+func (c *client) connected(f *wire.Frame, conn *conn, dialed *message.CircuitCreated, flow bool) wire.Headers {
 	h := wire.Headers{}
 	for key, value := range dialed.PeerData {
 		switch {
@@ -152,11 +152,12 @@ func (d *Door) Egress(ctx context.Context, circuit string, e *message.Egress) er
 		conn.mu.Lock()
 		conn.gone = true // the client has never heard of it
 		conn.mu.Unlock()
-		conn.abort("the host has too many connections")
-		return &message.RouteFailure{Text: "the host has too many connections"}
+		full := &message.RouteFailure{Code: message.RouteNoRoom, Text: "the host has too many connections"}
+		conn.abort(full)
+		return full
 	}
 	if err := c.invite(ctx, b, conn, e.PeerData); err != nil {
-		conn.abort(err.Error())
+		conn.abort(err)
 		return err
 	}
 	return nil

@@ -83,29 +83,8 @@ type Entry struct {
 	Leave func()
 }
 
-// Dialed is a circuit that the controller has made.
-type Dialed struct {
-	Circuit  string
-	Address  string // of its end here
-	PeerData map[uint32][]byte
-}
-
-// DialRequest asks for a circuit in the name of a client.
-type DialRequest struct {
-	SessionToken, APIToken string
-	Fingerprints           []string
-	Instance               string
-	PeerData               map[uint32][]byte
-}
-
-// Refusal is an error that has a code, which clients are told too.
-type Refusal interface {
-	error
-	Reason() message.ErrorCode
-}
-
 // Controller is what a router asks of its controller for clients. An error that
-// it answers with is text for the client.
+// it answers with is for the client, with its code if it is a refusal.
 type Controller interface {
 	// ID is who it is; empty if it has never been reached.
 	ID() string
@@ -113,7 +92,7 @@ type Controller interface {
 	// certificate belongs to it. Nothing falls between: a session that ends after
 	// that is told of.
 	Enter(ctx context.Context, e Entrant) (Entry, error)
-	Dial(ctx context.Context, req DialRequest) (*Dialed, error)
+	Dial(ctx context.Context, m *message.CreateCircuit) (*message.CircuitCreated, error)
 	Host(ctx context.Context, m *message.CreateTerminator) (*message.TerminatorCreated, error)
 	Update(ctx context.Context, m *message.UpdateTerminator) error
 	Health(m *message.HealthEvent)

@@ -216,7 +216,7 @@ func (a *anybody) Enter(context.Context, Entrant) (Entry, error) {
 	return Entry{}, errors.New("nobody")
 }
 
-func (a *anybody) Dial(ctx context.Context, _ DialRequest) (*Dialed, error) {
+func (a *anybody) Dial(ctx context.Context, _ *message.CreateCircuit) (*message.CircuitCreated, error) {
 	a.mu.Lock()
 	circuit := fmt.Sprintf("c%d", a.circuits)
 	a.circuits++
@@ -232,7 +232,7 @@ func (a *anybody) Dial(ctx context.Context, _ DialRequest) (*Dialed, error) {
 	if err := a.door.Egress(ctx, circuit, &message.Egress{Destination: to, Address: end}); err != nil {
 		return nil, err
 	}
-	return &Dialed{Circuit: circuit, Address: start}, a.table.Route(circuit, []message.Forward{
+	return &message.CircuitCreated{CircuitID: circuit, Address: start}, a.table.Route(circuit, []message.Forward{
 		{From: start, To: end, Type: message.ToEnd}, {From: end, To: start, Type: message.ToStart},
 	})
 }

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -102,13 +103,13 @@ func (b *bind) owner() *client {
 func (c *client) bind(f *wire.Frame) {
 	id, refusal := c.claim(f)
 	b := c.read(f, id)
-	if refusal == "" {
+	if refusal == nil {
 		refusal = c.tooMuch(f, len(b.instance)+len(b.secret)+len(b.key)+len(b.listener), maxTold)
 	}
-	if refusal == "" {
+	if refusal == nil {
 		refusal = c.hold(b)
 	}
-	if refusal != "" {
+	if refusal != nil {
 		c.refuse(f, refusal)
 		return
 	}
@@ -122,20 +123,20 @@ func (c *client) bind(f *wire.Frame) {
 }
 
 // hold makes a bind the client's, or says why it cannot be.
-func (c *client) hold(b *bind) string {
+func (c *client) hold(b *bind) *message.Refusal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.conns[b.conn] != nil || c.binds[b.conn] != nil:
-		return "there is a connection with this number already"
+		return errTaken
 	case c.over || len(c.binds) >= maxBinds:
-		return "this client hosts too much; stop hosting something"
+		return errManyBinds
 	case !take(&c.of.binds, maxBindsOf):
-		return "this identity hosts too much; stop hosting something"
+		return errBindsOf
 	}
 	c.binds[b.conn] = b
 	c.door.uses(c, b.session, 1)
-	return ""
+	return nil
 }
 
 // read is a bind as a client asks for it.
@@ -182,7 +183,7 @@ func (h *hosts) add(b *bind) {
 	if old != nil && b.listener != "" {
 		old.client.forget(old)
 		if goesOn {
-			old.client.tellClosed(old.conn, "the listener is bound elsewhere now")
+			old.client.tellClosed(old.conn, errElsewhere)
 		} else {
 			h.remove(old)
 		}
@@ -192,6 +193,10 @@ func (h *hosts) add(b *bind) {
 	}
 	h.stir()
 }
+
+// errElsewhere is why a listener is closed here that goes on at another
+// connection.
+var errElsewhere = errors.New("the listener is bound elsewhere now")
 
 // tell tells a client that it hosts.
 func (b *bind) tell() {
@@ -236,7 +241,7 @@ func (c *client) forget(b *bind) {
 }
 
 // dropBind ends a host, and tells its client why.
-func (c *client) dropBind(b *bind, reason string) {
+func (c *client) dropBind(b *bind, reason error) {
 	c.forget(b)
 	c.door.hosts.remove(b)
 	c.tellClosed(b.conn, reason)
@@ -415,7 +420,7 @@ func (h *hosts) answered(b *bind, answer *message.TerminatorCreated, err error) 
 	case answer.Result == message.TerminatorOK:
 		b.tell()
 	default:
-		b.owner().dropBind(b, answer.Message)
+		b.owner().dropBind(b, answer.Refusal())
 	}
 }
 

@@ -75,7 +75,7 @@ func (e *Exits) Dial(ctx context.Context, circuit string, to *message.Egress) (m
 	}
 	if e.open.Add(1) > maxOpen {
 		e.open.Add(-1)
-		return nil, &message.RouteFailure{Text: fmt.Sprintf("%d circuits leave here already", maxOpen)}
+		return nil, &message.RouteFailure{Code: message.RouteNoRoom, Text: fmt.Sprintf("%d circuits leave here already", maxOpen)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -99,6 +99,9 @@ func explain(err error) *message.RouteFailure {
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return &message.RouteFailure{Code: message.RouteRefused, Text: err.Error()}
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return &message.RouteFailure{Code: message.RouteNoName, Text: err.Error()}
 	}
 	return &message.RouteFailure{Text: err.Error()}
 }

@@ -2,7 +2,6 @@ package home
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -151,7 +150,7 @@ func (s *Station) renew(ctx context.Context, u *uplink.Uplink) error {
 	s.pending, s.turn = next, false
 	s.mu.Unlock()
 	err = u.UseCertificates(ctx, id.Cert)
-	if refused := (*uplink.Refusal)(nil); errors.As(err, &refused) {
+	if _, refused := uplink.Final(err); refused {
 		s.drop()
 	}
 	if err != nil {

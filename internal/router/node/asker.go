@@ -37,20 +37,14 @@ func (a asker) Enter(ctx context.Context, e edge.Entrant) (edge.Entry, error) {
 	}}, nil
 }
 
-func (a asker) Dial(ctx context.Context, q edge.DialRequest) (*edge.Dialed, error) {
-	d, err := a.Uplink.Dial(ctx, uplink.DialRequest(q))
-	if err != nil {
-		return nil, err
-	}
-	return &edge.Dialed{Circuit: d.Circuit, Address: d.Address, PeerData: d.PeerData}, nil
-}
-
 // Host is asked again by who hosts, unless the controller has said no or the
 // request is not one to be sent.
 func (a asker) Host(ctx context.Context, m *message.CreateTerminator) (*message.TerminatorCreated, error) {
 	answer, err := a.Uplink.Host(ctx, m)
-	if refused, final := errors.AsType[*uplink.Refusal](err); final && refused.Code == 0 {
-		return &message.TerminatorCreated{ID: m.Address, Result: message.TerminatorFailed, Message: refused.Text, Retry: message.RetryNever}, nil
+	if refused, final := uplink.Final(err); final {
+		return &message.TerminatorCreated{
+			ID: m.Address, Result: message.TerminatorFailed, Message: refused.Error(), ErrorCode: refused.Code, Retry: refused.Retry,
+		}, nil
 	}
 	return answer, err
 }
@@ -69,7 +63,7 @@ const reportAgain = 3 * time.Second
 func (a asker) Report(ctx context.Context, apiToken string, body []byte) error {
 	for {
 		err := a.Uplink.Report(ctx, apiToken, body)
-		if refused, final := errors.AsType[*uplink.Refusal](err); err == nil || final && refused.Code == 0 {
+		if _, final := uplink.Final(err); err == nil || final {
 			return err
 		}
 		select {

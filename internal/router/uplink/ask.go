@@ -19,21 +19,18 @@ const (
 	askWait    = 30 * time.Second
 )
 
-// ErrBusy says that too many questions wait for the controller's answer.
-var ErrBusy = errors.New("too many requests wait for the controller; try again")
+// What clients are told when it is not the controller that refuses.
+var (
+	errBusy  = message.Busy("too many requests wait for the controller; try again")
+	errLate  = message.Busy("the controller did not answer in time; try again")
+	errLarge = &message.Refusal{Code: message.CodeInternal, Retry: message.RetryNever, Text: "this is more than the controller takes in one request; send less"}
+)
 
-// Refusal is why the controller does not want what it was asked for.
-type Refusal struct {
-	Code message.ErrorCode
-	Text string
-	// Circuit is the one that failed, if the controller names it.
-	Circuit string
+// Final returns the refusal that an error is, if to ask again would not help.
+func Final(err error) (*message.Refusal, bool) {
+	refused, ok := errors.AsType[*message.Refusal](err)
+	return refused, ok && refused.Retry == message.RetryNever
 }
-
-func (r *Refusal) Error() string { return r.Text }
-
-// Reason is the code that says why.
-func (r *Refusal) Reason() message.ErrorCode { return r.Code }
 
 // ask sends a question and returns its answer, which must be of a type. A
 // refusal is an error.
@@ -42,7 +39,7 @@ func (u *Uplink) ask(ctx context.Context, wait time.Duration, f *wire.Frame, ans
 	case u.asks <- struct{}{}:
 		defer func() { <-u.asks }()
 	default:
-		return nil, ErrBusy
+		return nil, errBusy
 	}
 	ch, err := u.channel()
 	if err != nil {
@@ -53,18 +50,17 @@ func (u *Uplink) ask(ctx context.Context, wait time.Duration, f *wire.Frame, ans
 	reply, err := ch.Request(ctx, f)
 	switch {
 	case errors.Is(err, wire.ErrTooLarge):
-		return nil, &Refusal{Text: "this is more than the controller takes in one request; send less"}
+		return nil, errLarge
 	case ch.Err() != nil && err != nil:
 		return nil, ErrAway
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("the controller did not answer in time: %w", err)
+		return nil, fmt.Errorf("%w (%w)", errLate, err)
 	case err != nil:
 		return nil, err
 	case reply.Type == message.TypeError && answer != message.TypeError:
-		code, _ := reply.Headers.Uint32(message.HeaderErrorCode)
-		return nil, &Refusal{message.ErrorCode(code), string(reply.Body), reply.Headers.Text(message.HeaderFailedCircuit)}
+		return nil, message.RefusalIn(reply)
 	case reply.Type == message.TypeResult && !reply.Headers.Bool(message.HeaderSuccess):
-		return nil, &Refusal{Text: string(reply.Body)}
+		return nil, message.RefusalIn(reply)
 	case reply.Type != answer:
 		return nil, fmt.Errorf("the controller answered with a frame of type %d", reply.Type)
 	}
@@ -84,44 +80,19 @@ func (u *Uplink) tell(f *wire.Frame) error {
 	return err
 }
 
-// DialRequest is a dial of a client.
-type DialRequest struct {
-	SessionToken string
-	APIToken     string
-	Fingerprints []string // of the certificates that the client showed
-	Instance     string   // of the host that it wants
-	PeerData     map[uint32][]byte
-}
-
-// Dialed is a circuit that was made.
-type Dialed struct {
-	Circuit  string
-	Address  string // of the end that begins here
-	PeerData map[uint32][]byte
-	Tags     map[string]string
-}
-
 // Dial asks for a circuit in the name of a client.
-func (u *Uplink) Dial(ctx context.Context, q DialRequest) (*Dialed, error) {
-	h := wire.Headers{}
-	h.SetText(message.HeaderSessionToken, q.SessionToken)
-	h.SetText(message.HeaderAPISessionToken, q.APIToken)
-	h.SetTexts(message.HeaderFingerprints, q.Fingerprints)
-	h.SetText(message.HeaderInstanceID, q.Instance)
-	h.SetData(message.HeaderPeerData, q.PeerData)
-	reply, err := u.ask(ctx, dialWait, &wire.Frame{Type: message.TypeCreateCircuit, Headers: h}, message.TypeCircuitCreated)
+func (u *Uplink) Dial(ctx context.Context, m *message.CreateCircuit) (*message.CircuitCreated, error) {
+	reply, err := u.ask(ctx, dialWait, m.Frame(), message.TypeCircuitCreated)
 	if err != nil {
 		return nil, err
 	}
-	d := &Dialed{Circuit: reply.Headers.Text(message.HeaderCircuitID), Address: reply.Headers.Text(message.HeaderCircuitAddress)}
-	d.Tags, _ = reply.Headers.TextMap(message.HeaderCircuitTags)
-	d.PeerData, _ = reply.Headers.Data(message.HeaderPeerData)
+	d := message.CircuitIn(reply)
 	for key := range d.PeerData {
 		if !carried(key) {
 			delete(d.PeerData, key)
 		}
 	}
-	if d.Circuit == "" || d.Address == "" {
+	if d.CircuitID == "" || d.Address == "" {
 		return nil, errors.New("the controller's answer names no circuit")
 	}
 	return d, nil
@@ -154,8 +125,7 @@ func (u *Uplink) Health(m *message.HealthEvent) error {
 	return u.tell(frame(message.TypeHealthEvent, m))
 }
 
-// Report passes on what a client says of its device. A [Refusal] without a code
-// is final.
+// Report passes on what a client says of its device.
 func (u *Uplink) Report(ctx context.Context, apiToken string, body []byte) error {
 	h := wire.Headers{}
 	h.SetText(message.HeaderAPISessionToken, apiToken)
@@ -254,7 +224,7 @@ func (u *Uplink) UseCertificates(ctx context.Context, client string) error {
 	}
 	told, err := message.Unmarshal[message.Error](reply.Body)
 	if err == nil && (told.Code != "" || told.Message != "") {
-		err = &Refusal{Text: told.Message}
+		err = &message.Refusal{Retry: message.RetryNever, Text: fmt.Sprintf("%s (%s)", told.Message, told.Code)}
 	}
 	return err
 }

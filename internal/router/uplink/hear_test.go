@@ -283,7 +283,7 @@ func TestLateCircuit(t *testing.T) {
 		u, c := connect(t, &handler{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := u.Dial(ctx, DialRequest{SessionToken: "x"}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := u.Dial(ctx, &message.CreateCircuit{SessionToken: "x"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		c.mu.Lock()

@@ -86,7 +86,7 @@ type Handler interface {
 }
 
 // ErrAway says that there is no controller to ask at present.
-var ErrAway = errors.New("the controller is away at present; the router goes on trying to reach it")
+var ErrAway error = message.Busy("the controller is away at present; the router goes on trying to reach it")
 
 // Uplink is a router's connection to its controller. All methods may be called
 // at any time.

@@ -1,5 +1,44 @@
 package message
 
+import "netkeep.internal/internal/wire"
+
+// CreateCircuit is TypeCreateCircuit: a client dials. It has headers alone.
+type CreateCircuit struct {
+	SessionToken    string
+	APISessionToken string
+	Fingerprints    []string // of the certificates that the client showed
+	InstanceID      string   // of the host that it wants
+	PeerData        map[uint32][]byte
+}
+
+// Frame is the dial as a router sends it.
+func (m *CreateCircuit) Frame() *wire.Frame {
+	h := wire.Headers{}
+	h.SetText(HeaderSessionToken, m.SessionToken)
+	h.SetText(HeaderAPISessionToken, m.APISessionToken)
+	h.SetTexts(HeaderFingerprints, m.Fingerprints)
+	h.SetText(HeaderInstanceID, m.InstanceID)
+	h.SetData(HeaderPeerData, m.PeerData)
+	return &wire.Frame{Type: TypeCreateCircuit, Headers: h}
+}
+
+// CircuitCreated is TypeCircuitCreated: a circuit that was made. It has headers
+// alone.
+type CircuitCreated struct {
+	CircuitID string
+	Address   string // of the end that begins at the router
+	PeerData  map[uint32][]byte
+	Tags      map[string]string
+}
+
+// CircuitIn is the circuit in a frame.
+func CircuitIn(f *wire.Frame) *CircuitCreated {
+	m := &CircuitCreated{CircuitID: f.Headers.Text(HeaderCircuitID), Address: f.Headers.Text(HeaderCircuitAddress)}
+	m.Tags, _ = f.Headers.TextMap(HeaderCircuitTags)
+	m.PeerData, _ = f.Headers.Data(HeaderPeerData)
+	return m
+}
+
 // Route is TypeRoute: a router's part of a circuit.
 type Route struct {
 	CircuitID string            `pb:"1"`
@@ -125,6 +164,20 @@ type TerminatorCreated struct {
 	Retry     RetryHint        `pb:"5"`
 }
 
+// Refusal is why there is none. Controllers of the first generation give no code:
+// then the result is all that is known.
+func (m *TerminatorCreated) Refusal() *Refusal {
+	r := &Refusal{Code: m.ErrorCode, Retry: m.Retry, Text: m.Message}
+	switch {
+	case r.Code != 0:
+	case m.Result == TerminatorInvalidSession:
+		r.Code, r.Retry = CodeInvalidSession, RetryStartOver
+	case m.Result == TerminatorConflict:
+		r.Code, r.Retry = CodeInvalidTerminator, RetryStartOver
+	}
+	return r
+}
+
 // TerminatorResult is how hosting began.
 type TerminatorResult uint32
 
@@ -135,17 +188,6 @@ const (
 	TerminatorFailed
 	TerminatorBusy
 	TerminatorInvalidSession
-)
-
-// RetryHint says what a router should do about a failure.
-type RetryHint uint32
-
-// The hints.
-const (
-	RetryDefault RetryHint = iota
-	RetryTooBusy
-	RetryStartOver
-	RetryNever
 )
 
 // UpdateTerminator is TypeUpdateTerminator.

@@ -49,7 +49,6 @@ const (
 	HeaderAppData         int32 = 1011
 	HeaderRouterNumbers   int32 = 1012 // whether the router numbers connections; of a dial the number
 	HeaderHealthy         int32 = 1013
-	HeaderClosedCode      int32 = 1014
 	HeaderTraceTime       int32 = 1015
 	HeaderTraceHops       int32 = 1016
 	HeaderTraceHopType    int32 = 1017

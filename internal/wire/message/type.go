@@ -103,12 +103,17 @@ const (
 const (
 	HeaderSyncStrategy   int32 = 1013
 	HeaderSyncState      int32 = 1014
-	HeaderErrorCode      int32 = 1014 // of TypeError
+	HeaderErrorCode      int32 = 1014 // of TypeError, TypeResult and TypeClosed
 	HeaderDataModel      int32 = 1024
 	HeaderDataModelIndex int32 = 1025
 	HeaderSubscription   int32 = 1026
 	HeaderFailedCircuit  int32 = 1026 // of TypeError
+	HeaderRetryHint      int32 = 18   // of TypeError
+	HeaderResultCode     int32 = 10   // of TypeResult
 )
+
+// ResultRateLimited is why in HeaderResultCode.
+const ResultRateLimited = 1
 
 // TypeDeviceReport is a frame of our own, from a router: what a client has
 // reported in TypePosture, with its token in HeaderAPISessionToken. The answer
@@ -180,61 +185,6 @@ const (
 // NewHeaders is the capability of a router that numbers its headers anew and
 // groups its connections.
 const NewHeaders = 1 << 1
-
-// ErrorCode is why a request about sessions was refused.
-type ErrorCode uint32
-
-// The codes.
-const (
-	CodeInternal            ErrorCode = 1
-	CodeInvalidAPISession   ErrorCode = 2
-	CodeInvalidSession      ErrorCode = 3
-	CodeWrongSessionType    ErrorCode = 4
-	CodeRouterNotAllowed    ErrorCode = 5
-	CodeInvalidService      ErrorCode = 6
-	CodeTunnelingNotEnabled ErrorCode = 7
-	CodeInvalidTerminator   ErrorCode = 8
-	CodeInvalidPrecedence   ErrorCode = 9
-	CodeInvalidCost         ErrorCode = 10
-	CodeEncryptionMissing   ErrorCode = 11
-	CodeInvalidInstance     ErrorCode = 13
-	CodeAccessDenied        ErrorCode = 14
-)
-
-// invalidSession is what clients of others look for, letter by letter: only then
-// do they ask for another session.
-const invalidSession = "Invalid Session"
-
-// Say is a refusal in words: those that somebody chose, unless clients know the
-// code by a text of its own.
-func (c ErrorCode) Say(text string) string {
-	if c == CodeInvalidSession {
-		return invalidSession
-	}
-	return text
-}
-
-// RouteError is why a router could not do its part of a circuit.
-type RouteError byte
-
-// The reasons that matter here.
-const (
-	RouteInvalidTerminator RouteError = 1
-	RouteMisconfigured     RouteError = 2
-	RouteTimeout           RouteError = 3
-	RouteRefused           RouteError = 4
-	RouteRejected          RouteError = 5 // by the host, who could have taken it
-	RouteInvalidLink       RouteError = 8
-)
-
-// RouteFailure is why a router could not do its part of a circuit, with words
-// for whoever dialled.
-type RouteFailure struct {
-	Code RouteError // 0 if it is none of the reasons
-	Text string
-}
-
-func (f *RouteFailure) Error() string { return f.Text }
 
 // ALPN is the protocol that routers ask for when they connect to a controller.
 const ALPN = "ziti-ctrl"
