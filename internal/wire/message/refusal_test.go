@@ -2,6 +2,9 @@ package message
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"netkeep.internal/internal/wire"
@@ -138,6 +141,29 @@ func TestForeignRefusals(t *testing.T) {
 		if got := test.said.Refusal(); got.Code != test.code || got.Retry != test.retry {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// TestCodesAreExplained holds the page on codes to those that there are.
+func TestCodesAreExplained(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/codes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]int{"BUSY": int(CodeInternal)}
+	for code := range codes[1:] {
+		rows[ErrorCode(code+1).String()] = code + 1
+	}
+	for route := range routes {
+		rows[RouteError(route).String()] = route
+	}
+	for name, number := range rows {
+		if row := fmt.Sprintf("| `%s` | %d | `Err", name, number); !strings.Contains(string(page), row) {
+			t.Errorf("there is no row that begins with %s", row)
+		}
+	}
+	if got := strings.Count(string(page), "| `Err"); got != len(rows) {
+		t.Errorf("there are %d rows for %d codes", got, len(rows))
 	}
 }
 
