@@ -9,7 +9,7 @@ import (
 )
 
 // BenchmarkChoose chooses among more and more terminators: what it costs must
-// grow with routers alone.
+// grow with routers alone. Beside it is what a look at all of them costs.
 func BenchmarkChoose(b *testing.B) {
 	for _, routers := range []int{1, 10, 100} {
 		for _, n := range []int{10, 100, 1_000, 10_000, 100_000} {
@@ -37,6 +37,14 @@ func BenchmarkChoose(b *testing.B) {
 					w, snap := f.want(strategy), f.State.Snapshot()
 					for b.Loop() {
 						if _, ok := f.Choose(snap, w); !ok {
+							b.Fatal("nobody was chosen")
+						}
+					}
+				})
+				b.Run(fmt.Sprintf("all/%s/routers=%d/terminators=%d", strategy, routers, n), func(b *testing.B) {
+					w, snap := f.want(strategy), f.State.Snapshot()
+					for b.Loop() {
+						if _, ok := chooseOf(snap, strategy, f.all(w), ""); !ok {
 							b.Fatal("nobody was chosen")
 						}
 					}

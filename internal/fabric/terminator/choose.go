@@ -15,8 +15,6 @@ type Candidate struct {
 	// Path is what it costs to get to its router, and Dynamic what the
 	// terminator costs more because it failed lately.
 	Path, Dynamic int
-	// rank is that of its precedence, as it counts.
-	rank int
 }
 
 // Offered returns the terminators of a service at which a circuit of a client
@@ -29,7 +27,7 @@ func Offered(snap *state.Snapshot, sessions permit.Register, service *model.Serv
 			continue
 		}
 		if cost, ok := path(t.RouterID); ok {
-			among = append(among, Candidate{Terminator: t, Path: int(cost), rank: standing(snap, t)})
+			among = append(among, Candidate{Terminator: t, Path: int(cost)})
 		}
 	}
 	return among
@@ -90,63 +88,7 @@ func standing(snap *state.Snapshot, t *model.Terminator) int {
 	return rank(t.Precedence)
 }
 
-// Choose returns the terminator that a circuit should end at, out of all that
-// there are; ok is false if there is none. Those of the best precedence go
-// first; among them the service's strategy decides. sticky is the terminator
-// that a client wants again, if it is known to it.
-func Choose(strategy string, among []Candidate, sticky string) (chosen Candidate, ok bool) {
-	best := first(among)
-	if len(best) == 0 {
-		return Candidate{}, false
-	}
-	switch strategy {
-	case Random:
-		return best[rand.IntN(len(best))], true
-	case Weighted:
-		return draw(best, func(c Candidate) float64 { return weight(c.cost()) }), true
-	case Sticky:
-		for _, c := range best {
-			if c.ID == sticky {
-				return c, true
-			}
-		}
-	}
-	return cheapest(best), true
-}
-
-// first returns the candidates of the best precedence that there is.
-func first(among []Candidate) []Candidate {
-	var best []Candidate
-	at := last + 1
-	for _, c := range among {
-		switch {
-		case c.rank < at:
-			best, at = append(best[:0], c), c.rank
-		case c.rank == at:
-			best = append(best, c)
-		}
-	}
-	return best
-}
-
 func (c Candidate) cost() int { return c.Cost + c.Path + c.Dynamic }
-
-// cheapest returns one of those that cost least, so that equals share the
-// load.
-func cheapest(among []Candidate) Candidate {
-	best, n := among[0], 1
-	for _, c := range among[1:] {
-		switch {
-		case c.cost() < best.cost():
-			best, n = c, 1
-		case c.cost() == best.cost():
-			if n++; rand.IntN(n) == 0 {
-				best = c
-			}
-		}
-	}
-	return best
-}
 
 // weight is how likely something is chosen by the weighted strategy, against
 // others: what costs twice as much, half as often.

@@ -18,13 +18,10 @@ type lot struct {
 	single     *Candidate
 }
 
-// has reports whether one of those that are apart lies in the lot.
-func (l *lot) has(e exception) bool { return e.at >= l.begin && e.at < l.end }
-
 // whole makes a lot of a group; there may be nothing in it.
 func (s *search) whole(g group) lot {
 	l := lot{group: g, begin: g.key, end: g.end(), n: g.n, cost: g.path}
-	l.n -= s.without(&l)
+	l.n -= len(s.within(l.key, l.begin, l.end))
 	return l
 }
 
@@ -44,18 +41,8 @@ func (s *search) next(g group, key string, dearer func(cost int) int) (l lot, ok
 // count says how many there are to draw from, and reports whether there are
 // any.
 func (s *search) count(l *lot) bool {
-	l.n = s.ranked.Before(l.end) - s.ranked.Before(l.begin) - s.without(l)
+	l.n = s.ranked.Before(l.end) - s.ranked.Before(l.begin) - len(s.within(l.key, l.begin, l.end))
 	return l.n > 0
-}
-
-// without is how many in a lot are apart.
-func (s *search) without(l *lot) (n int) {
-	for _, e := range s.apart[l.key] {
-		if l.has(e) {
-			n++
-		}
-	}
-	return n
 }
 
 // singles are the terminators of a group that cost more than they say.
@@ -63,7 +50,7 @@ func (s *search) singles(g group) (lots []lot) {
 	for _, e := range s.apart[g.key] {
 		if !e.out {
 			c := e.Candidate
-			c.Path, c.rank = g.path, g.rank
+			c.Path = g.path
 			lots = append(lots, lot{group: g, n: 1, cost: c.cost(), single: &c})
 		}
 	}
@@ -76,10 +63,8 @@ func (s *search) draw(l lot) Candidate {
 		return *l.single
 	}
 	var gaps []int
-	for _, e := range s.apart[l.key] {
-		if l.has(e) {
-			gaps = append(gaps, s.ranked.Ahead(e.Terminator))
-		}
+	for _, e := range s.within(l.key, l.begin, l.end) {
+		gaps = append(gaps, s.ranked.Ahead(e.Terminator))
 	}
 	slices.Sort(gaps)
 	at := s.ranked.Before(l.begin) + rand.IntN(l.n)
@@ -88,7 +73,7 @@ func (s *search) draw(l lot) Candidate {
 			at++
 		}
 	}
-	return Candidate{Terminator: s.ranked.At(at).(*model.Terminator), Path: l.path, rank: l.rank}
+	return Candidate{Terminator: s.ranked.At(at).(*model.Terminator), Path: l.path}
 }
 
 // byNumber is how lots are drawn if all in them are alike.

@@ -135,12 +135,18 @@ func TestChooseProperty(t *testing.T) {
 		if len(ids) > 0 {
 			w.Sticky = rapid.SampledFrom(ids).Draw(t, "sticky")
 		}
-		best := first(f.all(w))
+		best := first(f.State.Snapshot(), f.all(w)) // by a look at everything
 		if len(best) > 0 && w.Service.TerminatorStrategy != Random && w.Service.TerminatorStrategy != Weighted {
 			best = keepCheapest(best, w)
 		}
-		for range 10 {
-			got, ok := f.Choose(f.State.Snapshot(), w)
+		snap := f.State.Snapshot()
+		looked := newSearch(snap, w, f.ledger.of(w.Service.ID, f.now)) // at all, for those of no use
+		looked.exceptAll(func(t *model.Terminator) bool { return !usable(snap, nil, w.Service, t) })
+		for i := range 20 {
+			got, ok := f.Choose(snap, w)
+			if i%2 == 1 {
+				got, ok = looked.choose()
+			}
 			if ok != (len(best) > 0) {
 				t.Fatalf("chose %v (%t) among %v", got, ok, best)
 			}
@@ -190,7 +196,7 @@ func TestShares(t *testing.T) {
 		for range times {
 			c, _ := f.Choose(snap, w)
 			got[c.ID]++
-			c, _ = Choose(strategy, all, "")
+			c, _ = chooseOf(snap, strategy, all, "")
 			want[c.ID]++
 		}
 		for _, id := range slices.Sorted(maps.Keys(want)) {

@@ -17,6 +17,7 @@ import (
 	"netkeep.internal/internal/data/integrity"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/fabric/terminator"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/health"
@@ -61,6 +62,8 @@ type Service struct {
 	LoggedIn func(method string, err error)
 	// Routers is the connections of routers.
 	Routers seam.Routers
+	// Choose says at which terminator a circuit would end.
+	Choose func(*state.Snapshot, terminator.Want) (terminator.Candidate, bool)
 	// Fabric is what they make between them, and ControllerID how they know this
 	// controller; empty if it has none.
 	Fabric       seam.Fabric

@@ -99,12 +99,8 @@ func pathsOf(c *rest.Call, s *api.Service) (pathsOut, error) {
 // there, as a dial does.
 func follow(snap *state.Snapshot, s *api.Service, service *model.Service, way *wayOut) {
 	cost := func(to string) (int64, bool) { return s.Routers.Distance(way.RouterID, to) }
-	among := terminator.Offered(snap, s.Grants, service, cost, "")
-	for i := range among {
-		among[i].Dynamic = s.Routers.DynamicCost(among[i].Terminator)
-	}
-	way.Hosts = len(among)
-	chosen, ok := terminator.Choose(service.TerminatorStrategy, among, "")
+	way.Hosts = len(terminator.Offered(snap, s.Grants, service, cost, ""))
+	chosen, ok := s.Choose(snap, terminator.Want{Service: service, Path: cost})
 	if !ok {
 		way.Problem = "no host can be reached from the router"
 		return
