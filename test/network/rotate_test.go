@@ -33,7 +33,7 @@ func TestRotateRoot(t *testing.T) {
 	hosting := start(t, n.dir, nil, programs.newer, "host", host, "echo")
 	hosting.says(t, "hosting echo", 0)
 	hold := start(t, n.dir, nil, programs.newer, "hold", dialer, "echo")
-	_, from := hold.says(t, "word 10", 0)
+	hold.says(t, "word 10", 0)
 	dials := func(what string) {
 		t.Helper()
 		n.eventually(what, func() bool {
@@ -41,6 +41,15 @@ func TestRotateRoot(t *testing.T) {
 			return err == nil
 		})
 	}
+
+	n.keys("rotate", "intermediate")
+	dials("another intermediate CA signs")
+	r.kill(syscall.SIGTERM)
+	r.start("--extend") // under the other one
+	dials("the router is back under the other intermediate CA")
+	hold.kill(syscall.SIGTERM)
+	hold = start(t, n.dir, nil, programs.newer, "hold", dialer, "echo")
+	_, from := hold.says(t, "word 10", 0)
 
 	n.keys("rotate", "root")
 	n.eventually("the controller has followed", func() bool { return strings.Contains(n.keys("status"), "not yet: router") })

@@ -151,6 +151,7 @@ func TestRotateRootClients(t *testing.T) {
 	f.asked(user, true)
 	f.status("0 of 2 identities")
 	f.status("not yet: " + user.Name)
+	f.status("A router of\nOpenZiti follows when it is started once with --extend")
 	f.status("1 of 1 routers")
 	f.keys(1, "0 routers and 2 identities", "rotate", "root", "--finish")
 	works("both roots are trusted")

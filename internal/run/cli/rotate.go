@@ -136,6 +136,10 @@ func sayStatus(w io.Writer, st server.KeysStatus, most int) error {
 			b.WriteString("The controller has said nothing since: start it.\n")
 		case p.Routers.Left+p.Identities.Left == 0:
 			b.WriteString("All who have certificates of this network have followed: netkeep keys rotate root --finish\n")
+		default:
+			b.WriteString("Netkeep's follow by themselves when they are connected, clients within the hour. A router of\n" +
+				"OpenZiti follows when it is started once with --extend; a program with OpenZiti's Go SDK when\n" +
+				"netkeep tunnel proxy was run with its identity's file.\n")
 		}
 		b.WriteString("Who has certificates of others, or none, cannot be seen: they need the new root CA too.\n")
 	default:
