@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test network network-bench check lint golden bench module clean
+.PHONY: build run test race network network-bench check lint golden bench module clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -15,29 +15,33 @@ build: ## leave the binary at bin/netkeep
 run: build ## run a controller on 127.0.0.1:1280 with a router on port 3022, data in ./data
 	./bin/netkeep run --data $(DATA) --router 127.0.0.1:3022
 
-# Half of the work is to compile: whatever tests and lint need is compiled once with
-# the race detector and once without, with the flags of build, which tests run too.
-test lint: export GOFLAGS := $(GOFLAGS) -trimpath
+# Half of the work is to compile: what tests and lint need is compiled once, with the
+# flags of build, which tests run too.
+test lint race: export GOFLAGS := $(GOFLAGS) -trimpath
 
-# The race detector stays out of Argon2, a library that shares its memory with nobody
-# else: each hash goes over 19 MiB twice, and to watch that takes longer than to hash.
-RACE := -race -gcflags=golang.org/x/crypto/argon2=-race=false
-
-# What does one thing after the other is tested without the race detector, which
-# would find nothing there and makes it many times slower.
-PLAIN := ./test/manifest ./test/command ./test/model ./test/upgrade ./test/architecture \
-	./internal/lang/... ./internal/tool/... ./internal/client/remote ./internal/client/enroll ./internal/policy/posture ./internal/pki
-RACED = $(filter-out $(shell $(GO) list $(PLAIN)),$(shell $(GO) list ./test/program ./test/api ./test/... ./...))
-TEST  := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
+TEST := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 
 # The slowest packages go first, so that no core is idle at the end, and three at
 # a time, since some wait more than they work; what debuggers need is left out, and
 # lint has vetted everything already. Clients are generated from documents outside of
 # their module, which the test cache does not look at.
-test: lint ## everything that a change must pass
-	$(TEST) $(RACE) $(RACED)
-	$(TEST) $(PLAIN)
+test: lint ## everything that a change must pass, but for races
+	$(TEST) ./test/program ./test/fabric ./test/api ./test/transit ./test/... ./...
 	$(CLIENTGEN) test -count=1 -vet=off ./...
+
+# The race detector stays out of Argon2, a library that shares its memory with nobody
+# else: each hash goes over 19 MiB twice, and to watch that takes longer than to hash.
+RACE := -race -gcflags=golang.org/x/crypto/argon2=-race=false
+
+# What does one thing after the other, and what starts programs of its own, would show
+# it nothing.
+ALONE := ./cmd/... ./internal/lang/... ./internal/tool/... ./internal/client/remote ./internal/client/enroll \
+	./internal/policy/posture ./internal/pki ./test/architecture ./test/command \
+	./test/manifest ./test/model ./test/monitoring ./test/program ./test/servertest ./test/upgrade
+RACED = $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./test/fabric ./test/api ./test/transit ./...))
+
+race: ## what several goroutines do at once, with the race detector
+	$(TEST) $(RACE) $(RACED)
 
 # A module of its own, so that nobody who builds netkeep has to fetch what it
 # needs: the public router, command line and SDK.
@@ -58,7 +62,7 @@ lint:
 	$(GO) mod tidy -diff
 	$(CLIENTGEN) vet ./...
 	$(GO) -C tools build -o ../bin/lint ./lint
-	GOFLAGS="$$GOFLAGS $(RACE)" bin/lint ./...
+	bin/lint ./...
 	$(GO) -C tools build -o ../bin/dead ./dead
 	bin/dead
 
