@@ -161,7 +161,7 @@ func Explain(address string, err error) error {
 		err = e.Err
 	}
 	say := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s", ErrUnreachable, fmt.Sprintf(format, args...))
+		return &Unreachable{fmt.Sprintf(format, args...)}
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return say("nobody knows the host of %s; is the name right?", address)
@@ -193,6 +193,13 @@ func Explain(address string, err error) error {
 	}
 	return say("%s: %v", address, err)
 }
+
+// Unreachable says why somebody gives no answer, whoever it is, and what to do
+// about it behind a semicolon.
+type Unreachable struct{ Why string }
+
+func (e *Unreachable) Error() string { return ErrUnreachable.Error() + ": " + e.Why }
+func (e *Unreachable) Unwrap() error { return ErrUnreachable }
 
 // Untrusted says that a controller is not the one that it was.
 type Untrusted struct{ Address string }

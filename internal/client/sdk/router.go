@@ -174,9 +174,13 @@ func (r *router) young() bool { return r.client.opt.Now().Sub(r.since) < reachTi
 // explain says why a router could not be reached, without what is said of
 // controllers.
 func explain(address string, err error) error {
-	text := remote.Explain(address, err).Error()
-	text = strings.TrimPrefix(text, remote.ErrUnreachable.Error()+": ")
-	text, _, _ = strings.Cut(text, "; ")
+	text := fmt.Sprintf("the certificate of %s is of a CA that the identity's file does not name", address)
+	err = remote.Explain(address, err)
+	if e, ok := errors.AsType[*remote.Unreachable](err); ok {
+		text, _, _ = strings.Cut(e.Why, "; ")
+	} else if _, ok := errors.AsType[*remote.Untrusted](err); !ok {
+		return err
+	}
 	return errors.New(text)
 }
 

@@ -337,11 +337,12 @@ func (u *Uplink) hello() channel.Hello {
 func plain(err error) string {
 	var unknown *tls.CertificateVerificationError
 	var dated x509.CertificateInvalidError
+	var refused *channel.Refused
 	switch {
 	case errors.As(err, &dated) && dated.Reason == x509.Expired:
 		return fmt.Sprintf("by the clock of this machine the controller's certificate has expired or is not valid yet (%s): set the clock, or renew that certificate", dated.Detail)
-	case errors.Is(err, channel.ErrRefused):
-		return strings.TrimPrefix(err.Error(), "channel: refused: ")
+	case errors.As(err, &refused):
+		return refused.Words
 	case errors.Is(err, errNoWord):
 		return errNoWord.Error()
 	case errors.As(err, &unknown):

@@ -27,6 +27,12 @@ var helloBounds = wire.Bounds{Headers: 16384, Body: 4192}
 // ErrRefused says that the peer does not want the connection.
 var ErrRefused = errors.New("channel: refused")
 
+// Refused is ErrRefused with what the peer says to people.
+type Refused struct{ Words string }
+
+func (r *Refused) Error() string { return ErrRefused.Error() + ": " + r.Words }
+func (r *Refused) Unwrap() error { return ErrRefused }
+
 // Grouped reports whether the socket is one of several of a channel.
 func (h *Hello) Grouped() bool { return h.Headers.Bool(message.HeaderGrouped) }
 
@@ -95,7 +101,7 @@ func Greet(conn net.Conn, deadline time.Time, h Hello) (wire.Headers, error) {
 	case err != nil:
 		return nil, err
 	case f.Type != message.TypeResult || !f.Headers.Bool(message.HeaderSuccess):
-		return nil, fmt.Errorf("%w: %s", ErrRefused, f.Body)
+		return nil, &Refused{string(f.Body)}
 	}
 	return f.Headers, nil
 }
