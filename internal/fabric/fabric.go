@@ -47,7 +47,7 @@ type Options struct {
 	// what an identity sees last changed.
 	Clients asclient.Clients
 	Changed func(snap *state.Snapshot, identityID string) time.Time
-	Build   seam.Version
+	Build   model.RouterVersion
 	Renewal Renewal
 	// Kept is told of every connection that a router was let in with.
 	Kept func(net.Conn)

@@ -10,7 +10,7 @@ import (
 
 // View is the fabric as the rest of the program sees it.
 func (f *Fabric) View() seam.Fabric {
-	return view{kind.Sources{model.Links.Def: f.Links, model.Circuits.Def: f.Circuits.Source()}, f}
+	return view{kind.Sources{model.Presences.Def: f.Presences(), model.Links.Def: f.Links, model.Circuits.Def: f.Circuits.Source()}, f}
 }
 
 // view is a Fabric in the words of the seam.

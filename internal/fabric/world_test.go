@@ -312,6 +312,7 @@ func (w *world) reaches(from, to int) bool {
 // check compares what the controller and the routers know.
 func (w *world) check() {
 	w.t.Helper()
+	w.checkView()
 	circuits := map[string]*circuit.Circuit{}
 	for _, c := range w.fabric.Circuits.All() {
 		circuits[c.ID] = c

@@ -35,6 +35,7 @@ var All = kind.NewCatalog(
 	SessionCertificates.Def,
 	Devices.Def,
 	Sessions.Def,
+	Presences.Def,
 	Links.Def,
 	Circuits.Def,
 )

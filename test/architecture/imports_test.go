@@ -60,7 +60,7 @@ var siblings = map[string][]string{
 	"auth/enroll":          {"auth/authn", "auth/token"},
 	"fabric":               {"fabric/circuit", "fabric/control", "fabric/datamodel", "fabric/seam", "fabric/link", "fabric/path", "fabric/permit", "fabric/apisync", "fabric/terminator", "fabric/asclient", "fabric/usage"},
 	"fabric/control":       {"fabric/seam"},
-	"fabric/apisync":       {"fabric/control", "fabric/seam", "fabric/permit"},
+	"fabric/apisync":       {"fabric/control", "fabric/permit"},
 	"fabric/datamodel":     {"fabric/control"},
 	"fabric/terminator":    {"fabric/control", "fabric/permit"},
 	"fabric/link":          {"fabric/control", "fabric/path"},

@@ -19,6 +19,7 @@ import (
 // may: each is a shape that somebody else has given, or a part of the record.
 var retold = map[string]string{
 	"internal/web/api/fabric linkValue":   "what a controller says when it is inspected, in the members that tools expect",
+	"internal/web/api sessionRouter":      "what clients read of a router that a session may use, older ones under other names",
 	"internal/web/api/fabric hopOut":      "a path has of each link what it adds to the way",
 	"internal/tool/command way":           "what a table takes from that answer",
 	"internal/tool/command topology":      "what a picture takes from an answer",

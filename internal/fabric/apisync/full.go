@@ -8,7 +8,6 @@ import (
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/control"
-	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/policy/access"
 	"netkeep.internal/internal/wire/message"
@@ -28,7 +27,7 @@ func (s *Sync) start(r *control.Router) {
 	}
 	s.mu.Unlock()
 	if !running {
-		r.Describe(func(info *seam.Router) { info.Sync = seam.Syncing })
+		r.Describe(func(p *model.Presence) { p.Sync = model.Syncing })
 		go s.tell(r, p)
 	}
 }
@@ -52,7 +51,7 @@ func (s *Sync) tell(r *control.Router, p *progress) {
 		}
 		p.held, p.syncing = nil, false
 		s.mu.Unlock()
-		r.Describe(func(info *seam.Router) { info.Sync = seam.SyncDone })
+		r.Describe(func(p *model.Presence) { p.Sync = model.SyncDone })
 		return
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/fabric/permit"
-	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/wire"
@@ -88,7 +87,7 @@ func (s *Sync) Register() {
 // onJoined says the first word to an edge router.
 func (s *Sync) onJoined(r *control.Router) {
 	if r.Edge {
-		r.Describe(func(info *seam.Router) { info.Sync = seam.SyncHello })
+		r.Describe(func(p *model.Presence) { p.Sync = model.SyncHello })
 		_ = r.Send(control.Message(message.TypeServerHello, &message.ServerHello{Version: s.Version, Data: map[string]string{"instant": "true"}}))
 	}
 }
@@ -105,7 +104,7 @@ func (s *Sync) onHello(r *control.Router, f *wire.Frame, m *message.ClientHello)
 		return
 	}
 	host, urls, wrong := place(m)
-	r.Describe(func(info *seam.Router) { info.Hostname, info.Listeners = host, urls })
+	r.Describe(func(p *model.Presence) { p.Hostname, p.Listeners = host, urls })
 	s.mu.Lock()
 	p := s.of(r)
 	tell := wrong != nil && !p.wrong

@@ -19,7 +19,6 @@ import (
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store/storetest"
 	"netkeep.internal/internal/fabric/control"
-	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/fabric/terminator"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/model"
@@ -108,7 +107,7 @@ func TestKeep(t *testing.T) {
 		})
 		log := slog.New(slog.DiscardHandler)
 		routers := control.New(control.Options{
-			State: st, Bundle: func() []*x509.Certificate { return []*x509.Certificate{root} }, ID: "c", Build: seam.Version{Version: "v2.0.0"}, Kept: func(net.Conn) {}, Now: time.Now, Log: log,
+			State: st, Bundle: func() []*x509.Certificate { return []*x509.Certificate{root} }, ID: "c", Build: model.RouterVersion{Version: "v2.0.0"}, Kept: func(net.Conn) {}, Now: time.Now, Log: log,
 		})
 		clients := new(counted)
 		tunnels := New(Options{

@@ -14,7 +14,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/wire"
@@ -85,7 +85,7 @@ func (rs *Routers) admit(conn *tls.Conn, deadline time.Time) (serve func(), err 
 	if now, ok := model.Routers.Get(rs.opt.State.Snapshot(), r.ID); !ok || !admissible(now, fingerprint) {
 		r.ch.Close(errShutOut)
 	}
-	r.Say(slog.LevelInfo, "router connected", "name", r.Name, "address", conn.RemoteAddr().String(), "version", r.info.Version.Version)
+	r.Say(slog.LevelInfo, "router connected", "name", r.Name, "address", conn.RemoteAddr().String(), "version", r.Presence().Version.Version)
 	for _, fn := range rs.joined {
 		fn(r)
 	}
@@ -144,12 +144,18 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 	r := &Router{
 		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Follows: hello.Headers.Bool(message.HeaderAuthorities), Listeners: reached.Listeners, Grouped: hello.Grouped(), Lingers: lingers(speaks),
 		all: rs, fingerprint: fingerprint, secret: hello.Secret(), writes: make(chan struct{}, maxWrites), carrying: map[string]struct{}{},
-		info: seam.Router{Version: plainVersion(version), Sync: seam.SyncNew}, speaks: speaks,
+		speaks: speaks,
 	}
 	r.work.init()
-	for _, l := range reached.Listeners {
-		r.info.Links = append(r.info.Links, seam.Address{Address: l.Address, Protocol: l.Protocol})
+	now := rs.opt.Now()
+	here := &model.Presence{
+		Meta:   kind.Meta{ID: record.ID, CreatedAt: now, UpdatedAt: now},
+		Online: true, Version: plainVersion(version), Sync: model.SyncNew, ControllerID: rs.opt.ID,
 	}
+	for _, l := range reached.Listeners {
+		here.Links = append(here.Links, model.RouterAddress{Address: l.Address, Protocol: l.Protocol})
+	}
+	r.presence.Store(here)
 	if r.Grouped && len(r.secret) == 0 {
 		r.secret = channel.NewSecret()
 	}
@@ -210,18 +216,18 @@ func capable(mask []byte, bit uint) bool {
 var errVersion = errors.New("its version is not five fields with bars between them")
 
 // parseVersion reads what a router runs.
-func parseVersion(text string) (seam.Version, error) {
+func parseVersion(text string) (model.RouterVersion, error) {
 	parts := strings.Split(text, "|")
 	if len(parts) != 5 || len(text) > 1000 {
-		return seam.Version{}, fmt.Errorf("%w: %.40q", errVersion, text)
+		return model.RouterVersion{}, fmt.Errorf("%w: %.40q", errVersion, text)
 	}
-	return seam.Version{Version: parts[0], Revision: parts[1], BuildDate: parts[2], OS: parts[3], Arch: parts[4]}, nil
+	return model.RouterVersion{Version: parts[0], Revision: parts[1], BuildDate: parts[2], OS: parts[3], Arch: parts[4]}, nil
 }
 
 // plainVersion is what people are shown. Routers of our own say the release whose
 // words they speak, which other routers need, and in the revision their own
 // version.
-func plainVersion(v seam.Version) seam.Version {
+func plainVersion(v model.RouterVersion) model.RouterVersion {
 	if own, ours := strings.CutPrefix(v.Revision, message.OwnRevision); ours {
 		if version, revision, both := strings.Cut(own, "/"); both {
 			v.Version, v.Revision = version, revision

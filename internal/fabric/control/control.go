@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/state"
-	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/channel"
@@ -30,7 +30,7 @@ type Options struct {
 	// ID is how routers tell controllers apart. It must outlive restarts.
 	ID string
 	// Build is what this controller runs.
-	Build seam.Version
+	Build model.RouterVersion
 	// Kept is told of every connection that a router was let in with, so that
 	// it need not give way to others.
 	Kept func(net.Conn)
@@ -149,12 +149,12 @@ func (rs *Routers) All() []*Router {
 }
 
 // Connected returns what a connected router says of itself.
-func (rs *Routers) Connected(id string) (seam.Router, bool) {
+func (rs *Routers) Connected(id string) (*model.Presence, bool) {
 	r, ok := rs.Get(id)
 	if !ok {
-		return seam.Router{}, false
+		return nil, false
 	}
-	return r.Info(), true
+	return r.Presence(), true
 }
 
 // Drop ends a router's connection, if it has one, unless it is here with this

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -40,30 +39,15 @@ type Router struct {
 	unknown  atomic.Int32        // frames that nobody takes
 	carrying map[string]struct{} // identities connected to it; under the mutex of all
 
-	mu          sync.Mutex
-	info        seam.Router
-	fingerprint string // of the certificate that it is here with
-}
+	presence atomic.Pointer[model.Presence]
 
-// Info is what the router says of itself.
-func (r *Router) Info() seam.Router {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	info := r.info
-	info.Listeners = maps.Clone(info.Listeners)
-	return info
+	mu          sync.Mutex
+	fingerprint string // of the certificate that it is here with
 }
 
 // Speaks is the release whose words the router uses, which is what others need to
 // know.
 func (r *Router) Speaks() string { return r.speaks }
-
-// Describe changes what the router says of itself.
-func (r *Router) Describe(change func(*seam.Router)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	change(&r.info)
-}
 
 // Fingerprint is that of the certificate that the router is here with.
 func (r *Router) Fingerprint() string {

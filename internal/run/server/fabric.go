@@ -16,7 +16,6 @@ import (
 	"netkeep.internal/internal/fabric"
 	"netkeep.internal/internal/fabric/asclient"
 	"netkeep.internal/internal/fabric/control"
-	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/ops/limit"
@@ -31,7 +30,7 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *grant.Gran
 	info := build.Read()
 	s.fabric = fabric.New(fabric.Options{
 		State: s.state, Authorities: s.keys.Authorities, APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
-		Build: seam.Version{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
+		Build: model.RouterVersion{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
 		Devices: sessions, Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})
 	sessions.Plain = s.fabric.Plain

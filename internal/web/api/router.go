@@ -1,52 +1,40 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/state/cow"
-	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/policy/access"
 	"netkeep.internal/internal/web/rest"
 )
 
-// Schemas of what is said of routers.
-var (
-	TextMap       = kind.Schema{"type": "object", "additionalProperties": Text}
-	versionOutput = kind.NewOutput[seam.Version]()
-)
+// TextMap is the schema of texts by name.
+var TextMap = kind.Schema{"type": "object", "additionalProperties": Text}
 
 // RouterColumns are what answers show of an edge router because of its
-// connection.
-func RouterColumns(s *Service) []rest.Derived {
-	column := func(name, doc string, schema kind.Schema, show func(dst []byte, r *seam.Router, online bool) []byte) rest.Derived {
-		return rest.Derived{Name: name, Doc: doc, Schema: schema, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
-			r, online := s.Routers.Connected(rec.Base().ID)
-			return show(dst, &r, online)
-		}}
+// connection: all that its presence says but where other routers reach it.
+func RouterColumns(s *Service) (columns []rest.Derived) {
+	for _, f := range model.Presences.Fields {
+		if !f.Hidden && f.Name != "listenerAddresses" && !slices.ContainsFunc(model.EdgeRouters.Fields, func(own *kind.Field) bool { return own.Name == f.Name }) {
+			columns = append(columns, PresenceColumn(s, f.Name))
+		}
 	}
-	return []rest.Derived{
-		column("hostname", "Name of the machine that the router runs on; empty while it is not connected.", Text, func(dst []byte, r *seam.Router, _ bool) []byte { return kind.AppendText(dst, r.Hostname) }),
-		column("isOnline", "Whether the router is connected to the controller.", Boolean, func(dst []byte, _ *seam.Router, online bool) []byte { return kind.AppendAny(dst, online) }),
-		column("syncStatus", "Whether the router knows all that it needs to know: SYNC_DONE if so, SYNC_UNKNOWN while it is not connected.", Text, func(dst []byte, r *seam.Router, online bool) []byte {
-			return kind.AppendText(dst, string(syncStatus(r, online)))
-		}),
-		column("supportedProtocols", "Where clients reach the router, by protocol, such as tls; empty while it is not connected.", TextMap, func(dst []byte, r *seam.Router, _ bool) []byte {
-			return kind.AppendAny(dst, r.Listeners)
-		}),
-		column("versionInfo", "What the router runs; empty while it is not connected.", versionOutput.Schema(), func(dst []byte, r *seam.Router, _ bool) []byte {
-			return versionOutput.Append(dst, &r.Version)
-		}),
-	}
+	return columns
 }
 
-func syncStatus(r *seam.Router, online bool) seam.SyncStatus {
-	if !online || r.Sync == "" {
-		return seam.SyncUnknown
-	}
-	return r.Sync
+// PresenceColumn shows a field of a router's presence in an answer about the
+// router.
+func PresenceColumn(s *Service, name string) rest.Derived {
+	columns := model.All.Columns(model.Presences.Def)
+	col := columns[slices.IndexFunc(columns, func(c kind.Column) bool { return c.Name == name })]
+	return rest.Derived{Name: name, Schema: col.Schema, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+		return col.Append(dst, c.Snap, model.PresenceOf(s.Fabric, rec.Base().ID))
+	}}
 }
 
 // sessionRouter is an edge router through which a session may be used. Older
@@ -84,12 +72,12 @@ func (s *Service) sessionRouters(c *rest.Call, set *cow.Bitmap) []sessionRouter 
 	others := s.stays(c.Snap, set)
 	for rec := range c.Snap.Within(model.EdgeRouters.Def, set) {
 		e := rec.(*model.EdgeRouter)
-		r, online := s.Routers.Connected(e.ID)
+		r := model.PresenceOf(s.Fabric, e.ID)
 		if others && model.Leaving(c.Snap, e.ID) {
 			continue
 		}
 		routers = append(routers, sessionRouter{
-			Name: e.Name, Hostname: r.Hostname, IsOnline: online, SyncStatus: string(syncStatus(&r, online)),
+			Name: e.Name, Hostname: r.Hostname, IsOnline: r.Online, SyncStatus: r.Sync,
 			SupportedProtocols: r.Listeners, URLs: r.Listeners, Cost: e.Cost, NoTraversal: e.NoTraversal, Disabled: e.Disabled,
 			AppData: e.AppData,
 		})

@@ -5,18 +5,11 @@
 package fabric
 
 import (
-	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/lang/filter"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
-)
-
-// Outputs of what is said of routers.
-var (
-	versionOutput = kind.NewOutput[seam.Version]()
-	addressOutput = kind.NewOutput[seam.Address]()
 )
 
 // Mount adds the operations.
@@ -58,31 +51,24 @@ func selfLink(d *kind.Def) rest.Derived {
 
 // routerColumns are what answers show of a router because of its connection.
 func routerColumns(s *api.Service) []rest.Derived {
+	version := api.PresenceColumn(s, "versionInfo")
 	return append([]rest.Derived{
 		api.Flag("connected", "Whether the router is connected to this controller.", func(_ *rest.Call, r *model.Router) bool {
-			_, online := s.Routers.Connected(r.ID)
-			return online
+			return model.PresenceOf(s.Fabric, r.ID).Online
 		}),
 		api.Flag("quiesced", "Whether the router has asked that no new circuits end at it while there is another way.", func(_ *rest.Call, r *model.Router) bool {
 			return r.Quiesced
 		}),
 		{
-			Name: "versionInfo", Doc: "What the router runs; left out while it is not connected.", Schema: versionOutput.Schema(), Optional: true,
-			Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
-				r, online := s.Routers.Connected(rec.Base().ID)
-				if !online {
+			Name: version.Name, Doc: "What the router runs; left out while it is not connected.", Schema: version.Schema, Optional: true,
+			Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+				if !model.PresenceOf(s.Fabric, rec.Base().ID).Online {
 					return dst
 				}
-				return versionOutput.Append(dst, &r.Version)
+				return version.Append(dst, c, rec)
 			},
 		},
-		{
-			Name: "listenerAddresses", Doc: "Where other routers reach it; empty while it is not connected.", Schema: kind.ListOf(addressOutput.Schema()),
-			Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
-				r, _ := s.Routers.Connected(rec.Base().ID)
-				return appendList(dst, addressOutput, r.Links)
-			},
-		},
+		api.PresenceColumn(s, "listenerAddresses"),
 	}, api.NoneOfRouters...)
 }
 
@@ -90,8 +76,7 @@ func routerColumns(s *api.Service) []rest.Derived {
 func routerJoins(s *api.Service) rest.Joins {
 	return func(kind.Reader) []filter.Symbol[kind.Record] {
 		return []filter.Symbol[kind.Record]{{Name: "connected", Type: filter.Bool, One: func(rec kind.Record) filter.Value {
-			_, online := s.Routers.Connected(rec.Base().ID)
-			return filter.BoolValue(online)
+			return filter.BoolValue(model.PresenceOf(s.Fabric, rec.Base().ID).Online)
 		}}}
 	}
 }

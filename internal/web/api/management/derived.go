@@ -33,11 +33,7 @@ func edgeRouterColumns(s *api.Service) []rest.Derived {
 
 // routerColumns are what answers show of a router beyond its record.
 func routerColumns(s *api.Service) []rest.Derived {
-	online := api.Flag("isOnline", "Whether the router is connected to the controller.", func(_ *rest.Call, r *model.Router) bool {
-		_, online := s.Routers.Connected(r.ID)
-		return online
-	})
-	return slices.Concat([]rest.Derived{online}, api.NoneOfRouters,
+	return slices.Concat([]rest.Derived{api.PresenceColumn(s, "isOnline")}, api.NoneOfRouters,
 		enrollmentColumns("transitRouterId", func(rec kind.Record) bool { return rec.(*model.Router).IsVerified }))
 }
 
