@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,73 +13,64 @@ import (
 	"netkeep.internal/internal/lang/kind"
 )
 
-// statuses are the HTTP statuses of failures. What is not here is 500.
-var statuses = map[fault.Code]int{
-	fault.CodeInvalid:       http.StatusBadRequest,
-	fault.CodeBody:          http.StatusBadRequest,
-	fault.CodeBodyTooLarge:  http.StatusRequestEntityTooLarge,
-	fault.CodeBodyTooSlow:   http.StatusRequestTimeout,
-	fault.CodeFilter:        http.StatusBadRequest,
-	fault.CodeSort:          http.StatusBadRequest,
-	fault.CodePagination:    http.StatusBadRequest,
-	fault.CodeAuth:          http.StatusUnauthorized,
-	fault.CodeUnauthorized:  http.StatusUnauthorized,
-	fault.CodeNotFound:      http.StatusNotFound,
-	fault.CodeMethod:        http.StatusMethodNotAllowed,
-	fault.CodeContentType:   http.StatusBadRequest,
-	fault.CodeReferenced:    http.StatusConflict,
-	fault.CodeUndeletable:   http.StatusBadRequest,
-	fault.CodeUnchangeable:  http.StatusBadRequest,
-	fault.CodeRateLimited:   http.StatusTooManyRequests,
-	fault.CodeTimeout:       http.StatusServiceUnavailable,
-	fault.CodeUnavailable:   http.StatusServiceUnavailable,
-	fault.CodeTooLarge:      http.StatusBadRequest,
-	fault.CodePlan:          http.StatusConflict,
-	fault.CodeSnapshot:      http.StatusConflict,
-	fault.CodeCSR:           http.StatusBadRequest,
-	fault.CodePEM:           http.StatusBadRequest,
-	fault.CodePEMType:       http.StatusBadRequest,
-	fault.CodeDER:           http.StatusBadRequest,
-	fault.CodeChain:         http.StatusBadRequest,
-	fault.CodeCertPEM:       http.StatusBadRequest,
-	fault.CodeReference:     http.StatusBadRequest,
-	fault.CodeForeignRouter: http.StatusConflict,
-	fault.CodeEnrollment:    http.StatusConflict,
-	fault.CodeMethodTaken:   http.StatusConflict,
-	fault.CodeEnrollToken:   http.StatusBadRequest,
-	fault.CodeEnrollMethod:  http.StatusBadRequest,
-	fault.CodeEnrollExpired: http.StatusBadRequest,
-	fault.CodeEnrollCA:      http.StatusBadRequest,
-	fault.CodeEnrollNoCA:    http.StatusBadRequest,
-	fault.CodeMissingCSR:    http.StatusBadRequest,
-	fault.CodeCertInUse:     http.StatusConflict,
-	fault.CodeUsername:      http.StatusConflict,
-	fault.CodeCertClaim:     http.StatusBadRequest,
-	fault.CodeClientCert:    http.StatusBadRequest,
-	fault.CodeCAVerified:    http.StatusConflict,
-	fault.CodeCommonName:    http.StatusBadRequest,
-	fault.CodeCAProof:       http.StatusBadRequest,
-	fault.CodeMFAExists:     http.StatusConflict,
-	fault.CodeMFAMissing:    http.StatusConflict,
-	fault.CodeMFACode:       http.StatusBadRequest,
-	fault.CodeAuthenticator: http.StatusConflict,
-	fault.CodeCertificates:  http.StatusConflict,
-	fault.CodeNoRouters:     http.StatusBadRequest,
-	fault.CodePosture:       http.StatusConflict,
-}
-
-// messages say in a sentence what a code means, where the reason does not.
-var messages = map[fault.Code]string{
-	fault.CodeInvalid:      "a value in the request is not acceptable",
-	fault.CodeBody:         "the request body cannot be read",
-	fault.CodeFilter:       "the filter is not acceptable",
-	fault.CodeSort:         "the sort parameter is not acceptable",
-	fault.CodeAuth:         "the authentication failed",
-	fault.CodeUnauthorized: "this needs a session with more rights; authenticate first",
-	fault.CodeNotFound:     "there is no such thing",
-	fault.CodeReferenced:   "it is still in use",
-	fault.CodeUnhandled:    "something went wrong on our side; the log has the details under this request id",
-	fault.CodeTimeout:      "the request took too long",
+// answers is what becomes of a failure: its HTTP status, and a sentence that says
+// what the code means where the reason does not.
+var answers = map[fault.Code]struct {
+	status int
+	says   string
+}{
+	fault.CodeInvalid:       {http.StatusBadRequest, "a value in the request is not acceptable"},
+	fault.CodeBody:          {http.StatusBadRequest, "the request body cannot be read"},
+	fault.CodeBodyTooLarge:  {http.StatusRequestEntityTooLarge, ""},
+	fault.CodeBodyTooSlow:   {http.StatusRequestTimeout, ""},
+	fault.CodeFilter:        {http.StatusBadRequest, "the filter is not acceptable"},
+	fault.CodeSort:          {http.StatusBadRequest, "the sort parameter is not acceptable"},
+	fault.CodePagination:    {http.StatusBadRequest, ""},
+	fault.CodeAuth:          {http.StatusUnauthorized, "the authentication failed"},
+	fault.CodeUnauthorized:  {http.StatusUnauthorized, "this needs a session with more rights; authenticate first"},
+	fault.CodeNotFound:      {http.StatusNotFound, "there is no such thing"},
+	fault.CodeMethod:        {http.StatusMethodNotAllowed, ""},
+	fault.CodeContentType:   {http.StatusBadRequest, ""},
+	fault.CodeReferenced:    {http.StatusConflict, "it is still in use"},
+	fault.CodeUndeletable:   {http.StatusBadRequest, ""},
+	fault.CodeUnchangeable:  {http.StatusBadRequest, ""},
+	fault.CodeRateLimited:   {http.StatusTooManyRequests, ""},
+	fault.CodeTimeout:       {http.StatusServiceUnavailable, "the request took too long"},
+	fault.CodeUnavailable:   {http.StatusServiceUnavailable, ""},
+	fault.CodeTooLarge:      {http.StatusBadRequest, ""},
+	fault.CodePlan:          {http.StatusConflict, ""},
+	fault.CodeSnapshot:      {http.StatusConflict, ""},
+	fault.CodeCSR:           {http.StatusBadRequest, ""},
+	fault.CodePEM:           {http.StatusBadRequest, ""},
+	fault.CodePEMType:       {http.StatusBadRequest, ""},
+	fault.CodeDER:           {http.StatusBadRequest, ""},
+	fault.CodeChain:         {http.StatusBadRequest, ""},
+	fault.CodeCertPEM:       {http.StatusBadRequest, ""},
+	fault.CodeReference:     {http.StatusBadRequest, ""},
+	fault.CodeForeignRouter: {http.StatusConflict, ""},
+	fault.CodeEnrollment:    {http.StatusConflict, ""},
+	fault.CodeMethodTaken:   {http.StatusConflict, ""},
+	fault.CodeEnrollToken:   {http.StatusBadRequest, ""},
+	fault.CodeEnrollMethod:  {http.StatusBadRequest, ""},
+	fault.CodeEnrollExpired: {http.StatusBadRequest, ""},
+	fault.CodeEnrollCA:      {http.StatusBadRequest, ""},
+	fault.CodeEnrollNoCA:    {http.StatusBadRequest, ""},
+	fault.CodeMissingCSR:    {http.StatusBadRequest, ""},
+	fault.CodeCertInUse:     {http.StatusConflict, ""},
+	fault.CodeUsername:      {http.StatusConflict, ""},
+	fault.CodeCertClaim:     {http.StatusBadRequest, ""},
+	fault.CodeClientCert:    {http.StatusBadRequest, ""},
+	fault.CodeCAVerified:    {http.StatusConflict, ""},
+	fault.CodeCommonName:    {http.StatusBadRequest, ""},
+	fault.CodeCAProof:       {http.StatusBadRequest, ""},
+	fault.CodeMFAExists:     {http.StatusConflict, ""},
+	fault.CodeMFAMissing:    {http.StatusConflict, ""},
+	fault.CodeMFACode:       {http.StatusBadRequest, ""},
+	fault.CodeAuthenticator: {http.StatusConflict, ""},
+	fault.CodeCertificates:  {http.StatusConflict, ""},
+	fault.CodeNoRouters:     {http.StatusBadRequest, ""},
+	fault.CodePosture:       {http.StatusConflict, ""},
+	fault.CodeUnhandled:     {http.StatusInternalServerError, "something went wrong on our side; the log has the details under this request id"},
 }
 
 // fail answers with an error. What is not ours to explain is logged under the
@@ -95,10 +87,7 @@ func (c *Call) fail(err error) {
 		c.Log.Error("request failed", "error", err)
 		f = fault.New(fault.CodeUnhandled, "")
 	}
-	status, known := statuses[f.Code]
-	if !known {
-		status = http.StatusInternalServerError
-	}
+	status := cmp.Or(answers[f.Code].status, http.StatusInternalServerError)
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		seconds := max(1, int64(math.Ceil(f.Wait.Seconds())))
 		c.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
@@ -110,7 +99,7 @@ func (c *Call) fail(err error) {
 }
 
 func appendError(dst []byte, f *fault.Error, requestID string) []byte {
-	message := messages[f.Code]
+	message := answers[f.Code].says
 	if message == "" || f.Field == "" && f.Reason != "" {
 		message = f.Reason
 	}
