@@ -260,7 +260,7 @@ func (f *Fabric) changed(before, after *state.Snapshot, c state.Change) {
 // ended takes along what a session was used for.
 func (f *Fabric) ended(before, after *state.Snapshot, s *model.Session) {
 	// Routers that end connections when their session is over hear of that first.
-	f.sync.SessionRemoved(before, s, f.opt.Tokens.Of(s))
+	f.sync.SessionRemoved(before, s, gosync.OnceValue(func() string { return f.opt.Tokens.Of(s) }))
 	f.Circuits.EndSession(s.ID, s.Plain)
 	f.tunnels.EndSession(after, s)
 	if s.Type == model.Bind {

@@ -15,7 +15,7 @@ import (
 // until ctx ends. Nobody waits for it: requests look for themselves. It is for
 // what goes with a session, such as connections in use.
 func (s *APISessions) Enforce(ctx context.Context) {
-	sub := s.State.Subscribe()
+	sub := s.State.Subscribe(decisive...)
 	for {
 		ev, err := sub.Next(ctx)
 		if err != nil {
@@ -28,6 +28,12 @@ func (s *APISessions) Enforce(ctx context.Context) {
 			s.unsure.Store(true)
 		}
 	}
+}
+
+// decisive are the kinds that sessions, and what clients said, rest on.
+var decisive = []*kind.Def{
+	model.Identities.Def, model.EdgeRouters.Def, model.Authenticators.Def, model.Enrollments.Def, model.ExtJWTSigners.Def, model.CAs.Def,
+	model.AuthPolicies.Def, model.APISessions.Def, model.ClientInfos.Def,
 }
 
 // lost yields those of the sessions that do not stand. What was taken back for

@@ -26,6 +26,31 @@ func (w draft) set(c change) {
 	}
 }
 
+// again makes records what they were at another time: had says which row each
+// had, nil for none. Those rows have their places in snapshots of then. Numbers that
+// records give up are free before others take them.
+func (w draft) again(writes []Write, had func(Change) *row) {
+	each := func(do func(t *table, old, had *row)) {
+		for _, by := range writes {
+			for _, c := range by.Changes {
+				t := w.writable(c.Def)
+				do(t, t.get(c.ID), had(c))
+			}
+		}
+	}
+	each(func(t *table, old, had *row) {
+		if old != nil && (had == nil || had.ord != old.ord) {
+			t.delete(old)
+		}
+	})
+	each(func(t *table, old, had *row) {
+		if had != nil {
+			r := *had
+			t.putAt(old, &r)
+		}
+	})
+}
+
 // writable returns the draft's own copy of a table.
 func (w draft) writable(d *kind.Def) *table {
 	i := w.slots[d]

@@ -126,17 +126,22 @@ func (e Event) Undo(after *Snapshot) (*Snapshot, error) {
 	if e.Reset != nil || after.Rev != e.Rev {
 		return nil, fmt.Errorf("state: what is at revision %d does not follow from the step to %d", after.Rev, e.Rev)
 	}
+	return e.undone(after), nil
+}
+
+// undone is what there was before, given what there is after it, to the last number
+// of a record.
+func (e Event) undone(after *Snapshot) *Snapshot {
 	w := newDraft(after)
-	for _, by := range e.Writes {
-		for _, c := range by.Changes {
-			back := change{def: c.Def, id: c.ID, old: w.Snapshot.table(c.Def).get(c.ID)}
-			if c.old != nil {
-				again := *c.old // the other has its place in snapshots of before
-				back.row = &again
-			}
-			w.set(back)
-		}
-	}
+	w.again(e.Writes, func(c Change) *row { return c.old })
 	w.mark = e.before
-	return w.Snapshot, nil
+	return w.Snapshot
+}
+
+// done is what there is after the event, given what there was before it.
+func (e Event) done(before *Snapshot) *Snapshot {
+	w := newDraft(before)
+	w.again(e.Writes, func(c Change) *row { return c.row })
+	w.mark = e.after
+	return w.Snapshot
 }

@@ -55,6 +55,7 @@ func (r *ring) add(ev Event) {
 		r.first, r.steps, r.weight, r.base = r.end()+1, nil, 0, ev.Rev
 		r.whole = r.first
 	} else {
+		ev.after = ev.After.mark
 		r.steps = append(r.steps, ev)
 		r.weight += ev.weight
 		r.trim()
@@ -80,9 +81,15 @@ func (r *ring) trim() {
 	}
 }
 
-// maxWhole is how many steps are kept with their snapshots. Each holds what the
-// next one has replaced, which is some 20 kB of trees.
-const maxWhole = 1000
+const (
+	// maxWhole is how many steps are kept with their snapshots. Each holds what the
+	// next one has replaced, which is some 20 kB of trees that every collection of
+	// garbage walks through.
+	maxWhole = 64
+	// maxAnew is for how many steps before these a snapshot is made anew, by whoever
+	// is so far behind.
+	maxAnew = 1000
+)
 
 // seek returns the number of the step that follows a revision; ok is false if
 // the ring does not know it.
@@ -100,14 +107,15 @@ func (r *ring) seek(rev store.Rev) (at uint64, ok bool) {
 }
 
 // read returns the step at a number, or the first after it that concerns some
-// kinds, and the number from which to read on. Where the steps are gone, or
-// their snapshots unless bare ones will do, that is a Reset. If there is nothing
-// yet, it returns the room to wait in.
-func (r *ring) read(at uint64, kinds []*kind.Def, bare bool) (ev Event, next uint64, wait *room) {
+// kinds, and the number from which to read on. Where the steps are gone, or are too
+// many for their snapshots to be made anew and bare ones will not do, that is a
+// Reset. last is the snapshot that the reader has of before, if it has one. If there
+// is nothing yet, it returns the room to wait in.
+func (r *ring) read(at uint64, last *Snapshot, kinds []*kind.Def, bare bool) (ev Event, next uint64, wait *room) {
 	for wait == nil {
 		r.mu.RLock()
 		first, end := r.first, r.end()
-		if at < first || at < r.whole && !bare {
+		if at < first || at+maxAnew < r.whole && !bare {
 			ev = Event{Rev: r.now.Rev, Reset: r.now, After: r.now}
 			r.mu.RUnlock()
 			return ev, end, nil
@@ -116,9 +124,13 @@ func (r *ring) read(at uint64, kinds []*kind.Def, bare bool) (ev Event, next uin
 		if i >= 0 {
 			at += uint64(i)
 			ev = r.steps[at-first]
+			var anew way
+			if !bare {
+				anew = r.way(at, last)
+			}
 			r.mu.RUnlock()
-			if bare {
-				ev.After = nil
+			if ev.After = nil; !bare {
+				ev.After = anew.snapshot()
 			}
 			return ev, at + 1, nil
 		}
@@ -126,6 +138,46 @@ func (r *ring) read(at uint64, kinds []*kind.Def, bare bool) (ev Event, next uin
 		at, wait = end, r.enter(end, kinds)
 	}
 	return Event{}, at, wait
+}
+
+// way is how to make the snapshot of a step anew: from one, over steps that are
+// made after it or undone from it.
+type way struct {
+	from  *Snapshot
+	steps []Event
+	undo  bool
+}
+
+// way returns that of the step at a number: on from the reader's own, and else back
+// from the oldest that there is. The caller holds the mutex.
+func (r *ring) way(at uint64, own *Snapshot) way {
+	step := r.steps[at-r.first]
+	switch {
+	case step.After != nil:
+		return way{from: step.After}
+	case own != nil && own.Rev >= r.base && own.Rev < step.Rev:
+		i, found := slices.BinarySearchFunc(r.steps, own.Rev, func(ev Event, rev store.Rev) int { return cmp.Compare(ev.Rev, rev) })
+		if found {
+			i++
+		}
+		return way{from: own, steps: slices.Clone(r.steps[i : at-r.first+1])}
+	}
+	back := slices.Clone(r.steps[at-r.first+1 : r.whole-r.first+1])
+	slices.Reverse(back)
+	return way{from: r.steps[r.whole-r.first].After, steps: back, undo: true}
+}
+
+// snapshot goes the way.
+func (w way) snapshot() *Snapshot {
+	is := w.from
+	for _, step := range w.steps {
+		if w.undo {
+			is = step.undone(is)
+		} else {
+			is = step.done(is)
+		}
+	}
+	return is
 }
 
 // enter returns the room of those who wait for some kinds, unless there are

@@ -46,6 +46,7 @@ type Event struct {
 	Writes []Write   // in their order, no two of the same record
 
 	before  mark        // what After had before
+	after   mark        // what After has
 	touched []*kind.Def // kinds of records that changed
 	weight  int
 }
@@ -122,7 +123,8 @@ func (s *State) Attend(fn func(before, after *Snapshot, changed []Ref)) {
 type Subscription struct {
 	state *State
 	kinds []*kind.Def
-	at    uint64 // number of the step that comes next
+	at    uint64    // number of the step that comes next
+	last  *Snapshot // of the step before, while there are more
 	bare  bool
 }
 
@@ -157,8 +159,8 @@ func (sub *Subscription) Bare() *Subscription {
 // closed. Only one goroutine may call it at a time.
 func (sub *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
-		ev, next, wait := sub.state.ring.read(sub.at, sub.kinds, sub.bare)
-		if sub.at = next; wait == nil {
+		ev, next, wait := sub.state.ring.read(sub.at, sub.last, sub.kinds, sub.bare)
+		if sub.at, sub.last = next, ev.After; wait == nil {
 			return ev, nil
 		}
 		select {

@@ -107,6 +107,27 @@ func (t *table) rev(id string) store.Rev {
 func (t *table) put(old, r *row) {
 	if t.bits != nil {
 		t.number(old, r)
+	}
+	t.place(old, r)
+}
+
+// putAt is put of a row that has its ordinal already, which is that of old or
+// nobody's.
+func (t *table) putAt(old, r *row) {
+	if t.bits != nil {
+		if old == nil {
+			t.free.Delete(r.ord)
+			t.next = max(t.next, r.ord+1)
+			t.bits.Add(everyone, r.ord)
+		}
+		t.byOrd.Set(r)
+	}
+	t.place(old, r)
+}
+
+// place adds a row that has its ordinal.
+func (t *table) place(old, r *row) {
+	if t.bits != nil {
 		t.tag(old, r)
 	}
 	for i := range t.indexes {

@@ -116,14 +116,14 @@ func told(snap *state.Snapshot, api *model.APISession) bool {
 }
 
 // SessionRemoved tells routers that a session to dial or host is over: those
-// that its holder may have shown it to.
-func (s *Sync) SessionRemoved(before *state.Snapshot, gone *model.Session, token string) {
+// that its holder may have shown it to. Its token is asked for if there are any.
+func (s *Sync) SessionRemoved(before *state.Snapshot, gone *model.Session, token func() string) {
 	api, ok := model.APISessions.Get(before, gone.APISessionID)
 	if !ok || !told(before, api) {
 		return
 	}
 	holder := []message.APISession{{ID: api.ID, IdentityID: api.IdentityID}}
 	s.share(before, holder, func(f form, _ []message.APISession) *wire.Frame {
-		return f.removed(message.TypeSessionsRemoved, message.Removed{IDs: []string{gone.ID}, Tokens: []string{token}})
+		return f.removed(message.TypeSessionsRemoved, message.Removed{IDs: []string{gone.ID}, Tokens: []string{token()}})
 	})
 }

@@ -11,7 +11,7 @@ import (
 // ends: those deleted, disabled or without the certificate that they connected
 // with.
 func DropLost(ctx context.Context, st *state.State, routers Routers) {
-	sub := st.Subscribe()
+	sub := st.Subscribe(model.Routers.Def).Bare()
 	known := known{}
 	for {
 		ev, err := sub.Next(ctx)

@@ -31,6 +31,8 @@ type Tokens struct {
 	plain  []byte // for plain ones
 	public []byte
 	keyID  string
+
+	made made
 }
 
 // lifetime is what tokens say of themselves. A session really lives as long as
@@ -89,6 +91,11 @@ func (t *Tokens) Of(s *model.Session) string {
 		mac.Write([]byte(s.ID))
 		return s.ID + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	}
+	return t.made.of(factsOf(s), func() string { return t.sign(s) })
+}
+
+// sign makes the token of a session that is not plain.
+func (t *Tokens) sign(s *model.Session) string {
 	text, err := t.maker.Make(claims{
 		Audience: []string{"openziti"}, Issuer: "netkeep", Issued: s.CreatedAt.Unix(), Expires: s.CreatedAt.Add(lifetime).Unix(),
 		ID: s.ID, Service: s.ServiceID, APISession: s.APISessionID, Identity: s.IdentityID, Legacy: true, Type: s.Type, Kind: "s",
