@@ -102,8 +102,10 @@ type State struct {
 }
 
 const (
-	// defaultBehind is enough for some thousands of changes.
-	defaultBehind = 16 << 20
+	// defaultBehind is enough for some thousands of changes. They are in memory
+	// whether anybody is behind or not, and every collection of garbage walks
+	// through them.
+	defaultBehind = 4 << 20
 	// defaultPatience is longer than any disk should take.
 	defaultPatience = 10 * time.Second
 	// largePatience is longer than the largest commit should take.

@@ -13,6 +13,9 @@ import (
 
 // Applied passes on what a change means for routers.
 func (s *Sync) Applied(before, after *state.Snapshot, changed []state.Ref) {
+	if s.alone() {
+		return
+	}
 	concerned := map[string]bool{} // API sessions
 	everyone := false
 	for _, c := range changed {
@@ -119,7 +122,7 @@ func told(snap *state.Snapshot, api *model.APISession) bool {
 // that its holder may have shown it to. Its token is asked for if there are any.
 func (s *Sync) SessionRemoved(before *state.Snapshot, gone *model.Session, token func() string) {
 	api, ok := model.APISessions.Get(before, gone.APISessionID)
-	if !ok || !told(before, api) {
+	if !ok || s.alone() || !told(before, api) {
 		return
 	}
 	holder := []message.APISession{{ID: api.ID, IdentityID: api.IdentityID}}

@@ -181,6 +181,14 @@ func (s *Sync) onResync(r *control.Router, _ *wire.Frame, m *message.ResyncReque
 	s.start(r)
 }
 
+// alone reports whether there is no router to tell of anything. One that comes is
+// told everything as it is by then.
+func (s *Sync) alone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.routers) == 0
+}
+
 // broadcast tells every router that has said hello what news makes of it for
 // that router: nothing if it is nil.
 func (s *Sync) broadcast(news func(r *control.Router, f form) *wire.Frame) {

@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"crypto/x509"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -24,7 +23,6 @@ type Call struct {
 	// Snap is the state that this request sees, from begin to end.
 	Snap   *state.Snapshot
 	Caller Caller // nil for nobody
-	Log    *slog.Logger
 	ID     string // of the request, also in the log and in errors
 
 	api     *API

@@ -28,7 +28,6 @@ func (a *API) Missing(w http.ResponseWriter, r *http.Request) { a.serve(w, r, ni
 func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*operation, params []string) {
 	start := time.Now()
 	c := &Call{request: r, State: a.State, ID: state.NewID(), api: a, w: w, status: http.StatusOK}
-	c.Log = a.Log.With("request", c.ID)
 	defer c.letGo()
 	defer func() {
 		if p := recover(); p != nil {
@@ -61,6 +60,9 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*oper
 		c.fail(err)
 	}
 }
+
+// Log is for what there is to say of the request.
+func (c *Call) Log() *slog.Logger { return c.api.Log.With("request", c.ID) }
 
 // wait is how long a client must wait before it may call the operation.
 func (c *Call) wait() time.Duration {
@@ -195,7 +197,7 @@ func (a *API) recovered(c *Call, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
-	c.Log.Error("handler panicked", "panic", p, "stack", string(debug.Stack()))
+	c.Log().Error("handler panicked", "panic", p, "stack", string(debug.Stack()))
 	c.fail(fault.New(fault.CodeUnhandled, ""))
 }
 

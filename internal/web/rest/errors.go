@@ -84,7 +84,7 @@ func (c *Call) fail(err error) {
 	case errors.Is(err, context.Canceled):
 		f = fault.New(fault.CodeTimeout, "the client left")
 	default:
-		c.Log.Error("request failed", "error", err)
+		c.Log().Error("request failed", "error", err)
 		f = fault.New(fault.CodeUnhandled, "")
 	}
 	status := cmp.Or(answers[f.Code].status, http.StatusInternalServerError)
@@ -93,7 +93,7 @@ func (c *Call) fail(err error) {
 		c.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
 	if f.Code == fault.CodeUnavailable && f.Cause != nil {
-		c.Log.Error("request could not be served", "error", f.Cause)
+		c.Log().Error("request could not be served", "error", f.Cause)
 	}
 	_ = c.build(status, func(dst []byte) []byte { return appendError(dst, f, c.ID) })
 }

@@ -165,7 +165,7 @@ func (s *Store) carry(ctx context.Context, h *hold, p part) error {
 	key, most := s.keys.part(h.ID, p.n), len(p.ops)
 	for rest := p.ops; len(rest) > 0; {
 		some := rest[:min(most, len(rest))]
-		then := s.changes(some)
+		then := s.changes(make([]clientv3.Op, 0, len(some)+extraOps), some)
 		if len(some) == len(rest) {
 			then = append(then, clientv3.OpDelete(key))
 		}

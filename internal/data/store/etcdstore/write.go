@@ -96,8 +96,8 @@ func exists(key string) clientv3.Cmp {
 
 func absent(key string) clientv3.Cmp { return at(key, 0) }
 
-// extraOps is what a transaction does beside the ops of its batch: two reads
-// and the key that closes it. It has as many guards beside those of ops.
+// extraOps is what a transaction may do beside the ops of its batch: a read, the
+// key that closes it, and one to spare. It has as many guards beside those of ops.
 const extraOps = 3
 
 // transact writes a batch in one transaction, unless there are too many guards
@@ -112,15 +112,13 @@ func (s *Store) transact(ctx context.Context, b batch) (at store.Written, few bo
 		if len(guards) > s.quick.Ops+1 {
 			return at, false, nil
 		}
-		then := append(s.before(), s.changes(b.ops)...)
-		then = append(then, clientv3.OpPut(b.closes, value))
-		resp, err := s.client.Txn(ctx).If(append(guards, absent(s.keys.hold))...).Then(then...).
+		resp, err := s.client.Txn(ctx).If(append(guards, absent(s.keys.hold))...).Then(s.closing(b, value)...).
 			Else(clientv3.OpGet(s.keys.hold), s.spans.read()).Commit()
 		switch {
 		case err != nil:
 			return at, true, explain(ctx, b.doing, err)
 		case resp.Succeeded:
-			return written(resp), true, nil
+			return writtenOver(resp), true, nil
 		}
 		held, learned := resp.Responses[0].GetResponseRange().Count > 0, s.spans.learn(resp.Responses[1])
 		if !held && !learned {
@@ -154,10 +152,20 @@ func lastWrite(r *etcdserverpb.ResponseOp) (rev int64) {
 	return rev
 }
 
-// changes is ops as etcd has them: watches report the changes of a transaction
-// in its order.
-func (s *Store) changes(ops []store.Op) []clientv3.Op {
-	then := make([]clientv3.Op, 0, len(ops)+extraOps)
+// closing is a batch as etcd has it, with the key that closes it, and a read of when
+// the other such key was written: watches report the changes of a transaction in its
+// order.
+func (s *Store) closing(b batch, value string) []clientv3.Op {
+	other := s.keys.head
+	if b.closes == other {
+		other = s.keys.put
+	}
+	then := append(make([]clientv3.Op, 0, len(b.ops)+extraOps), clientv3.OpGet(other, clientv3.WithKeysOnly()))
+	return append(s.changes(then, b.ops), clientv3.OpPut(b.closes, value, clientv3.WithPrevKV()))
+}
+
+// changes adds ops as etcd has them.
+func (s *Store) changes(then []clientv3.Op, ops []store.Op) []clientv3.Op {
 	for _, op := range ops {
 		if op.Value == nil {
 			then = append(then, clientv3.OpDelete(s.keys.record(op.Key)))
@@ -166,6 +174,16 @@ func (s *Store) changes(ops []store.Op) []clientv3.Op {
 		}
 	}
 	return then
+}
+
+// writtenOver is what such a transaction says: the key that closes
+// it tells what it has replaced.
+func writtenOver(resp *clientv3.TxnResponse) store.Written {
+	at := store.Written{Rev: store.Rev(resp.Header.Revision), After: store.Rev(lastWrite(resp.Responses[0]))}
+	if was := resp.Responses[len(resp.Responses)-1].GetResponsePut().PrevKv; was != nil {
+		at.After = max(at.After, store.Rev(was.ModRevision))
+	}
+	return at
 }
 
 // closing is what the key holds that closes a batch.

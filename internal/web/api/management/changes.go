@@ -109,7 +109,7 @@ func (ch *changes) handle(c *rest.Call, in changesIn) (changesOut, error) {
 		err = l.apply(c)
 	}
 	if err == nil {
-		l.tell(c.Log, c.Author(), in)
+		l.tell(c.Log(), c.Author(), in)
 	}
 	return l.out, err
 }
