@@ -13,9 +13,6 @@ import (
 	"netkeep.internal/internal/web/rest"
 )
 
-// TextMap is the schema of texts by name.
-var TextMap = kind.Schema{"type": "object", "additionalProperties": Text}
-
 // RouterColumns are what answers show of an edge router because of its
 // connection: all that its presence says but where other routers reach it.
 func RouterColumns(s *Service) (columns []rest.Derived) {
