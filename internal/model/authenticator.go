@@ -5,6 +5,7 @@ import (
 
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/method"
 )
 
 // The lengths of a password, in characters.
@@ -15,8 +16,8 @@ const (
 
 // Methods of an authenticator.
 const (
-	MethodUPDB = "updb"
-	MethodCert = "cert"
+	MethodUPDB = method.Password
+	MethodCert = method.Cert
 )
 
 // Authenticator is a credential of an identity.

@@ -5,15 +5,16 @@ import (
 
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/method"
 )
 
 // The ways to enroll.
 const (
-	MethodOTT   = "ott"
-	MethodOTTCA = "ottca"
-	MethodErOTT = "erott"
-	MethodTrOTT = "trott"
-	MethodCA    = "ca"
+	MethodOTT   = method.OTT
+	MethodOTTCA = method.OTTCA
+	MethodErOTT = method.ErOTT
+	MethodTrOTT = method.TrOTT
+	MethodCA    = method.CA
 )
 
 // Enrollment lets whoever holds its token become an identity or router.

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"netkeep.internal/internal/client/enroll"
 	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/run/cli"
+	"netkeep.internal/internal/tool/layout"
 	"netkeep.internal/test/servertest"
 )
 
@@ -137,12 +137,12 @@ func TestRouterEnrollCommand(t *testing.T) {
 	id, text := add()
 	dir := t.TempDir()
 	wantSaid(t, 0, "identity: {cert: ", "", "router", "enroll", text, "--dir", dir, "--host", "edge.example.org,192.0.2.9")
-	layout := enroll.LayoutIn(dir)
-	layout.Endpoints = filepath.Join(dir, "endpoints.yml")
-	if err := os.WriteFile(layout.Endpoints, []byte("tls:"+shared.Address()), 0o600); err != nil {
+	files := layout.In(dir)
+	files.Endpoints = filepath.Join(dir, "endpoints.yml")
+	if err := os.WriteFile(files.Endpoints, []byte("tls:"+shared.Address()), 0o600); err != nil {
 		t.Fatal(err) // without a config there is no such file
 	}
-	checkRouterFiles(t, layout, id)
+	checkRouterFiles(t, files, id)
 	_, text = add()
 	wantSaid(t, 1, "use netkeep router enroll", "", "enroll", text, "-o", filepath.Join(dir, "n.json"))
 	wantSaid(t, 1, "--force", "", "router", "enroll", text, "--dir", dir)
@@ -156,11 +156,11 @@ func TestRouterEnrollCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSaid(t, 0, "Enrolled", "", "router", "enroll", text, "--config", config)
-	layout, err := enroll.ReadLayout(config)
+	files, err := layout.Read(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkRouterFiles(t, layout, id)
+	checkRouterFiles(t, files, id)
 	// The files are for routers of others, which need tokens.
 	if record, ok := model.EdgeRouters.Get(shared.State().Snapshot(), id); !ok || record.TakesDigests {
 		t.Errorf("it was enrolled as one that takes digests: %+v", record)

@@ -16,6 +16,7 @@ import (
 	"netkeep.internal/internal/client/enroll"
 	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/tool/layout"
 	"netkeep.internal/test/servertest"
 )
 
@@ -255,11 +256,11 @@ func TestJoinRouter(t *testing.T) {
 			c := c.For(t)
 			id := c.Post(kind, M{"name": servertest.Unique("router")}).Want(201).ID()
 			text := c.Get(kind + "/" + id).At("data.enrollmentJwt").(string)
-			layout := enroll.LayoutIn(t.TempDir())
-			layout.Endpoints = filepath.Join(t.TempDir(), "endpoints.yml")
-			layout.Names.Add("edge.example.org")
-			layout.Names.Add("192.0.2.9")
-			place, err := layout.Prepare(false)
+			files := layout.In(t.TempDir())
+			files.Endpoints = filepath.Join(t.TempDir(), "endpoints.yml")
+			files.Names.Add("edge.example.org")
+			files.Names.Add("192.0.2.9")
+			place, err := files.Prepare(false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -270,7 +271,7 @@ func TestJoinRouter(t *testing.T) {
 			}
 			_, err = at.Device(t.Context(), newKey(t), "")
 			wantSentence(t, err, "netkeep router enroll")
-			router, err := at.Router(t.Context(), newKey(t), layout.Names, false)
+			router, err := at.Router(t.Context(), newKey(t), files.Names, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,20 +281,20 @@ func TestJoinRouter(t *testing.T) {
 			if c.Get(kind+"/"+id).At("data.isVerified") != true {
 				t.Error("the router is not enrolled")
 			}
-			checkRouterFiles(t, layout, id)
-			_, err = layout.Prepare(false)
+			checkRouterFiles(t, files, id)
+			_, err = files.Prepare(false)
 			wantSentence(t, err, "--force")
-			_, err = mustMeet(t, text, enroll.Options{}).Router(t.Context(), newKey(t), layout.Names, false)
+			_, err = mustMeet(t, text, enroll.Options{}).Router(t.Context(), newKey(t), files.Names, false)
 			wantSentence(t, err, "was used already", "re-enrolling the router")
 		})
 	}
 }
 
 // checkRouterFiles reads what a router would.
-func checkRouterFiles(t *testing.T, layout enroll.Layout, id string) {
+func checkRouterFiles(t *testing.T, files layout.Layout, id string) {
 	t.Helper()
-	for _, certFile := range []string{layout.Cert, layout.ServerCert} {
-		pair, err := tls.LoadX509KeyPair(certFile, layout.Key)
+	for _, certFile := range []string{files.Cert, files.ServerCert} {
+		pair, err := tls.LoadX509KeyPair(certFile, files.Key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +306,7 @@ func checkRouterFiles(t *testing.T, layout enroll.Layout, id string) {
 			}
 			between.AddCert(cert)
 		}
-		if cas, err := os.ReadFile(layout.CA); err != nil || !roots.AppendCertsFromPEM(cas) {
+		if cas, err := os.ReadFile(files.CA); err != nil || !roots.AppendCertsFromPEM(cas) {
 			t.Fatalf("the authority's file: %v", err)
 		}
 		for _, name := range []string{"edge.example.org", "192.0.2.9"} {
@@ -317,10 +318,10 @@ func checkRouterFiles(t *testing.T, layout enroll.Layout, id string) {
 			t.Errorf("the certificate is for %s", pair.Leaf.Subject.CommonName)
 		}
 	}
-	if info, err := os.Stat(layout.Key); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(files.Key); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key's file: %v, %v", info.Mode(), err)
 	}
-	endpoints, err := os.ReadFile(layout.Endpoints)
+	endpoints, err := os.ReadFile(files.Endpoints)
 	if err != nil || !strings.Contains(string(endpoints), "tls:"+shared.Address()) {
 		t.Errorf("the endpoints are %q, %v", endpoints, err)
 	}

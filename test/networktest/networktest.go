@@ -20,6 +20,7 @@ import (
 	"netkeep.internal/internal/client/sdk"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/router/node"
+	"netkeep.internal/internal/tool/layout"
 	"netkeep.internal/test/machine"
 	"netkeep.internal/test/servertest"
 )
@@ -170,7 +171,7 @@ func (n *Network) AddRouter(name string, words ...string) *Router {
 	jwt := n.Admin.Get(Management + "edge-routers/" + r.ID).Want(200).Data()["enrollmentJwt"].(string)
 	dir := filepath.Join(n.dir, name)
 	n.must(os.Mkdir(dir, 0o700))
-	at, err := enroll.EnrollRouter(n.T.Context(), n.read(jwt), enroll.RouterRequest{Dir: dir, Hosts: []string{"127.0.0.1"}, Algorithm: "ec", Now: time.Now})
+	at, err := layout.Enroll(n.T.Context(), n.read(jwt), layout.Request{Dir: dir, Hosts: []string{"127.0.0.1"}, Algorithm: "ec", Now: time.Now})
 	n.must(err)
 	r.Papers = n.papers(at)
 	l, err := net.Listen("tcp", "127.0.0.1:"+machine.Port(n.T))
@@ -187,7 +188,7 @@ func (n *Network) AddRouter(name string, words ...string) *Router {
 }
 
 // papers reads what a router was given.
-func (n *Network) papers(at enroll.Layout) node.Papers {
+func (n *Network) papers(at layout.Layout) node.Papers {
 	n.T.Helper()
 	var p node.Papers
 	var err error

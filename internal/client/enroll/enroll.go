@@ -16,7 +16,7 @@ import (
 
 	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/disk"
-	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/lang/method"
 	"netkeep.internal/internal/pki"
 )
 
@@ -47,7 +47,7 @@ func Enroll(ctx context.Context, inv *Invitation, r Request) (file string, err e
 	switch {
 	case inv.IsRouter():
 		return "", errRouter
-	case r.Output == "" && inv.Method != model.MethodUPDB:
+	case r.Output == "" && inv.Method != method.Password:
 		return "", errors.New("say where the identity's file should go: -o FILE")
 	}
 	opt := Options{Now: r.Now}
@@ -80,17 +80,17 @@ func Enroll(ctx context.Context, inv *Invitation, r Request) (file string, err e
 // to show.
 func (r Request) material(inv *Invitation, opt *Options) (key crypto.Signer, err error) {
 	switch {
-	case inv.Method == model.MethodOTT && r.Cert != "":
+	case inv.Method == method.OTT && r.Cert != "":
 		return nil, errors.New("the token brings a certificate of its own: leave --cert out")
-	case inv.Method == model.MethodOTT && r.Key != "":
+	case inv.Method == method.OTT && r.Key != "":
 		return readKey(r.Key)
-	case inv.Method == model.MethodOTT:
-		return newKey(r.Algorithm)
-	case inv.Method == model.MethodUPDB && (r.Cert != "" || r.Key != ""):
+	case inv.Method == method.OTT:
+		return NewKey(r.Algorithm)
+	case inv.Method == method.Password && (r.Cert != "" || r.Key != ""):
 		return nil, errors.New("the token is for somebody with a password: leave --cert and --key out")
-	case inv.Method == model.MethodUPDB && r.Password == nil:
+	case inv.Method == method.Password && r.Password == nil:
 		return nil, errors.New("the token is for somebody with a password, which a program has not: have an admin add an enrollment of type ott")
-	case inv.Method == model.MethodUPDB:
+	case inv.Method == method.Password:
 		return nil, nil
 	case r.Cert == "" || r.Key == "":
 		return nil, errNeedsCert
@@ -119,9 +119,9 @@ func (r Request) enter(ctx context.Context, inv *Invitation, opt Options, key cr
 	}
 	defer c.Close()
 	switch inv.Method {
-	case model.MethodOTT:
+	case method.OTT:
 		return c.Device(ctx, key, keyPath)
-	case model.MethodUPDB:
+	case method.Password:
 		password, err := r.Password()
 		if err != nil {
 			return nil, err
@@ -140,64 +140,11 @@ func fileURL(path string) (string, error) {
 	return "file://" + path, err
 }
 
-// RouterRequest is how somebody wants to enroll a router.
-type RouterRequest struct {
-	// Config is the router's config, which says where its files are; if it is
-	// empty, they go to Dir.
-	Config, Dir string
-	// Hosts are further names that the router is reached under.
-	Hosts     []string
-	Algorithm string // as in Request
-	CA        string // as in Request
-	Force     bool
-	Now       func() time.Time
-}
-
-// EnrollRouter enrolls a router, and says where its files are.
-func EnrollRouter(ctx context.Context, inv *Invitation, r RouterRequest) (Layout, error) {
-	if !inv.IsRouter() {
-		return Layout{}, errIdentity
-	}
-	layout := LayoutIn(r.Dir)
-	if r.Config != "" {
-		var err error
-		if layout, err = ReadLayout(r.Config); err != nil {
-			return layout, err
-		}
-	}
-	for _, host := range r.Hosts {
-		layout.Names.Add(host)
-	}
-	opt := Options{Now: r.Now}
-	var err error
-	if opt.Trust, err = ReadTrust(r.CA); err != nil {
-		return layout, err
-	}
-	key, err := newKey(r.Algorithm)
-	if err != nil {
-		return layout, err
-	}
-	place, err := layout.Prepare(r.Force)
-	if err != nil {
-		return layout, err
-	}
-	defer place.Close()
-	c, err := Meet(ctx, inv, opt)
-	if err != nil {
-		return layout, err
-	}
-	defer c.Close()
-	router, err := c.Router(ctx, key, layout.Names, false)
-	if err != nil {
-		return layout, err
-	}
-	return layout, place.Write(router, inv.Control)
-}
-
 // Algorithms are the words for kinds of keys.
 func Algorithms() []string { return []string{"ec", "rsa"} }
 
-func newKey(algorithm string) (crypto.Signer, error) {
+// NewKey makes a key of a kind.
+func NewKey(algorithm string) (crypto.Signer, error) {
 	switch algorithm {
 	case "", "ec":
 		return pki.P256.Generate()

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"netkeep.internal/internal/client/remote"
-	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/lang/method"
 	"netkeep.internal/internal/pki"
 )
 
@@ -35,7 +35,7 @@ const maxChain = 10
 // certificate. kept is where the key is, after "file://"; the file holds the
 // key itself if it is empty.
 func (c *Controller) Device(ctx context.Context, key crypto.Signer, kept string) (*remote.Identity, error) {
-	if err := c.wrongWay(model.MethodOTT); err != nil {
+	if err := c.wrongWay(method.OTT); err != nil {
 		return nil, err
 	}
 	i := c.identity()
@@ -66,14 +66,14 @@ func (c *Controller) Device(ctx context.Context, key crypto.Signer, kept string)
 // The files stay where they are; cert and key are their places, after
 // "file://".
 func (c *Controller) Certificate(ctx context.Context, name, cert, key string) (*remote.Identity, error) {
-	if err := c.wrongWay(model.MethodOTTCA, model.MethodCA); err != nil {
+	if err := c.wrongWay(method.OTTCA, method.CA); err != nil {
 		return nil, err
 	}
 	if c.opt.Show == nil {
 		return nil, errNeedsCert
 	}
 	body := map[string]string{}
-	if name != "" && c.inv.Method == model.MethodCA {
+	if name != "" && c.inv.Method == method.CA {
 		body["name"] = name
 	}
 	if err := c.enrollJSON(ctx, body, new(struct{})); err != nil {
@@ -88,7 +88,7 @@ func (c *Controller) Certificate(ctx context.Context, name, cert, key string) (*
 // the invitation was made without one. The file says where the controller is
 // and whom to trust; it does not hold the password.
 func (c *Controller) Password(ctx context.Context, username, password string) (*remote.Identity, error) {
-	if err := c.wrongWay(model.MethodUPDB); err != nil {
+	if err := c.wrongWay(method.Password); err != nil {
 		return nil, err
 	}
 	body := map[string]string{"password": password}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/lang/method"
 )
 
 // maxInvitation bounds an invitation: they have some hundred characters.
@@ -25,7 +25,7 @@ const maxInvitation = 16 << 10
 // Invitation is what an enrollment token says. Nobody has said yet that it is
 // true: see [Meet].
 type Invitation struct {
-	// Method is how to enroll, one of model's methods.
+	// Method is how to enroll, one of package method.
 	Method string
 	// Controller is where to, as https://host:port.
 	Controller string
@@ -71,7 +71,7 @@ func Read(text string) (*Invitation, error) {
 	if c.ExpiresAt != nil {
 		inv.Expires = c.ExpiresAt.Time
 	}
-	if inv.token == "" && inv.Method != model.MethodCA {
+	if inv.token == "" && inv.Method != method.CA {
 		return nil, errNoInvitation
 	}
 	return inv, nil
@@ -79,7 +79,7 @@ func Read(text string) (*Invitation, error) {
 
 // IsRouter says whether a router is invited, and not an identity.
 func (i *Invitation) IsRouter() bool {
-	return i.Method == model.MethodErOTT || i.Method == model.MethodTrOTT
+	return i.Method == method.ErOTT || i.Method == method.TrOTT
 }
 
 // signedBy verifies that a key signed the invitation. Its dates are judged

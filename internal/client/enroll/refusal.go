@@ -8,7 +8,7 @@ import (
 
 	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/lang/fault"
-	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/lang/method"
 )
 
 // Refusal is how a controller said no, and what to do.
@@ -92,7 +92,7 @@ func (c *Controller) advice(said *remote.Error) string {
 
 var (
 	errRouter    = errors.New("the token is for a router: use netkeep router enroll")
-	errIdentity  = errors.New("the token is for an identity: use netkeep enroll")
+	ErrIdentity  = errors.New("the token is for an identity: use netkeep enroll")
 	errNeedsCert = errors.New("the token is for somebody with a certificate of another CA: give it with --cert FILE, and its key with --key FILE")
 )
 
@@ -104,9 +104,9 @@ func (c *Controller) wrongWay(methods ...string) error {
 		}
 	}
 	switch c.inv.Method {
-	case model.MethodOTT, model.MethodOTTCA, model.MethodCA, model.MethodUPDB:
-		return errIdentity
-	case model.MethodErOTT, model.MethodTrOTT:
+	case method.OTT, method.OTTCA, method.CA, method.Password:
+		return ErrIdentity
+	case method.ErOTT, method.TrOTT:
 		return errRouter
 	}
 	return fmt.Errorf("the token asks to enroll by %q, which is not known here: use a newer version", c.inv.Method)

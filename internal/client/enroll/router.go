@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strings"
 
-	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/lang/method"
 	"netkeep.internal/internal/pki"
 )
 
@@ -60,7 +60,7 @@ type Router struct {
 // one that compares digests, and is never to know a token that nobody has shown
 // it; routers of others need tokens.
 func (c *Controller) Router(ctx context.Context, key crypto.Signer, names Names, digests bool) (*Router, error) {
-	if err := c.wrongWay(model.MethodErOTT, model.MethodTrOTT); err != nil {
+	if err := c.wrongWay(method.ErOTT, method.TrOTT); err != nil {
 		return nil, err
 	}
 	template, err := names.template(c.inv.Subject)

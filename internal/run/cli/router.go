@@ -16,6 +16,7 @@ import (
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/router/home"
 	"netkeep.internal/internal/tool/command"
+	"netkeep.internal/internal/tool/layout"
 )
 
 func routerCommand(env Env) *cobra.Command {
@@ -29,13 +30,13 @@ func routerCommand(env Env) *cobra.Command {
 
 // routerEnroll is what the command is told: a router of ours, or one of others.
 type routerEnroll struct {
-	others enroll.RouterRequest
+	others layout.Request
 	data   string
 	set    home.Settings
 }
 
 func routerEnrollCommand(env Env) *cobra.Command {
-	e := routerEnroll{others: enroll.RouterRequest{Now: env.Now}}
+	e := routerEnroll{others: layout.Request{Now: env.Now}}
 	cmd := &cobra.Command{
 		Use:   "enroll TOKEN",
 		Short: "Enroll a router, and write its key and certificates.",
@@ -115,7 +116,7 @@ func (e *routerEnroll) own(ctx context.Context, env Env, inv *enroll.Invitation)
 
 // other enrolls a router of others.
 func (e *routerEnroll) other(ctx context.Context, env Env, inv *enroll.Invitation) error {
-	at, err := enroll.EnrollRouter(ctx, inv, e.others)
+	at, err := layout.Enroll(ctx, inv, e.others)
 	if err != nil {
 		return err
 	}

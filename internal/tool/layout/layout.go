@@ -1,13 +1,19 @@
-package enroll
+// Package layout is the files of routers of others: where they are, as their
+// configs say, and how they come to be when such a router enrolls. Routers of
+// ours have their own home.
+package layout
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
+	"netkeep.internal/internal/client/enroll"
 	"netkeep.internal/internal/disk"
 	"netkeep.internal/internal/lang/document"
 )
@@ -18,11 +24,11 @@ type Layout struct {
 	Key, Cert, ServerCert, CA string
 	// Endpoints is where the router looks for its controllers; empty for none.
 	Endpoints string
-	Names     Names
+	Names     enroll.Names
 }
 
-// LayoutIn is the layout of a router whose files are in a directory.
-func LayoutIn(dir string) Layout {
+// In is the layout of a router whose files are in a directory.
+func In(dir string) Layout {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	return Layout{Key: at("router.key"), Cert: at("router.cert"), ServerCert: at("router.server.cert"), CA: at("router.cas")}
 }
@@ -32,7 +38,7 @@ const maxConfig = 1 << 20
 
 // csrSection is what a router's config says of its certificates.
 type csrSection struct {
-	SANs Names `yaml:"sans"`
+	SANs enroll.Names `yaml:"sans"`
 }
 
 // routerConfig is what enrollment needs of a router's config; the rest is the
@@ -53,9 +59,9 @@ type routerConfig struct {
 	} `yaml:"edge"`
 }
 
-// ReadLayout reads a router's config. Paths in it that are not absolute are
+// Read reads a router's config. Paths in it that are not absolute are
 // below the working directory, as they are to the router.
-func ReadLayout(path string) (Layout, error) {
+func Read(path string) (Layout, error) {
 	text, err := document.Read(path, maxConfig)
 	if much := new(document.Excess); errors.As(err, &much) {
 		return Layout{}, fmt.Errorf("%s is no router's config: %w", path, err)
@@ -127,7 +133,7 @@ func (l Layout) Prepare(force bool) (*Place, error) {
 
 // Write puts the files of a router in their places, and tells it where its
 // controllers are: a list from an earlier network would win over its config.
-func (p *Place) Write(r *Router, control []string) error {
+func (p *Place) Write(r *enroll.Router, control []string) error {
 	for i, data := range [][]byte{r.Key, r.Cert, r.ServerCert, r.CA} {
 		if err := p.files[i].Write(data); err != nil {
 			return err
@@ -153,4 +159,58 @@ func (p *Place) Close() {
 	for _, f := range p.files {
 		f.Close()
 	}
+}
+
+// Request is how somebody wants to enroll a router.
+type Request struct {
+	// Config is the router's config, which says where its files are; if it is
+	// empty, they go to Dir.
+	Config, Dir string
+	// Hosts are further names that the router is reached under.
+	Hosts     []string
+	Algorithm string // as in enroll.Request
+	CA        string // as in enroll.Request
+	Force     bool
+	Now       func() time.Time
+}
+
+// Enroll enrolls a router, and says where its files are.
+func Enroll(ctx context.Context, inv *enroll.Invitation, r Request) (Layout, error) {
+	if !inv.IsRouter() {
+		return Layout{}, enroll.ErrIdentity
+	}
+	layout := In(r.Dir)
+	if r.Config != "" {
+		var err error
+		if layout, err = Read(r.Config); err != nil {
+			return layout, err
+		}
+	}
+	for _, host := range r.Hosts {
+		layout.Names.Add(host)
+	}
+	opt := enroll.Options{Now: r.Now}
+	var err error
+	if opt.Trust, err = enroll.ReadTrust(r.CA); err != nil {
+		return layout, err
+	}
+	key, err := enroll.NewKey(r.Algorithm)
+	if err != nil {
+		return layout, err
+	}
+	place, err := layout.Prepare(r.Force)
+	if err != nil {
+		return layout, err
+	}
+	defer place.Close()
+	c, err := enroll.Meet(ctx, inv, opt)
+	if err != nil {
+		return layout, err
+	}
+	defer c.Close()
+	router, err := c.Router(ctx, key, layout.Names, false)
+	if err != nil {
+		return layout, err
+	}
+	return layout, place.Write(router, inv.Control)
 }

@@ -1,4 +1,4 @@
-package enroll
+package layout
 
 import (
 	"os"
@@ -16,11 +16,11 @@ func readLayout(t testing.TB, text string) (Layout, string, error) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := ReadLayout(path)
+	l, err := Read(path)
 	return l, path, err
 }
 
-func TestReadLayout(t *testing.T) {
+func TestRead(t *testing.T) {
 	l, path, err := readLayout(t, `v: 3
 identity: {cert: a.cert, server_cert: file:///etc/a.server.cert, key: a.key, ca: a.cas}
 ctrl: {endpoint: "tls:127.0.0.1:1280"}
@@ -48,15 +48,15 @@ edge: {csr: {sans: {dns: [below]}}}
 	}
 }
 
-// TestReadLayoutBombs refuses configs that would fill the memory.
-func TestReadLayoutBombs(t *testing.T) {
+// TestReadBombs refuses configs that would fill the memory.
+func TestReadBombs(t *testing.T) {
 	documenttest.Refused(t, func(text string) error {
 		_, _, err := readLayout(t, text)
 		return err
 	})
 }
 
-func TestReadLayoutRefused(t *testing.T) {
+func TestReadRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "identity.key is missing", "identity: [": "no router's config", "identity: 3": "no router's config",
 		"identity: {key: 'pkcs11:softhsm'}":                            "identity.key is kept by pkcs11",
@@ -69,27 +69,7 @@ func TestReadLayoutRefused(t *testing.T) {
 			t.Errorf("%q: %v; want %q", text, err, want)
 		}
 	}
-	if _, err := ReadLayout(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := Read(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a config that is not there was read")
 	}
-	if _, err := (Names{IPs: []string{"nine"}}).template("x"); err == nil {
-		t.Error("a word is no IP address")
-	}
-	if _, err := (Names{URIs: []string{":"}}).template("x"); err == nil {
-		t.Error("a colon is no URI")
-	}
-}
-
-func FuzzRead(f *testing.F) {
-	f.Add("eyJhbGciOiJFUzI1NiJ9.eyJlbSI6Im90dCIsImlzcyI6Imh0dHBzOi8vYTo0NDMiLCJqdGkiOiJ4In0.AAAA")
-	f.Add("a.b.c")
-	f.Fuzz(func(t *testing.T, text string) {
-		inv, err := Read(text)
-		if err != nil {
-			return
-		}
-		if !strings.HasPrefix(inv.Controller, "https://") || inv.host == "" || inv.Method == "" {
-			t.Errorf("%q was read as %+v", text, inv)
-		}
-	})
 }
