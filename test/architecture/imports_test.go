@@ -116,7 +116,7 @@ var narrow = map[string][]string{
 	"router/exit":          {"wire"},
 	"router/forward":       {"wire"},
 	"router/link":          {"wire", "pki"},
-	"router/home":          {"disk", "lang/document", "ops/health", "ops/metrics", "pki", "client/enroll"},
+	"router/home":          {"disk", "ops/config", "ops/health", "ops/metrics", "pki", "client/enroll"},
 	"client/tunneler":      {},
 	"router/uplink":        {"wire"},
 	"run/cli":              {"ops", "tool", "client", "router"},

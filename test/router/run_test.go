@@ -78,12 +78,12 @@ func TestBadEnrollment(t *testing.T) {
 	says(t, 2, "--advertise HOST", with()...)
 	says(t, 2, "leave out --data", with("--host", "x")...)
 	says(t, 2, "needs --data", "router", "enroll", token, "--listen", "127.0.0.1:1")
-	says(t, 1, "listen is", with("--listen", "3022", "--advertise", "localhost")...)
+	says(t, 1, "listen must be a host and port", with("--listen", "3022", "--advertise", "localhost")...)
 	says(t, 1, "advertise is", with("--advertise", "0.0.0.0")...)
 	says(t, 1, "advertise is", with("--advertise", "https://localhost")...)
 	says(t, 1, "whose port is none", with("--advertise", "localhost:99999")...)
-	says(t, 1, "metricsListen is", with("--advertise", "localhost", "--metrics-listen", "x")...)
-	says(t, 1, "linkGroups has", with("--advertise", "localhost", "--link-group", "a b")...)
+	says(t, 1, "metricsListen must be a host and port, auto or off", with("--advertise", "localhost", "--metrics-listen", "x")...)
+	says(t, 1, "linkGroups must be a list of words", with("--advertise", "localhost", "--link-group", "a b")...)
 	says(t, 2, "needs --data", "router", "enroll", token, "--link-group", "a")
 	says(t, 2, "--data DIRECTORY", "router", "run")
 	says(t, 1, "there is no router in", "router", "run", "--data", dir)
@@ -133,9 +133,9 @@ func TestBadDirectory(t *testing.T) {
 		"nothing in it":    {identity: "{}", words: "does not say who the router is"},
 		"another's key":    {identity: strings.Replace(identity, key(identity), key(read(other, "identity.json")), 1), words: "its certificate is of another key"},
 		"another's id":     {identity: strings.Replace(identity, `"id": "`, `"id": "x`, 1), words: "its certificate is that of"},
-		"no settings":      {settings: "listen: [", words: "router.yml cannot be understood"},
+		"no settings":      {settings: "listen: [", words: "router.yml:1: is no YAML"},
 		"unknown setting":  {settings: settings + "lissten: x\n", words: "lissten"},
-		"no place":         {settings: strings.Replace(settings, "127.0.0.1:0", "nowhere", 1), words: "listen is"},
+		"no place":         {settings: strings.Replace(settings, "127.0.0.1:0", "nowhere", 1), words: "router.yml:4: listen must be a host and port"},
 		"taken port":       {settings: strings.Replace(settings, "127.0.0.1:0", taken.Addr().String(), 1), words: "another program has it, maybe a copy of this router"},
 		"expired":          {now: later(2 * 365 * 24 * time.Hour), words: "have an admin re-enroll the router"},
 		"clock far behind": {now: later(-365 * 24 * time.Hour), words: "set the clock"},

@@ -1,8 +1,8 @@
 // Package config is the controller's settings: one YAML file, environment
 // variables over it, flags over those. Each setting is a field of Config, and
 // everything about it follows from the field and its tags: key, variable,
-// flag, default, what values are right, and its entry in the reference. Of
-// ours it imports spell only.
+// flag, default, what values are right, and its entry in the reference. Settings
+// of other programs are structs with the same tags, and come the same way.
 package config
 
 import (
@@ -142,21 +142,14 @@ type Limits struct {
 // Default returns the settings of a controller that was told nothing.
 func Default() Config {
 	var c Config
-	for s := range c.Settings() {
-		if err := s.parse(s.Default); err != nil {
-			panic(fmt.Sprintf("config: default: %v", err))
-		}
-	}
+	SetDefaults(c.Settings())
 	return c
 }
 
 // Check says everything that is wrong with the settings, each and together,
 // and reads the password files.
 func (c *Config) Check() error {
-	var errs []error
-	for s := range c.Settings() {
-		errs = append(errs, s.check())
-	}
+	errs := []error{Check(c.Settings())}
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
 		errs = append(errs, errors.New("tls.cert and tls.key must be given together"))
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ const (
 )
 
 // readFile takes settings from a file and notes in from where they stood.
-func (c *Config) readFile(name string, from Origins) error {
+func readFile(settings iter.Seq[Setting], name string, from Origins) error {
 	text, err := document.Read(name, maxFile)
 	if much := new(document.Excess); errors.As(err, &much) {
 		return fmt.Errorf("config file %s: is larger than %s", name, Size(maxFile))
@@ -30,13 +31,13 @@ func (c *Config) readFile(name string, from Origins) error {
 	if err != nil {
 		return fmt.Errorf("config file: %w", err)
 	}
-	return c.readText(name, text, from)
+	return readText(settings, name, text, from)
 }
 
 // readText is readFile of a file that was read already.
-func (c *Config) readText(name string, text []byte, from Origins) error {
+func readText(settings iter.Seq[Setting], name string, text []byte, from Origins) error {
 	r := &reader{file: name, settings: map[string]Setting{}, lines: map[string]int{}, from: from}
-	for s := range c.Settings() {
+	for s := range settings {
 		if section, _, ok := strings.Cut(s.Key, "."); ok && !slices.Contains(r.names, section) {
 			r.names = append(r.names, section)
 		}

@@ -26,7 +26,7 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		c, from := Default(), Origins{}
-		if err := c.readText("netkeep.yaml", text, from); err != nil {
+		if err := readText(c.Settings(), "netkeep.yaml", text, from); err != nil {
 			if !strings.HasPrefix(err.Error(), "config file netkeep.yaml:") {
 				t.Errorf("the error does not name the file: %v", err)
 			}
@@ -43,7 +43,7 @@ func FuzzFile(f *testing.F) {
 		}
 		again, fromPrinted := Default(), Origins{}
 		again.Admin.Password = c.Admin.Password // which is not printed
-		if err := again.readText("printed", out.Bytes(), fromPrinted); err != nil || !reflect.DeepEqual(again, c) {
+		if err := readText(again.Settings(), "printed", out.Bytes(), fromPrinted); err != nil || !reflect.DeepEqual(again, c) {
 			t.Errorf("printed as\n%s\nand read as %+v (%v), want %+v", out.String(), again, err, c)
 		}
 		for _, key := range slices.Sorted(maps.Keys(from)) {

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -19,7 +20,8 @@ const (
 
 // Sources is where settings come from, each over the one before it.
 type Sources struct {
-	// File is the name of a YAML file. If it is empty, FileEnv may name one.
+	// File is the name of a YAML file. If it is empty, FileEnv may name one of a
+	// controller.
 	File string
 	// Environ is variables as "name=value". An empty value is as good as none.
 	Environ []string
@@ -35,16 +37,23 @@ type Origins map[string]string
 // where each came from. Its error tells every mistake that was found. Whether
 // the settings go together is left to Check.
 func Load(src Sources) (Config, Origins, error) {
-	c, from := Default(), Origins{}
-	env := ours(src.Environ)
-	var errs []error
+	c := Default()
 	if src.File == "" {
-		src.File = env[FileEnv]
+		src.File = ours(src.Environ)[FileEnv]
 	}
+	from, err := src.Over(c.Settings())
+	return c, from, err
+}
+
+// Over puts what the sources say over settings, and returns where each came from.
+// Its error tells every mistake that was found.
+func (src Sources) Over(settings iter.Seq[Setting]) (Origins, error) {
+	from, env := Origins{}, ours(src.Environ)
+	var errs []error
 	if src.File != "" {
-		errs = append(errs, c.readFile(src.File, from))
+		errs = append(errs, readFile(settings, src.File, from))
 	}
-	for s := range c.Settings() {
+	for s := range settings {
 		if text := env[s.Env]; text != "" {
 			if err := s.Set(text); err != nil {
 				errs = append(errs, fmt.Errorf("environment variable %s: %w", s.Env, err))
@@ -58,7 +67,7 @@ func Load(src Sources) (Config, Origins, error) {
 			from[s.Key] = "flag --" + s.Flag
 		}
 	}
-	return c, from, errors.Join(errs...)
+	return from, errors.Join(errs...)
 }
 
 // ours returns the variables whose names begin as those of settings do.

@@ -13,7 +13,7 @@ import (
 	"unicode"
 )
 
-// Setting is one field of a Config.
+// Setting is one field of a Config, or of another struct with such tags.
 type Setting struct {
 	Key     string // in the file: "admin.passwordFile"
 	Env     string // NETKEEP_ADMIN_PASSWORD_FILE
@@ -29,14 +29,38 @@ type Setting struct {
 }
 
 // Settings yields the settings of c in the order of its fields.
-func (c *Config) Settings() iter.Seq[Setting] {
-	return func(yield func(Setting) bool) { walk(reflect.ValueOf(c).Elem(), "", yield) }
+func (c *Config) Settings() iter.Seq[Setting] { return Of(c) }
+
+// Of yields the settings of the struct that v points to, in the order of its
+// fields.
+func Of(v any) iter.Seq[Setting] {
+	return func(yield func(Setting) bool) { walk(reflect.ValueOf(v).Elem(), "", yield) }
+}
+
+// SetDefaults gives each of the settings the value that it has if nobody says
+// another.
+func SetDefaults(settings iter.Seq[Setting]) {
+	for s := range settings {
+		if err := s.parse(s.Default); err != nil {
+			panic(fmt.Sprintf("config: default: %v", err))
+		}
+	}
+}
+
+// Check says everything that is wrong with settings, each by itself.
+func Check(settings iter.Seq[Setting]) error {
+	var errs []error
+	for s := range settings {
+		errs = append(errs, s.check())
+	}
+	return errors.Join(errs...)
 }
 
 func walk(v reflect.Value, prefix string, yield func(Setting) bool) bool {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		key := prefix + f.Tag.Get("yaml")
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		key := prefix + name
 		if f.Type.Kind() == reflect.Struct {
 			if !walk(v.Field(i), key+".", yield) {
 				return false
@@ -179,6 +203,9 @@ type form struct {
 	right func(string) bool
 }
 
+// maxWord is how long a word may be.
+const maxWord = 64
+
 func anything(string) bool { return true }
 
 var forms = map[string]form{
@@ -189,6 +216,7 @@ var forms = map[string]form{
 	"metrics": {"a host and port, auto or off", func(s string) bool {
 		return s == MetricsAuto || s == MetricsOff || isAddress(s)
 	}},
+	"words":   {"words", func(s string) bool { return len(s) <= maxWord && !strings.ContainsFunc(s, unicode.IsSpace) }},
 	"cluster": {"addresses without user names", isMember},
 	"place": {"a host and port", func(s string) bool {
 		host, port, err := splitAddress(s)

@@ -10,57 +10,44 @@ import (
 	"time"
 
 	"netkeep.internal/internal/client/enroll"
+	"netkeep.internal/internal/ops/config"
 )
 
-// Settings are what somebody decides about a router.
+// Settings are what somebody decides about a router: a file in its directory,
+// environment variables over it, flags over those. Package config says what the
+// tags mean.
 type Settings struct {
-	// Listen is where clients connect, and other routers too unless LinkListen
-	// says otherwise: host and port.
-	Listen     string `yaml:"listen"`
-	LinkListen string `yaml:"linkListen,omitempty"`
-	// Advertise is what clients and other routers are told: hosts, with a port
-	// where it is another than that of Listen.
-	Advertise []string `yaml:"advertise"`
-	// LinkGroups are those of the routers that this one links with: all that have
-	// one of them, or all that have none either.
-	LinkGroups []string `yaml:"linkGroups,omitempty"`
-	// Metrics is where monitoring may look: host and port, auto or off.
-	Metrics string `yaml:"metricsListen"`
-	// Drain is how long a stop waits for circuits to end.
-	Drain time.Duration `yaml:"drain"`
-	Log   LogSettings   `yaml:"log"`
+	Listen     string        `yaml:"listen" default:"0.0.0.0:3022" form:"address" doc:"Host and port where clients connect, and other routers unless linkListen says otherwise."`
+	LinkListen string        `yaml:"linkListen,omitempty" form:"address" eg:"0.0.0.0:3023" doc:"Host and port where other routers connect; where clients do if empty."`
+	Advertise  []string      `yaml:"advertise" eg:"router.example.com" doc:"Names and addresses that clients and other routers are told, with a port where it is another than that of listen; the host of listen if empty. For other names, enroll the router again: they are in its certificates."`
+	LinkGroups []string      `yaml:"linkGroups,omitempty" form:"words" eg:"inner" doc:"Groups of routers that this one links with: all that have one of them, or, without any, those that have none either."`
+	Metrics    string        `yaml:"metricsListen" default:"auto" form:"metrics" doc:"Host and port to serve metrics on, in plain HTTP; auto is 127.0.0.1:1282 if nothing else has it, off is nowhere."`
+	Drain      time.Duration `yaml:"drain" default:"10s" range:"0s..1h" doc:"How long a stop waits for circuits to end."`
+	Log        LogSettings   `yaml:"log"`
 }
 
 // LogSettings are what is logged, and how.
 type LogSettings struct {
-	Level  string `yaml:"level"`
-	Format string `yaml:"format,omitempty"`
+	Level  string `yaml:"level" default:"info" enum:"debug|info|warn|error" doc:"Least severe lines to log."`
+	Format string `yaml:"format,omitempty" enum:"text|json" doc:"Form of the log; text on a terminal and json otherwise if empty."`
 }
 
 // What Metrics may be besides an address, and what it is unless told otherwise.
 const (
-	MetricsAuto    = "auto"
-	MetricsOff     = "off"
+	MetricsAuto    = config.MetricsAuto
+	MetricsOff     = config.MetricsOff
 	MetricsAddress = "127.0.0.1:1282"
 )
 
-// DefaultDrain is how long a stop waits unless told otherwise.
-const DefaultDrain = 10 * time.Second
+// DefaultSettings are those of a router that was told nothing.
+func DefaultSettings() Settings {
+	var s Settings
+	config.SetDefaults(config.Of(&s))
+	return s
+}
 
-// maxGroup is how long the name of a group of links may be.
-const maxGroup = 64
-
-// maxDrain is how long it may wait: who stops a machine does not wait longer.
-const maxDrain = time.Hour
-
-// Fill completes settings with what is usual.
+// Fill completes settings with what follows from others.
 func (s *Settings) Fill() {
-	if s.Metrics == "" {
-		s.Metrics = MetricsAuto
-	}
-	if s.Log.Level == "" {
-		s.Log.Level = "info"
-	}
 	if host, _, err := net.SplitHostPort(s.Listen); err == nil && len(s.Advertise) == 0 && !everywhere(host) {
 		s.Advertise = []string{host}
 	}
@@ -74,13 +61,8 @@ func everywhere(host string) bool {
 
 // check says what is wrong with the settings.
 func (s Settings) check() error {
-	if err := address("listen", s.Listen); err != nil {
+	if err := config.Check(config.Of(&s)); err != nil {
 		return err
-	}
-	if s.LinkListen != "" {
-		if err := address("linkListen", s.LinkListen); err != nil {
-			return err
-		}
 	}
 	if len(s.Advertise) == 0 {
 		return errors.New("advertise is missing: clients must be told a name or an address that leads here, not one that stands for all")
@@ -89,31 +71,6 @@ func (s Settings) check() error {
 		if _, _, err := s.advertised(at); err != nil {
 			return err
 		}
-	}
-	for _, group := range s.LinkGroups {
-		if group == "" || len(group) > maxGroup || strings.ContainsAny(group, " ,\t\n") {
-			return fmt.Errorf("linkGroups has %q, and must be words", group)
-		}
-	}
-	switch {
-	case s.Metrics != MetricsAuto && s.Metrics != MetricsOff:
-		if err := address("metricsListen", s.Metrics); err != nil {
-			return err
-		}
-	case s.Drain < 0 || s.Drain > maxDrain:
-		return fmt.Errorf("drain is %s, and may be from 0s to %s", s.Drain, maxDrain)
-	case !slices.Contains([]string{"debug", "info", "warn", "error"}, s.Log.Level):
-		return fmt.Errorf("log.level is %q, and may be debug, info, warn or error", s.Log.Level)
-	case !slices.Contains([]string{"", "text", "json"}, s.Log.Format):
-		return fmt.Errorf("log.format is %q, and may be text or json", s.Log.Format)
-	}
-	return nil
-}
-
-func address(name, text string) error {
-	_, port, err := net.SplitHostPort(text)
-	if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 0 || n > 65535 {
-		return fmt.Errorf("%s is %q, and must be a host and a port such as 0.0.0.0:3022", name, text)
 	}
 	return nil
 }

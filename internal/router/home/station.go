@@ -19,7 +19,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"netkeep.internal/internal/disk"
-	"netkeep.internal/internal/lang/document"
+	"netkeep.internal/internal/ops/config"
 )
 
 // Files of a router's directory.
@@ -36,6 +36,8 @@ type Options struct {
 	Log *slog.Logger
 	// Version, Revision and Built are of this program.
 	Version, Revision, Built string
+	// Over is what is said over the settings in the directory.
+	Over config.Sources
 	// Inside is said of a router that is part of another program.
 	Inside *Inside
 }
@@ -87,7 +89,7 @@ func (s *Station) load() (err error) {
 	if in := s.opt.Inside; in != nil {
 		s.settings, err = in.Settings, in.Settings.check()
 	} else {
-		s.settings, err = ReadSettings(s.dir)
+		s.settings, err = ReadSettings(s.dir, s.opt.Over)
 	}
 	if err != nil {
 		return err
@@ -130,19 +132,18 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// ReadSettings reads the settings in a router's directory.
-func ReadSettings(dir string) (Settings, error) {
-	path := filepath.Join(dir, settingsFile)
-	text, err := document.Read(path, maxFile)
+// ReadSettings reads the settings in a router's directory, and what other sources
+// say over them.
+func ReadSettings(dir string, over config.Sources) (Settings, error) {
+	s := DefaultSettings()
+	over.File = filepath.Join(dir, settingsFile)
+	_, err := over.Over(config.Of(&s))
+	if err == nil {
+		s.Fill()
+		err = s.check()
+	}
 	if err != nil {
-		return Settings{}, fmt.Errorf("the router's settings: %w", err)
-	}
-	s := Settings{}
-	if err := document.Decode(text, &s, yaml.Strict()); err != nil {
-		return s, fmt.Errorf("%s cannot be understood: %s", path, document.Reason(err))
-	}
-	if err := s.check(); err != nil {
-		return s, fmt.Errorf("%s: %w", path, err)
+		return s, fmt.Errorf("the router's settings: %w", err)
 	}
 	return s, nil
 }

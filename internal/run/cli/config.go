@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,9 +17,21 @@ import (
 // them once the command runs.
 func settings(cmd *cobra.Command, env Env) func() (config.Config, config.Origins, error) {
 	file := cmd.Flags().String("config", "", "YAML file with settings; the one that "+config.FileEnv+" names if empty")
-	given := map[string]*string{}
 	cfg := config.Default()
-	for s := range cfg.Settings() {
+	sources := settingFlags(cmd, env, cfg.Settings())
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return notAFlag(cmd, &cfg, err) })
+	return func() (config.Config, config.Origins, error) {
+		src := sources()
+		src.File = *file
+		return config.Load(src)
+	}
+}
+
+// settingFlags gives a command a flag for each of the settings that is no secret,
+// and returns where they come from once the command runs.
+func settingFlags(cmd *cobra.Command, env Env, all iter.Seq[config.Setting]) func() config.Sources {
+	given := map[string]*string{}
+	for s := range all {
 		if s.Secret {
 			continue
 		}
@@ -27,15 +40,14 @@ func settings(cmd *cobra.Command, env Env) func() (config.Config, config.Origins
 			cmd.Flags().Lookup(s.Flag).NoOptDefVal = "true" // as people write it
 		}
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return notAFlag(cmd, &cfg, err) })
-	return func() (config.Config, config.Origins, error) {
-		src := config.Sources{File: *file, Environ: env.Environ, Flags: map[string]string{}}
+	return func() config.Sources {
+		src := config.Sources{Environ: env.Environ, Flags: map[string]string{}}
 		for name, text := range given {
 			if cmd.Flags().Changed(name) {
 				src.Flags[name] = *text
 			}
 		}
-		return config.Load(src)
+		return src
 	}
 }
 

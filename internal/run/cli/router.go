@@ -14,6 +14,7 @@ import (
 
 	"netkeep.internal/internal/client/enroll"
 	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/internal/router/home"
 	"netkeep.internal/internal/tool/command"
 	"netkeep.internal/internal/tool/layout"
@@ -36,7 +37,7 @@ type routerEnroll struct {
 }
 
 func routerEnrollCommand(env Env) *cobra.Command {
-	e := routerEnroll{others: layout.Request{Now: env.Now}}
+	e := routerEnroll{others: layout.Request{Now: env.Now}, set: home.DefaultSettings()}
 	cmd := &cobra.Command{
 		Use:   "enroll TOKEN",
 		Short: "Enroll a router, and write its key and certificates.",
@@ -51,11 +52,11 @@ func routerEnrollCommand(env Env) *cobra.Command {
 	flags := cmd.Flags()
 	r := &e.others
 	flags.StringVar(&e.data, "data", "", "Directory for a router of netkeep.")
-	flags.StringVar(&e.set.Listen, "listen", "0.0.0.0:3022", "With --data: host and port where clients connect, and other routers.")
+	flags.StringVar(&e.set.Listen, "listen", e.set.Listen, "With --data: host and port where clients connect, and other routers.")
 	flags.StringVar(&e.set.LinkListen, "link-listen", "", "With --data: host and port where other routers connect, if not where clients do.")
 	flags.StringSliceVar(&e.set.LinkGroups, "link-group", nil, "With --data: group of routers to link with; may be given several times. Those that are in none if empty.")
 	flags.StringSliceVar(&e.set.Advertise, "advertise", nil, "With --data: name or address that leads there, with its port if that is another; may be given several times. That of --listen if empty.")
-	flags.StringVar(&e.set.Metrics, "metrics-listen", home.MetricsAuto, "With --data: host and port to serve metrics on, in plain HTTP; auto is "+home.MetricsAddress+" if nothing else has it, off is nowhere.")
+	flags.StringVar(&e.set.Metrics, "metrics-listen", e.set.Metrics, "With --data: host and port to serve metrics on, in plain HTTP; auto is "+home.MetricsAddress+" if nothing else has it, off is nowhere.")
 	flags.StringVar(&r.Config, "config", "", "Config of the router, which says where its files are.")
 	flags.StringVar(&r.Dir, "dir", ".", "Directory for the files, without a config.")
 	flags.StringSliceVar(&r.Hosts, "host", nil, "Name or address that clients and other routers reach it under; may be given several times.")
@@ -93,7 +94,6 @@ func (e *routerEnroll) check(cmd *cobra.Command) error {
 	if e.data == "" {
 		return nil
 	}
-	e.set.Drain = home.DefaultDrain
 	if e.set.Fill(); len(e.set.Advertise) == 0 {
 		return command.Usagef("say under which name or address clients reach the router: --advertise HOST")
 	}
@@ -133,29 +133,33 @@ func routerRunCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a router of netkeep in the foreground until it is told to stop.",
-		Args:  command.Exactly(0),
+		Long: "Run a router of netkeep in the foreground until it is told to stop. Its settings are those of\n" +
+			"router.yml in its directory; variables such as NETKEEP_LOG_LEVEL and the flags below go before.",
+		Args: command.Exactly(0),
 	}
 	cmd.Flags().StringVar(&data, "data", "", "Directory that the router was enrolled with.")
+	usual := home.DefaultSettings()
+	sources := settingFlags(cmd, env, config.Of(&usual))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if data == "" {
 			return command.Usagef("say which router: --data DIRECTORY, the one that it was enrolled with")
 		}
-		return runRouter(cmd.Context(), env, data)
+		return runRouter(cmd.Context(), env, data, sources())
 	}
 	return cmd
 }
 
 // runRouter carries until ctx ends, a signal says stop, or the router fails.
-func runRouter(ctx context.Context, env Env, data string) error {
+func runRouter(ctx context.Context, env Env, data string, over config.Sources) error {
 	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	set, err := home.ReadSettings(data)
+	set, err := home.ReadSettings(data, over)
 	if err != nil {
 		set = home.Settings{} // Open says what is wrong
 	}
 	b := build.Read()
 	log := newLogger(env, set.Log.Level, set.Log.Format)
-	s, err := home.Open(data, home.Options{Now: env.Now, Log: log, Version: b.Version, Revision: b.Revision, Built: b.Date})
+	s, err := home.Open(data, home.Options{Over: over, Now: env.Now, Log: log, Version: b.Version, Revision: b.Revision, Built: b.Date})
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,8 @@ func (s *Server) stopInner() error {
 // innerSettings are those of the router inside the controller.
 func (s *Server) innerSettings() home.Settings {
 	at := s.inner.listener.Addr().(*net.TCPAddr)
-	set := home.Settings{Listen: at.String(), Metrics: home.MetricsOff, Advertise: []string{s.cfg.RouterAdvertise}}
+	set := home.DefaultSettings()
+	set.Listen, set.Metrics, set.Advertise = at.String(), home.MetricsOff, []string{s.cfg.RouterAdvertise}
 	if host, _, err := net.SplitHostPort(s.cfg.Advertise); s.cfg.RouterAdvertise == "" {
 		set.Advertise = []string{at.IP.String()}
 		if err == nil && at.IP.IsUnspecified() {
