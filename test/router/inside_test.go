@@ -104,3 +104,19 @@ func TestInside(t *testing.T) {
 	}
 	must(t, s.Close())
 }
+
+// TestInsideUnopened has the router's directory be no directory: the controller
+// says so and ends, although it serves already.
+func TestInsideUnopened(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "data", "router"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := servertest.Open(dir, func(c *config.Config) { c.Router = "127.0.0.1:0" })
+	if err == nil || !strings.Contains(err.Error(), "the router inside the controller: the router's directory") {
+		t.Errorf("it starts: %v", err)
+	}
+}

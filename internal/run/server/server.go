@@ -112,6 +112,9 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server,
 	}
 	defer func() {
 		if err != nil {
+			if s.fabric != nil { // it may serve by now
+				_ = s.drain(ctx)
+			}
 			_ = s.close()
 		}
 	}()

@@ -95,15 +95,3 @@ func terminatorColumns(s *api.Service) []rest.Derived {
 		api.DynamicCost(s),
 	}
 }
-
-// appendList adds a list of structs.
-func appendList[T any](dst []byte, out *kind.Output[T], list []T) []byte {
-	dst = append(dst, '[')
-	for i := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = out.Append(dst, &list[i])
-	}
-	return append(dst, ']')
-}
