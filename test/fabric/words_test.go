@@ -31,6 +31,7 @@ func TestRemovedTokens(t *testing.T) {
 	admin.Patch(management+"edge-routers/"+serving.ID, M{"roleAttributes": []string{"serving"}}).Want(200)
 	var told tap
 	bad := deaf.Connect(t, func(o *scripted.Options) { o.Seen = told.seen })
+	await(t, bad, "it was told all", func(k scripted.Known) bool { return k.Synced >= 1 })
 	good := serving.Connect(t)
 	await(t, good, "the other knows them", func(k scripted.Known) bool { return len(k.Sessions) == 2 })
 
@@ -53,8 +54,9 @@ func TestRemovedTokens(t *testing.T) {
 		admin.Patch(management+"identities/"+u.ID, M{"authPolicyId": strict}).Want(200)
 	}
 	await(t, good, "the other hears that they are over", func(k scripted.Known) bool { return len(k.Sessions) == 0 })
+	await(t, bad, "the new auth policy had it told all again", func(k scripted.Known) bool { return k.Synced >= 2 })
 	must(t, bad.Send(&wire.Frame{Type: message.TypeResyncRequest, Body: message.Marshal(&message.ResyncRequest{Reason: "a test"})}))
-	await(t, bad, "everything that was to be told is told", func(k scripted.Known) bool { return k.Synced == 2 })
+	await(t, bad, "everything that was to be told is told", func(k scripted.Known) bool { return k.Synced >= 3 })
 	for what, token := range map[string]string{"of a session that was closed": logout, "to dial": session, "of a dialer": n.dialer.Token, "of a host": n.host.Token} {
 		if told.has(token) || told.has(message.Digest(token)) {
 			t.Errorf("a router that serves nobody was told the token %s", what)

@@ -28,8 +28,8 @@ type watcher struct {
 	sub *state.Subscription
 
 	mu    sync.Mutex
-	steps map[store.Rev]*state.Snapshot // as the State published them last
-	shown map[*state.Snapshot]bool      // all that it published
+	steps map[store.Rev]*state.Snapshot   // as the State published them last
+	shown map[store.Rev][]*state.Snapshot // all that it published
 
 	rev    store.Rev // of the last event
 	world  world     // what the events lead to
@@ -38,14 +38,14 @@ type watcher struct {
 }
 
 func watch(t tester, s *state.State) *watcher {
-	w := &watcher{t: t, s: s, sub: s.Subscribe(), steps: map[store.Rev]*state.Snapshot{}, shown: map[*state.Snapshot]bool{}}
+	w := &watcher{t: t, s: s, sub: s.Subscribe(), steps: map[store.Rev]*state.Snapshot{}, shown: map[store.Rev][]*state.Snapshot{}}
 	s.Attend(func(before, after *state.Snapshot, _ []state.Ref) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if before != nil && after.Rev <= before.Rev {
 			w.t.Errorf("memory went from revision %d to %d", before.Rev, after.Rev)
 		}
-		w.steps[after.Rev], w.shown[after] = after, true
+		w.steps[after.Rev], w.shown[after.Rev] = after, append(w.shown[after.Rev], after)
 	})
 	return w
 }
@@ -137,26 +137,34 @@ func (w *watcher) back(ev state.Event) {
 	}
 }
 
-// compare compares the world with memory as the last event says that it is. It
-// may have been read anew at that revision since the event was taken, with
+// compare compares the world with the snapshot of the last event, and with memory
+// as it was then. It may have been read anew at that revision since, with
 // records that are equal and not the same.
 func (w *watcher) compare(snap *state.Snapshot) {
 	w.mu.Lock()
-	was := w.shown[snap]
+	shown := slices.Clone(w.shown[w.rev])
 	w.mu.Unlock()
-	if !was || snap.Rev != w.rev {
-		w.t.Fatalf("memory never was as the event of revision %d says", w.rev)
+	if snap.Rev != w.rev || !w.world.is(snap) {
+		w.t.Fatalf("events lead elsewhere than to the snapshot of revision %d that came with the last", w.rev)
 	}
-	for d, recs := range w.world {
+	if !slices.ContainsFunc(shown, w.world.is) {
+		w.t.Fatalf("memory never was at revision %d as events say", w.rev)
+	}
+}
+
+// is reports whether a snapshot has exactly these records.
+func (w world) is(snap *state.Snapshot) bool {
+	for d, recs := range w {
 		if snap.Len(d) != len(recs) {
-			w.t.Fatalf("at revision %d there are %d %s, events lead to %d", w.rev, snap.Len(d), d.Path, len(recs))
+			return false
 		}
 		for rec := range snap.All(d) {
 			if recs[rec.Base().ID] != rec {
-				w.t.Fatalf("at revision %d there is %+v, events lead to %+v", w.rev, rec, recs[rec.Base().ID])
+				return false
 			}
 		}
 	}
+	return true
 }
 
 // finish takes all events that are left and tests that they lead to what
