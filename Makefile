@@ -33,10 +33,10 @@ test: lint ## everything that a change must pass, but for races
 # else: each hash goes over 19 MiB twice, and to watch that takes longer than to hash.
 RACE := -race -gcflags=golang.org/x/crypto/argon2=-race=false
 
-# What does one thing after the other, and what starts programs of its own, would show
-# it nothing.
+# What does one thing after the other, or starts programs of its own, would show it
+# nothing.
 ALONE := ./cmd/... ./internal/lang/... ./internal/tool/... ./internal/client/remote ./internal/client/enroll \
-	./internal/policy/posture ./internal/pki ./test/architecture ./test/command \
+	./internal/policy/posture ./internal/pki ./test/architecture ./test/auth ./test/command ./test/enroll \
 	./test/manifest ./test/model ./test/monitoring ./test/program ./test/servertest ./test/upgrade
 RACED = $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./test/fabric ./test/api ./test/transit ./...))
 
