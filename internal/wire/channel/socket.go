@@ -1,0 +1,231 @@
+package channel
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+)
+
+// read takes frames from a socket until it ends.
+func (c *Channel) read(conn net.Conn) {
+	r := bufio.NewReaderSize(conn, 4<<10)
+	for {
+		if err := c.readOne(r); err != nil {
+			c.detach(conn, fmt.Errorf("read: %w", err))
+			return
+		}
+	}
+}
+
+// readOne takes one frame and does with it what has to be done.
+func (c *Channel) readOne(r *bufio.Reader) error {
+	head, err := wire.ReadHead(r, c.opt.Bounds)
+	if large, ok := errors.AsType[*wire.TooLarge](err); ok && c.opt.Skipped != nil {
+		c.opt.Skipped(large)
+		_, err = io.CopyN(io.Discard, r, large.Headers+large.Body)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if c.opt.Unfit != nil {
+		if headers, body := head.Parts(); c.opt.Unfit(head.Type(), headers, body) {
+			_, err = io.CopyN(io.Discard, r, int64(headers+body))
+			return err
+		}
+	}
+	if head.Size() > LargeFrame && c.opt.Large != nil {
+		defer c.opt.Large()()
+	}
+	p, err := head.Read(r)
+	if err != nil {
+		return err
+	}
+	c.heed(p)
+	if c.opt.Packet != nil && c.opt.Packet(c, p) {
+		return nil
+	}
+	f, err := p.Frame()
+	if err == nil {
+		c.take(f)
+	}
+	return err
+}
+
+// detach gives a socket up. The channel ends with the last, or when a socket
+// carried what cannot be a frame: no other is worth more then.
+func (c *Channel) detach(conn net.Conn, reason error) {
+	_ = conn.Close()
+	c.mu.Lock()
+	c.sockets, c.readers = without(c.sockets, conn), without(c.readers, conn)
+	left := len(c.sockets)
+	c.mu.Unlock()
+	if left == 0 || errors.Is(reason, wire.ErrMagic) || errors.Is(reason, wire.ErrTooLarge) || errors.Is(reason, wire.ErrHeaders) {
+		c.Close(reason)
+	}
+}
+
+// without is the list less a socket. The list itself may be in use elsewhere.
+func without(list []net.Conn, conn net.Conn) []net.Conn {
+	var left []net.Conn
+	for _, s := range list {
+		if s != conn {
+			left = append(left, s)
+		}
+	}
+	return left
+}
+
+// take does with a frame what has to be done.
+func (c *Channel) take(f *wire.Frame) {
+	if n, ok := f.Headers.Uint32(message.HeaderReplyFor); ok && c.deliver(int32(n), f) {
+		return
+	}
+	switch f.Type {
+	case message.TypePing:
+		_ = c.Result(f, true, "ok")
+	case message.TypeLatency:
+		_ = c.Result(f, true, "")
+	case message.TypeHeartbeat, message.TypeProbe, message.TypeLatencyResponse, message.TypeHello:
+	default:
+		c.opt.Handle(c, f)
+	}
+}
+
+// deliver hands a reply to who waits for it.
+func (c *Channel) deliver(seq int32, f *wire.Frame) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	reply, ok := c.waiting[seq]
+	if ok {
+		delete(c.waiting, seq)
+		reply <- f // there is room for the one
+	}
+	return ok
+}
+
+// heed takes note of signs of life and of requests for one, which any frame
+// may carry. They are between neighbours: a packet that goes on to others must
+// not take them along.
+func (c *Channel) heed(p *wire.Packet) {
+	asked, asks := p.Uint64(message.HeaderHeartbeat)
+	sent, echoes := p.Uint64(message.HeaderHeartbeatResponse)
+	if !asks && !echoes {
+		return
+	}
+	p.Drop(message.HeaderHeartbeat, message.HeaderHeartbeatResponse)
+	if asks {
+		c.queue.echo(asked)
+	}
+	if echoes {
+		now := c.opt.Now()
+		if !c.opt.Beats.answered(sent) {
+			return
+		}
+		c.mu.Lock()
+		c.lastEcho = now
+		c.mu.Unlock()
+		if c.opt.Echoed != nil {
+			c.opt.Echoed(time.Duration(now.UnixNano() - int64(sent)))
+		}
+	}
+}
+
+// write sends what is queued, and asks for signs of life.
+func (c *Channel) write() {
+	var beats <-chan time.Time
+	if c.opt.Beat > 0 {
+		beat := time.NewTicker(c.opt.Beat)
+		defer beat.Stop()
+		beats = beat.C
+	}
+	for {
+		ask := false
+		select {
+		case <-c.over.Done():
+			return
+		case <-c.queue.waiting:
+		case <-beats:
+			if c.silent() {
+				c.Close(ErrSilent)
+				return
+			}
+			ask = true
+		}
+		items, room := c.queue.take()
+		if echo, ok := c.queue.takeEcho(); ok {
+			items = append(items, item{bytes: c.heartbeat(message.HeaderHeartbeatResponse, echo)})
+		}
+		if ask {
+			items = append(items, item{bytes: c.heartbeat(message.HeaderHeartbeat, c.opt.Beats.asked(c.opt.Now()))})
+		}
+		c.flush(items)
+		c.queue.sent()
+		if room && c.opt.Room != nil {
+			c.opt.Room(c)
+		}
+	}
+}
+
+func (c *Channel) silent() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.opt.Now().Sub(c.lastEcho) > c.opt.Silence
+}
+
+func (c *Channel) heartbeat(header int32, stamp uint64) []byte {
+	f := &wire.Frame{Type: message.TypeHeartbeat, Headers: wire.Headers{}}
+	f.Headers.SetUint64(header, stamp)
+	c.number(f)
+	return f.Append(nil)
+}
+
+// Ask asks the peer for a sign of life at once.
+func (c *Channel) Ask() {
+	f := &wire.Frame{Type: message.TypeHeartbeat, Headers: wire.Headers{}}
+	f.Headers.SetUint64(message.HeaderHeartbeat, c.opt.Beats.asked(c.opt.Now()))
+	_ = c.Send(f)
+}
+
+// buffers are where frames are put together before they are written: a channel
+// needs one only while it writes.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// flush writes frames to the first socket, at once: each write is a record of
+// TLS. What a socket that breaks takes along is lost: who needs an answer asks
+// again.
+func (c *Channel) flush(items []item) {
+	c.mu.Lock()
+	var conn net.Conn
+	if len(c.sockets) > 0 {
+		conn = c.sockets[0]
+	}
+	c.mu.Unlock()
+	if conn == nil || len(items) == 0 {
+		return
+	}
+	kept := buffers.Get().(*[]byte)
+	all := (*kept)[:0]
+	for _, i := range items {
+		all = i.append(all)
+	}
+	if c.opt.Silence > 0 {
+		_ = conn.SetWriteDeadline(c.opt.Now().Add(c.opt.Silence))
+	}
+	clear(items) // what they hold may go
+	_, err := conn.Write(all)
+	if cap(all) <= 2*chunk {
+		*kept = all
+		buffers.Put(kept)
+	}
+	if err != nil {
+		c.detach(conn, fmt.Errorf("write: %w", err))
+	}
+}
