@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func TestKill9(t *testing.T) {
 		writers[i] = newWriter(fmt.Sprintf("w%d-", i), rand.New(rand.NewPCG(seed, uint64(i+1))))
 	}
 	for range *killRounds {
-		writeUntilKilled(p, first.on(t, p, data), writers, time.Duration(moments.Int64N(int64(250*time.Millisecond))))
+		writeUntilKilled(p, first.on(t, p, data), writers, moments.Int64N(mostWrites), time.Duration(moments.Int64N(int64(5*time.Millisecond))))
 		if moments.IntN(8) == 0 { // and in the middle of the next start
 			q := launch(t, settings{args: []string{"run", "--data", data, "--listen", "127.0.0.1:0"}})
 			q.kill(time.Duration(moments.Int64N(int64(300 * time.Millisecond))))
@@ -63,14 +64,35 @@ func (c *client) on(t *testing.T, p *process, data string) *client {
 	return other
 }
 
-// writeUntilKilled lets the writers write and ends the process in the midst.
-func writeUntilKilled(p *process, c *client, writers []*writer, after time.Duration) {
+// mostWrites is how many writes there are at most between two kills.
+const mostWrites = 80
+
+// writeUntilKilled lets the writers write and ends the process in the midst, a
+// moment after so many writes were acknowledged.
+func writeUntilKilled(p *process, c *client, writers []*writer, writes int64, after time.Duration) {
 	var done sync.WaitGroup
+	var acknowledged atomic.Int64
+	enough := make(chan struct{})
+	if writes == 0 {
+		close(enough)
+	}
 	for _, w := range writers {
-		done.Go(func() { w.write(c) })
+		done.Go(func() {
+			w.write(c, func() {
+				if acknowledged.Add(1) == writes {
+					close(enough)
+				}
+			})
+		})
+	}
+	ended := make(chan struct{})
+	go func() { done.Wait(); close(ended) }()
+	select {
+	case <-enough:
+	case <-ended: // of themselves, which they tell of
 	}
 	p.kill(after)
-	done.Wait()
+	<-ended
 }
 
 // kill ends the process at a moment that it cannot prepare for.

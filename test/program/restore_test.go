@@ -36,7 +36,7 @@ func TestRestore(t *testing.T) {
 	var done sync.WaitGroup
 	for i := range writers {
 		writers[i] = newWriter(fmt.Sprintf("w%d-", i), rand.New(rand.NewPCG(1, uint64(i))))
-		done.Go(func() { writers[i].write(c) })
+		done.Go(func() { writers[i].write(c, func() {}) })
 	}
 	for written := 0; written < 100; {
 		<-time.After(10 * time.Millisecond)

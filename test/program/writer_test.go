@@ -44,7 +44,7 @@ func newWriter(mark string, random *rand.Rand) *writer {
 const most = 30
 
 // write makes changes until one is not answered.
-func (w *writer) write(c *client) {
+func (w *writer) write(c *client, acknowledged func()) {
 	for w.failure == nil {
 		next := w.next()
 		w.pending = &next
@@ -60,6 +60,7 @@ func (w *writer) write(c *client) {
 		}
 		w.have, w.pending = next.after, nil
 		w.acknowledged++
+		acknowledged()
 	}
 }
 
