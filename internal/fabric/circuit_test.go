@@ -34,6 +34,7 @@ func TestCircuits(t *testing.T) {
 				"dial":    w.dial,
 				"dial 2":  w.dial,
 				"dial 3":  w.dial,
+				"late":    w.dialLate,
 				"unlink":  w.unlink,
 				"away":    w.away,
 				"back":    w.back,
@@ -112,15 +113,48 @@ func (w *world) dial(t *rapid.T) {
 	host := rapid.IntRange(0, hosts-1).Draw(t, "service")
 	s := w.session(t, host)
 	refuses := rapid.IntRange(0, 5).Draw(t, "refuses") == 0
-	w.routers[host].refuses = refuses
+	w.routers[host].refuses.Store(refuses)
 	id, _, err := n.conn.Dial(context.Background(), w.grants.Tokens.Of(s), "", nil)
-	w.routers[host].refuses = false
+	w.routers[host].refuses.Store(false)
 	refused, is := errors.AsType[*message.Refusal](err)
 	switch want := w.reaches(n.i, host) && !refuses; {
 	case err != nil && !is:
 		t.Fatal(err)
 	case (err == nil) != want:
 		t.Fatalf("a dial from %d to %d over %v ends with %v", n.i, host, w.links, refused)
+	case err == nil:
+		w.dialled[id] = &dialled{id: id, from: n.i, to: host, session: s.ID}
+	}
+}
+
+// dialLate has the host take its time, and what it is dialled with or a link go
+// meanwhile: it makes the circuit after it has heard that there is none any more,
+// or that it leads elsewhere.
+func (w *world) dialLate(t *rapid.T) {
+	n, host := w.pick(t, true), rapid.IntRange(0, hosts-1).Draw(t, "service")
+	if n == nil || !w.reaches(n.i, host) {
+		return
+	}
+	s := w.session(t, host)
+	unlinked := len(w.links) > 0 && rapid.Bool().Draw(t, "unlink")
+	meanwhile := func() {
+		if unlinked {
+			w.unlink(t)
+		} else {
+			w.end(s)
+		}
+		synctest.Wait()
+	}
+	w.routers[host].before.Store(&meanwhile)
+	id, _, err := n.conn.Dial(context.Background(), w.grants.Tokens.Of(s), "", nil)
+	w.routers[host].before.Store(nil)
+	switch _, refused := errors.AsType[*message.Refusal](err); {
+	case err != nil && !refused:
+		t.Fatal(err)
+	case err == nil && !unlinked:
+		t.Fatalf("a dial from %d to %d succeeds with a session that is over", n.i, host)
+	case err != nil && unlinked && w.reaches(n.i, host):
+		t.Fatalf("a dial from %d to %d over %v ends with %v", n.i, host, w.links, err)
 	case err == nil:
 		w.dialled[id] = &dialled{id: id, from: n.i, to: host, session: s.ID}
 	}
@@ -152,8 +186,11 @@ func (w *world) endSession(t *rapid.T) {
 		return
 	}
 	i := rapid.IntRange(0, len(w.sessions)-1).Draw(t, "session")
-	gone := w.sessions[i]
-	w.sessions = slices.Delete(w.sessions, i, i+1)
+	w.end(w.sessions[i])
+}
+
+func (w *world) end(gone *model.Session) {
+	w.sessions = slices.DeleteFunc(w.sessions, func(s *model.Session) bool { return s.ID == gone.ID })
 	w.write(func(tx *state.Tx) error { return model.Sessions.Delete(tx, gone.ID) })
 	for _, d := range w.dialled {
 		d.over = d.over || d.session == gone.ID

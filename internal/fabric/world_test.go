@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,7 +102,8 @@ type node struct {
 	conn     *scripted.Router // nil while it is away
 	circuits map[string]*message.Route
 	links    map[string]message.Link
-	refuses  bool // to make circuits
+	refuses  atomic.Bool            // to make circuits
+	before   atomic.Pointer[func()] // it makes the next of a dial, if there is anything to do
 }
 
 // dialled is a connection that somebody has.
@@ -245,8 +247,13 @@ func (w *world) connect(n *node) {
 // makes is how a router makes circuits: over links that it has, unless it
 // refuses for once.
 func (w *world) makes(n *node) func(*message.Route) (wire.Headers, error) {
-	return func(*message.Route) (wire.Headers, error) {
-		if n.refuses {
+	return func(route *message.Route) (wire.Headers, error) {
+		if route.Egress != nil {
+			if first := n.before.Swap(nil); first != nil {
+				(*first)()
+			}
+		}
+		if n.refuses.Load() {
 			return nil, fmt.Errorf("not now")
 		}
 		return nil, nil

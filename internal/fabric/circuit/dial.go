@@ -239,6 +239,7 @@ func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Sessio
 	// is over, and somebody may take away what it rests on.
 	c.table.add(circuit)
 	said, err := c.instruct(ctx, circuit, egress, attempt)
+	c.correct(circuit)
 	told := answerData(t, said)
 	switch {
 	case err != nil:

@@ -150,8 +150,8 @@ func (c *Circuits) reroute(ctx context.Context, id string) {
 			continue // somebody else was faster
 		}
 		_, err := c.instruct(ctx, next, nil, moveAttempt)
+		c.correct(old, next)
 		if err == nil {
-			c.leave(old, next)
 			c.moved.Add(1)
 			return
 		}
@@ -163,12 +163,21 @@ func (c *Circuits) reroute(ctx context.Context, id string) {
 	}
 }
 
-// leave tells routers that are not on a circuit's path any more.
-func (c *Circuits) leave(old, next *Circuit) {
-	for _, routerID := range old.Path {
-		if !next.involves(routerID) {
-			c.unroute(routerID, next.ID, true)
+// correct sees to it that routers which were told to carry a circuit, one way after
+// the other, do what holds now. While they were told, it may have ended or been led
+// elsewhere, and they may have heard of that first.
+func (c *Circuits) correct(told ...*Circuit) {
+	id := told[0].ID
+	now, goesOn := c.table.get(id)
+	for _, was := range told {
+		for _, routerID := range was.Path {
+			if !goesOn || !now.involves(routerID) {
+				c.unroute(routerID, id, true)
+			}
 		}
+	}
+	if last := told[len(told)-1]; goesOn && !slices.Equal(last.Links, now.Links) {
+		c.moves.add(nil, id)
 	}
 }
 
