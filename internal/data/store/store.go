@@ -92,8 +92,10 @@ func (l Limits) Check(ops []Op) error {
 	if len(ops) > l.Ops {
 		return fmt.Errorf("%w: %d ops of at most %d", ErrTooLarge, len(ops), l.Ops)
 	}
-	size := 0
-	seen := make(map[string]struct{}, len(ops))
+	var seen map[string]struct{} // of one that is alone nothing can be repeated
+	if len(ops) > 1 {
+		seen = make(map[string]struct{}, len(ops))
+	}
 	for _, op := range ops {
 		if op.Key == "" {
 			return fmt.Errorf("%w: a key is empty", ErrInvalid)
@@ -101,13 +103,25 @@ func (l Limits) Check(ops []Op) error {
 		if _, dup := seen[op.Key]; dup {
 			return fmt.Errorf("%w: key %q is repeated", ErrInvalid, op.Key)
 		}
-		seen[op.Key] = struct{}{}
-		size += len(op.Key) + len(op.Value)
+		if seen != nil {
+			seen[op.Key] = struct{}{}
+		}
 	}
-	if size > l.Bytes {
-		return fmt.Errorf("%w: %d bytes of at most %d", ErrTooLarge, size, l.Bytes)
+	if bytes := size(ops); bytes > l.Bytes {
+		return fmt.Errorf("%w: %d bytes of at most %d", ErrTooLarge, bytes, l.Bytes)
 	}
 	return nil
+}
+
+// Hold reports whether ops are within the limits.
+func (l Limits) Hold(ops []Op) bool { return len(ops) <= l.Ops && size(ops) <= l.Bytes }
+
+// size is what ops weigh.
+func size(ops []Op) (bytes int) {
+	for _, op := range ops {
+		bytes += len(op.Key) + len(op.Value)
+	}
+	return bytes
 }
 
 var (

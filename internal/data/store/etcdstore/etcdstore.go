@@ -76,6 +76,7 @@ type Store struct {
 	keys   keyspace
 	quick  store.Limits // of a transaction
 	spans  *spans
+	tail   tail
 
 	// patience is how long a staged batch may stand still before somebody else
 	// sees to it.

@@ -95,7 +95,7 @@ func (s *sender) stage(commit bool, ops ...store.Op) (events []*clientv3.Event) 
 
 // feedAll gives events to a new feed.
 func feedAll(events []*clientv3.Event, from ...*sender) (batches []store.Batch, err error) {
-	f := &feed{keys: newKeyspace(""), staged: func(rev int64, st staged) ([]store.Op, error) {
+	f := &feed{keys: newKeyspace(""), tail: new(tail), staged: func(rev int64, st staged) ([]store.Op, error) {
 		return from[0].staged[st.ID], nil
 	}}
 	for _, ev := range events {

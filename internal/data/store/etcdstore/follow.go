@@ -47,7 +47,7 @@ func (s *Store) Follow(ctx context.Context, rev store.Rev, fn func(store.Batch) 
 // that the client repeats when a connection is lost; it repeats no transaction.
 func (s *Store) feedFrom(ctx context.Context, rev store.Rev) (*feed, error) {
 	at := clientv3.WithRev(int64(max(rev, 1))) // 0 would be now; nothing is written before 2
-	f := &feed{keys: s.keys, last: int64(rev), staged: func(rev int64, st staged) ([]store.Op, error) { return s.stagedOps(ctx, rev, st) }}
+	f := &feed{keys: s.keys, tail: &s.tail, last: int64(rev), staged: func(rev int64, st staged) ([]store.Op, error) { return s.stagedOps(ctx, rev, st) }}
 	for _, read := range []struct {
 		key  string
 		note func(*mvccpb.KeyValue)
@@ -124,6 +124,7 @@ func (s *Store) watch(ctx context.Context, f *feed, fn func(store.Batch) error) 
 // feed makes batches of events and accepts no gap.
 type feed struct {
 	keys keyspace
+	tail *tail
 	last int64 // revision of the last whole batch
 	head int64 // revision of the last commit
 	puts int64 // how often put was written
@@ -174,7 +175,7 @@ func (f *feed) commit(ev *clientv3.Event) (*store.Batch, error) {
 	if ev.Type != clientv3.EventTypePut {
 		return nil, fmt.Errorf("%w: the head was deleted", store.ErrGap)
 	}
-	head, err := headOf(ev.Kv)
+	head, err := f.tail.headOf(ev.Kv)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +192,7 @@ func (f *feed) commit(ev *clientv3.Event) (*store.Batch, error) {
 }
 
 func (f *feed) put(ev *clientv3.Event) (*store.Batch, error) {
-	head, err := headOf(ev.Kv)
+	head, err := f.tail.headOf(ev.Kv)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrGap, err)
 	}

@@ -47,12 +47,13 @@ func (s *Store) add(ctx context.Context, b batch) (store.Written, error) {
 		return store.Written{}, err
 	}
 	defer done()
-	if s.quick.Check(b.ops) == nil {
+	if s.quick.Hold(b.ops) {
 		at, few, err := s.transact(ctx, b)
 		if few {
 			return at, err
 		}
 	}
+	s.tail.last.Store(0) // what is carried out is no batch
 	return s.stage(ctx, b)
 }
 
@@ -103,22 +104,30 @@ const extraOps = 3
 // transact writes a batch in one transaction, unless there are too many guards
 // for one: few is false then and nothing has happened.
 func (s *Store) transact(ctx context.Context, b batch) (at store.Written, few bool, err error) {
-	value, err := closing{Head: b.head}.text()
+	value, err := s.tail.say(closing{Head: b.head})
 	if err != nil {
 		return at, true, err
 	}
-	for {
+	// Why a write fails is asked when one does, of a store that is no other's.
+	last := s.tail.last.Load()
+	for ask := last == 0; ; ask = true {
 		guards := append(s.guard(b.ops), b.guards...)
 		if len(guards) > s.quick.Ops+1 {
 			return at, false, nil
 		}
-		resp, err := s.client.Txn(ctx).If(append(guards, absent(s.keys.hold))...).Then(s.closing(b, value)...).
-			Else(clientv3.OpGet(s.keys.hold), s.spans.read()).Commit()
+		txn := s.client.Txn(ctx).If(append(guards, absent(s.keys.hold))...).Then(s.closing(b, value, last == 0)...)
+		if ask {
+			txn = txn.Else(clientv3.OpGet(s.keys.hold), s.spans.read())
+		}
+		resp, err := txn.Commit()
 		switch {
 		case err != nil:
 			return at, true, explain(ctx, b.doing, err)
 		case resp.Succeeded:
-			return writtenOver(resp), true, nil
+			at, err = s.placed(ctx, resp, last)
+			return at, true, err
+		case !ask:
+			continue
 		}
 		held, learned := resp.Responses[0].GetResponseRange().Count > 0, s.spans.learn(resp.Responses[1])
 		if !held && !learned {
@@ -152,15 +161,19 @@ func lastWrite(r *etcdserverpb.ResponseOp) (rev int64) {
 	return rev
 }
 
-// closing is a batch as etcd has it, with the key that closes it, and a read of when
-// the other such key was written: watches report the changes of a transaction in its
-// order.
-func (s *Store) closing(b batch, value string) []clientv3.Op {
+// closing is a batch as etcd has it, with the key that closes it last: watches report
+// the changes of a transaction in its order. If asked it also says when that key was
+// written before, and the other such key.
+func (s *Store) closing(b batch, value string, ask bool) []clientv3.Op {
+	then := make([]clientv3.Op, 0, len(b.ops)+extraOps)
+	if !ask {
+		return append(s.changes(then, b.ops), clientv3.OpPut(b.closes, value))
+	}
 	other := s.keys.head
 	if b.closes == other {
 		other = s.keys.put
 	}
-	then := append(make([]clientv3.Op, 0, len(b.ops)+extraOps), clientv3.OpGet(other, clientv3.WithKeysOnly()))
+	then = append(then, clientv3.OpGet(other, clientv3.WithKeysOnly()))
 	return append(s.changes(then, b.ops), clientv3.OpPut(b.closes, value, clientv3.WithPrevKV()))
 }
 
@@ -176,7 +189,7 @@ func (s *Store) changes(then []clientv3.Op, ops []store.Op) []clientv3.Op {
 	return then
 }
 
-// writtenOver is what such a transaction says: the key that closes
+// writtenOver is what such a transaction says that was asked: the key that closes
 // it tells what it has replaced.
 func writtenOver(resp *clientv3.TxnResponse) store.Written {
 	at := store.Written{Rev: store.Rev(resp.Header.Revision), After: store.Rev(lastWrite(resp.Responses[0]))}
