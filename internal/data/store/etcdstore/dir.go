@@ -40,9 +40,8 @@ const unfinished = "unfinished"
 // data there by hand.
 func begin(dir string) error {
 	mark, data := filepath.Join(dir, unfinished), filepath.Join(dir, "member")
-	_, noMark := os.Lstat(mark)
 	_, noData := os.Lstat(data)
-	if noMark != nil && noData == nil {
+	if hasData(dir) {
 		return nil
 	}
 	if noData == nil {
@@ -58,6 +57,13 @@ func begin(dir string) error {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	return disk.Sync(dir)
+}
+
+// hasData reports whether a directory is that of a member that has been ready.
+func hasData(dir string) bool {
+	_, noMark := os.Lstat(filepath.Join(dir, unfinished))
+	_, noData := os.Lstat(filepath.Join(dir, "member"))
+	return noMark != nil && noData == nil
 }
 
 // begun ends what begin began.

@@ -44,6 +44,12 @@ const closeGrace = 5 * time.Second
 type Options struct {
 	// Dir is the data directory of the member that Open starts.
 	Dir string
+	// Peers is how that member and others of its cluster reach each other; nil
+	// for one that is alone.
+	Peers *Peers
+	// Alone makes the member the only one of its cluster and forgets the others,
+	// for when most of them are lost.
+	Alone bool
 
 	// Endpoints are the addresses of the cluster that Dial uses.
 	Endpoints []string

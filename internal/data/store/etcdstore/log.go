@@ -30,6 +30,18 @@ var noise = []string{
 	// the caller gets the error, and it is often one to expect
 	"failed to apply request",
 	"failed to receive from snapshot stream; closing",
+	// said of a peer again and again for as long as it is away; once is enough,
+	// and that it became inactive is said once
+	"prober detected unhealthy status",
+	"failed to reach the peer URL",
+	"failed to get version",
+	"dropped internal Raft message since sending buffer is full",
+	"lost TCP streaming connection with remote peer",
+	// ErrRemoved says what to do
+	"server error",
+	"data-dir used by this member must be removed",
+	// who asks tries again
+	"rejecting promote learner",
 	attemptFailed,
 	"streamer failed to create ClientStream",
 }

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -44,8 +45,9 @@ const (
 	// is also more than half of the file.
 	reclaimLeast = 64 << 20
 
-	// closeFailedWait is how long a member that has failed may take to stop.
-	closeFailedWait = time.Second
+	// closeFailedWait is how long a member that has failed may take to stop. Those
+	// who listen to it are given a second to go.
+	closeFailedWait = 3 * time.Second
 )
 
 // A log of its own takes two of these from the disk at once. etcd's own measure
@@ -64,7 +66,7 @@ type member struct {
 }
 
 // Open starts an etcd member in this process, with its data under o.Dir, and
-// returns when it is ready. It listens on no address. The directory belongs
+// returns when it is ready. It listens on no address, unless it has peers. The directory belongs
 // to one process at a time. Reading a large directory cannot be interrupted:
 // when ctx ends before, Open returns and the member is stopped once it can be.
 func Open(ctx context.Context, o Options) (*Store, error) {
@@ -98,6 +100,12 @@ func startMember(ctx context.Context, o Options, tune func(*embed.Config)) (*mem
 	alive, fail := context.WithCancelCause(context.Background())
 	m := &member{lock: lock, alive: alive, reclaim: reclaimLeast, log: &bridge{log: o.logger(), fail: fail}}
 	cfg := memberConfig(o.Dir, m.log.logger())
+	cfg.ForceNewCluster = o.Alone
+	if o.Peers != nil {
+		if err := o.Peers.configure(ctx, cfg, m.log.logger()); err != nil {
+			return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), lock.Close())
+		}
+	}
 	tune(cfg)
 	m.quota = cfg.QuotaBackendBytes
 
@@ -125,19 +133,31 @@ func startMember(ctx context.Context, o Options, tune func(*embed.Config)) (*mem
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), lock.Close())
 	}
+	if err = m.ready(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), m.close())
+	}
+	go m.watch(fail)
+	return m, nil
+}
+
+// ready waits until a member that was started is one of its cluster.
+func (m *member) ready(ctx context.Context, o Options) error {
+	if err := m.belongs(o); err != nil {
+		return err
+	}
 	select {
 	case <-m.etcd.Server.ReadyNotify():
-		if err = begun(o.Dir); err == nil {
-			return m, nil
-		}
 	case <-m.etcd.Server.StopNotify():
-		err = errors.New("the member stopped")
+		return ErrRemoved // for all else it fails
 	case <-m.alive.Done():
-		err = context.Cause(m.alive)
+		return context.Cause(m.alive)
 	case <-ctx.Done():
-		err = ctx.Err()
+		return ctx.Err()
 	}
-	return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), m.close())
+	if err := m.settle(ctx, o.Peers); err != nil {
+		return err
+	}
+	return begun(o.Dir)
 }
 
 // abandon closes a member that nobody waits for, once it has started.
@@ -163,6 +183,8 @@ func memberConfig(dir string, log *zap.Logger) *embed.Config {
 	c.ListenPeerUrls = nil
 	c.ListenClientUrls, c.AdvertiseClientUrls = nil, nil
 	c.EnableGRPCGateway = false
+	// No two clusters are alike, also if all else of them is.
+	c.InitialClusterToken = rand.Text()
 	c.AuthToken = "" // there is nobody to sign in
 	c.TickMs, c.ElectionMs = tickMillis, electionMillis
 	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotCount, catchUpEntries

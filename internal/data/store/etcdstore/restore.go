@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ func build(file, data string) error {
 			Name:                memberName,
 			PeerURLs:            []string{memberPeer},
 			InitialCluster:      memberName + "=" + memberPeer,
-			InitialClusterToken: memberName,
+			InitialClusterToken: rand.Text(), // the members of before are none of this one
 		})
 	}()
 	select {
