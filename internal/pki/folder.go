@@ -41,6 +41,8 @@ var creation = [...]string{
 type folder struct {
 	path   string
 	rename func(from, to string) error // os.Rename
+	// given is read in place of what is there, if there is any.
+	given change
 }
 
 func (f folder) file(name string) string { return filepath.Join(f.path, name) }
@@ -52,8 +54,10 @@ const restore = "restore it from a backup"
 func (f folder) problem(name string, err error) error {
 	remedy := restore
 	switch name {
-	case serverKeyFile, serverFile:
+	case serverKeyFile, serverFile, peerKeyFile, peerFile:
 		remedy = "delete it and a new one is made"
+	case clusterKeyFile, clusterFile:
+		remedy = "copy it from the pki directory of another member of the cluster"
 	case macKeyFile:
 		remedy = "restore it from a backup, or put 32 random bytes there, which ends every API session, and no invitation or second factor can be read any more"
 	}
@@ -183,6 +187,10 @@ func (f folder) remove(name string) error {
 // read returns the content of a file and whether there is one, by the change that
 // is being made if that says it.
 func (f folder) read(name string) (data []byte, found bool, err error) {
+	if f.given != nil {
+		data, found = f.given[name]
+		return data, found, nil
+	}
 	c, err := f.pending()
 	if err != nil {
 		return nil, false, err
