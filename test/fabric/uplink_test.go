@@ -35,7 +35,7 @@ func (a *asked) do(change func()) {
 	change()
 }
 
-func (a *asked) Route(ctx context.Context, m *message.Route) (map[uint32][]byte, error) {
+func (a *asked) Route(ctx context.Context, _ string, m *message.Route) (map[uint32][]byte, error) {
 	a.mu.Lock()
 	fail := a.fail
 	a.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 // RouterFigures are those of a router at one moment.
 type RouterFigures struct {
 	Connected, Ready                                bool
+	Controllers, ControllersConnected               int           // that it knows, and that it is connected to
 	Remaining                                       time.Duration // of the first of its certificates that ends
 	Clients, Terminators, Circuits, Links, Sessions int
 	// Entered and Left are bytes that clients and hosts here sent into the
@@ -29,7 +30,9 @@ type figure struct {
 
 var routerFigures = []figure{
 	{"ready", "Whether the router is connected and its certificates are in force.", prometheus.GaugeValue, func(f RouterFigures) float64 { return truth(f.Ready) }},
-	{"connected", "Whether the router is connected to its controller.", prometheus.GaugeValue, func(f RouterFigures) float64 { return truth(f.Connected) }},
+	{"connected", "Whether the router is connected to a controller.", prometheus.GaugeValue, func(f RouterFigures) float64 { return truth(f.Connected) }},
+	{"controllers", "Controllers that the router knows.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Controllers) }},
+	{"controllers_connected", "Controllers that the router is connected to.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.ControllersConnected) }},
 	{"certificate_remaining_seconds", "Time until the router's certificates run out.", prometheus.GaugeValue, func(f RouterFigures) float64 { return f.Remaining.Seconds() }},
 	{"clients", "Clients that are connected.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Clients) }},
 	{"terminators", "Places where clients host.", prometheus.GaugeValue, func(f RouterFigures) float64 { return float64(f.Terminators) }},

@@ -19,6 +19,7 @@ type conn struct {
 	id      uint32
 	session string // that it was made with: the digest of its token
 	circuit string
+	owner   string      // the controller that the circuit belongs to
 	address string      // of this end of the circuit
 	end     *stream.End // nil if the client is the end itself
 	hosts   bool        // the client hosts; else it has dialled
@@ -252,7 +253,7 @@ func (c *conn) ended(reason error) {
 		return
 	}
 	if !errors.Is(reason, forward.ErrUnrouted) {
-		c.client.door.Controller.Fault(message.Fault{Subject: c.subject(), ID: c.circuit})
+		c.client.door.Controller.Fault(c.owner, message.Fault{Subject: c.subject(), ID: c.circuit})
 	}
 	if c.end != nil {
 		c.pump()

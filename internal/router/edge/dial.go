@@ -55,6 +55,7 @@ func (c *client) connect(f *wire.Frame) {
 		return
 	}
 	conn.circuit, conn.address = dialed.CircuitID, dialed.Address
+	conn.owner, _ = c.door.Table.Owner(conn.circuit)
 	flow := f.Headers.Bool(message.HeaderClientFlow)
 	conn.open(flow)
 	conn.mu.Lock()
@@ -130,21 +131,21 @@ func (c *client) connected(f *wire.Frame, conn *conn, dialed *message.CircuitCre
 // flowHeaders tell a client what it needs to know to be the end of a stream.
 func (d *Door) flowHeaders(h wire.Headers, conn *conn) {
 	h.SetBool(message.HeaderClientFlow, true)
-	h.SetText(message.HeaderControllerID, d.Controller.ID())
+	h.SetText(message.HeaderControllerID, conn.owner)
 	h.SetText(message.HeaderStreamAddress, conn.address)
 }
 
 // oldTerminator is how older controllers begin the address of a terminator.
 const oldTerminator = "hosted:"
 
-// Egress has a circuit end at a client that hosts.
-func (d *Door) Egress(ctx context.Context, circuit string, e *message.Egress) error {
+// Egress has a circuit of a controller end at a client that hosts.
+func (d *Door) Egress(ctx context.Context, owner, circuit string, e *message.Egress) error {
 	b, ok := d.hosts.get(strings.TrimPrefix(e.Destination, oldTerminator))
 	if !ok {
 		return &message.RouteFailure{Code: message.RouteInvalidTerminator, Text: "nobody hosts under this address here"}
 	}
 	c := b.owner()
-	conn := &conn{client: c, session: b.session, circuit: circuit, address: e.Address, hosts: true, dialer: string(e.PeerData[message.PeerDialerID])}
+	conn := &conn{client: c, session: b.session, owner: owner, circuit: circuit, address: e.Address, hosts: true, dialer: string(e.PeerData[message.PeerDialerID])}
 	// It is whole before it is the client's, which may be gone at any moment and
 	// takes along what it has.
 	conn.open(b.flow && b.numbers)

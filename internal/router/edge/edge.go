@@ -83,11 +83,9 @@ type Entry struct {
 	Leave func()
 }
 
-// Controller is what a router asks of its controller for clients. An error that
-// it answers with is for the client, with its code if it is a refusal.
+// Controller is what a router asks of its controllers for clients. An error that
+// they answer with is for the client, with its code if it is a refusal.
 type Controller interface {
-	// ID is who it is; empty if it has never been reached.
-	ID() string
 	// Enter waits a while for the API session with the token, and lets in whose
 	// certificate belongs to it. Nothing falls between: a session that ends after
 	// that is told of.
@@ -101,7 +99,9 @@ type Controller interface {
 	Report(ctx context.Context, apiToken string, body []byte) error
 	// Remove says that terminators are gone; it is asked again if it fails.
 	Remove(ctx context.Context, ids []string) error
-	Fault(m message.Fault)
+	// Fault says that an end of a circuit is over, to the controller that the
+	// circuit belongs to.
+	Fault(owner string, m message.Fault)
 }
 
 // Options of a Door.

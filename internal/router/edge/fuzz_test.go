@@ -210,8 +210,6 @@ func (a *anybody) listen() {
 
 // What follows is the controller: whoever dials reaches somebody who hosts.
 
-func (a *anybody) ID() string { return "ctrl" }
-
 func (a *anybody) Enter(context.Context, Entrant) (Entry, error) {
 	return Entry{}, errors.New("nobody")
 }
@@ -229,10 +227,10 @@ func (a *anybody) Dial(ctx context.Context, _ *message.CreateCircuit) (*message.
 	}
 	h.mu.Unlock()
 	start, end := circuit+".start", circuit+".end"
-	if err := a.door.Egress(ctx, circuit, &message.Egress{Destination: to, Address: end}); err != nil {
+	if err := a.door.Egress(ctx, "controller", circuit, &message.Egress{Destination: to, Address: end}); err != nil {
 		return nil, err
 	}
-	return &message.CircuitCreated{CircuitID: circuit, Address: start}, a.table.Route(circuit, []message.Forward{
+	return &message.CircuitCreated{CircuitID: circuit, Address: start}, a.table.Route(circuit, "controller", []message.Forward{
 		{From: start, To: end, Type: message.ToEnd}, {From: end, To: start, Type: message.ToStart},
 	})
 }
@@ -254,7 +252,7 @@ func (a *anybody) Report(ctx context.Context, _ string, _ []byte) error {
 func (a *anybody) Remove(context.Context, []string) error { return nil }
 
 // Fault takes the circuit away, as a controller does.
-func (a *anybody) Fault(m message.Fault) {
+func (a *anybody) Fault(_ string, m message.Fault) {
 	go func() {
 		<-time.After(time.Second)
 		a.table.Unroute(m.ID)

@@ -34,8 +34,9 @@ const (
 type Options struct {
 	ID    string // of this router
 	Table *forward.Table
-	// Fault is told of ends that are over.
-	Fault func(message.Fault)
+	// Fault is told of ends that are over, and to which controller their circuits
+	// belong.
+	Fault func(owner string, m message.Fault)
 	// Meter returns who counts what passes at an end of a circuit, in or out of
 	// the network, and is told when it is done.
 	Meter func(circuit string, hosts bool) (count func(in bool, bytes int), done func())
@@ -66,9 +67,9 @@ func destination(text string) (network, address string, err error) {
 	return network, address, nil
 }
 
-// Dial has a circuit leave for the address of a terminator, and returns what
-// the controller is told of it.
-func (e *Exits) Dial(ctx context.Context, circuit string, to *message.Egress) (map[uint32][]byte, error) {
+// Dial has a circuit of a controller leave for the address of a terminator, and
+// returns what the controller is told of it.
+func (e *Exits) Dial(ctx context.Context, owner, circuit string, to *message.Egress) (map[uint32][]byte, error) {
 	network, address, err := destination(to.Destination)
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (e *Exits) Dial(ctx context.Context, circuit string, to *message.Egress) (m
 		e.open.Add(-1)
 		return nil, explain(err)
 	}
-	x := &exit{exits: e, circuit: circuit, address: to.Address, conn: conn, datagrams: network == "udp", ready: make(chan struct{}, 1)}
+	x := &exit{exits: e, owner: owner, circuit: circuit, address: to.Address, conn: conn, datagrams: network == "udp", ready: make(chan struct{}, 1)}
 	x.start()
 	return map[uint32][]byte{
 		message.PeerLocal:  []byte(conn.LocalAddr().String()),
@@ -109,6 +110,7 @@ func explain(err error) *message.RouteFailure {
 // exit is one circuit that leaves.
 type exit struct {
 	exits     *Exits
+	owner     string // the controller that the circuit belongs to
 	circuit   string
 	address   string
 	conn      net.Conn
@@ -158,7 +160,7 @@ func (x *exit) control(m *stream.Control) {
 // ended tells the controller that this end is done, unless it knows.
 func (x *exit) ended(reason error) {
 	if !errors.Is(reason, forward.ErrUnrouted) {
-		x.exits.Fault(message.Fault{Subject: message.FaultEgress, ID: x.circuit})
+		x.exits.Fault(x.owner, message.Fault{Subject: message.FaultEgress, ID: x.circuit})
 	}
 	x.finish()
 }

@@ -8,6 +8,7 @@ package forward
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -86,6 +87,7 @@ func (t *Table) at(address string) place {
 // circuit is where what comes from an address goes. Its hops are replaced, never
 // changed.
 type circuit struct {
+	owner  string       // the controller that had it carried first
 	hops   []hop        // first those that it was last told of
 	latest int          // how many those are
 	active atomic.Int64 // when something last passed, in ns
@@ -139,10 +141,11 @@ func (t *Table) Has(address string) bool {
 	return t.at(address).there()
 }
 
-// Route has the table carry a circuit. What it was told before of the same
-// circuit stays where nothing else is said: a circuit that is led elsewhere
-// must not lose what is on its way.
-func (t *Table) Route(id string, forwards []message.Forward) error {
+// Route has the table carry a circuit for a controller. What it was told before
+// of the same circuit stays where nothing else is said: a circuit that is led
+// elsewhere must not lose what is on its way. It stays that of the controller
+// that had it carried first.
+func (t *Table) Route(id, owner string, forwards []message.Forward) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, f := range forwards {
@@ -150,7 +153,7 @@ func (t *Table) Route(id string, forwards []message.Forward) error {
 			return &Fault{Address: f.To, Link: f.Type == message.ToLink}
 		}
 	}
-	c := &circuit{}
+	c := &circuit{owner: owner}
 	for _, f := range forwards {
 		if _, twice := c.to(f.From); !twice {
 			c.hops = append(c.hops, hop{f.From, f.To})
@@ -159,6 +162,7 @@ func (t *Table) Route(id string, forwards []message.Forward) error {
 	c.latest = len(c.hops)
 	// Of what it was told before, the last is enough: older paths are empty.
 	if old := t.circuits[id]; old != nil {
+		c.owner = old.owner
 		for _, h := range old.hops[:old.latest] {
 			if _, anew := c.to(h.from); !anew {
 				c.hops = append(c.hops, h)
@@ -317,36 +321,52 @@ func (t *Table) stray(id string) {
 }
 
 // Strays returns the circuits whose payloads have led nowhere since it was last
-// asked: those that are carried here, and others.
-func (t *Table) Strays() (known, unknown []string) {
+// asked: those that are carried here, by owner, and others.
+func (t *Table) Strays() (known map[string][]string, unknown []string) {
 	t.strayMu.Lock()
-	defer t.strayMu.Unlock()
-	for id, k := range t.strays {
-		if k {
-			known = append(known, id)
-		} else {
+	strays := t.strays
+	t.strays = map[string]bool{}
+	t.strayMu.Unlock()
+	known = map[string][]string{}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, id := range slices.Sorted(maps.Keys(strays)) {
+		if c := t.circuits[id]; !strays[id] {
 			unknown = append(unknown, id)
+		} else if c != nil {
+			known[c.owner] = append(known[c.owner], id)
 		}
 	}
-	clear(t.strays)
-	slices.Sort(known)
-	slices.Sort(unknown)
 	return known, unknown
 }
 
-// Idle returns the circuits on which nothing has passed for a while, and for
-// how long.
-func (t *Table) Idle(least time.Duration) map[string]time.Duration {
+// Idle returns the circuits on which nothing has passed for a while, by owner,
+// and for how long.
+func (t *Table) Idle(least time.Duration) map[string]map[string]time.Duration {
 	now := t.opt.Now().UnixNano()
-	idle := map[string]time.Duration{}
+	idle := map[string]map[string]time.Duration{}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for id, c := range t.circuits {
 		if since := time.Duration(now - c.active.Load()); since >= least {
-			idle[id] = since
+			if idle[c.owner] == nil {
+				idle[c.owner] = map[string]time.Duration{}
+			}
+			idle[c.owner][id] = since
 		}
 	}
 	return idle
+}
+
+// Owner is the controller that a circuit belongs to; false if it is not carried.
+func (t *Table) Owner(id string) (string, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c := t.circuits[id]
+	if c == nil {
+		return "", false
+	}
+	return c.owner, true
 }
 
 // Quiet is how long nothing has passed on a circuit; false if it is not carried.
@@ -381,18 +401,23 @@ func (t *Table) Broken(least time.Duration) (ids []string) {
 	return ids
 }
 
-// Circuits returns what is carried: of each circuit where what comes from an
-// address goes.
-func (t *Table) Circuits() map[string]map[string]string {
+// Carried is a circuit: whose it is, and where what comes from an address goes.
+type Carried struct {
+	Owner  string            `json:"ctrlId"`
+	Routes map[string]string `json:"routes"`
+}
+
+// Circuits returns what is carried.
+func (t *Table) Circuits() map[string]Carried {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	all := make(map[string]map[string]string, len(t.circuits))
+	all := make(map[string]Carried, len(t.circuits))
 	for id, c := range t.circuits {
 		routes := make(map[string]string, len(c.hops))
 		for _, h := range c.hops {
 			routes[h.from] = h.to
 		}
-		all[id] = routes
+		all[id] = Carried{c.owner, routes}
 	}
 	return all
 }

@@ -116,7 +116,7 @@ func (h *home) settle(set Settings, i Identity) error {
 	if _, err := i.use(); err != nil {
 		return fmt.Errorf("what the controller issued cannot be used: %w", err)
 	}
-	for _, name := range []string{pendingFile, quietFile} {
+	for _, name := range []string{pendingFile, listFile, quietFile} {
 		if err := os.Remove(filepath.Join(h.dir, name)); err != nil && isThere(err) {
 			return err
 		}

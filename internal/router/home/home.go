@@ -27,6 +27,7 @@ const (
 	settingsFile = "router.yml"
 	papersFile   = "identity.json"
 	pendingFile  = "identity.next.json" // certificates that the controller may or may not know us by yet
+	listFile     = "controllers.json"   // that we were told of
 	quietFile    = "stopped"            // we asked to be left alone, because we stopped
 )
 
@@ -60,8 +61,9 @@ type Station struct {
 
 	mu      sync.Mutex
 	papers  *papers
-	pending *papers // that may be the ones by now; nil if there are none
-	turn    bool    // whether they were tried last
+	pending *papers   // that may be the ones by now; nil if there are none
+	since   time.Time // when it came to be open which of them are
+	turn    bool      // whether they were tried last
 }
 
 // Open takes a router's directory, and reads and checks what is in it.

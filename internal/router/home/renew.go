@@ -14,6 +14,9 @@ import (
 const (
 	tendEvery  = 5 * time.Second
 	renewAgain = time.Hour
+	// doubtTime is how long a connection with the former certificates lasts before
+	// they are those that count: a controller may be the last to hear.
+	doubtTime = 30 * time.Second
 )
 
 // current are the papers that others are shown.
@@ -90,19 +93,29 @@ func (s *Station) told(u *uplink.Uplink) string {
 	return text
 }
 
-// resolve finds out which of two papers the controller knows us by: those that
-// it let us in with.
+// resolve finds out which of two papers controllers know us by: those that one
+// let us in with since that was open.
 func (s *Station) resolve(r *node.Router) {
 	s.mu.Lock()
-	open, turn := s.pending != nil, s.turn
+	open, since := s.pending, s.since
 	s.mu.Unlock()
-	if !open || !r.Status().Connected {
+	if open == nil {
 		return
 	}
-	if !turn {
-		s.drop()
-	} else if err := s.adopt(); err != nil {
-		s.opt.Log.Error("the router's new certificates could not be kept", "error", err)
+	for _, c := range r.Controller().Statuses() {
+		switch {
+		case !c.Connected || c.Certificate == nil || c.Since.Before(since):
+		case !c.Certificate.Equal(open.Client.Leaf):
+			if s.opt.Now().Sub(c.Since) > doubtTime {
+				s.drop()
+				return
+			}
+		default:
+			if err := s.adopt(); err != nil {
+				s.opt.Log.Error("the router's new certificates could not be kept", "error", err)
+			}
+			return
+		}
 	}
 }
 
@@ -147,13 +160,16 @@ func (s *Station) renew(ctx context.Context, u *uplink.Uplink) error {
 		return err
 	}
 	s.mu.Lock()
-	s.pending, s.turn = next, false
+	s.pending, s.turn, s.since = next, false, s.opt.Now()
 	s.mu.Unlock()
 	err = u.UseCertificates(ctx, id.Cert)
 	if _, refused := uplink.Final(err); refused {
 		s.drop()
 	}
 	if err != nil {
+		s.mu.Lock()
+		s.since = s.opt.Now()
+		s.mu.Unlock()
 		return err // which of them counts shows when we connect again
 	}
 	s.opt.Log.Info("the router has new certificates", "expires", next.expires().UTC())

@@ -76,6 +76,7 @@ func (s *Station) newRouter(listeners []net.Listener) (*node.Router, error) {
 	link := listeners[len(listeners)-1].Addr()
 	return node.New(node.Options{
 		ID: s.papers.ID, Controllers: controllers, ServerName: serverName,
+		Known: s.known(controllers), Pinned: s.opt.Inside != nil, Listed: func(list []uplink.Controller) { s.keepList(controllers, list) },
 		Papers: s.current, Calling: s.calling, Listeners: listeners,
 		EdgeAddresses: s.settings.addresses(edge, true), LinkAddresses: s.settings.addresses(link, len(listeners) == 1),
 		LinkGroups: s.settings.LinkGroups,
@@ -207,7 +208,7 @@ func (r *Running) checks() health.Checks {
 			if r.Router.Status().Connected {
 				return ""
 			}
-			return "there is no connection to the controller"
+			return "there is no connection to the controller, nor to any other"
 		}},
 		{Name: "certificate", Fails: func() string {
 			if s := r.station; s.opt.Now().After(s.expires()) {
@@ -259,7 +260,14 @@ func (r *Running) serveMetrics(ctx context.Context) error {
 // Figures are what monitoring sees.
 func (r *Running) Figures() metrics.RouterFigures {
 	f := r.Router.Figures()
+	controllers, connected := r.Router.Controller().Statuses(), 0
+	for _, s := range controllers {
+		if s.Connected {
+			connected++
+		}
+	}
 	return metrics.RouterFigures{
+		Controllers: len(controllers), ControllersConnected: connected,
 		Connected: r.Router.Status().Connected, Ready: r.checks().Ready(), Remaining: r.station.expires().Sub(r.station.opt.Now()),
 		Clients: f.Clients, Terminators: f.Terminators, Circuits: f.Circuits, Links: f.Links, Sessions: f.Sessions,
 		Entered: f.Entered, Left: f.Left, Lost: f.Lost,

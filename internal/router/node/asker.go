@@ -12,13 +12,11 @@ import (
 	"netkeep.internal/internal/wire/message"
 )
 
-// asker asks the controller for clients.
+// asker asks controllers for clients.
 type asker struct {
 	*uplink.Uplink
 	log *slog.Logger
 }
-
-func (a asker) ID() string { return a.Status().ControllerID }
 
 // Enter lets a client in that has shown that the API session is its own.
 func (a asker) Enter(ctx context.Context, e edge.Entrant) (edge.Entry, error) {
@@ -74,6 +72,5 @@ func (a asker) Report(ctx context.Context, apiToken string, body []byte) error {
 	}
 }
 
-// Fault is lost if the controller is away: it asks which circuits there are
-// when it is back.
-func (a asker) Fault(m message.Fault) { _ = a.Uplink.Fault(m) }
+// Fault is told to whom the circuit belongs.
+func (a asker) Fault(owner string, m message.Fault) { a.FaultOf(owner, m) }

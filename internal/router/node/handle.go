@@ -19,15 +19,15 @@ const (
 )
 
 // Route makes this router's part of a circuit.
-func (r *Router) Route(ctx context.Context, m *message.Route) (map[uint32][]byte, error) {
+func (r *Router) Route(ctx context.Context, from string, m *message.Route) (map[uint32][]byte, error) {
 	var told map[uint32][]byte
 	if m.Egress != nil && !r.table.Has(m.Egress.Address) {
 		var err error
-		if told, err = r.egress(ctx, m); err != nil {
+		if told, err = r.egress(ctx, from, m); err != nil {
 			return nil, err
 		}
 	}
-	err := r.table.Route(m.CircuitID, m.Forwards)
+	err := r.table.Route(m.CircuitID, from, m.Forwards)
 	if missing, ok := errors.AsType[*forward.Fault](err); ok && missing.Link {
 		_ = r.uplink.Fault(message.Fault{Subject: message.FaultLink, ID: missing.Address})
 		return nil, &message.RouteFailure{Code: message.RouteInvalidLink, Text: missing.Error()}
@@ -36,12 +36,12 @@ func (r *Router) Route(ctx context.Context, m *message.Route) (map[uint32][]byte
 }
 
 // egress has a circuit end here.
-func (r *Router) egress(ctx context.Context, m *message.Route) (map[uint32][]byte, error) {
+func (r *Router) egress(ctx context.Context, owner string, m *message.Route) (map[uint32][]byte, error) {
 	switch m.Egress.Binding {
 	case edgeBinding:
-		return nil, r.door.Egress(ctx, m.CircuitID, m.Egress)
+		return nil, r.door.Egress(ctx, owner, m.CircuitID, m.Egress)
 	case transportBinding:
-		return r.exits.Dial(ctx, m.CircuitID, m.Egress)
+		return r.exits.Dial(ctx, owner, m.CircuitID, m.Egress)
 	}
 	return nil, &message.RouteFailure{
 		Code: message.RouteMisconfigured,
@@ -122,6 +122,8 @@ func (r *Router) Inspect(_ context.Context, names []string) map[string]string {
 			known[name] = r.circuits()
 		case "links":
 			known[name] = r.links.Inspect()
+		case "router-controllers":
+			known[name] = r.controllers()
 		}
 	}
 	return known
@@ -129,14 +131,29 @@ func (r *Router) Inspect(_ context.Context, names []string) map[string]string {
 
 // circuits are those that are carried here, as JSON.
 func (r *Router) circuits() string {
-	type carried struct {
-		Routes map[string]string `json:"routes"`
+	text, _ := json.Marshal(map[string]any{"circuits": r.table.Circuits()}) // texts alone
+	return string(text)
+}
+
+// controllers are those that the router knows, as JSON.
+func (r *Router) controllers() string {
+	type controller struct {
+		ID         string `json:"controllerId"`
+		Address    string `json:"address"`
+		Connected  bool   `json:"isConnected"`
+		Responsive bool   `json:"isResponsive"`
+		Latency    string `json:"latency,omitempty"`
+		Problem    string `json:"problem,omitempty"`
 	}
-	all := map[string]carried{}
-	for id, routes := range r.table.Circuits() {
-		all[id] = carried{routes}
+	all := []controller{}
+	for _, s := range r.uplink.Statuses() {
+		c := controller{ID: s.ControllerID, Address: s.Address, Connected: s.Connected, Responsive: s.Responsive, Problem: s.Problem}
+		if s.Latency > 0 {
+			c.Latency = s.Latency.String()
+		}
+		all = append(all, c)
 	}
-	text, _ := json.Marshal(map[string]any{"circuits": all}) // texts alone
+	text, _ := json.Marshal(map[string]any{"controllers": all}) // texts alone
 	return string(text)
 }
 
@@ -146,7 +163,7 @@ func (r *Router) Connected() {
 	r.door.Connected()
 }
 
-// Disconnected is when the controller is away. What there is goes on.
+// Disconnected is when a controller is away. What there is goes on.
 func (r *Router) Disconnected() {}
 
 // Peers is told of other routers.

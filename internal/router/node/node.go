@@ -34,6 +34,10 @@ type Papers struct {
 type Options struct {
 	ID          string
 	Controllers []string // addresses such as tls:host:6262
+	// Known, Pinned and Listed are those of uplink.Options.
+	Known  []uplink.Controller
+	Pinned bool
+	Listed func([]uplink.Controller)
 	// Papers is asked whenever a connection begins: they are renewed.
 	Papers func() Papers
 	// Calling, if set, is asked instead when the controller is called: where
@@ -95,7 +99,7 @@ func New(opt Options) (*Router, error) {
 	listeners := r.linkListeners()
 	var err error
 	r.uplink, err = uplink.New(uplink.Options{
-		ID: opt.ID, Endpoints: opt.Controllers, TLS: r.callController, Version: opt.Version,
+		ID: opt.ID, Endpoints: opt.Controllers, Known: opt.Known, Pinned: opt.Pinned, Listed: opt.Listed, TLS: r.callController, Version: opt.Version,
 		EdgeAddresses: opt.EdgeAddresses, LinkListeners: listeners, Handler: r, Now: opt.Now, Log: opt.Log,
 	})
 	if err != nil {
@@ -117,15 +121,16 @@ func New(opt Options) (*Router, error) {
 		Mentions: func(identityID string) bool { return r.mentions.Take(identityID) == 0 }, Now: opt.Now, Log: opt.Log,
 	})
 	r.exits = exit.New(exit.Options{
-		ID: opt.ID, Table: r.table, Fault: func(m message.Fault) { _ = r.uplink.Fault(m) }, Meter: r.usage.meter, Now: opt.Now,
+		ID: opt.ID, Table: r.table, Fault: r.uplink.FaultOf, Meter: r.usage.meter, Now: opt.Now,
 	})
 	return r, nil
 }
 
-// Status is how the connection to the controller stands.
+// Status is how the connection to the controller stands that is connected the
+// longest.
 func (r *Router) Status() uplink.Status { return r.uplink.Status() }
 
-// Controller is the connection to the controller.
+// Controller is the connections to controllers.
 func (r *Router) Controller() *uplink.Uplink { return r.uplink }
 
 // Figures are what a router has and has done.

@@ -8,7 +8,7 @@ import (
 	"netkeep.internal/internal/wire/message"
 )
 
-// How often the controller is told what nobody asks for.
+// How often controllers are told what nobody asks for.
 const (
 	strayTime  = 15 * time.Second
 	idleTime   = time.Minute
@@ -23,7 +23,7 @@ const (
 	brokenFor  = 20 * time.Second
 )
 
-// upkeep tells the controller of circuits that lead nowhere, of those on which
+// upkeep tells controllers of circuits that lead nowhere, of those on which
 // nothing happens, and of what was carried.
 func (r *Router) upkeep(ctx context.Context) {
 	strays, idle, metrics := time.NewTicker(strayTime), time.NewTicker(idleTime), time.NewTicker(metricTime)
@@ -40,13 +40,17 @@ func (r *Router) upkeep(ctx context.Context) {
 			return
 		case <-strays.C:
 			known, unknown := r.table.Strays()
-			r.fault(message.FaultForward, known)
-			r.fault(message.FaultForwardUnknown, unknown)
+			for owner, circuits := range known {
+				r.uplink.FaultOf(owner, message.Fault{Subject: message.FaultForward, ID: strings.Join(circuits, " ")})
+			}
+			if len(unknown) > 0 {
+				_ = r.uplink.Fault(message.Fault{Subject: message.FaultForwardUnknown, ID: strings.Join(unknown, " ")})
+			}
 		case <-broken.C:
 			r.endBroken(brokenFor)
 		case <-idle.C:
-			if quiet := r.table.Idle(idleTime); len(quiet) > 0 {
-				_ = r.uplink.Confirm(quiet) // it is told again
+			for owner, quiet := range r.table.Idle(idleTime) {
+				r.uplink.Confirm(owner, quiet)
 			}
 		case <-metrics.C:
 			_ = r.uplink.Metrics(r.metrics()) // what is not heard is lost
@@ -58,13 +62,14 @@ func (r *Router) upkeep(ctx context.Context) {
 	}
 }
 
-// endBroken ends circuits that have led nowhere for so long. The controller is
-// told, if it is there: if not, it asks which circuits there are when it is back.
+// endBroken ends circuits that have led nowhere for so long, and tells those
+// whom they belong to.
 func (r *Router) endBroken(least time.Duration) {
 	for _, id := range r.table.Broken(least) {
 		r.opt.Log.Info("a circuit has led nowhere for too long and ends", "circuit", id)
+		owner, _ := r.table.Owner(id)
 		r.table.Unroute(id)
-		_ = r.uplink.Fault(message.Fault{Subject: message.FaultIngress, ID: id})
+		r.uplink.FaultOf(owner, message.Fault{Subject: message.FaultIngress, ID: id})
 	}
 }
 
@@ -74,12 +79,6 @@ func (r *Router) noteMeasured() {
 	select {
 	case r.measured <- struct{}{}:
 	default: // noted already
-	}
-}
-
-func (r *Router) fault(subject message.FaultSubject, circuits []string) {
-	if len(circuits) > 0 {
-		_ = r.uplink.Fault(message.Fault{Subject: subject, ID: strings.Join(circuits, " ")})
 	}
 }
 

@@ -32,8 +32,13 @@ func Final(err error) (*message.Refusal, bool) {
 	return refused, ok && refused.Retry == message.RetryNever
 }
 
-// ask sends a question and returns its answer, which must be of a type. A
-// refusal is an error.
+// ask asks the quickest controller and returns its answer, which must be of a
+// type. A refusal is an error. Whoever is asked may be asked twice: if the
+// controller is lost or falls silent before it has answered, another one is
+// asked, and the first may have done its part all the same. That does no harm to
+// terminators, which are known by the id that they are asked for under, nor to
+// what sets, removes or only looks; of two circuits, the one is ended whose
+// answer is not wanted.
 func (u *Uplink) ask(ctx context.Context, wait time.Duration, f *wire.Frame, answer int32) (*wire.Frame, error) {
 	select {
 	case u.asks <- struct{}{}:
@@ -41,22 +46,19 @@ func (u *Uplink) ask(ctx context.Context, wait time.Duration, f *wire.Frame, ans
 	default:
 		return nil, errBusy
 	}
-	ch, err := u.channel()
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	q := &question{u: u, frame: f}
+	reply, err := q.ask(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	reply, err := ch.Request(ctx, f)
+	return check(reply, answer)
+}
+
+// check is an answer if it is of a type and no refusal.
+func check(reply *wire.Frame, answer int32) (*wire.Frame, error) {
 	switch {
-	case errors.Is(err, wire.ErrTooLarge):
-		return nil, errLarge
-	case ch.Err() != nil && err != nil:
-		return nil, ErrAway
-	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("%w (%w)", errLate, err)
-	case err != nil:
-		return nil, err
 	case reply.Type == message.TypeError && answer != message.TypeError:
 		return nil, message.RefusalIn(reply)
 	case reply.Type == message.TypeResult && !reply.Headers.Bool(message.HeaderSuccess):
@@ -65,19 +67,6 @@ func (u *Uplink) ask(ctx context.Context, wait time.Duration, f *wire.Frame, ans
 		return nil, fmt.Errorf("the controller answered with a frame of type %d", reply.Type)
 	}
 	return reply, nil
-}
-
-// tell sends what needs no answer.
-func (u *Uplink) tell(f *wire.Frame) error {
-	ch, err := u.channel()
-	if err != nil {
-		return err
-	}
-	err = ch.Send(f)
-	if err != nil && !errors.Is(err, wire.ErrTooLarge) {
-		return ErrAway
-	}
-	return err
 }
 
 // Dial asks for a circuit in the name of a client.
@@ -122,7 +111,7 @@ func (u *Uplink) Remove(ctx context.Context, ids []string) error {
 
 // Health tells how a client's check of its own host went.
 func (u *Uplink) Health(m *message.HealthEvent) error {
-	return u.tell(frame(message.TypeHealthEvent, m))
+	return u.tellOne(frame(message.TypeHealthEvent, m))
 }
 
 // Report passes on what a client says of its device.
@@ -136,21 +125,7 @@ func (u *Uplink) Report(ctx context.Context, apiToken string, body []byte) error
 // ValidateSessions asks which of these sessions to dial or host still are; the
 // Handler is told of those that are not.
 func (u *Uplink) ValidateSessions(tokens []string) error {
-	return u.tell(frame(message.TypeValidateSessions, &message.ValidateSessions{Sessions: tokens}))
-}
-
-// Fault tells that something ended that was there.
-func (u *Uplink) Fault(m message.Fault) error { return u.tell(frame(message.TypeFault, &m)) }
-
-// Confirm names circuits on which nothing happens, by how long. The Handler is
-// told to end those that the controller does not know.
-func (u *Uplink) Confirm(idle map[string]time.Duration) error {
-	m := &message.CircuitConfirmation{Idle: make(map[string]int64, len(idle))}
-	for id, since := range idle {
-		m.CircuitIDs = append(m.CircuitIDs, id)
-		m.Idle[id] = since.Nanoseconds()
-	}
-	return u.tell(frame(message.TypeCircuitConfirmation, m))
+	return u.tellOne(frame(message.TypeValidateSessions, &message.ValidateSessions{Sessions: tokens}))
 }
 
 // VerifyRouter asks whether a certificate is that of a router. A nil error says
@@ -159,20 +134,6 @@ func (u *Uplink) VerifyRouter(ctx context.Context, id, fingerprint string) error
 	_, err := u.ask(ctx, verifyWait, frame(message.TypeVerifyRouter, &message.VerifyRouter{RouterID: id, Fingerprints: []string{fingerprint}}), message.TypeResult)
 	return err
 }
-
-// ReportLinks tells of links that this router has dialled; complete says that
-// there are no others.
-func (u *Uplink) ReportLinks(links []message.Link, complete bool) error {
-	return u.tell(frame(message.TypeRouterLinks, &message.Links{Links: links, All: complete}))
-}
-
-// LinkState tells of the sockets of a link that this router has dialled.
-func (u *Uplink) LinkState(m message.LinkState) error {
-	return u.tell(frame(message.TypeLinkState, &m))
-}
-
-// Metrics tells what was measured.
-func (u *Uplink) Metrics(m *message.Metrics) error { return u.tell(frame(message.TypeMetrics, m)) }
 
 // Quiesce asks that no new circuits end at this router while there is another
 // way, or that they may again.
@@ -188,17 +149,23 @@ func (u *Uplink) Quiesce(ctx context.Context, quiet bool) error {
 // Extend asks for new certificates. They count once UseCertificates says that
 // they are here.
 func (u *Uplink) Extend(ctx context.Context, clientCSR, serverCSR string) (*message.Certificates, error) {
+	l := u.quickest(nil)
+	if l == nil {
+		return nil, ErrAway
+	}
 	answer := make(chan *message.Certificates, 1)
 	u.mu.Lock()
-	u.renewal = answer
+	u.renewal, u.renewing = answer, l
 	u.mu.Unlock()
 	// The answer is a frame of its own.
-	if err := u.tell(frame(message.TypeExtend, &message.Extend{ClientCSR: clientCSR, ServerCSR: serverCSR, Verify: true})); err != nil {
+	if err := l.Send(frame(message.TypeExtend, &message.Extend{ClientCSR: clientCSR, ServerCSR: serverCSR, Verify: true})); err != nil {
 		return nil, err
 	}
 	select {
 	case certs := <-answer:
 		return certs, nil
+	case <-l.Done():
+		return nil, ErrAway
 	case <-time.After(askWait):
 		return nil, errors.New("the controller gave no new certificates; its log says why")
 	case <-ctx.Done():
@@ -206,19 +173,30 @@ func (u *Uplink) Extend(ctx context.Context, clientCSR, serverCSR string) (*mess
 	}
 }
 
-func (u *Uplink) onCertificates(m *message.Certificates) {
+func (u *Uplink) onCertificates(from *line, m *message.Certificates) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.renewal != nil {
+	if u.renewal != nil && u.renewing == from {
 		u.renewal <- m // there is room for the one
 		u.renewal = nil
 	}
 }
 
 // UseCertificates says that a new certificate has arrived: from now on the
-// router is known by it.
+// router is known by it. It is said to who has issued it.
 func (u *Uplink) UseCertificates(ctx context.Context, client string) error {
-	reply, err := u.ask(ctx, askWait, frame(message.TypeVerifyExtension, &message.VerifyExtension{Client: client}), message.TypeError)
+	u.mu.Lock()
+	l := u.renewing
+	u.mu.Unlock()
+	if l == nil {
+		return ErrAway
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	reply, err := l.request(ctx, frame(message.TypeVerifyExtension, &message.VerifyExtension{Client: client}))
+	if err == nil {
+		reply, err = check(reply, message.TypeError)
+	}
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"netkeep.internal/internal/wire/channel"
+	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 )
 
@@ -18,14 +18,17 @@ type Client struct {
 	Destination string // and the one that it came to
 }
 
-// clients are those that are connected, and of whom the controller has not been
-// told yet.
+// clients are those that are connected, and who is told of them.
 type clients struct {
-	news chan struct{} // has an element while there is something to tell
-
 	mu         sync.Mutex
 	byIdentity map[string]map[*present]struct{}
-	changed    map[string]struct{} // identities
+	feeds      map[*feed]struct{}
+}
+
+// feed is what a controller has not been told yet.
+type feed struct {
+	news    chan struct{}       // has an element while there is something to tell
+	changed map[string]struct{} // identities; under the mutex of clients
 }
 
 type present struct {
@@ -34,10 +37,23 @@ type present struct {
 }
 
 func newClients() *clients {
-	return &clients{news: make(chan struct{}, 1), byIdentity: map[string]map[*present]struct{}{}, changed: map[string]struct{}{}}
+	return &clients{byIdentity: map[string]map[*present]struct{}{}, feeds: map[*feed]struct{}{}}
 }
 
-// Arrived takes note of a client that was let in: the controller counts its API
+// follow returns a feed of what changes from now on.
+func (c *clients) follow() (f *feed, done func()) {
+	f = &feed{news: make(chan struct{}, 1), changed: map[string]struct{}{}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.feeds[f] = struct{}{}
+	return f, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.feeds, f)
+	}
+}
+
+// Arrived takes note of a client that was let in: controllers count its API
 // session as used, and its identity as connected, until gone is called.
 func (u *Uplink) Arrived(c Client) (gone func()) {
 	p := &present{c, u.opt.Now()}
@@ -58,14 +74,16 @@ func (c *clients) change(identity string, do func(map[*present]struct{})) {
 	if do(all); len(all) == 0 {
 		delete(c.byIdentity, identity)
 	}
-	c.changed[identity] = struct{}{}
-	select {
-	case c.news <- struct{}{}:
-	default: // it is known already
+	for f := range c.feeds {
+		f.changed[identity] = struct{}{}
+		select {
+		case f.news <- struct{}{}:
+		default: // it is known already
+		}
 	}
 }
 
-// How often the controller is told of clients, and of how many in one frame.
+// How often controllers are told of clients, and of how many in one frame.
 const (
 	beatEvery  = time.Minute
 	newsWait   = 3 * time.Second // arrivals and departures are gathered so long
@@ -74,31 +92,46 @@ const (
 	fullEvents = 5 * time.Minute
 )
 
-// keep tells the controller of clients, until the channel is over.
-func (u *Uplink) keep(ch *channel.Channel) {
+// listWait is how long a controller has to say which controllers there are
+// before it is asked.
+const listWait = 5 * time.Second
+
+// keep tells a controller of clients and of what it missed, until the connection
+// is over.
+func (u *Uplink) keep(l *line) {
 	beat, full := time.NewTicker(beatEvery), time.NewTicker(fullEvents)
 	defer beat.Stop()
 	defer full.Stop()
-	u.tellClients(ch, true)
+	list := time.NewTimer(listWait)
+	defer list.Stop()
+	changes, done := u.clients.follow()
+	defer done()
+	again, settle := u.settle(l)
+	u.tellClients(l, changes, true)
 	var gathered <-chan time.Time
 	for {
 		select {
-		case <-ch.Done():
+		case <-l.Done():
 			return
+		case <-list.C:
+			if _, told := u.List(); !told {
+				_ = l.Send(&wire.Frame{Type: message.TypeMembersRequest})
+			}
+		case <-again:
+			settle()
 		case <-beat.C:
 			for part := range slices.Chunk(u.clients.tokens(), maxBeat) {
-				_ = ch.Send(frame(message.TypeAPISessionHeartbeat, &message.APISessionHeartbeat{Tokens: part}))
+				_ = l.Send(frame(message.TypeAPISessionHeartbeat, &message.APISessionHeartbeat{Tokens: part}))
 			}
 		case <-full.C:
-			u.tellClients(ch, true)
-		case <-u.clients.news:
-			gathered = time.After(newsWait)
-			select {
-			case <-gathered:
-			case <-ch.Done():
-				return
+			u.tellClients(l, changes, true)
+		case <-changes.news:
+			if gathered == nil {
+				gathered = time.After(newsWait)
 			}
-			u.tellClients(ch, false)
+		case <-gathered:
+			gathered = nil
+			u.tellClients(l, changes, false)
 		}
 	}
 }
@@ -118,17 +151,17 @@ func (c *clients) tokens() []string {
 
 // tellClients says which identities are connected: all of them, or those for
 // whom that changed.
-func (u *Uplink) tellClients(ch *channel.Channel, all bool) {
-	events := u.clients.events(all)
+func (u *Uplink) tellClients(l *line, to *feed, all bool) {
+	events := u.clients.events(to, all)
 	for first := true; first && all || len(events) > 0; first = false {
 		part := events[:min(len(events), maxEvents)]
 		events = events[len(part):]
-		_ = ch.Send(frame(message.TypeConnectEvents, &message.ConnectEvents{Events: part, Full: all && first}))
+		_ = l.Send(frame(message.TypeConnectEvents, &message.ConnectEvents{Events: part, Full: all && first}))
 	}
 }
 
 // events are what is to be said of identities.
-func (c *clients) events(all bool) []message.ConnectEvent {
+func (c *clients) events(to *feed, all bool) []message.ConnectEvent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var events []message.ConnectEvent
@@ -145,10 +178,10 @@ func (c *clients) events(all bool) []message.ConnectEvent {
 			tell(identity)
 		}
 	} else {
-		for identity := range c.changed {
+		for identity := range to.changed {
 			tell(identity)
 		}
 	}
-	clear(c.changed)
+	clear(to.changed)
 	return events
 }

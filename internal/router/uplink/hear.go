@@ -12,15 +12,15 @@ import (
 )
 
 // hear does what has to be done about a frame.
-func (u *Uplink) hear(c *channel.Channel, f *wire.Frame) {
+func (u *Uplink) hear(c *line, f *wire.Frame) {
 	var err error
 	switch f.Type {
 	case message.TypeServerHello:
-		u.introduce(c, f)
+		u.introduce(c.Channel, f)
 	case message.TypeAPISessionsAdded:
 		err = on(f, func(m *message.APISessionsAdded) { u.added(c, f, m) })
 	case message.TypeAPISessionsUpdated:
-		err = on(f, func(m *message.APISessionsUpdated) { u.sessions.keep(digested(f, m.Sessions)) })
+		err = on(f, func(m *message.APISessionsUpdated) { u.sessions.keep(c.id, digested(f, m.Sessions)) })
 	case message.TypeAPISessionsRemoved:
 		err = on(f, func(m *message.Removed) { u.sessions.remove(m.IDs, digests(f, m.Tokens)) })
 	case message.TypeSessionsRemoved:
@@ -34,15 +34,17 @@ func (u *Uplink) hear(c *channel.Channel, f *wire.Frame) {
 	case message.TypeFault:
 		err = on(f, u.onFault)
 	case message.TypeValidateTerminators:
-		err = on(f, func(m *message.ValidateTerminators) { u.onValidate(c, f, m) })
+		err = on(f, func(m *message.ValidateTerminators) { u.onValidate(c.Channel, f, m) })
 	case message.TypeInspectRequest:
-		err = on(f, func(m *message.InspectRequest) { u.onInspect(c, f, m) })
+		err = on(f, func(m *message.InspectRequest) { u.onInspect(c.Channel, f, m) })
 	case message.TypeCertificates:
-		err = on(f, u.onCertificates)
+		err = on(f, func(m *message.Certificates) { u.onCertificates(c, m) })
 	case message.TypeAuthorities:
-		err = on(f, u.onAuthorities)
+		err = on(f, func(m *message.Certificates) { c.trusted.Store(&m.CAs) })
+	case message.TypeMembers:
+		err = on(f, u.onMembers)
 	case message.TypeCircuitCreated:
-		u.onLateCircuit(f)
+		u.discard(c, f)
 	default:
 		u.opt.Log.Debug("the controller says what this router does not know", "type", f.Type)
 	}
@@ -153,11 +155,6 @@ func (u *Uplink) onInspect(c *channel.Channel, f *wire.Frame, m *message.Inspect
 	if !started {
 		_ = c.Reply(f, frame(message.TypeInspectResponse, &message.InspectResponse{Errors: []string{"the router is asked for too much at once"}}))
 	}
-}
-
-// onLateCircuit hears of a circuit that nobody waits for any more.
-func (u *Uplink) onLateCircuit(f *wire.Frame) {
-	_ = u.Fault(message.Fault{Subject: message.FaultIngress, ID: f.Headers.Text(message.HeaderCircuitID)})
 }
 
 // routed answers a route.

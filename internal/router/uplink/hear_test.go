@@ -26,7 +26,7 @@ type handler struct {
 	unroute func(*message.Unroute)
 }
 
-func (h *handler) Route(ctx context.Context, m *message.Route) (map[uint32][]byte, error) {
+func (h *handler) Route(ctx context.Context, _ string, m *message.Route) (map[uint32][]byte, error) {
 	return h.route(ctx, m)
 }
 func (h *handler) Unroute(m *message.Unroute) { h.unroute(m) }
@@ -43,12 +43,53 @@ func (h *handler) Disconnected()                                       {}
 // controller is the other end of an uplink: what it was told, in order.
 type controller struct {
 	*channel.Channel
-	mu   sync.Mutex
-	told []*wire.Frame
+	line   *line // at the router
+	socket pause
+	mu     sync.Mutex
+	told   []*wire.Frame
+}
+
+// pause is a socket that may read nothing for a while, as that of a process that
+// is stopped.
+type pause struct {
+	net.Conn
+	mu    sync.Mutex
+	until chan struct{} // nil if it reads
+}
+
+func (p *pause) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	p.mu.Lock()
+	until := p.until
+	p.mu.Unlock()
+	if until != nil {
+		<-until
+	}
+	return n, err
+}
+
+// hold stops the socket until resume is called.
+func (p *pause) hold() (resume func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	until := make(chan struct{})
+	p.until = until
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.until = nil
+		close(until)
+	}
 }
 
 // connect returns an uplink with a handler, connected to a controller.
 func connect(t *testing.T, h *handler) (*Uplink, *controller) {
+	t.Helper()
+	u := newUplink(t, h)
+	return u, attach(t, u, "ctrl")
+}
+
+func newUplink(t *testing.T, h *handler) *Uplink {
 	t.Helper()
 	u, err := New(Options{
 		ID: "router", Endpoints: []string{"tls:localhost:1280"}, TLS: func() (*tls.Config, error) { return nil, errors.New("none") },
@@ -57,6 +98,13 @@ func connect(t *testing.T, h *handler) (*Uplink, *controller) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	u.seats = nil
+	return u
+}
+
+// attach connects an uplink to a controller.
+func attach(t *testing.T, u *Uplink, id string) *controller {
+	t.Helper()
 	here, there := net.Pipe()
 	c := &controller{}
 	c.Channel = channel.New("c", channel.Options{Now: time.Now, Handle: func(_ *channel.Channel, f *wire.Frame) {
@@ -64,14 +112,25 @@ func connect(t *testing.T, h *handler) (*Uplink, *controller) {
 		defer c.mu.Unlock()
 		c.told = append(c.told, f)
 	}})
-	u.ch = channel.New("u", channel.Options{Now: time.Now, Handle: u.hear})
-	u.ch.Attach(here)
-	c.Attach(there)
+	l := &line{id: id, since: time.Now()}
+	l.heard.Store(time.Now().UnixNano())
+	l.Channel = channel.New("u", channel.Options{
+		Now: time.Now, Handle: func(_ *channel.Channel, f *wire.Frame) { u.hear(l, f) }, Echoed: func(took time.Duration) { l.echoed(took, time.Now()) },
+	})
+	u.mu.Lock()
+	s := u.newSeat(Controller{ID: id, Addresses: []string{"tls:" + id + ":1280"}})
+	s.line = l
+	u.seats = append(u.seats, s)
+	u.mu.Unlock()
+	l.Attach(here)
+	c.socket.Conn = there
+	c.Attach(&c.socket)
+	c.line = l
 	t.Cleanup(func() {
 		c.Close(nil)
-		u.ch.Close(nil)
+		l.Close(nil)
 	})
-	return u, c
+	return c
 }
 
 // heard are the types of what the controller was told.
@@ -305,7 +364,7 @@ func TestLateCircuit(t *testing.T) {
 func TestClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u, c := connect(t, &handler{})
-		go u.keep(u.ch)
+		go u.keep(c.line)
 		synctest.Wait()
 		gone := u.Arrived(Client{Token: "one", IdentityID: "alice"})
 		u.Arrived(Client{Token: "one", IdentityID: "alice"})
@@ -321,7 +380,7 @@ func TestClients(t *testing.T) {
 			if f.Type == message.TypeAPISessionHeartbeat {
 				m, _ := message.Unmarshal[message.APISessionHeartbeat](f.Body)
 				tokens = append(tokens, m.Tokens)
-			} else if m, err := message.Unmarshal[message.ConnectEvents](f.Body); err == nil {
+			} else if m, err := message.Unmarshal[message.ConnectEvents](f.Body); err == nil && f.Type == message.TypeConnectEvents {
 				events = append(events, *m)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"netkeep.internal/internal/wire"
-	"netkeep.internal/internal/wire/channel"
 	"netkeep.internal/internal/wire/message"
 )
 
@@ -40,7 +39,7 @@ const (
 var errTooMany = errors.New("the router is making too many circuits at once; try another")
 
 // onRoute makes a part of a circuit.
-func (u *Uplink) onRoute(c *channel.Channel, f *wire.Frame, m *message.Route) {
+func (u *Uplink) onRoute(c *line, f *wire.Frame, m *message.Route) {
 	wait := min(time.Duration(min(m.Timeout, uint64(maxRouteWait))), maxRouteWait)
 	if wait <= 0 {
 		wait = routeWait
@@ -51,13 +50,13 @@ func (u *Uplink) onRoute(c *channel.Channel, f *wire.Frame, m *message.Route) {
 		var peerData map[uint32][]byte
 		err := ctx.Err()
 		if err == nil {
-			peerData, err = u.opt.Handler.Route(ctx, m)
+			peerData, err = u.opt.Handler.Route(ctx, c.id, m)
 		}
-		routed(c, f, m, peerData, err)
+		routed(c.Channel, f, m, peerData, err)
 	})
 	if !started {
 		cancel()
-		routed(c, f, m, nil, errTooMany)
+		routed(c.Channel, f, m, nil, errTooMany)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"netkeep.internal/internal/wire"
-	"netkeep.internal/internal/wire/channel"
 	"netkeep.internal/internal/wire/message"
 )
 
@@ -26,25 +25,38 @@ func (s *APISession) Allows(fingerprint string) bool {
 	return slices.Contains(s.Fingerprints, fingerprint)
 }
 
-// Sessions are the API sessions that the controller has told of. They outlast
-// the connection: clients go on while the controller is away.
+// Sessions are the API sessions that controllers have told of: one table, in
+// which the last word counts. They outlast the connections: clients go on while
+// controllers are away.
 type Sessions struct {
+	now func() time.Time
 	log *slog.Logger
+	// ask, if set, has a controller asked for the API session with a token; it
+	// does not wait.
+	ask func(token string)
 
 	mu       sync.Mutex
 	byDigest map[string]*entry
 	byID     map[string]*entry
 	waiting  map[string]chan struct{} // by digest; closed when it is there
-	partial  map[string]bool          // ids that a sync under way has told of; nil if there is none
-	next     int                      // sequence of the part that is missing
-	overdue  *time.Timer
-	full     bool // whether more came than fits
+	syncs    map[string]*partial      // under way, by controller
+	full     bool                     // whether more came than fits
 }
 
 type entry struct {
 	APISession
 	digest  string
+	from    string    // the controller that has told of it last
+	told    time.Time // when that was
 	watched map[*watch]struct{}
+}
+
+// partial is a controller's list of all API sessions, of which parts have come.
+type partial struct {
+	ids     map[string]bool // that were told of since it began, by anybody
+	began   time.Time
+	next    int // sequence of the part that is missing
+	overdue *time.Timer
 }
 
 // watch is somebody who relies on a session.
@@ -61,10 +73,20 @@ const (
 	maxSessions = 1_000_000
 	// syncWait is how long all parts of a sync may take.
 	syncWait = 20 * time.Second
+	// behind is how much older a controller's list of all may be than what another
+	// one has told: what was told later is not gone because it is not in the list.
+	behind = 30 * time.Second
 )
 
-func newSessions(log *slog.Logger) *Sessions {
-	return &Sessions{log: log, byDigest: map[string]*entry{}, byID: map[string]*entry{}, waiting: map[string]chan struct{}{}}
+// askAfter is when controllers are asked for an API session that none has told
+// of.
+var askAfter = []time.Duration{200 * time.Millisecond, 800 * time.Millisecond, 2 * time.Second}
+
+func newSessions(now func() time.Time, log *slog.Logger) *Sessions {
+	return &Sessions{
+		now: now, log: log,
+		byDigest: map[string]*entry{}, byID: map[string]*entry{}, waiting: map[string]chan struct{}{}, syncs: map[string]*partial{},
+	}
 }
 
 // Len is how many are known.
@@ -75,18 +97,31 @@ func (s *Sessions) Len() int {
 }
 
 // Await returns the API session with a token. It waits a while for one that is
-// not known yet.
+// not known yet, and has controllers asked for it: who tells this router of API
+// sessions may not know it yet, or be gone.
 func (s *Sessions) Await(ctx context.Context, token string) (APISession, bool) {
 	digest := message.Digest(token)
 	ctx, cancel := context.WithTimeout(ctx, awaitWait)
 	defer cancel()
-	for {
+	var later *time.Timer
+	var ask <-chan time.Time
+	for asked := 0; ; {
 		found, there, ok := s.find(digest)
 		if ok || there == nil {
 			return found, ok
 		}
+		if later == nil && s.ask != nil {
+			later = time.NewTimer(askAfter[0])
+			defer later.Stop()
+			ask = later.C
+		}
 		select {
 		case <-there:
+		case <-ask:
+			s.ask(token)
+			if asked++; asked < len(askAfter) {
+				later.Reset(askAfter[asked])
+			}
 		case <-ctx.Done():
 			s.giveUp(digest, there)
 			return APISession{}, false
@@ -143,19 +178,21 @@ func (s *Sessions) Watch(id, fingerprint string, ended func()) (stop func(), ok 
 	}, true
 }
 
-// keep takes note of API sessions, which may be known already.
-func (s *Sessions) keep(told []message.APISession) {
+// keep takes note of API sessions that a controller tells of, which may be known
+// already.
+func (s *Sessions) keep(from string, told []message.APISession) {
 	s.mu.Lock()
+	now := s.now()
 	var over []*watch
 	for _, t := range told {
-		over = append(over, s.put(t)...)
+		over = append(over, s.put(from, now, t)...)
 	}
 	s.mu.Unlock()
 	end(over)
 }
 
 // put takes note of one, and returns who can rely on it no more.
-func (s *Sessions) put(t message.APISession) (over []*watch) {
+func (s *Sessions) put(from string, now time.Time, t message.APISession) (over []*watch) {
 	e := s.byID[t.ID]
 	if e == nil {
 		if len(s.byID) == maxSessions {
@@ -168,11 +205,11 @@ func (s *Sessions) put(t message.APISession) (over []*watch) {
 		e = &entry{}
 		s.byID[t.ID] = e
 	}
-	if s.partial != nil {
-		s.partial[t.ID] = true
+	for _, p := range s.syncs {
+		p.ids[t.ID] = true
 	}
 	delete(s.byDigest, e.digest)
-	e.digest = t.Token
+	e.digest, e.from, e.told = t.Token, from, now
 	e.APISession = APISession{ID: t.ID, IdentityID: t.IdentityID, Fingerprints: t.Fingerprints}
 	s.byDigest[e.digest] = e
 	for w := range e.watched {
@@ -208,7 +245,9 @@ func (s *Sessions) drop(e *entry) (over []*watch) {
 	}
 	delete(s.byID, e.ID)
 	delete(s.byDigest, e.digest)
-	delete(s.partial, e.ID)
+	for _, p := range s.syncs {
+		delete(p.ids, e.ID)
+	}
 	for w := range e.watched {
 		over = append(over, w)
 	}
@@ -224,66 +263,120 @@ func end(over []*watch) {
 }
 
 // added hears of API sessions: new ones, or a part of all that there are.
-func (u *Uplink) added(c *channel.Channel, f *wire.Frame, m *message.APISessionsAdded) {
+func (u *Uplink) added(l *line, f *wire.Frame, m *message.APISessionsAdded) {
 	sessions := digested(f, m.Sessions)
 	if !m.Full {
-		u.sessions.keep(sessions)
+		u.sessions.keep(l.id, sessions)
 		return
 	}
 	var state message.SyncState
-	again := func(why string) { _ = c.Send(frame(message.TypeResyncRequest, &message.ResyncRequest{Reason: why})) }
-	if json.Unmarshal(f.Headers[message.HeaderSyncState], &state) != nil || !u.sessions.begin(state.Sequence, func() { again("parts of it did not arrive in time") }) {
+	again := func(why string) { _ = l.Send(frame(message.TypeResyncRequest, &message.ResyncRequest{Reason: why})) }
+	if json.Unmarshal(f.Headers[message.HeaderSyncState], &state) != nil || !u.sessions.begin(l.id, state.Sequence, func() { again("parts of it did not arrive in time") }) {
 		again("a part of it did not arrive")
 		return
 	}
-	u.sessions.keep(sessions)
-	if state.IsLast {
-		u.sessions.complete()
+	u.sessions.keep(l.id, sessions)
+	if state.IsLast && u.sessions.complete(l.id) {
+		// What others have told lately may be gone or not.
+		time.AfterFunc(behind, func() { again("other controllers told of more") })
 	}
 }
 
-// begin takes note of a part of a sync. It reports false if it is not the next.
-func (s *Sessions) begin(sequence int, late func()) bool {
+// begin takes note of a part of a controller's sync. It reports false if it is
+// not the next.
+func (s *Sessions) begin(from string, sequence int, late func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sequence == 0 {
-		s.stop()
-		s.partial, s.next = map[string]bool{}, 0
-		s.overdue = time.AfterFunc(syncWait, late)
+		s.stop(from)
+		s.syncs[from] = &partial{ids: map[string]bool{}, began: s.now(), overdue: time.AfterFunc(syncWait, late)}
 	}
-	if s.partial == nil || sequence != s.next {
+	p := s.syncs[from]
+	if p == nil || sequence != p.next {
 		return false
 	}
-	s.next++
+	p.next++
 	return true
 }
 
-// complete forgets whatever a sync has not told of, nor anything since it
-// began.
-func (s *Sessions) complete() {
+// complete forgets whatever a controller's sync has not told of, nor anybody
+// since it began. What another controller has told shortly before it may not have
+// heard of: that stays, and unsure is true.
+func (s *Sessions) complete(from string) (unsure bool) {
 	s.mu.Lock()
+	p := s.syncs[from]
 	var over []*watch
 	for id, e := range s.byID {
-		if !s.partial[id] {
+		switch {
+		case p.ids[id]:
+		case e.from != from && p.began.Sub(e.told) < behind:
+			unsure = true
+		default:
 			over = append(over, s.drop(e)...)
 		}
 	}
-	s.stop()
+	s.stop(from)
 	s.mu.Unlock()
 	end(over)
+	return unsure
 }
 
-// stop ends the sync under way.
-func (s *Sessions) stop() {
-	if s.overdue != nil {
-		s.overdue.Stop()
+// stop ends a controller's sync that is under way.
+func (s *Sessions) stop(from string) {
+	if p := s.syncs[from]; p != nil {
+		p.overdue.Stop()
+		delete(s.syncs, from)
 	}
-	s.partial, s.overdue = nil, nil
 }
 
-// abandon gives up the sync under way: its connection is over.
-func (s *Sessions) abandon() {
+// abandon gives up a controller's sync that is under way: its connection is over.
+func (s *Sessions) abandon(from string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stop()
+	s.stop(from)
+}
+
+// maxFinding is how many API sessions controllers are asked for at once. Whoever
+// shows tokens that there are not must not keep them from other work.
+const maxFinding = 32
+
+// findAPISession asks a controller for the API session with a token, unless it
+// asks for too many.
+func (u *Uplink) findAPISession(token string) {
+	select {
+	case u.finding <- struct{}{}:
+	default:
+		return
+	}
+	go func() {
+		defer func() { <-u.finding }()
+		var asked []*line
+		for {
+			l := u.quickest(asked)
+			if l == nil {
+				return
+			}
+			if asked = append(asked, l); l.finds && u.findAt(l, token) {
+				return
+			}
+		}
+	}()
+}
+
+// findAt asks one controller, and reports whether it has answered.
+func (u *Uplink) findAt(l *line, token string) bool {
+	ctx, cancel := context.WithTimeout(l.Context(), patience)
+	defer cancel()
+	f := &wire.Frame{Type: message.TypeFindAPISession, Headers: wire.Headers{}}
+	f.Headers.SetText(message.HeaderAPISessionToken, token)
+	reply, err := l.request(ctx, f)
+	if err != nil {
+		return false
+	}
+	if reply.Type == message.TypeAPISessionsAdded {
+		if m, err := message.Unmarshal[message.APISessionsAdded](reply.Body); err == nil {
+			u.sessions.keep(l.id, digested(reply, m.Sessions))
+		}
+	}
+	return true
 }

@@ -1,9 +1,9 @@
-// Package uplink is a router's connection to its controller: it is made again
-// whenever it is lost, hands what the controller asks for to the rest of the
-// router, and asks the controller in the name of clients. It owns what the
-// controller tells of API sessions and what it is told of connected clients.
-// It must not import any other part of a router: they use it, or are its
-// Handler.
+// Package uplink is a router's connections to its controllers: one to each, made
+// again whenever it is lost. It hands what they ask for to the rest of the
+// router, and asks whichever is quickest in the name of clients. It owns what
+// controllers tell of each other and of API sessions, and what they are told of
+// connected clients. It must not import any other part of a router: they use it,
+// or are its Handler.
 package uplink
 
 import (
@@ -12,11 +12,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,9 +37,21 @@ func Version(version, revision, built string) string {
 
 // Options of an Uplink.
 type Options struct {
-	ID        string
-	Endpoints []string // of the controller, such as tls:host:6262; tried in turn
-	// TLS is asked for at every connect: certificates are renewed.
+	ID string
+	// Endpoints are where controllers are, such as tls:host:6262: where the
+	// router begins, unless it knows better.
+	Endpoints []string
+	// Known are the controllers that the router was told of before. Endpoints are
+	// tried beside them if none of them can be reached.
+	Known []Controller
+	// Pinned says that Endpoints stay, whatever the router is told: it is part of
+	// the program that is reached there.
+	Pinned bool
+	// Listed, if set, is told of the controllers that there are whenever they
+	// change. It may wait.
+	Listed func([]Controller)
+	// TLS is asked for at every connect: certificates are renewed. A server name in
+	// it is that of Endpoints.
 	TLS func() (*tls.Config, error)
 	// Version is five fields with bars between them: release, revision, date,
 	// system, architecture.
@@ -54,33 +65,34 @@ type Options struct {
 	Log           *slog.Logger
 }
 
-// Handler does what a controller asks of a router.
+// Handler does what controllers ask of a router. Where who asks matters, from is
+// the controller's id.
 //
 // Route, Validate and Inspect are each called in a goroutine of their own, and
 // may wait. Everything else is called where frames are read, in the order in
-// which they came, and must not wait; it may ask or tell the controller
-// anything that needs no answer. Of one circuit, routes and unroutes follow each
-// other: an unroute ends the context of a route that is still at work, and is
-// called when that has returned.
+// which they came from one controller, and must not wait; it may ask or tell
+// controllers anything that needs no answer. Of one circuit, routes and unroutes
+// follow each other: an unroute ends the context of a route that is still at
+// work, and is called when that has returned.
 type Handler interface {
 	// Route makes a router's part of a circuit. What it returns is for the
 	// other end. An error that is a *message.RouteFailure says what kind it is.
-	Route(ctx context.Context, m *message.Route) (peerData map[uint32][]byte, err error)
+	Route(ctx context.Context, from string, m *message.Route) (peerData map[uint32][]byte, err error)
 	Unroute(m *message.Unroute)
 	// Validate says which terminators there are, by id. The markers of the
 	// answer are filled in.
 	Validate(ctx context.Context, m *message.ValidateTerminators) map[string]message.TerminatorState
 	Peers(m *message.PeerStates)
-	// LinkFault is told of a link that the controller wants closed.
+	// LinkFault is told of a link that a controller wants closed.
 	LinkFault(m *message.Fault)
 	// SessionsRemoved is told of sessions to dial or host that are over, by the
 	// digests of their tokens (message.Digest).
 	SessionsRemoved(digests []string)
 	// Inspect says what is known under the names, most often as JSON.
 	Inspect(ctx context.Context, names []string) map[string]string
-	// Connected is called when the controller has said hello: it is the time to
+	// Connected is called when a controller has said hello: it is the time to
 	// tell of links, and to host again. Disconnected is called after it, once,
-	// when the connection is over. Both come from Run.
+	// when the connection is over.
 	Connected()
 	Disconnected()
 }
@@ -88,26 +100,31 @@ type Handler interface {
 // ErrAway says that there is no controller to ask at present.
 var ErrAway error = message.Busy("the controller is away at present; the router goes on trying to reach it")
 
-// Uplink is a router's connection to its controller. All methods may be called
+// Uplink is a router's connections to its controllers. All methods may be called
 // at any time.
 type Uplink struct {
 	opt      Options
 	edge     []message.Address
 	sessions *Sessions
 	clients  *clients
+	owed     owed
 	lanes    lanes
-	work     chan struct{} // questions of the controller that are worked on
-	asks     chan struct{} // questions to the controller that wait
+	work     chan struct{} // questions of controllers that are worked on
+	asks     chan struct{} // questions to controllers that wait
+	finding  chan struct{} // API sessions that controllers are asked for
+	listed   chan struct{} // has an element when the list of controllers has changed
+	parts    sync.WaitGroup
 
-	mu      sync.Mutex
-	ch      *channel.Channel
-	status  Status
-	renewal chan *message.Certificates // who waits for new ones, if anybody
-	trusted string                     // whom the controller says to trust, as PEM
-	peer    []*x509.Certificate        // what the controller shows
+	mu       sync.Mutex
+	running  context.Context // that of Run; nil before
+	seats    []*seat
+	index    *uint64                    // of the list that the seats follow; nil if there was none
+	alone    time.Time                  // since when no controller is connected, if none is
+	renewal  chan *message.Certificates // who waits for new ones, if anybody
+	renewing *line                      // the controller that has issued them
 }
 
-// Status is how the connection stands.
+// Status is how the connection to a controller stands.
 type Status struct {
 	Connected bool
 	Since     time.Time // when it came to be so
@@ -116,6 +133,12 @@ type Status struct {
 	ControllerID string
 	// Problem is why there is no connection, in words.
 	Problem string
+	// Responsive is whether it has given its last sign of life in time, and
+	// Latency how long those are on their way; 0 if there was none.
+	Responsive bool
+	Latency    time.Duration
+	// Certificate is the one that the controller let the router in with.
+	Certificate *x509.Certificate
 }
 
 // Bounds of what goes on at once. A controller makes circuits by the hundred;
@@ -132,10 +155,11 @@ var takes = wire.Bounds{Headers: channel.MaxHeaders, Body: channel.MaxBody}
 // New returns an uplink that is not connected.
 func New(opt Options) (*Uplink, error) {
 	u := &Uplink{
-		opt: opt, sessions: newSessions(opt.Log), clients: newClients(),
-		work: make(chan struct{}, maxWork), asks: make(chan struct{}, maxAsks),
-		status: Status{Since: opt.Now(), Problem: "it has not been tried yet"},
+		opt: opt, sessions: newSessions(opt.Now, opt.Log), clients: newClients(),
+		work: make(chan struct{}, maxWork), asks: make(chan struct{}, maxAsks), finding: make(chan struct{}, maxFinding),
+		listed: make(chan struct{}, 1), alone: opt.Now(),
 	}
+	u.sessions.ask = u.findAPISession
 	if len(opt.Endpoints) == 0 {
 		return nil, errors.New("uplink: there is no address of a controller")
 	}
@@ -151,22 +175,48 @@ func New(opt Options) (*Uplink, error) {
 		}
 		u.edge = append(u.edge, a)
 	}
+	known := Checked(opt.Known)
+	for _, c := range known {
+		u.seats = append(u.seats, u.newSeat(c))
+	}
+	if len(known) == 0 || opt.Pinned {
+		u.beginAnew()
+	}
 	return u, nil
 }
 
-// Authorities are whom the controller says to trust, as PEM, and the certificates
-// that it shows itself; empty if it has not said.
-func (u *Uplink) Authorities() (trusted string, shown []*x509.Certificate) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.trusted, u.peer
+// beginAnew has the addresses tried that the router began with, beside those
+// that it was told of. u.mu is held, or nobody else knows of u.
+func (u *Uplink) beginAnew() {
+	for _, c := range byAddress(u.opt.Endpoints) {
+		if u.at(c.Addresses[0]) {
+			continue
+		}
+		s := u.newSeat(c)
+		if u.opt.Pinned {
+			s.pinned = c.Addresses[0]
+		}
+		u.seats = append(u.seats, s)
+	}
 }
 
-// onAuthorities hears whom to trust.
-func (u *Uplink) onAuthorities(m *message.Certificates) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.trusted = m.CAs
+// at reports whether there is a seat with an address.
+func (u *Uplink) at(address string) bool {
+	return slices.ContainsFunc(u.seats, func(s *seat) bool { return slices.Contains(s.addresses, address) })
+}
+
+// Authorities are whom a controller says to trust, as PEM, and the certificates
+// that it shows itself; empty if it has not said. It is always the one that is
+// connected the longest: two may not agree for a moment.
+func (u *Uplink) Authorities() (trusted string, shown []*x509.Certificate) {
+	l := u.oldest()
+	if l == nil {
+		return "", nil
+	}
+	if told := l.trusted.Load(); told != nil {
+		trusted = *told
+	}
+	return trusted, l.shown
 }
 
 // parseAddress reads an address such as tls:host:6262.
@@ -180,185 +230,81 @@ func parseAddress(text string) (message.Address, error) {
 	return message.Address{Value: text, Protocol: protocol, Hostname: host, Port: int32(number)}, nil
 }
 
-// Sessions are the API sessions that the controller has told of.
+// Sessions are the API sessions that controllers have told of.
 func (u *Uplink) Sessions() *Sessions { return u.sessions }
 
-// Status is how the connection stands.
+// Status is how the connection stands to the controller that is connected the
+// longest; if none is, how that to one of them does.
 func (u *Uplink) Status() Status {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.status
+	all := u.Statuses()
+	best := all[0]
+	for _, s := range all[1:] {
+		if s.Connected && (!best.Connected || s.Since.Before(best.Since)) {
+			best = s
+		}
+	}
+	return best
 }
 
-// Times between attempts to connect. The first comes soon: most often a
-// controller has only been restarted. Each is shorter by chance, up to the
-// half, so that not all routers of a network come at once.
+// Statuses is how the connection to each controller stands.
+func (u *Uplink) Statuses() (all []Status) {
+	now := u.opt.Now()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range u.seats {
+		st := Status{Since: s.since, Address: s.at, ControllerID: s.id, Problem: s.problem}
+		if l := s.line; l != nil {
+			st.Connected, st.Certificate, st.Latency, st.Responsive = true, l.own, time.Duration(l.took.Load()), l.responsive(now)
+		}
+		all = append(all, st)
+	}
+	return all
+}
+
+// Times after which the router looks back.
 const (
-	firstPause  = 500 * time.Millisecond
-	longPause   = 15 * time.Second
-	connectWait = 10 * time.Second
-	// settled is how long a connection lasts that counts as one that works, and
-	// manyTorn how many in a row that did not are no accident.
-	settled  = 20 * time.Second
-	manyTorn = 3
+	lookTime = 5 * time.Second
+	// aloneTime is how long none of the controllers that the router was told of
+	// can be reached before those that it began with are tried too.
+	aloneTime = 30 * time.Second
 )
 
-// errTorn says why connections may end that the controller has just welcomed.
-var errTorn = errors.New("the controller welcomes this router and then ends the connection, again and again: " +
-	"another one may run with a copy of its directory, and they take each other's place; stop one, and enroll a router of its own there")
-
-// errNoWord is how OpenZiti's controllers turn routers away.
-var errNoWord = errors.New("the controller ends the connection without saying why: it may not know this router, or not any more; " +
-	"look for it there, and enroll it again if it is gone")
-
-// Run connects to the controller, again and again, until ctx ends.
+// Run connects to the controllers, again and again, until ctx ends.
 func (u *Uplink) Run(ctx context.Context) error {
-	pause, torn := firstPause, 0
-	for attempt := 0; ; attempt++ {
-		began := u.opt.Now()
-		welcome, err := u.once(ctx, u.opt.Endpoints[attempt%len(u.opt.Endpoints)])
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		switch lasted := u.opt.Now().Sub(began) > settled; {
-		case lasted:
-			pause, torn = firstPause, 0
-		case welcome:
-			if torn++; torn < manyTorn {
-				pause = firstPause // the controller was there
-			}
-		}
-		if torn >= manyTorn {
-			err = fmt.Errorf("%w (%w)", errTorn, err)
-		}
-		u.note(err)
-		wait := pause/2 + rand.N(pause/2)
-		if (attempt+1)%len(u.opt.Endpoints) == 0 {
-			pause = min(2*pause, longPause)
-		}
+	u.mu.Lock()
+	u.running, u.alone = ctx, u.opt.Now()
+	for _, s := range u.seats {
+		s.start(ctx)
+	}
+	u.mu.Unlock()
+	defer func() {
+		u.mu.Lock()
+		u.running = nil // nobody is dialled any more
+		u.mu.Unlock()
+		u.parts.Wait()
+	}()
+	look := time.NewTicker(lookTime)
+	defer look.Stop()
+	for {
 		select {
-		case <-time.After(wait):
+		case <-look.C:
+			u.lookBack()
+		case <-u.listed:
+			if list, told := u.List(); told && u.opt.Listed != nil {
+				u.opt.Listed(list)
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// note takes down why there is no connection. The same reason is logged once.
-func (u *Uplink) note(err error) {
-	problem := plain(err)
-	u.mu.Lock()
-	fresh := u.status.Problem != problem
-	u.status.Problem = problem
-	at := u.status.Address
-	u.mu.Unlock()
-	if fresh {
-		u.opt.Log.Warn("there is no connection to the controller; it is tried again", "address", at, "reason", problem)
-	}
-}
-
-// once connects, and returns whether it was welcome and why that is over.
-func (u *Uplink) once(ctx context.Context, endpoint string) (welcome bool, err error) {
-	u.mu.Lock()
-	u.status.Address = endpoint
-	u.mu.Unlock()
-	conn, said, err := u.greet(ctx, endpoint)
-	if err != nil {
-		return false, err
-	}
-	ch := channel.New(said.Text(message.HeaderConnectionID), channel.Options{Handle: u.hear, Takes: takes, Now: u.opt.Now})
-	u.mu.Lock()
-	u.ch = ch
-	u.status = Status{Connected: true, Since: u.opt.Now(), Address: endpoint, ControllerID: said.Text(message.HeaderListenerID)}
-	u.mu.Unlock()
-	u.opt.Log.Info("connected to the controller", "address", endpoint, "controller", said.Text(message.HeaderListenerID))
-	stop := context.AfterFunc(ctx, func() { ch.Close(nil) })
-	defer stop()
-	ch.Attach(conn)
-	u.opt.Handler.Connected()
-	u.keep(ch)
-	u.mu.Lock()
-	u.ch = nil
-	u.status.Connected, u.status.Since = false, u.opt.Now()
-	u.mu.Unlock()
-	u.sessions.abandon()
-	u.opt.Handler.Disconnected()
-	return true, ch.Err()
-}
-
-// greet dials the controller and says hello.
-func (u *Uplink) greet(ctx context.Context, endpoint string) (net.Conn, wire.Headers, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectWait)
-	defer cancel()
-	at, err := parseAddress(endpoint)
-	if err != nil {
-		return nil, nil, err
-	}
-	cfg, err := u.opt.TLS()
-	if err != nil {
-		return nil, nil, err
-	}
-	cfg = cfg.Clone()
-	cfg.NextProtos = []string{message.ALPN}
-	if cfg.ServerName == "" {
-		cfg.ServerName = at.Hostname
-	}
-	conn, err := (&tls.Dialer{Config: cfg}).DialContext(ctx, "tcp", strings.TrimPrefix(endpoint, "tls:"))
-	if err != nil {
-		return nil, nil, err
-	}
-	u.mu.Lock()
-	u.peer, u.trusted = conn.(*tls.Conn).ConnectionState().PeerCertificates, ""
-	u.mu.Unlock()
-	welcome, err := channel.Greet(conn, u.opt.Now().Add(connectWait), u.hello())
-	if errors.Is(err, io.EOF) {
-		err = errNoWord
-	}
-	if err != nil {
-		_ = conn.Close()
-		return nil, nil, err
-	}
-	return conn, welcome, nil
-}
-
-// hello is what the router says first.
-func (u *Uplink) hello() channel.Hello {
-	h := wire.Headers{}
-	h.SetText(message.HeaderVersion, u.opt.Version)
-	h.SetBool(message.HeaderAuthorities, true)
-	h[message.HeaderOldMetadata] = message.Marshal(&message.RouterMetadata{Capabilities: []message.RouterAbility{message.MakesLinks}})
-	if len(u.opt.LinkListeners) > 0 {
-		h[message.HeaderOldListeners] = message.Marshal(&message.Listeners{Listeners: u.opt.LinkListeners})
-	}
-	return channel.Hello{ID: u.opt.ID, Headers: h}
-}
-
-// plain is an error of connecting in words for whoever runs the router.
-func plain(err error) string {
-	var unknown *tls.CertificateVerificationError
-	var dated x509.CertificateInvalidError
-	var refused *channel.Refused
-	switch {
-	case errors.As(err, &dated) && dated.Reason == x509.Expired:
-		return fmt.Sprintf("by the clock of this machine the controller's certificate has expired or is not valid yet (%s): set the clock, or renew that certificate", dated.Detail)
-	case errors.As(err, &refused):
-		return refused.Words
-	case errors.Is(err, errNoWord):
-		return errNoWord.Error()
-	case errors.As(err, &unknown):
-		return fmt.Sprintf("the controller's certificate is not to be trusted (%v): it is another controller, or was set up anew; enroll the router again with --force if that is right", unknown.Err)
-	case errors.Is(err, channel.ErrClosed):
-		return "the connection was closed from here"
-	}
-	return err.Error()
-}
-
-// channel returns the connection that there is.
-func (u *Uplink) channel() (*channel.Channel, error) {
+// lookBack tries the addresses that the router began with if it has been alone
+// for too long.
+func (u *Uplink) lookBack() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.ch == nil {
-		return nil, ErrAway
+	if len(u.lines()) == 0 && u.opt.Now().Sub(u.alone) >= aloneTime {
+		u.beginAnew()
 	}
-	return u.ch, nil
 }

@@ -371,28 +371,33 @@ func resultFrame(success bool, text string) *wire.Frame {
 	return f
 }
 
-// Request sends a frame and waits for the reply to it.
+// Request sends a frame and waits for the reply to it. A reply is returned or
+// handled like any other frame, never both and never neither, whenever ctx ends.
 func (c *Channel) Request(ctx context.Context, f *wire.Frame) (*wire.Frame, error) {
 	reply := make(chan *wire.Frame, 1)
 	c.number(f)
 	c.mu.Lock()
 	c.waiting[f.Seq] = reply
 	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.waiting, f.Seq)
-		c.mu.Unlock()
-	}()
-	if err := c.enqueue(f); err != nil {
-		return nil, err
+	err := c.enqueue(f)
+	if err == nil {
+		select {
+		case r := <-reply:
+			return r, nil
+		case <-c.over.Done():
+			err = c.Err()
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
 	}
+	c.mu.Lock()
+	delete(c.waiting, f.Seq)
+	c.mu.Unlock()
 	select {
-	case r := <-reply:
+	case r := <-reply: // it came just now
 		return r, nil
-	case <-c.over.Done():
-		return nil, c.Err()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	default:
+		return nil, err
 	}
 }
 

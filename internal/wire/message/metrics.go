@@ -5,6 +5,8 @@ package message
 type Metrics struct {
 	Histograms map[string]Histogram `pb:"8"`
 	Usage      []Usage              `pb:"11"`
+	// Copy is said to all controllers but one, so that nothing is counted twice.
+	Copy bool `pb:"12"`
 }
 
 // Histogram is how a measure was spread.

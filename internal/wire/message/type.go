@@ -27,6 +27,7 @@ const (
 	TypeCircuitConfirmation  int32 = 1034
 	TypeRouterLinks          int32 = 1035
 	TypeVerifyRouter         int32 = 1036
+	TypeMembers              int32 = 1037
 	TypeRemoveTerminators    int32 = 1038
 	TypeQuiesce              int32 = 1039
 	TypeDequiesce            int32 = 1040
@@ -126,6 +127,15 @@ const TypeDeviceReport int32 = 31001
 const (
 	TypeAuthorities   int32 = 31002
 	HeaderAuthorities int32 = 31002
+)
+
+// TypeFindAPISession is a frame of our own, from a router that was shown a token
+// it does not know, in HeaderAPISessionToken: is it that of an API session whose
+// holder may use the router? The answer is TypeAPISessionsAdded, or TypeResult
+// if not. A controller that knows it says HeaderFinds in the answer to a hello.
+const (
+	TypeFindAPISession int32 = 31003
+	HeaderFinds        int32 = 31003
 )
 
 // HeaderDigests is a header of our own. In TypeClientHello it says that the
