@@ -26,7 +26,7 @@ type bitmap struct {
 // NewBits returns an empty set of bitmaps.
 func NewBits() *Bits {
 	less := func(a, b bitmap) bool { return a.key < b.key }
-	return &Bits{btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}), new(byte)}
+	return &Bits{btree.NewBTreeGOptions(less, options), new(byte)}
 }
 
 // Copy returns bitmaps that may be written without the original noticing.

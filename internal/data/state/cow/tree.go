@@ -15,6 +15,10 @@ import (
 	"github.com/tidwall/btree"
 )
 
+// options have a quarter of the usual degree: a write copies every node on its
+// way, and smaller ones are less to copy and to collect. Scans hardly notice.
+var options = btree.Options{NoLocks: true, Degree: 8}
+
 // Tree is an ordered set.
 type Tree[T any] struct {
 	tree *btree.BTreeG[T]
@@ -22,9 +26,7 @@ type Tree[T any] struct {
 
 // NewTree returns an empty tree in the order of less.
 func NewTree[T any](less func(a, b T) bool) Tree[T] {
-	// Half of the usual degree: a write copies every node on its way, and
-	// smaller ones are less to copy and to collect. Scans hardly notice.
-	return Tree[T]{btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: 16})}
+	return Tree[T]{btree.NewBTreeGOptions(less, options)}
 }
 
 // Copy returns a tree that may be written without the original noticing.
