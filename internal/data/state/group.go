@@ -35,7 +35,7 @@ var errTooLarge = fault.New(fault.CodeTooLarge, "the change is larger than one c
 // is large has a commit of its own. rest is what did not fit.
 func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, rest []*request) {
 	base := s.Snapshot()
-	g = &group{changes: newChanges(), base: base, draft: base, clock: newClock(s.opt.Now(), base.Time, s.stamped)}
+	g = &group{base: base, draft: base, clock: newClock(s.opt.Now(), base.Time, s.stamped)}
 	defer func() { s.stamped = g.clock.time() }()
 	limits, quick := s.store.Limits(), s.store.Quick()
 	for i, req := range reqs {
@@ -140,7 +140,7 @@ func (s *State) adopt(lane kind.Lane, g *group, rev store.Rev) {
 		next.head, next.Time = rev, g.clock.time()
 	}
 	for c := range g.effective() {
-		s.unreadable.set(c.key(), false)
+		s.unreadable.set(c.key, false)
 		if c.row != nil {
 			c.row.rev = rev
 		}

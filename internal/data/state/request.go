@@ -21,8 +21,9 @@ type request struct {
 
 	running sync.Mutex // held while fn runs
 	begun   bool       // whether fn has run: its outcome is decided, or being decided
+	left    bool       // whether the caller has
 
-	patience *time.Timer // ends ctx
+	patience *time.Timer // until the caller leaves
 	ends     time.Time   // when it does
 }
 
@@ -60,58 +61,42 @@ func (s *State) submit(lane kind.Lane, req *request) error {
 // leaves only as long as the write has not run: from then on it may be stored, and
 // who has asked for it is told what became of it.
 func (s *State) attempt(lane kind.Lane, req *request) error {
-	asked := req.ctx
-	ctx, cancel := context.WithCancelCause(asked)
-	defer cancel(nil)
-	patient, tooSlow := context.WithCancel(context.Background())
-	defer tooSlow()
-	req.ctx, req.done = ctx, make(chan error, 1)
-	req.ends, req.patience = time.Now().Add(s.opt.Patience), time.AfterFunc(s.opt.Patience, func() {
-		cancel(errWaited)
-		tooSlow()
-	})
+	req.done = make(chan error, 1)
+	req.ends, req.patience = time.Now().Add(s.opt.Patience), time.NewTimer(s.opt.Patience)
 	defer req.patience.Stop()
 	select {
 	case s.queues[lane] <- req:
 	default:
 		return fault.New(fault.CodeUnavailable, "too many writes are waiting; try again shortly")
 	}
-	select {
-	case err := <-req.done:
-		return err
-	case <-ctx.Done():
-		if left := req.leave(asked); left != nil {
-			return left
+	for asked := req.ctx.Done(); ; asked = nil {
+		select {
+		case err := <-req.done:
+			return err
+		case <-asked:
+			if req.leave(false) {
+				return req.answered(fmt.Errorf("waiting for a write: %w", req.ctx.Err()))
+			}
+		case <-req.patience.C:
+			if req.leave(false) {
+				return req.answered(errWaited)
+			}
+			req.leave(true)
+			return req.answered(errSlow)
+		case <-s.stopped:
+			return req.answered(errStopping)
 		}
-	case <-s.stopped:
-		return req.answered(errStopping)
-	}
-	select {
-	case err := <-req.done:
-		return err
-	case <-patient.Done():
-		// The caller's variables are its own again when this returns: fn ends
-		// first, and is not started any more.
-		req.running.Lock()
-		defer req.running.Unlock()
-		return req.answered(errSlow)
-	case <-s.stopped:
-		return req.answered(errStopping)
 	}
 }
 
-// leave is why a caller whose time is over goes; nil if it has to stay, since the
-// write has run. One that has not is not started any more.
-func (req *request) leave(asked context.Context) error {
+// leave is for a caller whose time is over. One whose write has run has to stay,
+// unless it must not. The caller's variables are its own again: fn has ended, and
+// is not started any more.
+func (req *request) leave(must bool) (left bool) {
 	req.running.Lock()
 	defer req.running.Unlock()
-	switch {
-	case req.begun:
-		return nil
-	case asked.Err() != nil:
-		return req.answered(fmt.Errorf("waiting for a write: %w", asked.Err()))
-	}
-	return req.answered(errWaited)
+	req.left = must || !req.begun
+	return req.left
 }
 
 // answered is the owner's answer if there is one, and else what is said without.
@@ -139,6 +124,9 @@ func (req *request) serve(tx *Tx) error {
 func (req *request) run(tx *Tx) (err error) {
 	req.running.Lock()
 	defer req.running.Unlock()
+	if req.left {
+		return errWaited
+	}
 	if err := context.Cause(req.ctx); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ var errMore = errors.New("state: more to delete")
 
 func newTx(base *Snapshot, set *kind.Catalog, lane kind.Lane, clock *clock, seal kind.Sealer, freeze bool) *Tx {
 	return &Tx{
-		draft: newDraft(base), changes: newChanges(), base: base, set: set, lane: lane, now: clock.next.Truncate(time.Millisecond), clock: clock, seal: seal, freeze: freeze,
+		draft: newDraft(base), base: base, set: set, lane: lane, now: clock.next.Truncate(time.Millisecond), clock: clock, seal: seal, freeze: freeze,
 		deleting: map[string]bool{},
 	}
 }

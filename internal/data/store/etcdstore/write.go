@@ -165,15 +165,14 @@ func lastWrite(r *etcdserverpb.ResponseOp) (rev int64) {
 // the changes of a transaction in its order. If asked it also says when that key was
 // written before, and the other such key.
 func (s *Store) closing(b batch, value string, ask bool) []clientv3.Op {
-	then := make([]clientv3.Op, 0, len(b.ops)+extraOps)
 	if !ask {
-		return append(s.changes(then, b.ops), clientv3.OpPut(b.closes, value))
+		return append(s.changes(make([]clientv3.Op, 0, len(b.ops)+1), b.ops), clientv3.OpPut(b.closes, value))
 	}
 	other := s.keys.head
 	if b.closes == other {
 		other = s.keys.put
 	}
-	then = append(then, clientv3.OpGet(other, clientv3.WithKeysOnly()))
+	then := append(make([]clientv3.Op, 0, len(b.ops)+extraOps), clientv3.OpGet(other, clientv3.WithKeysOnly()))
 	return append(s.changes(then, b.ops), clientv3.OpPut(b.closes, value, clientv3.WithPrevKV()))
 }
 
