@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,6 +100,16 @@ func TestRequestExtend(t *testing.T) {
 	key := newKey(t)
 	extend(key)
 	rolled(true)
+
+	// What was issued before it was asked for is not what was asked for.
+	path := "current-identity/authenticators/" + auth
+	early := h.post(path+"/extend", M{"clientCertCsr": string(newCSR(t, key, x509.CertificateRequest{}))}).want(200).data()
+	c.Post("authenticators/"+auth+"/request-extend", M{"rollKeys": true}).Want(200)
+	h.post(path+"/extend-verify", M{"clientCert": early["clientCert"]}).fails(409, "CAN_NOT_UPDATE_AUTHENTICATOR")
+	shows(h, true, true, true)
+	key = newKey(t)
+	extend(key)
+	rolled(true)
 	c.Post("authenticators/"+auth+"/request-extend", M{"rollKeys": true}).Want(200)
 	extend(key) // who cannot make another key still has another certificate
 	rolled(false)
@@ -116,6 +127,34 @@ func TestRequestExtend(t *testing.T) {
 	holder{t: t}.post("enroll/updb"+query("token", token), M{"password": "long enough"}).want(200)
 	password := c.Get("identities/" + user + "/authenticators").List()[0]["id"].(string)
 	c.Post("authenticators/"+password+"/request-extend", M{}).Fails(409, "CAN_NOT_UPDATE_AUTHENTICATOR", "")
+}
+
+// TestExtendBeside has others who hold the key ask for certificates at the moment
+// when that of its owner, with another key, begins to count: none of theirs can
+// then.
+func TestExtendBeside(t *testing.T) {
+	c := shared.Admin(t)
+	id, h := enrolled(t, c)
+	auth := c.Get("identities/" + id + "/authenticators").List()[0]["id"].(string)
+	path := "current-identity/authenticators/" + auth
+	ask := func() reply {
+		return h.post(path+"/extend", M{"clientCertCsr": string(newCSR(t, newKey(t), x509.CertificateRequest{}))})
+	}
+	for counts := false; !counts; { // theirs may come first
+		mine := ask().want(200).data()["clientCert"]
+		var stolen [4]reply
+		var all sync.WaitGroup
+		for i := range stolen {
+			all.Go(func() { stolen[i] = ask() })
+		}
+		counts = h.post(path+"/extend-verify", M{"clientCert": mine}).status == 200
+		all.Wait()
+		for _, got := range stolen {
+			if counts && got.status == 200 {
+				h.post(path+"/extend-verify", M{"clientCert": got.data()["clientCert"]}).fails(409, "CAN_NOT_UPDATE_AUTHENTICATOR")
+			}
+		}
+	}
 }
 
 // TestRevert turns each kind of authenticator back into its enrollment.

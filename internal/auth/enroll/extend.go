@@ -26,7 +26,7 @@ func (d *Desk) Extend(ctx context.Context, by state.Author, r kind.Reader, who *
 		return nil, fault.New(fault.CodeAuthenticator, "only a certificate can be extended")
 	}
 	if len(presented) == 0 || pki.Fingerprint(presented[0]) != a.Fingerprint {
-		return nil, fault.New(fault.CodeUnauthorized, "the connection must present the authenticator's present certificate")
+		return nil, errPresented
 	}
 	if _, err := pki.NewRoots(d.Bundle()).VerifyLeaf(presented, pki.VerifyOptions{Now: d.Now()}); err != nil {
 		return nil, fault.New(fault.CodeAuthenticator, "the certificate was not issued by this controller")
@@ -37,12 +37,17 @@ func (d *Desk) Extend(ctx context.Context, by state.Author, r kind.Reader, who *
 	}
 	err = d.State.Update(ctx, by, func(tx *state.Tx) error {
 		return model.Authenticators.Edit(tx, id, func(a *model.Authenticator) error {
+			if pki.Fingerprint(presented[0]) != a.Fingerprint {
+				return errPresented // another has taken its place meanwhile
+			}
 			a.PendingCertPEM = string(pki.EncodeCertificates(chain[0]))
 			return nil
 		})
 	})
 	return chain, err
 }
+
+var errPresented = fault.New(fault.CodeUnauthorized, "the connection must present the authenticator's present certificate")
 
 // Confirm puts the new certificate in the old one's place. Sessions that the
 // old one opened stay.
@@ -80,7 +85,8 @@ func rolled(before string, after *x509.Certificate) bool {
 
 // Request asks the holder of a certificate to have it extended before it is
 // time, and with a new key if that is wanted. Whoever holds it finds that in its
-// session.
+// session. One that was issued before, and has yet to arrive, is not meant: it may
+// be of the key that is to be replaced.
 func (d *Desk) Request(ctx context.Context, by state.Author, id string, newKey bool) error {
 	now := d.Now().UTC().Truncate(time.Millisecond)
 	return d.State.Update(ctx, by, func(tx *state.Tx) error {
@@ -92,6 +98,7 @@ func (d *Desk) Request(ctx context.Context, by state.Author, id string, newKey b
 				return fault.New(fault.CodeAuthenticator, "the certificate was issued by a CA of others, where it has to be renewed")
 			}
 			a.IsExtendRequested, a.IsKeyRollRequested, a.ExtendRequestedAt = true, newKey, &now
+			a.PendingCertPEM = ""
 			return nil
 		})
 	})
