@@ -26,13 +26,25 @@ func (s *State) own(ctx context.Context) {
 		case <-ctx.Done():
 		case req := <-s.queues[kind.Model]:
 			s.write(ctx, kind.Model, s.gather(kind.Model, req))
+			s.writeWaiting(ctx, kind.Session)
 		case req := <-s.queues[kind.Session]:
 			s.write(ctx, kind.Session, s.gather(kind.Session, req))
+			s.writeWaiting(ctx, kind.Model)
 		case d := <-s.feed:
 			s.deliver(ctx, d)
 		case <-s.retry:
 			_ = s.reload(ctx)
 		}
+	}
+}
+
+// writeWaiting writes what waits in a lane, if something does: whoever fills the
+// other lane would else be next as often as chance has it.
+func (s *State) writeWaiting(ctx context.Context, lane kind.Lane) {
+	select {
+	case req := <-s.queues[lane]:
+		s.write(ctx, lane, s.gather(lane, req))
+	default:
 	}
 }
 
