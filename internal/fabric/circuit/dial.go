@@ -156,6 +156,8 @@ type Answer struct {
 func (c *Circuits) dial(ctx context.Context, r *control.Router, req Request) (*Circuit, *Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
+	ctx, done := r.Think(ctx)
+	defer done()
 	tried := map[string]bool{}
 	var last error
 	for attempt := range maxAttempts {
@@ -285,6 +287,7 @@ func (c *Circuits) blame(ctx context.Context, t *model.Terminator, err error) {
 	}
 	own := t.Binding == terminator.BindingEdge || t.Binding == terminator.BindingTunnel
 	if own && failed.code == message.RouteInvalidTerminator {
+		defer control.Rest(ctx)()
 		c.Hosts.Invalid(ctx, failed.router, failed.said, t.ID)
 		return
 	}

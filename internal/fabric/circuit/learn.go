@@ -81,6 +81,10 @@ func (c *Circuits) learn(r *control.Router) {
 		return
 	}
 	started := r.Go(func(ctx context.Context) {
+		if !r.Recounts(ctx) {
+			c.known.done(r, false)
+			return
+		}
 		at := c.Now()
 		carries, err := carried(ctx, r)
 		if err != nil {

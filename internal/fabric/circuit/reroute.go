@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/wire/message"
 )
@@ -230,7 +231,9 @@ func (c *Circuits) instruct(ctx context.Context, circuit *Circuit, egress *messa
 		}
 		all.Go(func() { results[place] = c.ask(ctx, circuit.Path[place], route) })
 	}
+	resume := control.Rest(ctx)
 	all.Wait()
+	resume()
 	// What the host says counts for more than that a router on the way has
 	// also failed.
 	slices.Reverse(results)

@@ -143,10 +143,11 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 	}
 	r := &Router{
 		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Follows: hello.Headers.Bool(message.HeaderAuthorities), Listeners: reached.Listeners, Grouped: hello.Grouped(), Lingers: lingers(speaks),
-		all: rs, fingerprint: fingerprint, secret: hello.Secret(), writes: make(chan struct{}, maxWrites), carrying: map[string]struct{}{},
+		all: rs, fingerprint: fingerprint, secret: hello.Secret(), seats: newSeats(), writes: make(chan struct{}, maxWrites), carrying: map[string]struct{}{},
 		speaks: speaks,
 	}
 	r.work.init()
+	r.paces.init()
 	now := rs.opt.Now()
 	here := &model.Presence{
 		Meta:   kind.Meta{ID: record.ID, CreatedAt: now, UpdatedAt: now},

@@ -31,8 +31,10 @@ var bodies = map[int32]int{
 
 // unfit reports whether a frame is larger than any of its kind need be: such are
 // not even read. It does not end the connection, since it may be the word of a
-// client that its router has passed on.
+// client that its router has passed on. Either is waited for if the router is
+// ahead of what it may say.
 func (r *Router) unfit(typ int32, headers, body int) bool {
+	pause(r.Context(), r.paces.reading.take(r.all.opt.Now(), headers+body+frameCost))
 	most, listed := bodies[typ]
 	if !listed {
 		most = usual

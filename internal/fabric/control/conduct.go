@@ -38,6 +38,7 @@ const (
 	offenceWait = 30 * time.Second
 	maxChanges  = 60  // that it makes of itself, a minute
 	maxArrivals = 120 // times that it connects, a minute
+	maxRecounts = 12  // times that it is asked what it carries, a minute
 	maxResyncs  = 60  // times that it asks to be told everything, a minute
 	maxLines    = 300 // of the log, a minute and kind of line
 	maxDetail   = 200 // characters of what it says, in the log
@@ -52,6 +53,7 @@ type conduct struct {
 	offences limit.Rate[string]      // by router
 	named    limit.Rate[offence]     // in the log
 	changes  limit.Rate[string]      // by router
+	recounts limit.Rate[string]      // by router
 	resyncs  limit.Rate[string]      // by router
 	arrivals limit.Rate[string]      // by router
 	lines    limit.Rate[line]        // of the log
@@ -75,6 +77,7 @@ func (c *conduct) init(now func() time.Time) {
 	c.offences.PerMinute, c.offences.Now = maxOffences, now
 	c.named.PerMinute, c.named.Now = 1, now
 	c.changes.PerMinute, c.changes.Now = maxChanges, now
+	c.recounts.PerMinute, c.recounts.Now = maxRecounts, now
 	c.resyncs.PerMinute, c.resyncs.Now = maxResyncs, now
 	c.arrivals.PerMinute, c.arrivals.Now = maxArrivals, now
 	c.lines.PerMinute, c.lines.Now = maxLines, now
@@ -132,6 +135,20 @@ func (r *Router) Resyncs() bool {
 	return false
 }
 
+// Recounts waits until the router may be asked once more for all that it carries,
+// and reports whether it is still there. The answer takes long to read, and one
+// that comes and goes has no more to tell for it.
+func (r *Router) Recounts(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		wait := r.all.conduct.recounts.Take(r.ID)
+		if wait == 0 {
+			return true
+		}
+		pause(ctx, wait)
+	}
+	return false
+}
+
 // Writing does something that writes, beside a few others of the same router:
 // writes are gathered, and those of one must not be all that are.
 func (r *Router) Writing(ctx context.Context, write func() error) error {
@@ -141,11 +158,13 @@ func (r *Router) Writing(ctx context.Context, write func() error) error {
 		return ctx.Err()
 	}
 	defer func() { <-r.writes }()
+	pause(ctx, r.paces.writing.take(r.all.opt.Now(), 1))
 	return write()
 }
 
-// maxWrites is how many writes of one router are made at a time.
-const maxWrites = 16
+// maxWrites is how many writes of one router are made at a time: who writes at the
+// same moment waits for all of them.
+const maxWrites = 4
 
 // Say writes a line to the log because of what a router says, if there were not
 // too many of the kind. Long values are cut.

@@ -35,6 +35,8 @@ type Router struct {
 	ch       *channel.Channel
 	secret   []byte // shared by the sockets of a group
 	work     work
+	paces    paces
+	seats    seats               // of its dials
 	writes   chan struct{}       // those that are being made
 	unknown  atomic.Int32        // frames that nobody takes
 	carrying map[string]struct{} // identities connected to it; under the mutex of all
