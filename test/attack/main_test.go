@@ -11,6 +11,7 @@ package attack_test
 
 import (
 	"flag"
+	"os"
 	"testing"
 	"time"
 
@@ -34,7 +35,14 @@ type M = servertest.M
 
 var shared *servertest.Server
 
-func TestMain(m *testing.M) { servertest.Main(m, &shared) }
+// TestMain runs the tests, or attacks one of them.
+func TestMain(m *testing.M) {
+	if os.Getenv(attacking) != "" {
+		attackAsTold(os.Stdin, os.Stdout)
+		return
+	}
+	servertest.Main(m, &shared)
+}
 
 // scaled is how many of something there are in an attack of this scale.
 func scaled(n int) int { return max(1, int(float64(n)**scale)) }
