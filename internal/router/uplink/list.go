@@ -148,8 +148,7 @@ func (u *Uplink) List() (list []Controller, told bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, s := range u.seats {
-		at := slices.DeleteFunc(slices.Clone(s.addresses), func(a string) bool { return a == s.pinned && len(s.addresses) > 1 })
-		list = append(list, Controller{ID: s.id, Addresses: at})
+		list = append(list, Controller{ID: s.id, Addresses: s.listed})
 	}
 	return list, u.index != nil
 }

@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -24,8 +25,10 @@ import (
 type seat struct {
 	u         *Uplink
 	id        string   // of the controller, as it or a list says; empty if nobody has
-	addresses []string // tried in turn
-	pinned    string   // the address that no list takes away; empty if there is none
+	listed    []string // where it is, as it is told
+	addresses []string // tried in turn: these, and those that no list takes away
+	pinned    string   // that is tried first; empty if there is none
+	home      string   // of Options.Endpoints, which has led to it; empty if none has
 	at        string   // the address that is tried, or was last
 	next      int      // which of the addresses is tried then
 	line      *line    // the connection; nil if there is none
@@ -58,7 +61,7 @@ type line struct {
 // held.
 func (u *Uplink) newSeat(c Controller) *seat {
 	s := &seat{
-		u: u, id: c.ID, addresses: c.Addresses, at: c.Addresses[0], since: u.opt.Now(), problem: "it has not been tried yet",
+		u: u, id: c.ID, listed: c.Addresses, addresses: c.Addresses, at: c.Addresses[0], since: u.opt.Now(), problem: "it has not been tried yet",
 		wake: make(chan struct{}, 1),
 	}
 	if u.running != nil {
@@ -89,20 +92,26 @@ func (s *seat) rank() int {
 }
 
 // move takes note of where the controller is. If that is elsewhere, it is
-// dialled there at once.
+// dialled there at once. An address that the router began with, and that has led
+// to the controller, stays behind the others: what controllers say of themselves
+// need not be reached from everywhere.
 func (s *seat) move(c Controller) {
 	if c.ID != "" {
 		s.id = c.ID
 	}
-	addresses := c.Addresses
+	s.listed = c.Addresses
+	addresses := slices.Clone(c.Addresses)
 	if s.pinned != "" && !slices.Contains(addresses, s.pinned) {
 		addresses = append([]string{s.pinned}, addresses...)
+	}
+	if s.home != "" && !slices.Contains(addresses, s.home) {
+		addresses = append(addresses, s.home)
 	}
 	if slices.Equal(addresses, s.addresses) {
 		return
 	}
 	s.addresses, s.next = addresses, 0
-	if s.line != nil && slices.Contains(addresses, s.at) {
+	if s.line != nil && (slices.Contains(s.listed, s.at) || s.at == s.pinned) {
 		return
 	}
 	if s.cut != nil {
@@ -257,7 +266,9 @@ func (s *seat) take(ctx context.Context, l *line) bool {
 	u := s.u
 	for {
 		u.mu.Lock()
-		s.id = l.id
+		if s.id = cmp.Or(l.id, s.id); slices.Contains(u.opt.Endpoints, l.address) {
+			s.home = l.address
+		}
 		held := u.other(s)
 		if held == nil {
 			s.line, s.spare, s.since, s.problem = l, false, l.since, ""

@@ -409,3 +409,27 @@ func TestDies(t *testing.T) {
 	cancel()
 	asking.Wait()
 }
+
+// TestUnreachable has a controller say that it is where the router does not
+// reach it: the router stays where it found it, and does not come and go.
+func TestUnreachable(t *testing.T) {
+	cert := newCert(t)
+	nowhere, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = nowhere.Close()
+	a, b := listen(t, "a", cert, "127.0.0.1:0"), listen(t, "b", cert, "127.0.0.1:0")
+	list := members(1, []string{"a", "tls:" + nowhere.Addr().String()}, b.member())
+	a.list, b.list = list, list
+	u := run(t, []tls.Certificate{cert}, func(o *Options) { o.Endpoints = []string{a.at()} })
+	eventually(t, "it came back", func() bool { return a.arrivals() == 2 })
+	connectedTo(t, u, "a", "b")
+	a.tell(members(2, []string{"a", "tls:" + nowhere.Addr().String()}, b.member()))
+	if _, err := u.to("a").Request(t.Context(), &wire.Frame{Type: message.TypePing}); err != nil || a.arrivals() != 2 {
+		t.Errorf("it came %d times: %v", a.arrivals(), err)
+	}
+	if list, told := u.List(); !told || !slices.Equal(texts(list), texts(Listed(a.list))) {
+		t.Errorf("it keeps %q", texts(list))
+	}
+}
