@@ -215,6 +215,16 @@ func ByToken(r kind.Reader, token string) (*model.APISession, bool) {
 	return model.APISessions.Find(r, "tokenHash", digest(token))
 }
 
+// IDOf returns the id of the API session with a token, whether it is still good
+// or not.
+func (s *APISessions) IDOf(r kind.Reader, token string) (id string, ok bool) {
+	session, ok := ByToken(r, token)
+	if !ok {
+		return "", false
+	}
+	return session.ID, true
+}
+
 // LastActivity is when the session was last used. Another controller may have
 // written down a later time than we know of.
 func (s *APISessions) LastActivity(session *model.APISession) time.Time {

@@ -23,6 +23,9 @@ import (
 type APISessions interface {
 	// Token returns the token of one.
 	Token(id string) string
+	// IDOf returns the id of the one with a token, whether it is still good or
+	// not.
+	IDOf(r kind.Reader, token string) (id string, ok bool)
 	// Usable reports whether its holder has shown everything and is who it
 	// was.
 	Usable(r kind.Reader, s *model.APISession) bool
@@ -82,6 +85,7 @@ func (s *Sync) Register() {
 	control.On(s.Routers, message.TypeResyncRequest, s.onResync)
 	control.On(s.Routers, message.TypeAPISessionHeartbeat, s.onHeartbeat)
 	control.On(s.Routers, message.TypeValidateSessions, s.onValidate)
+	s.Routers.Handle(message.TypeFindAPISession, s.onFind)
 }
 
 // onJoined says the first word to an edge router.

@@ -195,6 +195,9 @@ func (rs *Routers) welcome(r *Router, hello *channel.Hello) wire.Headers {
 	h.SetText(message.HeaderConnectionID, r.ch.ID)
 	h.SetText(message.HeaderVersion, strings.Join([]string{b.Version, b.Revision, b.BuildDate, b.OS, b.Arch}, "|"))
 	h.SetText(message.HeaderListenerID, rs.opt.ID)
+	if hello.Headers.Bool(message.HeaderAuthorities) { // it is one of ours
+		h.SetBool(message.HeaderFinds, true)
+	}
 	// Each generation looks for it in a place of its own.
 	h[message.HeaderOldCapabilities] = []byte{capabilities}
 	h[message.HeaderCapabilities] = []byte{capabilities}

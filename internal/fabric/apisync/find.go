@@ -1,0 +1,39 @@
+package apisync
+
+import (
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+)
+
+// onFind answers a router that was shown a token that nobody has told it of: who
+// tells it of API sessions may not have heard yet, or have died. It learns
+// nothing that it would not be told.
+func (s *Sync) onFind(r *control.Router, f *wire.Frame) {
+	s.aside(r, func() {
+		form, snap := s.formOf(r), s.State.Snapshot()
+		found, ok := s.find(snap, r.ID, f.Headers.Text(message.HeaderAPISessionToken))
+		if !ok || !bool(form) {
+			r.Result(f, false, "there is no API session with this token whose holder may use the router")
+			return
+		}
+		r.Reply(f, form.added([]message.APISession{found}, false))
+	})
+}
+
+// find returns the API session with a token, if a router may let its holder in.
+func (s *Sync) find(snap *state.Snapshot, routerID, token string) (message.APISession, bool) {
+	id, ok := s.Sessions.IDOf(snap, token)
+	if !ok {
+		return message.APISession{}, false
+	}
+	one, ok := s.is(snap, id)
+	if !ok || one.IdentityID == routerID {
+		return one, ok
+	}
+	ord, ok := snap.Ordinal(model.Identities.Def, one.IdentityID)
+	return one, ok && access.IdentitiesOfRouter(snap, routerID).Contains(ord)
+}
