@@ -23,6 +23,7 @@ type ring struct {
 	mu     sync.RWMutex
 	first  uint64    // number of the oldest step that is kept
 	steps  []Event   // that one and all that follow
+	place  []Event   // where steps is, at its end after others that are forgotten
 	whole  uint64    // number of the oldest that has its snapshot still
 	base   store.Rev // where memory was before the oldest
 	now    *Snapshot // where it is after the last
@@ -52,11 +53,11 @@ func (r *ring) add(ev Event) {
 	r.mu.Lock()
 	if r.now = ev.After; ev.Reset != nil {
 		// All steps before are void, and so is every place among them.
-		r.first, r.steps, r.weight, r.base = r.end()+1, nil, 0, ev.Rev
+		r.first, r.steps, r.place, r.weight, r.base = r.end()+1, nil, nil, 0, ev.Rev
 		r.whole = r.first
 	} else {
 		ev.after = ev.After.mark
-		r.steps = append(r.steps, ev)
+		r.push(ev)
 		r.weight += ev.weight
 		r.trim()
 	}
@@ -65,6 +66,21 @@ func (r *ring) add(ev Event) {
 	case r.nudge <- struct{}{}:
 	default:
 	}
+}
+
+// push puts a step behind the others. Where their place is full, they move to its
+// beginning if that frees half of it: append would make a new one, as large as all
+// of them, every few steps. The caller holds the mutex.
+func (r *ring) push(ev Event) {
+	if n := len(r.steps); n == cap(r.steps) {
+		if 2*n > len(r.place) {
+			r.place = make([]Event, 2*n+1)
+		}
+		copy(r.place, r.steps)
+		clear(r.place[n:]) // or what is kept would keep it
+		r.steps = r.place[:n]
+	}
+	r.steps = append(r.steps, ev)
 }
 
 // trim forgets the oldest steps. The caller holds the mutex.
