@@ -25,7 +25,10 @@ func (f folder) commit(c change) error {
 	if err := f.write(changeFile, data); err != nil {
 		return err
 	}
-	return f.finish()
+	if err := f.finish(); err != nil {
+		return fmt.Errorf("it counts from now on, although not all of its files could be written: %w; mend that, and the next start of the controller or netkeep keys rotate writes the rest", err)
+	}
+	return nil
 }
 
 // pending reads the change that is being made; nil if there is none.

@@ -18,7 +18,10 @@ type Rotation struct {
 	Dir string
 	// RootKey is a file with the key of the root CA, for where it is not kept in
 	// the directory.
-	RootKey   string
+	RootKey string
+	// Present is the root CA that signs as far as is known to who decided on the
+	// step. If another does by now nothing is changed. It may be nil.
+	Present   *x509.Certificate
 	Algorithm Algorithm // of keys that are made
 	Now       func() time.Time
 	Log       *slog.Logger // is told of certificates that are made
@@ -136,6 +139,9 @@ func (r Rotation) change(doing string, step func(f folder, a *Authorities) (chan
 	}
 	if a == nil || a.Intermediate == nil {
 		return nil, fmt.Errorf("there are no keys in %s: its controller makes them when it first starts", r.Dir)
+	}
+	if r.Present != nil && !r.Present.Equal(a.Root) {
+		return nil, errors.New("somebody else has changed the keys at the same moment: see netkeep keys status, and decide anew")
 	}
 	c, err := step(f, a)
 	if err != nil {

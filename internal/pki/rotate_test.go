@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -184,7 +185,18 @@ func TestRotateRefuses(t *testing.T) {
 	must(r.Root())(t)
 	_, err = r.Root()
 	wantError(t, err, "under way since 2", "--finish", "--undo")
+	late := r
+	late.Present = must(Read(dir))(t).Root // who looks now, and is late
 	must(r.Undo())(t)
+	before = contents(t, dir)
+	for name, step := range steps {
+		_, err := step(late)
+		wantError(t, err, "somebody else has changed the keys", "netkeep keys status")
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	wantKept(t, before, contents(t, dir))
 	if _, there := contents(t, dir)[rootKeyFile]; there {
 		t.Error("the key of the other root lies where the one that was taken away was")
 	}
@@ -225,6 +237,9 @@ func TestRotationCutShort(t *testing.T) {
 			}
 			if !errors.Is(err, errStopped) {
 				t.Fatal(err)
+			}
+			if told := strings.Contains(err.Error(), "it counts from now on"); told != (cut > 1) {
+				t.Errorf("%s after %d writes says %v", name, cut, err)
 			}
 			t.Run(fmt.Sprintf("%s after %d writes", name, cut), func(t *testing.T) {
 				read := must(Read(dir))(t)

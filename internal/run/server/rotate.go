@@ -259,7 +259,7 @@ func RotateKeys(cfg config.Config, r Rotation, log *slog.Logger) (KeysStatus, er
 		return st, err
 	}
 	step := pki.Rotation{
-		Dir: filepath.Join(cfg.Data, keysDir), RootKey: r.RootKey, Algorithm: pki.Algorithm(cfg.Keys.Algorithm), Now: time.Now, Log: log,
+		Dir: filepath.Join(cfg.Data, keysDir), RootKey: r.RootKey, Present: st.Root, Algorithm: pki.Algorithm(cfg.Keys.Algorithm), Now: time.Now, Log: log,
 	}
 	switch {
 	case r.Finish:
