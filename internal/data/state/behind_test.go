@@ -3,7 +3,11 @@ package state_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
+	"weak"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
@@ -94,6 +98,62 @@ func TestSubscriberBehind(t *testing.T) {
 		if steps < 30 {
 			t.Errorf("%s: there were only %d steps", name, steps)
 		}
+	}
+}
+
+// TestSubscribersBehindShare has readers at one place far behind get the very same
+// snapshots: each is made for the first of them, and nothing keeps it once they
+// are done with it.
+func TestSubscribersBehindShare(t *testing.T) {
+	const readers, writes, kept = 20, 400, 64
+	s := open(t, storetest.NewMemory(), state.Options{})
+	begin := s.Snapshot().Rev
+	for n := range writes {
+		must(t, s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error { return change(tx, n%40, n%37, n%4) }))
+	}
+	var mu sync.Mutex
+	shown := map[store.Rev]map[*state.Snapshot]bool{}
+	var done sync.WaitGroup
+	for range readers {
+		sub := s.SubscribeAt(begin)
+		done.Go(func() {
+			for range writes {
+				ev, err := sub.Next(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				if shown[ev.Rev] == nil {
+					shown[ev.Rev] = map[*state.Snapshot]bool{}
+				}
+				shown[ev.Rev][ev.After] = true
+				mu.Unlock()
+			}
+		})
+	}
+	done.Wait()
+	made := 0
+	for _, snapshots := range shown {
+		made += len(snapshots)
+	}
+	// Two may make the same at the same moment, on the way to different steps.
+	if len(shown) != writes || made > writes*3/2 {
+		t.Errorf("%d readers of %d steps were shown %d snapshots of %d steps", readers, writes, made, len(shown))
+	}
+	var left []weak.Pointer[state.Snapshot]
+	for rev, snapshots := range shown {
+		for is := range snapshots {
+			if rev < s.Snapshot().Rev-2*kept { // the others are those that the ring keeps anyway
+				left = append(left, weak.Make(is))
+			}
+		}
+	}
+	shown = nil
+	runtime.GC()
+	left = slices.DeleteFunc(left, func(p weak.Pointer[state.Snapshot]) bool { return p.Value() == nil })
+	if len(left) > 0 {
+		t.Errorf("%d snapshots are kept that nobody reads any more", len(left))
 	}
 }
 

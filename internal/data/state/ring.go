@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -16,33 +17,35 @@ import (
 // it: one that is too far behind finds that its place is gone.
 //
 // Who writes only adds a step and nudges. Those who wait are woken by a
-// goroutine of the ring's own, so a write costs the same whoever waits.
+// goroutine of the ring's own, some at a time, so a write costs the same whoever
+// waits.
 type ring struct {
 	most int // weight of what is kept, except that the last step always is
 
 	mu     sync.RWMutex
 	first  uint64    // number of the oldest step that is kept
-	steps  []Event   // that one and all that follow
-	place  []Event   // where steps is, at its end after others that are forgotten
+	steps  []*step   // that one and all that follow
+	place  []*step   // where steps is, at its end after others that are forgotten
 	whole  uint64    // number of the oldest that has its snapshot still
 	base   store.Rev // where memory was before the oldest
 	now    *Snapshot // where it is after the last
 	weight int
-	rooms  map[string]*room // where readers wait, by what they wait for
+	rooms  map[string][]*room // where readers wait, by what they wait for
 
 	nudge chan struct{} // holds one if there may be somebody to wake
 }
 
-// room is where those wait who want to know of the same kinds.
+// room is where some of those wait who want to know of the same kinds.
 type room struct {
 	kinds   []*kind.Def // none are all
 	waiting int
 	open    chan struct{} // closed when there is something
 	from    uint64        // then, the first step that may be of interest
+	woken   int           // how many waited then
 }
 
 func newRing(most int) *ring {
-	return &ring{most: most, rooms: map[string]*room{}, nudge: make(chan struct{}, 1)}
+	return &ring{most: most, rooms: map[string][]*room{}, nudge: make(chan struct{}, 1)}
 }
 
 // end is the number that the next step will have. The caller holds the mutex.
@@ -57,7 +60,7 @@ func (r *ring) add(ev Event) {
 		r.whole = r.first
 	} else {
 		ev.after = ev.After.mark
-		r.push(ev)
+		r.push(&step{Event: ev})
 		r.weight += ev.weight
 		r.trim()
 	}
@@ -71,16 +74,16 @@ func (r *ring) add(ev Event) {
 // push puts a step behind the others. Where their place is full, they move to its
 // beginning if that frees half of it: append would make a new one, as large as all
 // of them, every few steps. The caller holds the mutex.
-func (r *ring) push(ev Event) {
+func (r *ring) push(s *step) {
 	if n := len(r.steps); n == cap(r.steps) {
 		if 2*n > len(r.place) {
-			r.place = make([]Event, 2*n+1)
+			r.place = make([]*step, 2*n+1)
 		}
 		copy(r.place, r.steps)
 		clear(r.place[n:]) // or what is kept would keep it
 		r.steps = r.place[:n]
 	}
-	r.steps = append(r.steps, ev)
+	r.steps = append(r.steps, s)
 }
 
 // trim forgets the oldest steps. The caller holds the mutex.
@@ -89,7 +92,7 @@ func (r *ring) trim() {
 	for ; n < len(r.steps)-1 && r.weight > r.most; n++ {
 		r.weight -= r.steps[n].weight
 		r.base = r.steps[n].Rev
-		r.steps[n] = Event{} // or what is kept would keep it
+		r.steps[n] = nil // or what is kept would keep it
 	}
 	r.first, r.steps = r.first+uint64(n), r.steps[n:]
 	for r.whole = max(r.whole, r.first); r.end()-r.whole > maxWhole; r.whole++ {
@@ -102,8 +105,8 @@ const (
 	// next one has replaced, which is some 20 kB of trees that every collection of
 	// garbage walks through.
 	maxWhole = 64
-	// maxAnew is for how many steps before these a snapshot is made anew, by whoever
-	// is so far behind.
+	// maxAnew is for how many steps before these a snapshot is made anew, by the
+	// first who is so far behind.
 	maxAnew = 1000
 )
 
@@ -115,11 +118,17 @@ func (r *ring) seek(rev store.Rev) (at uint64, ok bool) {
 	if rev < r.base || rev > r.now.Rev {
 		return 0, false
 	}
-	i, found := slices.BinarySearchFunc(r.steps, rev, func(ev Event, rev store.Rev) int { return cmp.Compare(ev.Rev, rev) })
+	return r.first + uint64(r.after(rev)), true
+}
+
+// after is the place of the first step that leads beyond a revision. The caller
+// holds the mutex.
+func (r *ring) after(rev store.Rev) int {
+	i, found := slices.BinarySearchFunc(r.steps, rev, func(s *step, rev store.Rev) int { return cmp.Compare(s.Rev, rev) })
 	if found {
 		i++
 	}
-	return r.first + uint64(i), true
+	return i
 }
 
 // read returns the step at a number, or the first after it that concerns some
@@ -136,10 +145,10 @@ func (r *ring) read(at uint64, last *Snapshot, kinds []*kind.Def, bare bool) (ev
 			r.mu.RUnlock()
 			return ev, end, nil
 		}
-		i := slices.IndexFunc(r.steps[at-first:], func(ev Event) bool { return ev.concerns(kinds) })
+		i := slices.IndexFunc(r.steps[at-first:], func(s *step) bool { return s.concerns(kinds) })
 		if i >= 0 {
 			at += uint64(i)
-			ev = r.steps[at-first]
+			ev = r.steps[at-first].Event
 			var anew way
 			if !bare {
 				anew = r.way(at, last)
@@ -156,46 +165,6 @@ func (r *ring) read(at uint64, last *Snapshot, kinds []*kind.Def, bare bool) (ev
 	return Event{}, at, wait
 }
 
-// way is how to make the snapshot of a step anew: from one, over steps that are
-// made after it or undone from it.
-type way struct {
-	from  *Snapshot
-	steps []Event
-	undo  bool
-}
-
-// way returns that of the step at a number: on from the reader's own, and else back
-// from the oldest that there is. The caller holds the mutex.
-func (r *ring) way(at uint64, own *Snapshot) way {
-	step := r.steps[at-r.first]
-	switch {
-	case step.After != nil:
-		return way{from: step.After}
-	case own != nil && own.Rev >= r.base && own.Rev < step.Rev:
-		i, found := slices.BinarySearchFunc(r.steps, own.Rev, func(ev Event, rev store.Rev) int { return cmp.Compare(ev.Rev, rev) })
-		if found {
-			i++
-		}
-		return way{from: own, steps: slices.Clone(r.steps[i : at-r.first+1])}
-	}
-	back := slices.Clone(r.steps[at-r.first+1 : r.whole-r.first+1])
-	slices.Reverse(back)
-	return way{from: r.steps[r.whole-r.first].After, steps: back, undo: true}
-}
-
-// snapshot goes the way.
-func (w way) snapshot() *Snapshot {
-	is := w.from
-	for _, step := range w.steps {
-		if w.undo {
-			is = step.undone(is)
-		} else {
-			is = step.done(is)
-		}
-	}
-	return is
-}
-
 // enter returns the room of those who wait for some kinds, unless there are
 // more steps by now than the caller has seen.
 func (r *ring) enter(seen uint64, kinds []*kind.Def) *room {
@@ -208,12 +177,13 @@ func (r *ring) enter(seen uint64, kinds []*kind.Def) *room {
 	for _, d := range kinds {
 		name += d.Name + " "
 	}
-	in := r.rooms[name]
-	if in == nil {
-		in = &room{kinds: kinds, open: make(chan struct{})}
-		r.rooms[name] = in
+	rooms := r.rooms[name]
+	if n := len(rooms); n > 0 && rooms[n-1].waiting < maxWoken {
+		rooms[n-1].waiting++
+		return rooms[n-1]
 	}
-	in.waiting++
+	in := &room{kinds: kinds, waiting: 1, open: make(chan struct{})}
+	r.rooms[name] = append(rooms, in)
 	return in
 }
 
@@ -225,54 +195,62 @@ func (r *ring) leave(in *room) {
 }
 
 const (
-	// manyWaiting is how many can be woken as often as there is something.
-	manyWaiting = 64
-	// wakePause is how long nobody is woken after more than that were, for each
-	// of them: they must not take all of the processor's time from writers.
+	// maxWoken is how many are woken at a time.
+	maxWoken = 64
+	// wakePause is how long nobody is woken after so many were, for each of them,
+	// and at least as long as they kept others from the processor: they must not
+	// take its time from writers.
 	wakePause = 10 * time.Microsecond
 )
 
 // wake wakes those who wait until ctx ends.
 func (r *ring) wake(ctx context.Context) {
 	var seen uint64 // steps before this one have been told
+	var open []*room
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.nudge:
 		}
-		var woken int
-		if seen, woken = r.rouse(seen); woken > manyWaiting {
+		seen, open = r.rouse(seen)
+		for _, in := range open {
+			begun := time.Now()
+			close(in.open)
+			if in.woken < maxWoken {
+				continue
+			}
+			runtime.Gosched() // until whoever else can run has done so
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(time.Duration(woken) * wakePause):
+			case <-time.After(max(maxWoken*wakePause, time.Since(begun))):
 			}
 		}
 	}
 }
 
-// rouse opens the rooms that steps from a number on are of interest in. It
-// returns the number to go on from, and how many waited there.
-func (r *ring) rouse(seen uint64) (next uint64, woken int) {
-	var open []*room
+// rouse returns the rooms to open since steps from a number on are of interest in
+// them, the emptiest first, and the number to go on from.
+func (r *ring) rouse(seen uint64) (next uint64, open []*room) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	next = r.end()
-	for name, in := range r.rooms {
-		if seen < r.first {
-			in.from = seen // what was between is gone
-		} else if i := slices.IndexFunc(r.steps[seen-r.first:], func(ev Event) bool { return ev.concerns(in.kinds) }); i >= 0 {
-			in.from = seen + uint64(i)
-		} else {
-			continue
+	for name, rooms := range r.rooms {
+		from := seen
+		if seen >= r.first { // or what was between is gone
+			i := slices.IndexFunc(r.steps[seen-r.first:], func(s *step) bool { return s.concerns(rooms[0].kinds) })
+			if i < 0 {
+				continue
+			}
+			from += uint64(i)
+		}
+		for _, in := range rooms {
+			in.from, in.woken = from, in.waiting
 		}
 		delete(r.rooms, name)
-		open = append(open, in)
-		woken += in.waiting
+		open = append(open, rooms...)
 	}
-	r.mu.Unlock()
-	for _, in := range open { // each takes as long as there are many in it
-		close(in.open)
-	}
-	return next, woken
+	slices.SortFunc(open, func(a, b *room) int { return cmp.Compare(a.woken, b.woken) })
+	return next, open
 }
