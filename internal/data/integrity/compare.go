@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/format"
+	"netkeep.internal/internal/data/invite"
 	"netkeep.internal/internal/data/owner"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
@@ -65,7 +66,7 @@ func (r *run) suspects(ctx context.Context) (keys []string, err error) {
 		left[d] = true
 	}
 	_, err = r.Store.Load(ctx, func(rec store.Record) error {
-		if rec.Key == format.Key || rec.Key == owner.Key { // of no kind
+		if rec.Key == format.Key || rec.Key == owner.Key || rec.Key == invite.Key { // of no kind
 			return nil
 		}
 		d, id := r.split(rec.Key)

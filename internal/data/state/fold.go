@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"netkeep.internal/internal/data/format"
+	"netkeep.internal/internal/data/invite"
 	"netkeep.internal/internal/data/owner"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/lang/kind"
@@ -96,7 +97,7 @@ func (f Fold) change(w draft, op store.Op, rev store.Rev, seen *Keys) (change, b
 }
 
 // foreign reports whether what a key names is of no kind.
-func foreign(key string) bool { return key == format.Key || key == owner.Key }
+func foreign(key string) bool { return key == format.Key || key == owner.Key || key == invite.Key }
 
 // split tells which record a key names; ok is false if it is of no known kind.
 func (f Fold) split(key string) (d *kind.Def, id string, ok bool) {

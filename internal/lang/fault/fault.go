@@ -37,6 +37,7 @@ const (
 	CodeUnhandled    Code = "UNHANDLED"
 	CodePlan         Code = "PLAN_OUTDATED"
 	CodeSnapshot     Code = "SNAPSHOT_REFUSED"
+	CodeCluster      Code = "CLUSTER_REFUSED"
 
 	CodeCSR     Code = "COULD_NOT_PROCESS_CSR"
 	CodePEM     Code = "COULD_NOT_PARSE_PEM_BLOCK"

@@ -31,6 +31,8 @@ type Config struct {
 	Router          string `yaml:"router" form:"address" eg:"127.0.0.1:3022" doc:"Host and port of a router that runs inside the controller, for a network that needs no other yet: where clients connect, and other routers. None runs if empty."`
 	RouterAdvertise string `yaml:"routerAdvertise" form:"place" eg:"controller.example.org:3022" doc:"Host and port under which clients and other routers reach router; that address if empty, with the host of advertise if it is all of the machine's addresses."`
 
+	Join string `yaml:"join" eg:"netkeep-join-1.eyJhIjpbImNvbnRyb2xsZXI" doc:"Token of netkeep cluster invite with which this controller joins a network at its first start; it works once, and a controller that has joined does not look at it. In a variable other users of the machine do not see it."`
+
 	Management struct {
 		Listen    string `yaml:"listen" form:"address" eg:"127.0.0.1:1290" doc:"Host and port to serve the Management and Fabric APIs on, which listen then does not serve; listen serves all APIs if empty."`
 		Advertise string `yaml:"advertise" form:"place" eg:"admin.example.org:1290" doc:"Host and port under which admins reach management.listen; that address if empty, with the host of advertise if it is all of the machine's addresses."`
@@ -57,6 +59,11 @@ type Config struct {
 	} `yaml:"keys"`
 
 	Store Store `yaml:"store"`
+
+	Cluster struct {
+		Listen    string `yaml:"listen" form:"place" eg:"10.0.0.1:1282" doc:"Host and port for other controllers of the network, which keep the store together with this one; nobody can join if empty, unless the store is a cluster by address."`
+		Advertise string `yaml:"advertise" form:"place" eg:"controller-1.example.org:1282" doc:"Host and port under which other controllers reach cluster.listen; that address if empty, with the host of advertise if it is all of the machine's addresses."`
+	} `yaml:"cluster"`
 
 	Snapshots struct {
 		Every time.Duration `yaml:"every" default:"0s" range:"0s.." doc:"How often a snapshot of the store is written by itself, such as 24h; at least 1m, or 0s for never."`
@@ -159,6 +166,15 @@ func (c *Config) Check() error {
 	if c.Routers.Advertise != "" && c.Routers.Listen == "" {
 		errs = append(errs, errors.New("routers.advertise needs routers.listen, such as 127.0.0.1:6262"))
 	}
+	if c.Cluster.Advertise != "" && c.Cluster.Listen == "" {
+		errs = append(errs, errors.New("cluster.advertise needs cluster.listen, such as 10.0.0.1:1282"))
+	}
+	if c.Cluster.Listen != "" && len(c.Store.Endpoints) > 0 {
+		errs = append(errs, errors.New("cluster.listen is for controllers that keep the store themselves, and store.endpoints names one that others keep: choose one of them"))
+	}
+	if c.Join != "" && c.Cluster.Listen == "" && len(c.Store.Endpoints) == 0 {
+		errs = append(errs, errors.New("join needs cluster.listen, such as 10.0.0.2:1282, or the store.endpoints of the network"))
+	}
 	if c.RouterAdvertise != "" && c.Router == "" {
 		errs = append(errs, errors.New("routerAdvertise needs router, such as 127.0.0.1:3022"))
 	}
@@ -203,6 +219,9 @@ func (s *Store) check() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Shared reports whether other controllers may write to the store too.
+func (c *Config) Shared() bool { return len(c.Store.Endpoints) > 0 || c.Cluster.Listen != "" }
 
 const secureScheme = "https://"
 

@@ -191,7 +191,7 @@ func TestIgnoredVariables(t *testing.T) {
 	for entry, meant := range map[string]string{
 		"NETKEEP_LISTNE=x": "NETKEEP_LISTEN", "NETKEEP_LISTNE=": "NETKEEP_LISTEN", "NETKEEP_ADMIN_PASS=hush": "NETKEEP_ADMIN_PASSWORD",
 		"NETKEEP_ADMIN_PASSWORDFILE=/hush": "NETKEEP_ADMIN_PASSWORD_FILE", "NETKEEP_CONIFG=x": "NETKEEP_CONFIG", "NETKEEP_=x": "NETKEEP_DATA",
-		"NETKEEP_PORT=1280": "NETKEEP_DATA",
+		"NETKEEP_PORT=1280": "NETKEEP_JOIN",
 	} {
 		environ := []string{"PATH=/bin", "NETKEEP_LISTEN=127.0.0.1:1", entry}
 		name, _, _ := strings.Cut(entry, "=")

@@ -137,6 +137,7 @@ listen: 127.0.0.1:1280 # default
 advertise: "" # default
 router: "" # default
 routerAdvertise: "" # default
+join: "" # default
 management:
   listen: "" # default
   advertise: "" # default

@@ -51,6 +51,7 @@ func Root(env Env) *cobra.Command {
 		root.AddCommand(c)
 	}
 	addTraffic(root, env)
+	addRecover(root, env)
 	for _, c := range []*cobra.Command{routerCommand(env), tunnelCommand(env)} {
 		c.GroupID = command.GroupJoin
 		root.AddCommand(c)

@@ -57,7 +57,7 @@ type listener struct {
 func checkListeners(cfg config.Config) error {
 	var errs []error
 	var all []listener
-	for _, l := range []listener{{key: "listen", text: cfg.Listen}, {key: "management.listen", text: cfg.Management.Listen}, {key: "routers.listen", text: cfg.Routers.Listen}, {key: "router", text: cfg.Router}, {key: "metrics.listen", text: metricsAddress(cfg)}} {
+	for _, l := range []listener{{key: "listen", text: cfg.Listen}, {key: "management.listen", text: cfg.Management.Listen}, {key: "routers.listen", text: cfg.Routers.Listen}, {key: "router", text: cfg.Router}, {key: "cluster.listen", text: cfg.Cluster.Listen}, {key: "metrics.listen", text: metricsAddress(cfg)}} {
 		if l.text == "" {
 			continue
 		}
@@ -109,6 +109,7 @@ func checkReachable(cfg config.Config) error {
 		{"management.listen", cfg.Management.Listen, "management-advertise", cfg.Management.Advertise + cfg.Advertise},
 		{"routers.listen", cfg.Routers.Listen, "routers-advertise", cfg.Routers.Advertise + cfg.Advertise},
 		{"router", cfg.Router, "router-advertise", cfg.RouterAdvertise + cfg.Advertise},
+		{"cluster.listen", cfg.Cluster.Listen, "cluster-advertise", cfg.Cluster.Advertise + cfg.Advertise},
 	} {
 		host, port, err := net.SplitHostPort(l.text)
 		if err != nil || l.advertise != "" || host != "" && !(net.ParseIP(host) != nil && everywhere(net.ParseIP(host))) {

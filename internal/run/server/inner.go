@@ -187,7 +187,7 @@ func (s *Server) atHome(ctx context.Context, id string) error {
 // controller there is one router. One that an earlier version made is told by its
 // name and by what it was allowed.
 func (s *Server) lostRouter(tx *state.Tx, hosts []string) (id string) {
-	alone := len(s.cfg.Store.Endpoints) == 0
+	alone := !s.cfg.Shared()
 	var found *model.EdgeRouter
 	for e := range model.EdgeRouters.All(tx) {
 		earlier := e.Home == "" && model.Inside(model.EdgeRouters.Def, e.Name) && len(e.AllowedNames) > 0 && len(merge(e.AllowedNames, hosts)) == len(e.AllowedNames)

@@ -110,7 +110,7 @@ func (s *Server) answer(h *apis) {
 }
 
 func (s *Server) answerOn(l net.Listener, h http.Handler) {
-	srv := s.newHTTP(s.connections.Handler(s.checks().Wrap(h)))
+	srv := s.newHTTP(s.connections.Handler(s.checks().Wrap(s.welcoming(h))))
 	s.takeRouters(srv)
 	s.http = append(s.http, srv)
 	secured := tls.NewListener(s.connections.Listener(l), s.tlsConfig())

@@ -166,7 +166,7 @@ var errCutOff = fault.New(fault.CodeUnavailable, "this controller has lost its s
 // heard from it for too long.
 func (s *Server) cutOff() bool {
 	grace := s.cfg.Store.Grace
-	return len(s.cfg.Store.Endpoints) > 0 && (time.Since(*s.heard.Load()) > grace || s.state.Lag() > grace)
+	return s.cfg.Shared() && (time.Since(*s.heard.Load()) > grace || s.state.Lag() > grace)
 }
 
 // knowing is a gate that lets nobody in while the controller is cut off.

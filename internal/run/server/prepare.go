@@ -4,17 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/data/format"
 	"netkeep.internal/internal/data/state"
-	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/etcdstore"
 	"netkeep.internal/internal/model"
-	"netkeep.internal/internal/ops/config"
 )
 
 // storeDir is where in the data directory the store is.
@@ -22,7 +19,12 @@ const storeDir = "store"
 
 // openStore opens the store.
 func (s *Server) openStore(ctx context.Context) (err error) {
-	if s.store, err = newStore(ctx, s.cfg, s.dir, s.log); err != nil {
+	if len(s.cfg.Store.Endpoints) > 0 {
+		s.store, err = dialCluster(ctx, s.cfg.Store, s.log)
+	} else {
+		s.store, err = s.openMember(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	s.onClose(s.store.Close)
@@ -64,14 +66,6 @@ func (s *Server) forget(ctx context.Context) error {
 		return own.Defragment(ctx)
 	}
 	return nil
-}
-
-// newStore starts the store inside this process, or connects to a cluster.
-func newStore(ctx context.Context, cfg config.Config, d *dir, log *slog.Logger) (store.Store, error) {
-	if len(cfg.Store.Endpoints) > 0 {
-		return dialCluster(ctx, cfg.Store, log)
-	}
-	return etcdstore.Open(ctx, etcdstore.Options{Dir: d.sub(storeDir), Logger: log})
 }
 
 // keepCopy writes a snapshot to go back to. The operators of a cluster keep

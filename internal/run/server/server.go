@@ -24,6 +24,7 @@ import (
 	"netkeep.internal/internal/data/backup"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/data/store/etcdstore"
 	"netkeep.internal/internal/fabric"
 	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/model"
@@ -133,6 +134,9 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server,
 		return nil, err
 	}
 	s.onClose(s.dir.close)
+	if err = s.join(ctx); err != nil {
+		return nil, err
+	}
 	if err = s.openData(ctx); err != nil {
 		return nil, err
 	}
@@ -323,6 +327,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.followKeys(run, time.Second) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
+	s.jobs.Go(func() { s.watchMembers(run, time.Second) })
 	if every := s.cfg.Snapshots.Every; every > 0 {
 		s.jobs.Go(func() { s.snapshots.Schedule(run, every, s.cfg.Snapshots.Keep) })
 	} else {
@@ -340,7 +345,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
 		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.RouterAddress(), Key: s.servedKey},
-		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Integrity: scanner, Snapshots: s.snapshots,
+		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s},
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
@@ -390,7 +395,7 @@ func (s *Server) newAPIs(svc *api.Service) (*apis, error) {
 	return h, nil
 }
 
-// renewCertificate keeps our own server certificate from running out.
+// renewCertificate keeps our own certificates from running out.
 func (s *Server) renewCertificate(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -399,8 +404,8 @@ func (s *Server) renewCertificate(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := s.keys.RenewIfDue(); err != nil {
-				s.log.Error("renewing the server certificate failed", "error", err)
+			if err := errors.Join(s.keys.RenewIfDue(), s.renewPeer()); err != nil {
+				s.log.Error("renewing the certificates of this controller failed", "error", err)
 			}
 		}
 	}
@@ -421,6 +426,9 @@ func (s *Server) watchStore(ctx context.Context, every time.Duration) {
 		case <-tick.C:
 		}
 		switch err := s.probeStore(ctx); {
+		case errors.Is(err, etcdstore.ErrRemoved):
+			s.fail(errRemoved)
+			return
 		case failed != nil && s.dir.hasSpace():
 			s.fail(fmt.Errorf("the store stopped, and can go on in a new process: %w", failed))
 			return

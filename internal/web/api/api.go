@@ -4,6 +4,7 @@
 package api
 
 import (
+	"context"
 	"crypto/x509"
 	"net/http"
 	"strconv"
@@ -70,6 +71,8 @@ type Service struct {
 	// Integrity scans what is stored, and Snapshots copies it.
 	Integrity *integrity.Scanner
 	Snapshots *backup.Snapshots
+	// Cluster is the controllers that keep the store together.
+	Cluster Cluster
 	// Health is what it takes to serve, and Certificates are those of the
 	// controller. StoreSize and DiskFree are in bytes, not ok if nobody can
 	// tell.
@@ -81,6 +84,28 @@ type Service struct {
 	// Outdated reports whether a certificate, as PEM, is of a root CA that
 	// another takes the place of.
 	Outdated func(certificate string) bool
+}
+
+// Cluster is what those need who look after the controllers of a network.
+type Cluster interface {
+	// Invite makes a token with which one controller may join.
+	Invite(ctx context.Context) (token string, expires time.Time, err error)
+	// Members are the controllers that keep the store; none if others do.
+	Members(ctx context.Context) ([]Member, error)
+	// Promote gives a member a vote, and Remove takes one out for good. Both are
+	// named by id or name.
+	Promote(ctx context.Context, member string) error
+	Remove(ctx context.Context, member string) error
+}
+
+// Member is one of the controllers that keep the store.
+type Member struct {
+	ID      string `json:"id" doc:"Id of the member in the store."`
+	Name    string `json:"name" kind:"nullable" doc:"Id of the controller; null if it has never been started."`
+	Address string `json:"address" doc:"Host and port where the others reach its store."`
+	Vote    bool   `json:"vote" doc:"Whether it decides with the others; one without a vote follows."`
+	Leader  bool   `json:"leader" doc:"Whether it leads the others at present."`
+	Self    bool   `json:"self" doc:"Whether it is the controller that answers."`
 }
 
 // configTypesParam is read by what shows services.

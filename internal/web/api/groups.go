@@ -13,6 +13,7 @@ var Groups = map[string]string{
 	"configs":                      "Settings for those who use and host services.",
 	"current-api-session":          "The session that a request uses.",
 	"current-identity":             "The identity of the session that a request uses.",
+	"cluster":                      "The controllers that keep the store together.",
 	"database":                     "Scans, repairs and copies of what is stored.",
 	"edge-router-policies":         "Which identities may connect to which edge routers.",
 	"edge-routers":                 "Routers that clients connect to.",

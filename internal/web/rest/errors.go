@@ -40,6 +40,7 @@ var answers = map[fault.Code]struct {
 	fault.CodeTooLarge:      {http.StatusBadRequest, ""},
 	fault.CodePlan:          {http.StatusConflict, ""},
 	fault.CodeSnapshot:      {http.StatusConflict, ""},
+	fault.CodeCluster:       {http.StatusConflict, ""},
 	fault.CodeCSR:           {http.StatusBadRequest, ""},
 	fault.CodePEM:           {http.StatusBadRequest, ""},
 	fault.CodePEMType:       {http.StatusBadRequest, ""},

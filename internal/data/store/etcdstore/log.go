@@ -37,11 +37,21 @@ var noise = []string{
 	"failed to get version",
 	"dropped internal Raft message since sending buffer is full",
 	"lost TCP streaming connection with remote peer",
+	"closed TCP streaming connection with remote peer",
+	"rejected stream from remote peer because it was removed",
+	// a leader is gone, which the caller or a probe tells
+	"waiting for ReadIndex response took too long",
+	"ignored out-of-date read index response",
+	// what was removed is read again from the log
+	"skipped attributes update of removed member",
 	// ErrRemoved says what to do
 	"server error",
 	"data-dir used by this member must be removed",
 	// who asks tries again
 	"rejecting promote learner",
+	"rejecting member add request",
+	"rejecting member promote request",
+	"rejecting member remove request",
 	attemptFailed,
 	"streamer failed to create ClientStream",
 }

@@ -44,6 +44,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountRoleAttributes(a)
 	mountSummary(a)
 	mountDatabase(a, s)
+	mountCluster(a, s)
 	mountStatus(a, s)
 	mountChanges(a, s, mounted)
 }

@@ -1,0 +1,94 @@
+package command
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/tool/screen"
+)
+
+const clusterMembers = "/cluster/members"
+
+func clusterCommand(env Env) *cobra.Command {
+	cmd := Parent(&cobra.Command{Use: "cluster", Short: "Look after the controllers of a network."})
+	members := &cobra.Command{Use: "members", Short: "List the controllers that keep the store together.", Args: Exactly(0)}
+	output := outputFlag(members, formTable, formName)
+	members.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.members(cmd, *output) })
+	cmd.AddCommand(members,
+		&cobra.Command{Use: "invite", Short: "Print a token with which one controller may join within an hour.", Args: Exactly(0),
+			RunE: with(env, func(cmd *cobra.Command, s *session, _ []string) error {
+				var out struct {
+					Token     string    `json:"token"`
+					ExpiresAt time.Time `json:"expiresAt"`
+				}
+				if err := s.Post(cmd.Context(), "/cluster/invitations", nil, &out); err != nil {
+					return err
+				}
+				s.Printf("%s\n", screen.Plain(out.Token))
+				s.Notef("It is a secret, good for one controller until %s. On the new machine:\n"+
+					"  netkeep run --data DIR --listen HOST:1280 --cluster-listen HOST:1282 --join TOKEN", out.ExpiresAt.Local().Format(time.TimeOnly))
+				return nil
+			})},
+		&cobra.Command{Use: "promote CONTROLLER", Short: "Give a controller a vote that has none.", Args: Exactly(1),
+			RunE: with(env, func(cmd *cobra.Command, s *session, args []string) error {
+				if err := s.Post(cmd.Context(), clusterMembers+"/"+url.PathEscape(args[0])+"/promote", nil, nil); err != nil {
+					return err
+				}
+				s.Printf("%s has a vote\n", screen.Plain(args[0]))
+				return nil
+			})},
+		&cobra.Command{Use: "remove CONTROLLER", Short: "Take a controller out of the network for good.", Args: Exactly(1),
+			RunE: with(env, func(cmd *cobra.Command, s *session, args []string) error {
+				if err := s.do(cmd.Context(), http.MethodDelete, clusterMembers+"/"+url.PathEscape(args[0]), nil, nil); err != nil {
+					return err
+				}
+				s.Printf("%s was removed\n", screen.Plain(args[0]))
+				s.Notef("It has the keys of the network still: empty its data directory. It cannot come back with what is in it.")
+				return nil
+			})})
+	return cmd
+}
+
+func (s *session) members(cmd *cobra.Command, form string) error {
+	if form == formJSON || form == formYAML {
+		var raw jsontext.Value
+		if err := s.Get(cmd.Context(), clusterMembers, nil, &raw); err != nil {
+			return err
+		}
+		return s.raw(form, raw)
+	}
+	var recs []record
+	voters := 0
+	_, err := s.Each(cmd.Context(), remote.List{Path: clusterMembers}, func(raw jsontext.Value) error {
+		rec, err := readRecord(raw)
+		recs = append(recs, rec)
+		if rec.text("vote") == "true" {
+			voters++
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case form == formName:
+		for _, rec := range recs {
+			s.Printf("%s\n", screen.Plain(rec.text("name")))
+		}
+		return nil
+	case len(recs) == 0:
+		s.Notef("The controller keeps its store alone, or others keep it: nobody can join until it runs with --cluster-listen.")
+		return nil
+	}
+	if err := s.Write(rows([]column{{head: "name", path: "name"}, {head: "id", path: "id"}, {head: "address", path: "address"}, {head: "vote", path: "vote"}, {head: "leader", path: "leader"}}, recs)); err != nil {
+		return err
+	}
+	if voters == 2 {
+		s.Notef("Two controllers survive the loss of neither: add a third with netkeep cluster invite.")
+	}
+	return nil
+}
