@@ -71,7 +71,7 @@ func (s *sender) stage(commit bool, ops ...store.Op) (events []*clientv3.Event) 
 	bare := s.send(commit, ops...)
 	batch := s.batches[len(s.batches)-1]
 	id := fmt.Sprint(batch.Rev)
-	value, err := closing{batch.Head, &staged{ID: id, Parts: len(ops)}}.text()
+	value, err := closing{Head: batch.Head, Staged: &staged{ID: id, Parts: len(ops)}}.text()
 	if err != nil {
 		panic(err)
 	}

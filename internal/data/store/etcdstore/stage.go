@@ -159,7 +159,7 @@ func (s *Store) complete(ctx context.Context, h *hold) error {
 
 // decide closes the batch: it has happened.
 func (s *Store) decide(ctx context.Context, b batch, h *hold) (store.Written, error) {
-	value, err := closing{b.head, &h.staged}.text()
+	value, err := closing{Head: b.head, Staged: &h.staged}.text()
 	if err != nil {
 		return store.Written{}, err
 	}

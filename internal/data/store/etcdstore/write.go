@@ -104,23 +104,32 @@ const extraOps = 3
 // transact writes a batch in one transaction, unless there are too many guards
 // for one: few is false then and nothing has happened.
 func (s *Store) transact(ctx context.Context, b batch) (at store.Written, few bool, err error) {
-	value, err := s.tail.say(closing{Head: b.head})
+	value, err := s.tail.say(closing{Head: b.head, ID: s.batchID()})
 	if err != nil {
 		return at, true, err
 	}
 	// Why a write fails is asked when one does, of a store that is no other's.
-	last := s.tail.last.Load()
+	last, lost := s.tail.last.Load(), false
 	for ask := last == 0; ; ask = true {
 		guards := append(s.guard(b.ops), b.guards...)
 		if len(guards) > s.quick.Ops+1 {
 			return at, false, nil
 		}
-		txn := s.client.Txn(ctx).If(append(guards, absent(s.keys.hold))...).Then(s.closing(b, value, last == 0)...)
+		try, end := s.mayBeLost(ctx)
+		txn := s.client.Txn(try).If(append(guards, absent(s.keys.hold))...).Then(s.closing(b, value, last == 0)...)
 		if ask {
 			txn = txn.Else(clientv3.OpGet(s.keys.hold), s.spans.read())
 		}
 		resp, err := txn.Commit()
+		gone := err != nil && s.wasLost(ctx, try, b, err)
+		end()
 		switch {
+		case gone:
+			lost = true
+			if at, found, _, err := s.find(ctx, b, value); found || err != nil {
+				return at, true, err
+			}
+			continue
 		case err != nil:
 			return at, true, explain(ctx, b.doing, err)
 		case resp.Succeeded:
@@ -131,7 +140,8 @@ func (s *Store) transact(ctx context.Context, b batch) (at store.Written, few bo
 		}
 		held, learned := resp.Responses[0].GetResponseRange().Count > 0, s.spans.learn(resp.Responses[1])
 		if !held && !learned {
-			return at, true, store.ErrConflict
+			at, err = s.conflict(ctx, b, value, lost)
+			return at, true, err
 		}
 		if err := s.settle(ctx); err != nil {
 			return at, true, err
@@ -203,6 +213,8 @@ type closing struct {
 	store.Head
 	// Staged is where the ops are, if not in the same transaction.
 	Staged *staged `json:"staged,omitempty"`
+	// ID tells the batch from all others, if it may have to be looked for.
+	ID string `json:"id,omitempty"`
 }
 
 func (c closing) text() (string, error) {
