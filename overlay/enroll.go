@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -41,10 +42,14 @@ func Enroll(ctx context.Context, token, identityFile string, options ...EnrollOp
 	for _, o := range options {
 		o(&r)
 	}
-	if _, err := os.Lstat(identityFile); err == nil {
+	if _, err = os.Lstat(identityFile); err == nil {
+		err = fs.ErrExist
+	} else {
+		_, err = enroll.Enroll(ctx, inv, r)
+	}
+	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s is not written over: name another file, or move it away if another identity is wanted: %w", identityFile, fs.ErrExist)
 	}
-	_, err = enroll.Enroll(ctx, inv, r)
 	return err
 }
 

@@ -86,6 +86,9 @@ func TestEnrollDoubts(t *testing.T) {
 	must(t, err)
 	forged, err := jwt.NewWithClaims(jwt.SigningMethodES256, claims).SignedString(key)
 	must(t, err)
+	claims["em"] = "ottca"
+	certified, err := jwt.NewWithClaims(jwt.SigningMethodES256, claims).SignedString(key)
+	must(t, err)
 	parts := strings.Split(token, ".")
 	router := n.Admin.Post(networktest.Management+"edge-routers", M{"name": n.Word + "-router"}).Want(201).ID()
 	user := n.Admin.Post(networktest.Management+"identities", M{"name": n.Word + "-user", "type": "User", "isAdmin": false, "enrollment": M{"updb": n.Word}}).Want(201).ID()
@@ -97,9 +100,10 @@ func TestEnrollDoubts(t *testing.T) {
 		"forged":       {forged, "did not sign this token"},
 		"unsigned":     {parts[0] + "." + parts[1] + ".", "did not sign this token"},
 		"a router's":   {n.Admin.Get(networktest.Management + "edge-routers/" + router).Want(200).Data()["enrollmentJwt"].(string), "is for a router"},
+		"another CA's": {certified, "with a certificate of another CA: give it, and its key"},
 		"a password's": {n.Admin.Get(networktest.Management + "identities/" + user).Want(200).At("data.enrollment.updb.jwt").(string), "somebody with a password"},
 	} {
-		if err := overlay.Enroll(t.Context(), test.token, filepath.Join(dir, "me.json")); err == nil || !strings.Contains(err.Error(), test.says) {
+		if err := overlay.Enroll(t.Context(), test.token, filepath.Join(dir, "me.json")); err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "--") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -109,8 +113,8 @@ func TestEnrollDoubts(t *testing.T) {
 	if err := overlay.Enroll(t.Context(), token, filepath.Join(dir, "nowhere", "me.json")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that cannot be written: %v", err)
 	}
-	if err := overlay.Enroll(t.Context(), token, filepath.Join(dir, "me.json"), overlay.WithCertificate("a", "b")); err == nil {
-		t.Error("a certificate is taken that nobody asked for")
+	if err := overlay.Enroll(t.Context(), token, filepath.Join(dir, "me.json"), overlay.WithCertificate("a", "b")); err == nil || strings.Contains(err.Error(), "--") {
+		t.Errorf("a certificate that nobody asked for: %v", err)
 	}
 	if err := overlay.Enroll(t.Context(), token, filepath.Join(dir, "me.json"), overlay.WithCA(filepath.Join(dir, "ca.crt"))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a CA that is not there: %v", err)

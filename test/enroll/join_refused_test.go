@@ -183,8 +183,11 @@ func TestJoinOtherAuthority(t *testing.T) {
 		c.TLS.Cert, c.TLS.Key = strings.TrimPrefix(certFile, "file://"), strings.TrimPrefix(keyFile, "file://")
 	})
 	text := inviteAt(t, s, ca)
-	_, _, err := meet(t, text, enroll.Options{})
+	_, _, err := meet(t, text, enroll.Options{Words: enroll.Flags})
 	wantSentence(t, err, "--ca FILE")
+	if _, _, err := meet(t, text, enroll.Options{}); err == nil || strings.Contains(err.Error(), "--") {
+		t.Errorf("a program is told: %v", err)
+	}
 	who, err := mustMeet(t, text, enroll.Options{Trust: []*x509.Certificate{ca.cert}}).Device(t.Context(), newKey(t), "")
 	if err != nil {
 		t.Fatal(err)

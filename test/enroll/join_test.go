@@ -197,7 +197,7 @@ func TestJoinCertificate(t *testing.T) {
 	cert := ca.client(x509.Certificate{Subject: pkix.Name{CommonName: "device"}})
 	certFile, keyFile := keep(t, cert)
 
-	_, err := mustMeet(t, text, enroll.Options{}).Certificate(t.Context(), "", "", "")
+	_, err := mustMeet(t, text, enroll.Options{Words: enroll.Flags}).Certificate(t.Context(), "", "", "")
 	wantSentence(t, err, "--cert FILE", "--key FILE")
 	stranger := newAuthority(t).client(x509.Certificate{})
 	_, err = mustMeet(t, text, enroll.Options{Show: stranger}).Certificate(t.Context(), "", certFile, keyFile)

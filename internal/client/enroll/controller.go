@@ -38,7 +38,8 @@ type Options struct {
 	Trust []*x509.Certificate
 	// Show is the certificate that the client shows, for the ways to enroll
 	// that need one.
-	Show *tls.Certificate
+	Show  *tls.Certificate
+	Words Words
 }
 
 // Controller is one whose certificate has verified the invitation. Only [Meet]
@@ -163,7 +164,7 @@ func (c *Controller) vouched() error {
 	options.Roots = nil
 	chains, err := leaf.Verify(options)
 	if err != nil {
-		return fmt.Errorf("the certificate of %s is neither from the network's own authority nor from one that this machine knows: give that authority's certificate with --ca FILE", c.inv.Controller)
+		return fmt.Errorf("the certificate of %s is neither from the network's own authority nor from one that this machine knows: give that authority's certificate%s", c.inv.Controller, with(c.opt.Words.CA))
 	}
 	c.vouches = append(c.vouches, chains[0][len(chains[0])-1])
 	return nil

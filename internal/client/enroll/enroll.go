@@ -1,6 +1,7 @@
 package enroll
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/tls"
@@ -39,6 +40,22 @@ type Request struct {
 	// Password asks for one.
 	Password func() (string, error)
 	Now      func() time.Time
+	Words    Words
+}
+
+// Words are how whoever is told what is wrong gives files; empty if the caller
+// is a program, which knows best.
+type Words struct{ Output, Cert, Key, CA string }
+
+// Flags are the words of the command line.
+var Flags = Words{Output: "-o", Cert: "--cert", Key: "--key", CA: "--ca"}
+
+// with says how to give a file.
+func with(word string) string {
+	if word == "" {
+		return ""
+	}
+	return " with " + word + " FILE"
 }
 
 // Enroll does what an invitation asks for, and writes the identity's file. It
@@ -48,9 +65,9 @@ func Enroll(ctx context.Context, inv *Invitation, r Request) (file string, err e
 	case inv.IsRouter():
 		return "", errRouter
 	case r.Output == "" && inv.Method != method.Password:
-		return "", errors.New("say where the identity's file should go: -o FILE")
+		return "", fmt.Errorf("name a file for the identity%s", with(r.Words.Output))
 	}
-	opt := Options{Now: r.Now}
+	opt := Options{Now: r.Now, Words: r.Words}
 	if opt.Trust, err = ReadTrust(r.CA); err != nil {
 		return "", err
 	}
@@ -81,19 +98,19 @@ func Enroll(ctx context.Context, inv *Invitation, r Request) (file string, err e
 func (r Request) material(inv *Invitation, opt *Options) (key crypto.Signer, err error) {
 	switch {
 	case inv.Method == method.OTT && r.Cert != "":
-		return nil, errors.New("the token brings a certificate of its own: leave --cert out")
+		return nil, fmt.Errorf("the token brings a certificate of its own: leave %s out", cmp.Or(r.Words.Cert, "the other"))
 	case inv.Method == method.OTT && r.Key != "":
 		return readKey(r.Key)
 	case inv.Method == method.OTT:
 		return NewKey(r.Algorithm)
 	case inv.Method == method.Password && (r.Cert != "" || r.Key != ""):
-		return nil, errors.New("the token is for somebody with a password: leave --cert and --key out")
+		return nil, fmt.Errorf("the token is for somebody with a password: leave %s and %s out", cmp.Or(r.Words.Cert, "certificate"), cmp.Or(r.Words.Key, "key"))
 	case inv.Method == method.Password && r.Password == nil:
 		return nil, errors.New("the token is for somebody with a password, which a program has not: have an admin add an enrollment of type ott")
 	case inv.Method == method.Password:
 		return nil, nil
 	case r.Cert == "" || r.Key == "":
-		return nil, errNeedsCert
+		return nil, r.Words.needCert()
 	}
 	pair, err := tls.LoadX509KeyPair(r.Cert, r.Key)
 	if err != nil {

@@ -70,7 +70,7 @@ func (c *Controller) Certificate(ctx context.Context, name, cert, key string) (*
 		return nil, err
 	}
 	if c.opt.Show == nil {
-		return nil, errNeedsCert
+		return nil, c.opt.Words.needCert()
 	}
 	body := map[string]string{}
 	if name != "" && c.inv.Method == method.CA {

@@ -1,6 +1,7 @@
 package enroll
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -75,7 +76,7 @@ func (c *Controller) advice(said *remote.Error) string {
 	case fault.CodeCertInUse:
 		return "the certificate has been enrolled already: use the file that was written then, or another certificate"
 	case fault.CodeChain:
-		return "the controller does not take the certificate: --cert must hold a client certificate that is in force, from the CA that the token is for, with what leads to that CA"
+		return "the controller does not take the certificate: " + cmp.Or(c.opt.Words.Cert, "its file") + " must hold a client certificate that is in force, from the CA that the token is for, with what leads to that CA"
 	case fault.CodeEnrollCA:
 		return "the CA that the token is for is not verified, or does not allow enrollment: have an admin see to that"
 	case fault.CodeEnrollNoCA:
@@ -91,10 +92,14 @@ func (c *Controller) advice(said *remote.Error) string {
 }
 
 var (
-	errRouter    = errors.New("the token is for a router: use netkeep router enroll")
-	ErrIdentity  = errors.New("the token is for an identity: use netkeep enroll")
-	errNeedsCert = errors.New("the token is for somebody with a certificate of another CA: give it with --cert FILE, and its key with --key FILE")
+	errRouter   = errors.New("the token is for a router: use netkeep router enroll")
+	ErrIdentity = errors.New("the token is for an identity: use netkeep enroll")
 )
+
+// needCert says that only who has a certificate can enroll.
+func (w Words) needCert() error {
+	return fmt.Errorf("the token is for somebody with a certificate of another CA: give it%s, and its key%s", with(w.Cert), with(w.Key))
+}
 
 // wrongWay says that an invitation is for something else.
 func (c *Controller) wrongWay(methods ...string) error {

@@ -102,7 +102,7 @@ func (e *routerEnroll) check(cmd *cobra.Command) error {
 
 // own enrolls a router of netkeep.
 func (e *routerEnroll) own(ctx context.Context, env Env, inv *enroll.Invitation) error {
-	opt := enroll.Options{Now: env.Now}
+	opt := enroll.Options{Now: env.Now, Words: enroll.Flags}
 	var err error
 	if opt.Trust, err = enroll.ReadTrust(e.others.CA); err != nil {
 		return err

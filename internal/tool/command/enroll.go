@@ -32,7 +32,7 @@ func Invitation(env Env, arg string) (*enroll.Invitation, error) {
 }
 
 func enrollCommand(env Env) *cobra.Command {
-	r := enroll.Request{Now: env.Now}
+	r := enroll.Request{Now: env.Now, Words: enroll.Flags}
 	passwordFile := ""
 	cmd := &cobra.Command{
 		Use:   "enroll TOKEN",

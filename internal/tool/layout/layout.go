@@ -189,7 +189,7 @@ func Enroll(ctx context.Context, inv *enroll.Invitation, r Request) (Layout, err
 	for _, host := range r.Hosts {
 		layout.Names.Add(host)
 	}
-	opt := enroll.Options{Now: r.Now}
+	opt := enroll.Options{Now: r.Now, Words: enroll.Flags}
 	var err error
 	if opt.Trust, err = enroll.ReadTrust(r.CA); err != nil {
 		return layout, err
