@@ -78,7 +78,8 @@ func (o Options) logger() *slog.Logger {
 // Store is a store.Store kept by etcd.
 type Store struct {
 	client *clientv3.Client
-	member *member // nil for a cluster by address
+	member *member      // nil for a cluster by address
+	alone  *store.Alone // nil for one that others share
 	keys   keyspace
 	quick  store.Limits // of a transaction
 	spans  *spans
@@ -243,6 +244,7 @@ func oversized(err error) bool {
 // keyspace names the keys of one network.
 type keyspace struct {
 	prefix  string
+	claims  string // what the keys of claims begin with, before all that is followed
 	head    string // closes a Commit
 	hold    string // closes what is carried out of a staged batch
 	large   string // what the keys begin with that say when staged batches were done
@@ -259,6 +261,7 @@ func newKeyspace(prefix string) keyspace {
 	}
 	return keyspace{
 		prefix:  prefix,
+		claims:  prefix + "claim/",
 		head:    prefix + "head",
 		hold:    prefix + "hold",
 		large:   prefix + "large/",

@@ -63,6 +63,7 @@ type member struct {
 	quota   int64
 	reclaim int64        // free space that pays to defragment
 	defrag  sync.RWMutex // held for reading by snapshots
+	alone   *store.Alone // the claims on a member that nobody shares
 }
 
 // Open starts an etcd member in this process, with its data under o.Dir, and
@@ -84,7 +85,7 @@ func (m *member) handle(prefix string, last func() error) *Store {
 		_ = client.Close() // says only that its context has ended
 		return last()
 	})
-	s.member = m
+	s.member, s.alone = m, m.alone
 	return s
 }
 
@@ -98,7 +99,7 @@ func startMember(ctx context.Context, o Options, tune func(*embed.Config)) (*mem
 		return nil, errors.Join(err, lock.Close())
 	}
 	alive, fail := context.WithCancelCause(context.Background())
-	m := &member{lock: lock, alive: alive, reclaim: reclaimLeast, log: &bridge{log: o.logger(), fail: fail}}
+	m := &member{lock: lock, alive: alive, reclaim: reclaimLeast, log: &bridge{log: o.logger(), fail: fail}, alone: store.NewAlone()}
 	cfg := memberConfig(o.Dir, m.log.logger())
 	cfg.ForceNewCluster = o.Alone
 	if o.Peers != nil {

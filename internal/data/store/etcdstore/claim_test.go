@@ -1,0 +1,97 @@
+package etcdstore
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"netkeep.internal/internal/data/store/storetest"
+)
+
+func TestClaims(t *testing.T) {
+	m := startTest(t, testLogger(t), listening)
+	t.Run("alone", func(t *testing.T) { storetest.Claims(t, m.handle("alone", func() error { return nil }).Claims()) })
+	s, err := Dial(t.Context(), Options{Endpoints: []string{m.address()}, Prefix: "net", Logger: testLogger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	t.Run("shared", func(t *testing.T) { storetest.Claims(t, s.Claims()) })
+	if all, err := s.client.Get(t.Context(), s.keys.records, clientv3.WithPrefix()); err != nil || len(all.Kvs) != 0 {
+		t.Errorf("claims left %d records: %v", len(all.Kvs), err)
+	}
+}
+
+// TestLeaseRuns has one who renews and one whose lease the store has forgotten,
+// as it does with those of whom it hears nothing.
+func TestLeaseRuns(t *testing.T) {
+	m := startTest(t, testLogger(t), listening)
+	s, err := Dial(t.Context(), Options{Endpoints: []string{m.address()}, Logger: testLogger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	kept, err := s.Claims().Lease(t.Context(), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	dropped, err := s.Claims().Lease(t.Context(), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.client.Revoke(t.Context(), dropped.(*lease).id); err != nil {
+		t.Fatal(err)
+	}
+	began := kept.Until()
+	select {
+	case <-dropped.Lost():
+	case <-time.After(30 * time.Second):
+		t.Fatal("nobody noticed that a lease was gone")
+	}
+	if err := dropped.Close(); err != nil {
+		t.Errorf("a lease that is gone cannot be given back: %v", err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); !kept.Until().After(began); {
+		if time.Now().After(deadline) {
+			t.Fatal("a lease was not renewed")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// unheard is a store that no renewal reaches.
+type unheard struct{ clientv3.Lease }
+
+func (unheard) KeepAliveOnce(ctx context.Context, _ clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestLeaseCutOff loses the store: the lease is over here before it is there.
+func TestLeaseCutOff(t *testing.T) {
+	m := startTest(t, testLogger(t), listening)
+	s, err := Dial(t.Context(), Options{Endpoints: []string{m.address()}, Logger: testLogger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.client.Lease = unheard{s.client.Lease}
+	l, err := s.Claims().Lease(t.Context(), 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-l.Lost():
+	case <-time.After(30 * time.Second):
+		t.Fatal("a lease went on without its store")
+	}
+	if until := l.Until(); time.Now().Before(until) {
+		t.Errorf("it was over %s early", time.Until(until))
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
