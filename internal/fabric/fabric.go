@@ -35,6 +35,8 @@ import (
 // Options of a Fabric.
 type Options struct {
 	State *state.State
+	// ID is how routers know this controller. It must outlive restarts.
+	ID string
 	// Authorities are what certificates of this network chain to at present.
 	Authorities func() *pki.Authorities
 	APISessions apisync.APISessions
@@ -81,8 +83,8 @@ var _ seam.Routers = (*Fabric)(nil)
 // Distance is what the cheapest path from one router to another costs.
 func (f *Fabric) Distance(from, to string) (int64, bool) { return f.graph.Cost(from, to) }
 
-// ID is how routers know this controller. It outlives the network's root CA.
-func (f *Fabric) ID() string { return "netkeep-" + pki.Fingerprint(f.opt.Authorities().Origin)[:12] }
+// ID is how routers know this controller.
+func (f *Fabric) ID() string { return f.opt.ID }
 
 // DynamicCost is what a terminator costs more at present.
 func (f *Fabric) DynamicCost(t *model.Terminator) int { return f.Hosts.DynamicCost(t) }

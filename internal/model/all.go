@@ -23,6 +23,7 @@ var All = kind.NewCatalog(
 	Routers.Def,
 	EdgeRouters.Def,
 	ControllerNames.Def,
+	Controllers.Def,
 	Receipts.Def,
 	Terminators.Def,
 	PostureCheckTypes.Def,

@@ -287,3 +287,45 @@ func TestAdminReset(t *testing.T) {
 	s.Nobody(t).Post("authenticate?method=password", M{"username": servertest.Username, "password": servertest.Password}).Want(http.StatusUnauthorized)
 	s.Login(t, servertest.Username, fresh).Get("identities").Want(http.StatusOK)
 }
+
+// TestControllerList has each of two controllers list both, and say which is gone.
+func TestControllerList(t *testing.T) {
+	etcd := etcdtest.Start(t)
+	use := func(c *config.Config) { etcd.Settings(c) }
+	a := servertest.Start(t, use)
+	b := second(t, a, use)
+	admin := a.Admin(t)
+	online := func(list []M) map[string]bool {
+		by := map[string]bool{}
+		for _, c := range list {
+			by[c["id"].(string)] = c["isOnline"].(bool)
+		}
+		return by
+	}
+	there := func(s *servertest.Server, want ...bool) {
+		t.Helper()
+		servertest.Eventually(t, 30*time.Second, "both controllers, as they are", func() bool {
+			var got []bool
+			for _, is := range online(s.Nobody(t).Get(client + "controllers").Want(http.StatusOK).List()) {
+				got = append(got, is)
+			}
+			slices.SortFunc(got, func(a, b bool) int { return map[bool]int{a: 1}[true] - map[bool]int{b: 1}[true] })
+			return slices.Equal(got, want)
+		})
+	}
+	there(a, true, true)
+	there(b, true, true)
+	for _, c := range admin.Get("controllers").Want(http.StatusOK).List() {
+		at := c["apiAddresses"].(M)["edge-client"].([]any)[0].(M)
+		if !slices.Contains([]string{"https://" + a.Address() + "/edge/client/v1", "https://" + b.Address() + "/edge/client/v1"}, at["url"].(string)) || at["version"] != "v1" {
+			t.Errorf("a controller is said to be at %v", at)
+		}
+		if text := c["certPem"].(string); !strings.Contains(text, "BEGIN CERTIFICATE") {
+			t.Errorf("it has the certificate %q", text)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	there(a, false, true)
+}

@@ -46,10 +46,6 @@ type Lease interface {
 	// without a value.
 	Note(ctx context.Context, claims ...Claim) error
 
-	// Until is until when nobody else can have what was claimed here; zero is for
-	// ever. It moves on for as long as the lease is renewed.
-	Until() time.Time
-
 	// Lost is closed when it is over. That is before anybody else can claim.
 	Lost() <-chan struct{}
 
@@ -153,8 +149,6 @@ func (l *aloneLease) Note(_ context.Context, claims ...Claim) error {
 		return nil
 	})
 }
-
-func (l *aloneLease) Until() time.Time { return time.Time{} }
 
 func (l *aloneLease) Lost() <-chan struct{} { return l.lost }
 

@@ -26,6 +26,7 @@ import (
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/etcdstore"
 	"netkeep.internal/internal/fabric"
+	"netkeep.internal/internal/fabric/roster"
 	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/build"
@@ -73,6 +74,7 @@ type Server struct {
 	keys      *pki.Keystore
 	sealer    *pki.Sealer
 	served    *pki.Served
+	roster    *roster.Roster
 	fabric    *fabric.Fabric
 	listener  net.Listener
 	// management is the listener of the Management API; nil if it has none of
@@ -146,6 +148,9 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server,
 	hasher := authn.NewHasher()
 	hasher.Queued = s.figures.Hashing
 	if err = s.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err = s.openRoster(ctx); err != nil {
 		return nil, err
 	}
 	if err = s.serve(hasher); err != nil {
@@ -322,6 +327,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	}
 	s.openFabric(sessions, grants, desk)
 	s.jobs.Go(func() { s.fabric.Run(run) })
+	s.jobs.Go(func() { s.roster.Run(run) })
 	s.serveRouters(run)
 	s.jobs.Go(func() { seam.DropLost(run, s.state, s.fabric) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
@@ -345,7 +351,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
 		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.RouterAddress(), Key: s.servedKey},
-		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s},
+		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s},
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},

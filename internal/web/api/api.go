@@ -68,6 +68,8 @@ type Service struct {
 	// controller; empty if it has none.
 	Fabric       seam.Fabric
 	ControllerID string
+	// Controllers says which controllers are there.
+	Controllers seam.Controllers
 	// Integrity scans what is stored, and Snapshots copies it.
 	Integrity *integrity.Scanner
 	Snapshots *backup.Snapshots

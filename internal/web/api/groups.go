@@ -11,6 +11,7 @@ var Groups = map[string]string{
 	"circuits":                     "Connections from those who dial services to those who host them.",
 	"config-types":                 "What configs of a type look like.",
 	"configs":                      "Settings for those who use and host services.",
+	"controllers":                  "The controllers of the network, where they are and which are there.",
 	"current-api-session":          "The session that a request uses.",
 	"current-identity":             "The identity of the session that a request uses.",
 	"cluster":                      "The controllers that keep the store together.",

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -38,96 +37,73 @@ type lease struct {
 	id   clientv3.LeaseID
 	life time.Duration
 
-	until  atomic.Pointer[time.Time]
-	lost   chan struct{}
-	end    sync.Once
-	cancel context.CancelFunc
-	done   chan struct{} // closed when nobody renews it any more
+	end  *time.Timer // ends it unless the store hears of us; whoever renews has it
+	lost chan struct{}
+	once sync.Once
+	stop context.CancelFunc // ends the renewals
+	done chan struct{}      // closed when there are none any more
 }
 
-// Lease asks etcd for a lease and renews it.
+// Lease asks etcd for a lease and renews it. Timers begin before the store is
+// asked, so that they end before it can think that we are gone.
 func (c claims) Lease(ctx context.Context, life time.Duration) (store.Lease, error) {
-	began := time.Now()
+	renewing, stop := context.WithCancel(c.reading)
+	l := &lease{s: c.Store, life: life, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
+	l.end = l.timer()
 	resp, err := c.client.Grant(ctx, int64(life/time.Second))
 	if err != nil {
+		l.end.Stop()
+		stop()
 		return nil, explain(ctx, "get a lease", err)
 	}
-	life = min(life, time.Duration(resp.TTL)*time.Second)
-	renewing, cancel := context.WithCancel(c.reading)
-	l := &lease{s: c.Store, id: resp.ID, life: life, lost: make(chan struct{}), cancel: cancel, done: make(chan struct{})}
-	l.renewed(began)
+	l.id = resp.ID
 	go l.renew(renewing)
 	return l, nil
 }
 
-// renewed takes note that the store has heard of us after a moment. A tenth of
-// the life is left out: no two clocks go at the same rate.
-func (l *lease) renewed(asked time.Time) {
-	until := asked.Add(l.life - l.life/10)
-	l.until.Store(&until)
+// timer ends the lease a tenth of its life too early: no two clocks go at the same
+// rate.
+func (l *lease) timer() *time.Timer { return time.AfterFunc(l.life-l.life/10, l.over) }
+
+func (l *lease) over() {
+	l.once.Do(func() { close(l.lost) })
+	l.stop()
 }
 
-// renew renews the lease until it is over. What the store does not answer in time
-// is asked again; when the time is up everything is over, whatever it says later.
+// renew renews the lease until it is over.
 func (l *lease) renew(ctx context.Context) {
 	defer close(l.done)
 	defer l.over()
+	tick := time.NewTicker(l.life / renewals)
+	defer tick.Stop()
 	for {
-		wait := time.NewTimer(l.life / renewals)
 		select {
-		case <-wait.C:
+		case <-tick.C:
 		case <-ctx.Done():
-			wait.Stop()
+			l.end.Stop()
 			return
 		}
-		if !l.ask(ctx) {
-			return
-		}
-	}
-}
-
-// ask renews the lease once; it is false when it is over.
-func (l *lease) ask(ctx context.Context) bool {
-	for {
-		asked := time.Now()
-		if !asked.Before(l.Until()) {
-			return false
-		}
-		once, cancel := context.WithDeadline(ctx, minTime(l.Until(), asked.Add(l.life/renewals)))
+		next := l.timer()
+		once, cancel := context.WithTimeout(ctx, l.life/renewals)
 		_, err := l.s.client.KeepAliveOnce(once, l.id)
 		cancel()
 		switch {
 		case err == nil:
-			l.renewed(asked)
-			return true
-		case errors.Is(err, rpctypes.ErrLeaseNotFound) || ctx.Err() != nil:
-			return false
+			l.end.Stop()
+			l.end = next
+			continue
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			l.over()
 		}
-		pause := time.NewTimer(min(noLeaderPause, time.Until(l.Until())))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		}
-		pause.Stop()
+		next.Stop() // the store may not have heard
 	}
 }
-
-func minTime(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func (l *lease) over() { l.end.Do(func() { close(l.lost) }) }
-
-func (l *lease) Until() time.Time { return *l.until.Load() }
 
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
 // Close takes the lease back. A store that does not answer finds out by itself.
 func (l *lease) Close() error {
-	l.cancel()
+	l.stop()
 	<-l.done
 	ctx, cancel := context.WithTimeout(l.s.writing, l.life)
 	defer cancel()

@@ -5,6 +5,8 @@ package client
 import (
 	"net/http"
 
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
 )
@@ -30,6 +32,9 @@ func Mount(a *rest.API, s *api.Service) {
 	mountPosture(a, s)
 	mountRouters(a, s)
 	mountSigners(a)
+	// Clients ask before they have logged in at a controller that they have only
+	// heard of.
+	rest.Resource{Kind: model.Controllers.Def, Verbs: kind.Lists, Auth: rest.Anonymous, Derived: api.ControllerColumns(s)}.Mount(a)
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/protocols", Name: "listProtocols", Tag: "informational",
 		Doc: "List the protocols that the controller listens on.", Auth: rest.Anonymous,

@@ -57,6 +57,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.Authenticators.Def, Verbs: readOnly, Derived: []rest.Derived{api.IssuedColumn}, Joins: api.AuthenticatorJoins},
 		{Kind: model.CAs.Def, Prepare: prepareCA, Derived: caColumns},
 		{Kind: model.ConfigTypes.Def},
+		{Kind: model.Controllers.Def, Derived: api.ControllerColumns(s)},
 		{Kind: model.Configs.Def},
 		{Kind: model.EdgeRouterPolicies.Def, Derived: slices.Concat(systemColumn, insideColumn(func(p *model.EdgeRouterPolicy) bool { return p.Inside }))},
 		{Kind: model.EdgeRouters.Def, Derived: edgeRouterColumns(s), Prepare: prepareEdgeRouter(s)},

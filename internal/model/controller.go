@@ -1,0 +1,31 @@
+package model
+
+import (
+	"time"
+
+	"netkeep.internal/internal/lang/kind"
+)
+
+// Controller is one of the controllers of this network. Each writes its own
+// record when it starts; whether it is there at the moment is not in it.
+type Controller struct {
+	kind.Meta
+
+	Name         string    `json:"name" kind:"server" doc:"Name of the controller: the host under which clients reach it."`
+	Address      string    `json:"ctrlAddress" kind:"server" doc:"Where routers reach it, such as tls:controller.example.com:1280."`
+	Client       string    `json:"clientAddress" kind:"server,hidden,nofilter" doc:"Host and port of its Client API."`
+	Management   string    `json:"managementAddress" kind:"server,hidden,nofilter" doc:"Host and port of its Management API."`
+	Certificate  string    `json:"certPem" kind:"server,nofilter" doc:"Certificate that it serves, as PEM."`
+	Fingerprint  string    `json:"fingerprint" kind:"server" doc:"SHA-1 of that certificate, as hex."`
+	Version      string    `json:"version" kind:"server" doc:"What it runs."`
+	LastJoinedAt time.Time `json:"lastJoinedAt" kind:"server" doc:"When it last started."`
+}
+
+// Controllers is the kind.
+var Controllers = kind.Define(kind.Spec[Controller]{
+	Name:    "controller",
+	Path:    "controllers",
+	Doc:     "The controllers of this network.",
+	Verbs:   kind.Lists | kind.Gets,
+	Columns: []string{"name", "isOnline as online", "version", "ctrlAddress as address", "lastJoinedAt as started", "id"},
+})
