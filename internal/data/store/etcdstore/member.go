@@ -99,10 +99,12 @@ func startMember(ctx context.Context, o Options, tune func(*embed.Config)) (*mem
 		return nil, errors.Join(err, lock.Close())
 	}
 	alive, fail := context.WithCancelCause(context.Background())
-	m := &member{lock: lock, alive: alive, reclaim: reclaimLeast, log: &bridge{log: o.logger(), fail: fail}, alone: store.NewAlone()}
+	m := &member{lock: lock, alive: alive, reclaim: reclaimLeast, log: &bridge{log: o.logger(), fail: fail}}
 	cfg := memberConfig(o.Dir, m.log.logger())
 	cfg.ForceNewCluster = o.Alone
-	if o.Peers != nil {
+	if o.Peers == nil {
+		m.alone = store.NewAlone()
+	} else {
 		if err := o.Peers.configure(ctx, cfg, m.log.logger()); err != nil {
 			return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), lock.Close())
 		}
