@@ -37,6 +37,8 @@ type Options struct {
 	State *state.State
 	// ID is how routers know this controller. It must outlive restarts.
 	ID string
+	// Alone is whether there is no other controller, and can be none.
+	Alone bool
 	// Authorities are what certificates of this network chain to at present.
 	Authorities func() *pki.Authorities
 	APISessions apisync.APISessions
@@ -135,6 +137,7 @@ func New(opt Options) *Fabric {
 	f.Circuits.Register()
 	f.registerRetire()
 	f.registerSmall()
+	f.registerMembers()
 	f.Joined(f.tellAuthorities)
 	return f
 }
@@ -216,6 +219,7 @@ func (f *Fabric) Plain(snap *state.Snapshot, identityID, serviceID string) bool 
 
 // reset looks at everything: anything may have changed.
 func (f *Fabric) reset(snap *state.Snapshot) {
+	f.membersChanged(snap)
 	f.sync.Restart()
 	f.models.Restart()
 	f.tunnels.Review(snap)
@@ -227,11 +231,16 @@ func (f *Fabric) reset(snap *state.Snapshot) {
 // apply tells routers what a change means for them.
 func (f *Fabric) apply(before *state.Snapshot, ev state.Event) {
 	var changed []state.Ref
+	moved := false
 	for _, w := range ev.Writes {
 		for _, c := range w.Changes {
 			changed = append(changed, c.Ref)
+			moved = moved || c.Def == model.Controllers.Def
 			f.changed(before, ev.After, c)
 		}
+	}
+	if moved {
+		f.membersChanged(ev.After)
 	}
 	f.sync.Applied(before, ev.After, changed)
 	f.models.Applied(before, ev.After, changed)

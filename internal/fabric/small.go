@@ -11,10 +11,7 @@ import (
 // registerSmall takes what needs no part of its own.
 func (f *Fabric) registerSmall() {
 	ignore := func(*control.Router, *wire.Frame) {}
-	for _, typ := range []int32{
-		message.TypeAlerts, message.TypeMembersRequest,
-		message.TypeResult,
-	} {
+	for _, typ := range []int32{message.TypeAlerts, message.TypeResult} {
 		f.Handle(typ, ignore)
 	}
 	f.Handle(message.TypeInterfaces, func(r *control.Router, frame *wire.Frame) { r.Result(frame, true, "") })

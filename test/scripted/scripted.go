@@ -53,6 +53,9 @@ type Options struct {
 	// it tells of those with an address that it has dialled.
 	Circuits map[string]*message.Route
 	Links    map[string]message.Link
+	// Owners are the controllers by whose word it carries circuits, by their ids;
+	// it does not say of others.
+	Owners map[string]string
 	// Model is what it knows already.
 	Model Model
 	// Then, if set, is called as soon as it is connected.
@@ -351,6 +354,7 @@ func (r *Router) Fault(m message.Fault) error {
 // inspect tells which circuits it carries, and which links it has.
 func (r *Router) inspect(c *channel.Channel, f *wire.Frame) {
 	type circuit struct {
+		Owner  string            `json:"ctrlId"`
 		Routes map[string]string `json:"routes"`
 	}
 	type link struct {
@@ -360,7 +364,7 @@ func (r *Router) inspect(c *channel.Channel, f *wire.Frame) {
 	circuits, links := map[string]circuit{}, []link{}
 	r.mu.Lock()
 	for id, route := range r.circuits {
-		circuits[id] = circuit{map[string]string{}}
+		circuits[id] = circuit{r.opt.Owners[id], map[string]string{}}
 		for _, forward := range route.Forwards {
 			circuits[id].Routes[forward.From] = forward.To
 		}

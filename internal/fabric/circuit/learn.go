@@ -86,7 +86,7 @@ func (c *Circuits) learn(r *control.Router) {
 			return
 		}
 		at := c.Now()
-		carries, err := carried(ctx, r)
+		carries, err := c.carried(ctx, r)
 		if err != nil {
 			c.known.done(r, false)
 			if ctx.Err() == nil {
@@ -168,9 +168,10 @@ func (c *Circuits) forgotten(routerID, id string, asked time.Time) {
 	}
 }
 
-// carried returns a router's circuits, and of each where what comes from an
-// address goes.
-func carried(ctx context.Context, r *control.Router) (map[string]map[string]string, error) {
+// carried returns a router's circuits that are this controller's, and of each
+// where what comes from an address goes. A router knows by whose word it carries
+// one; those of other controllers are left to them.
+func (c *Circuits) carried(ctx context.Context, r *control.Router) (map[string]map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, learnWait)
 	defer cancel()
 	text, err := r.Inspect(ctx, "router-circuits")
@@ -179,6 +180,7 @@ func carried(ctx context.Context, r *control.Router) (map[string]map[string]stri
 	}
 	var said struct {
 		Circuits map[string]struct {
+			Owner  string            `json:"ctrlId"`
 			Routes map[string]string `json:"routes"`
 		} `json:"circuits"`
 	}
@@ -187,7 +189,9 @@ func carried(ctx context.Context, r *control.Router) (map[string]map[string]stri
 	}
 	all := make(map[string]map[string]string, len(said.Circuits))
 	for id, circuit := range said.Circuits {
-		all[id] = circuit.Routes
+		if circuit.Owner == "" || circuit.Owner == c.Controller {
+			all[id] = circuit.Routes
+		}
 	}
 	return all, nil
 }

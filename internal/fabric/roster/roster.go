@@ -125,6 +125,13 @@ func Open(ctx context.Context, id string, opt Options) (*Roster, error) {
 // ID is that of this controller.
 func (r *Roster) ID() string { return r.id }
 
+// Alone reports whether there can be no other controller: nobody else has the
+// store.
+func (r *Roster) Alone() bool {
+	_, alone := r.opt.Claims.(*store.Alone)
+	return alone
+}
+
 // Close tells the others that this controller is gone.
 func (r *Roster) Close() error { return r.lease.Close() }
 
@@ -169,7 +176,7 @@ func (r *Roster) claim(ctx context.Context) (err error) {
 // write brings the record of this controller up to date. Others cannot be there if
 // it has the store to itself: the store is a copy from when it had not.
 func (r *Roster) write(ctx context.Context) error {
-	_, alone := r.opt.Claims.(*store.Alone)
+	alone := r.Alone()
 	err := r.opt.State.Update(ctx, state.Program("start"), func(tx *state.Tx) error {
 		list, _ := List(tx.Snapshot)
 		for _, c := range list {

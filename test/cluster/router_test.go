@@ -1,0 +1,105 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/test/etcdtest"
+	"netkeep.internal/test/scripted"
+	"netkeep.internal/test/servertest"
+)
+
+// members takes the lists of controllers that a router is told.
+type members chan *message.Members
+
+func (m members) take(f *wire.Frame) {
+	if f.Type == message.TypeMembers {
+		if list, err := message.Unmarshal[message.Members](f.Body); err == nil {
+			m <- list
+		}
+	}
+}
+
+// want waits for a list of so many controllers, whose index is larger than one
+// before.
+func (m members) want(t *testing.T, count int, above uint64) *message.Members {
+	t.Helper()
+	late := time.After(30 * time.Second)
+	for {
+		select {
+		case list := <-m:
+			if len(list.Addresses) == count && len(list.Controllers) == count && list.Index > above {
+				return list
+			}
+		case <-late:
+			t.Fatalf("nobody tells a router of %d controllers", count)
+		}
+	}
+}
+
+// TestRoutersAreTold has a second controller come: routers hear where both are,
+// and hear it again when they ask. Those that would not survive it hear nothing.
+func TestRoutersAreTold(t *testing.T) {
+	etcd := etcdtest.Start(t)
+	use := func(c *config.Config) { etcd.Settings(c) }
+	a := servertest.Start(t, use)
+	old, young := make(members, 100), make(members, 100)
+	r := a.AddRouter(t).Connect(t, func(o *scripted.Options) { o.Grouped, o.Seen = true, young.take })
+	a.AddRouter(t).Connect(t, func(o *scripted.Options) { o.Seen = old.take })
+	alone := young.want(t, 1, 0)
+	b := closing(t, second(t, a, use))
+	both := young.want(t, 2, alone.Index)
+	for _, s := range []*servertest.Server{a, b} {
+		address := "tls:" + s.RouterAddress()
+		if !slices.Contains(both.Addresses, address) || !slices.ContainsFunc(both.Controllers, func(m message.Member) bool { return m.Endpoints[0].Address == address }) {
+			t.Errorf("routers are told of %+v, without %s", both, address)
+		}
+	}
+	if both.Controllers[0].ID == both.Controllers[1].ID {
+		t.Errorf("both controllers are %s", both.Controllers[0].ID)
+	}
+	if err := r.Send(&wire.Frame{Type: message.TypeMembersRequest}); err != nil {
+		t.Fatal(err)
+	}
+	young.want(t, 2, both.Index-1)
+	if len(old) != 0 {
+		t.Errorf("a router of the first generation is told %+v", <-old)
+	}
+}
+
+// TestCircuitsOfOthers has a router carry circuits that nobody knows, some by the
+// word of another controller: those are left alone.
+func TestCircuitsOfOthers(t *testing.T) {
+	s := servertest.Start(t, func(*config.Config) {})
+	const each = 20
+	gone := make(chan string, 2*each)
+	s.AddRouter(t).Connect(t, func(o *scripted.Options) {
+		o.Circuits, o.Owners = map[string]*message.Route{}, map[string]string{}
+		for i := range each {
+			mine, other := fmt.Sprintf("mine%d.x.y", i), fmt.Sprintf("other%d.x.y", i)
+			o.Circuits[mine], o.Circuits[other] = &message.Route{}, &message.Route{}
+			o.Owners[other] = "netkeep-0123456789ab"
+		}
+		o.Seen = func(f *wire.Frame) {
+			if m, err := message.Unmarshal[message.Unroute](f.Body); f.Type == message.TypeUnroute && err == nil {
+				gone <- m.CircuitID
+			}
+		}
+	})
+	late := time.After(30 * time.Second)
+	for range each {
+		select {
+		case id := <-gone:
+			if id[:5] == "other" {
+				t.Fatalf("the circuit %s of another controller was taken away", id)
+			}
+		case <-late:
+			t.Fatal("circuits that rest on nothing were not taken away")
+		}
+	}
+}
