@@ -266,33 +266,6 @@ func (s *Server) openKeys() (err error) {
 	return nil
 }
 
-// judgeCertificate warns of a certificate that clients will not believe. It is
-// served all the same where there is no better: those that can be told to may
-// still come in and mend it.
-func (s *Server) judgeCertificate(leaf *x509.Certificate) {
-	if err := s.certificateFlaw(leaf); err != nil {
-		s.log.Error(err.Error()+"; clients refuse it", "subject", leaf.Subject.String())
-	}
-}
-
-// certificateFlaw says why clients will not believe a certificate.
-func (s *Server) certificateFlaw(leaf *x509.Certificate) error {
-	return certificateFlaw(leaf, s.Address(), s.ManagementAddress(), s.RouterAddress())
-}
-
-// inventory is the certificates of the controller: those of its authority, and
-// the one that is served, whoever made it.
-func (s *Server) inventory() []pki.Item {
-	items := s.keys.Inventory()
-	leaf := s.served.Current().Leaf
-	for i := range items {
-		if items[i].Name == "server" {
-			items[i].Subject, items[i].NotAfter = leaf.Subject.String(), leaf.NotAfter
-		}
-	}
-	return items
-}
-
 // serve puts the APIs together and starts to answer.
 func (s *Server) serve(hasher *authn.Hasher) error {
 	key, err := s.keys.MACKey("api session tokens")
@@ -399,22 +372,6 @@ func (s *Server) newAPIs(svc *api.Service) (*apis, error) {
 		s.watch(a)
 	}
 	return h, nil
-}
-
-// renewCertificate keeps our own certificates from running out.
-func (s *Server) renewCertificate(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := errors.Join(s.keys.RenewIfDue(), s.renewPeer()); err != nil {
-				s.log.Error("renewing the certificates of this controller failed", "error", err)
-			}
-		}
-	}
 }
 
 // watchStore notices when the store in this process cannot go on, for want of
