@@ -39,6 +39,8 @@ type Options struct {
 	ID string
 	// Alone is whether there is no other controller, and can be none.
 	Alone bool
+	// Mine reports whether something falls to this controller that one must see to.
+	Mine func(what string) bool
 	// Authorities are what certificates of this network chain to at present.
 	Authorities func() *pki.Authorities
 	APISessions apisync.APISessions
@@ -122,7 +124,7 @@ func New(opt Options) *Fabric {
 	})
 	f.sync = apisync.New(apisync.Options{
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,
-		Version: release, Online: f.online, Now: opt.Now, Log: opt.Log,
+		Mine: opt.Mine, Version: release, Online: f.online, Now: opt.Now, Log: opt.Log,
 	})
 	f.models = datamodel.New(datamodel.Options{State: opt.State, Routers: f.Routers, Keys: f.keys, Now: opt.Now, Log: opt.Log})
 	f.tunnels = asclient.New(asclient.Options{
@@ -141,6 +143,9 @@ func New(opt Options) *Fabric {
 	f.Joined(f.tellAuthorities)
 	return f
 }
+
+// ControllersChanged divides the work among the controllers that are there now.
+func (f *Fabric) ControllersChanged() { f.sync.Divide() }
 
 // online has an edge router that has just connected say what it has.
 func (f *Fabric) online(r *control.Router) { f.Hosts.AskAll(r) }

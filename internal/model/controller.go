@@ -19,6 +19,7 @@ type Controller struct {
 	Fingerprint  string    `json:"fingerprint" kind:"server" doc:"SHA-1 of that certificate, as hex."`
 	Version      string    `json:"version" kind:"server" doc:"What it runs."`
 	LastJoinedAt time.Time `json:"lastJoinedAt" kind:"server" doc:"When it last started."`
+	PartedAt     time.Time `json:"partedAt" kind:"server,hidden,nofilter" doc:"When it last took another off the list."`
 }
 
 // Controllers is the kind.

@@ -85,6 +85,9 @@ func TestEveryCell(t *testing.T) {
 			head = cells
 			continue
 		}
+		if strings.TrimSpace(head[len(head)-1]) == "another server" { // figures, of a test that the text names
+			continue
+		}
 		if strings.HasPrefix(line, "|---") {
 			continue
 		}

@@ -103,3 +103,57 @@ func TestCircuitsOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestOneTells has routers of others connected to two controllers: of each, one
+// tells it who may connect, and both that somebody may not any more. When that one
+// is gone, the other does.
+func TestOneTells(t *testing.T) {
+	etcd := etcdtest.Start(t)
+	use := func(c *config.Config) { etcd.Settings(c) }
+	a := servertest.Start(t, use)
+	b := second(t, a, use)
+	controllers := []*servertest.Server{a, b}
+	for _, s := range controllers { // until each knows of the other
+		servertest.Eventually(t, 30*time.Second, "two controllers", func() bool {
+			list := s.Nobody(t).Get(client + "controllers").List()
+			return len(list) == 2 && list[0]["isOnline"] == true && list[1]["isOnline"] == true
+		})
+	}
+	const routers = 16
+	var told [routers][2]*scripted.Router
+	tells := func(i, at int) bool {
+		known := make(chan bool, 1)
+		_ = told[i][at].Await(t.Context(), func(k scripted.Known) bool { known <- k.Synced > 0; return true })
+		return <-known
+	}
+	for i := range routers {
+		r := a.AddRouter(t)
+		for at, s := range controllers {
+			opt := r.Options()
+			opt.Address = s.RouterAddress()
+			var err error
+			if told[i][at], err = scripted.Connect(t.Context(), opt); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(told[i][at].Close)
+		}
+		servertest.Eventually(t, 30*time.Second, "somebody tells a router", func() bool { return tells(i, 0) || tells(i, 1) })
+	}
+	var share [2]int
+	for i := range routers {
+		for at := range controllers {
+			if tells(i, at) {
+				share[at]++
+			}
+		}
+	}
+	if share[0]+share[1] != routers || share[0] == 0 || share[1] == 0 {
+		t.Fatalf("of %d routers the controllers tell %v", routers, share)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range routers {
+		servertest.Eventually(t, 30*time.Second, "the other controller tells a router", func() bool { return tells(i, 0) })
+	}
+}

@@ -42,6 +42,11 @@ type Options struct {
 	Sessions APISessions
 	Permits  permit.Register
 	Version  string // of this controller
+	// Mine reports whether it is up to this controller to tell a router of others
+	// who may connect to it. Such a router asks whoever has told it of a client for
+	// all that the client wants from then on, so of several controllers one tells
+	// it, and all tell it who may not any more.
+	Mine func(routerID string) bool
 	// Online is told of every edge router that has said where clients reach it.
 	Online func(*control.Router)
 	Now    func() time.Time
@@ -59,6 +64,7 @@ type Sync struct {
 // progress is how far a router has come.
 type progress struct {
 	form   form // in which it is told of sessions
+	mine   bool // whether it is told of them from here
 	wrong  bool // it has said where it is in a way that cannot be
 	asking int  // how many of its questions wait for an answer or get one
 	turn   sync.Mutex
@@ -155,10 +161,31 @@ func (s *Sync) remember(r *control.Router, f *wire.Frame) {
 func (s *Sync) of(r *control.Router) *progress {
 	p := s.routers[r]
 	if p == nil {
-		p = &progress{form: s.recorded(r)}
+		p = &progress{form: s.recorded(r), mine: s.mine(r)}
 		s.routers[r] = p
 	}
 	return p
+}
+
+// mine reports whether it is up to this controller to tell a router of API
+// sessions. One of our own hears them from all, and asks any.
+func (s *Sync) mine(r *control.Router) bool { return r.Follows || s.Mine(r.ID) }
+
+// Divide has routers told that it is up to this controller to tell now, after
+// controllers have come or gone.
+func (s *Sync) Divide() {
+	var fresh []*control.Router
+	s.mu.Lock()
+	for r, p := range s.routers {
+		was := p.mine
+		if p.mine = s.mine(r); p.mine && !was {
+			fresh = append(fresh, r)
+		}
+	}
+	s.mu.Unlock()
+	for _, r := range fresh {
+		s.start(r)
+	}
 }
 
 // recorded is what a router's record says that it is told.
@@ -210,6 +237,7 @@ func (s *Sync) broadcast(news func(r *control.Router, f form) *wire.Frame) {
 func (p *progress) send(r *control.Router, f *wire.Frame) {
 	own := *f // each gives it a number of its own
 	switch {
+	case !p.mine && (f.Type == message.TypeAPISessionsAdded || f.Type == message.TypeAPISessionsUpdated):
 	case !p.syncing:
 		_ = r.Send(&own)
 	case len(p.held) < maxHeld:

@@ -2,7 +2,9 @@ package apisync
 
 import (
 	"context"
+	"time"
 
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/wire"
@@ -19,12 +21,18 @@ const maxGone = 1000
 // router is told of those that are no more.
 func (s *Sync) onHeartbeat(r *control.Router, _ *wire.Frame, m *message.APISessionHeartbeat) {
 	s.aside(r, func() {
-		snap := s.State.Snapshot()
+		missing := s.unknown(s.State.Snapshot(), first(m.Tokens))
+		if len(missing) == 0 {
+			return
+		}
+		// They may have been opened at another controller a moment ago.
+		snap, err := s.current(r)
+		if err != nil {
+			return
+		}
 		var gone message.Removed
-		for _, token := range first(m.Tokens) {
-			if !s.Sessions.Keep(snap, token) {
-				gone.Tokens, gone.IDs = append(gone.Tokens, token), append(gone.IDs, "")
-			}
+		for _, token := range s.unknown(snap, missing) {
+			gone.Tokens, gone.IDs = append(gone.Tokens, token), append(gone.IDs, "")
 		}
 		if len(gone.Tokens) > 0 {
 			_ = r.Send(s.formOf(r).removed(message.TypeAPISessionsRemoved, gone))
@@ -32,10 +40,36 @@ func (s *Sync) onHeartbeat(r *control.Router, _ *wire.Frame, m *message.APISessi
 	})
 }
 
+// unknown keeps the API sessions with tokens, and returns those that there are
+// none of.
+func (s *Sync) unknown(snap *state.Snapshot, tokens []string) (missing []string) {
+	for _, token := range tokens {
+		if !s.Sessions.Keep(snap, token) {
+			missing = append(missing, token)
+		}
+	}
+	return missing
+}
+
+// currentWait is how long it may take to find out what there is.
+const currentWait = 5 * time.Second
+
+// current is all that there is now. Who cannot find out says of nothing that it is
+// gone.
+func (s *Sync) current(r *control.Router) (*state.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), currentWait)
+	defer cancel()
+	return s.State.Current(ctx)
+}
+
 // onValidate answers a router that wonders which sessions still are.
 func (s *Sync) onValidate(r *control.Router, _ *wire.Frame, m *message.ValidateSessions) {
 	s.aside(r, func() {
-		snap, form := s.State.Snapshot(), s.formOf(r)
+		form := s.formOf(r)
+		snap, err := s.current(r)
+		if err != nil {
+			return
+		}
 		var gone message.Removed
 		tell := func() {
 			if len(gone.IDs) > 0 {

@@ -16,10 +16,16 @@ import (
 // chunk is how many API sessions one frame holds.
 const chunk = 100
 
-// start tells a router everything, from the beginning.
+// start tells a router everything, from the beginning, if it is up to this
+// controller.
 func (s *Sync) start(r *control.Router) {
 	s.mu.Lock()
 	p := s.of(r)
+	if !p.mine {
+		s.mu.Unlock()
+		r.Describe(func(p *model.Presence) { p.Sync = model.SyncDone })
+		return
+	}
 	running := p.syncing
 	p.syncing, p.again = true, running
 	if running {

@@ -156,8 +156,6 @@ type Answer struct {
 func (c *Circuits) dial(ctx context.Context, r *control.Router, req Request) (*Circuit, *Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
-	ctx, done := r.Think(ctx)
-	defer done()
 	tried := map[string]bool{}
 	var last error
 	for attempt := range maxAttempts {
@@ -173,6 +171,11 @@ func (c *Circuits) dial(ctx context.Context, r *control.Router, req Request) (*C
 				return nil, nil, message.Busy("the identity dials too much at once through this router; try again")
 			}
 			defer give()
+			// Those of one identity that are too many do not wait: they would take the
+			// places of others.
+			var done func()
+			ctx, done = r.Think(ctx)
+			defer done()
 		}
 		service, ok := model.Services.Get(snap, s.ServiceID)
 		if !ok {

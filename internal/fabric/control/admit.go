@@ -26,18 +26,19 @@ import (
 const helloWait = 5 * time.Second
 
 var (
-	errShutOut  = errors.New("it is disabled, deleted or enrolled anew")
-	errReplaced = errors.New("it has connected again")
-	errStopping = errors.New("the controller is stopping")
-	errUnknown  = errors.New("its certificate is not that of an enrolled and enabled router")
-	errDisabled = errors.New("the router is disabled: netkeep enable edge-router lets it in again")
-	errDeleted  = errors.New("the controller does not know this router any more: create it again if it was deleted, " +
+	errShutOut   = errors.New("it is disabled, deleted or enrolled anew")
+	errReplaced  = errors.New("it has connected again")
+	errStopping  = errors.New("the controller is stopping")
+	errSuspended = errors.New("the controller has lost its store, and others answer for it")
+	errUnknown   = errors.New("its certificate is not that of an enrolled and enabled router")
+	errDisabled  = errors.New("the router is disabled: netkeep enable edge-router lets it in again")
+	errDeleted   = errors.New("the controller does not know this router any more: create it again if it was deleted, " +
 		"or else use netkeep reenroll edge-router, and enroll it with the new token and --force")
 )
 
 // publicReason is what a stranger is told.
 func publicReason(err error) string {
-	for _, known := range []error{errUnknown, errDisabled, errDeleted, errStopping, errGroup, errVersion, errMisbehaves, errRestless} {
+	for _, known := range []error{errUnknown, errDisabled, errDeleted, errStopping, errSuspended, errGroup, errVersion, errMisbehaves, errRestless} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}

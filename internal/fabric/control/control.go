@@ -53,6 +53,8 @@ type Routers struct {
 	byID    map[string]*Router
 	carried map[string]map[*Router]struct{} // routers by the identities connected to them
 	closed  bool
+	// suspended is whether nobody may connect for now.
+	suspended bool
 }
 
 // capabilities is what this controller can do, and tells routers of both
@@ -175,12 +177,33 @@ func (rs *Routers) Close() {
 	}
 }
 
+// Suspend ends all connections and takes no more until Resume: somebody else may
+// answer for this controller.
+func (rs *Routers) Suspend() {
+	rs.mu.Lock()
+	rs.suspended = true
+	rs.mu.Unlock()
+	for _, r := range rs.All() {
+		r.ch.Close(errSuspended)
+	}
+}
+
+// Resume takes routers again.
+func (rs *Routers) Resume() {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.suspended = false
+}
+
 // register makes a router the one with its id.
 func (rs *Routers) register(r *Router) error {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if rs.closed {
+	switch {
+	case rs.closed:
 		return errStopping
+	case rs.suspended:
+		return errSuspended
 	}
 	if old := rs.byID[r.ID]; old != nil {
 		// The newer connection counts: the router itself knows best that the

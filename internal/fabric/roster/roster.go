@@ -8,9 +8,11 @@
 package roster
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
@@ -57,8 +59,10 @@ type Options struct {
 	// Lost is told when this controller may not answer under its id any more, and
 	// Found when it may again.
 	Lost, Found func()
-	Now         func() time.Time
-	Log         *slog.Logger
+	// Changed is told when controllers have come or gone.
+	Changed func()
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Roster is the controllers of a network as one of them sees them.
@@ -132,15 +136,23 @@ func (r *Roster) Alone() bool {
 	return alone
 }
 
-// Close tells the others that this controller is gone.
-func (r *Roster) Close() error { return r.lease.Close() }
+// Close tells the others that this controller is gone. A store that cannot be told
+// finds out by itself.
+func (r *Roster) Close() error {
+	if err := r.lease.Close(); err != nil {
+		r.opt.Log.Debug("the store was not told that this controller stops", "error", err)
+	}
+	return nil
+}
 
 // claim gets a lease and the id under it. Who was killed a moment ago still has
 // it.
-func (r *Roster) claim(ctx context.Context) (err error) {
-	if r.lease, err = r.opt.Claims.Lease(ctx, leaseLife); err != nil {
+func (r *Roster) claim(ctx context.Context) error {
+	lease, err := r.opt.Claims.Lease(ctx, leaseLife)
+	if err != nil {
 		return err
 	}
+	r.lease = lease
 	self := r.opt.Self()
 	me := holder{By: r.id, Where: r.opt.Where, Address: self.Client}
 	value, err := json.Marshal(me)
@@ -203,6 +215,24 @@ func (r *Roster) write(ctx context.Context) error {
 	return nil
 }
 
+// Remove takes a controller off the list for good: routers are told of it no more.
+// The record of this one is written again with it, so that the list is newer than
+// any that had the other.
+func (r *Roster) Remove(ctx context.Context, id string) error {
+	return r.opt.State.Update(ctx, state.Program("cluster remove"), func(tx *state.Tx) error {
+		if _, there := model.Controllers.Get(tx, id); !there {
+			return nil
+		}
+		if err := model.Controllers.Delete(tx, id); err != nil || id == r.id {
+			return err
+		}
+		return model.Controllers.Edit(tx, r.id, func(c *model.Controller) error {
+			c.PartedAt = tx.Now()
+			return nil
+		})
+	})
+}
+
 // Online reports whether a controller is there.
 func (r *Roster) Online(id string) bool {
 	if id == r.id {
@@ -211,6 +241,27 @@ func (r *Roster) Online(id string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.answers[id].By == id
+}
+
+// Mine reports whether it is this controller, of those that are there, that
+// something falls to which one of them must see to. What falls to a controller
+// that goes is divided among the others; the rest stays where it is.
+func (r *Roster) Mine(what string) bool {
+	own := weight(r.id, what)
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for id := range r.answers {
+		if id != r.id && bytes.Compare(weight(id, what), own) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// weight is how much a controller is for something; the heaviest does it.
+func weight(id, what string) []byte {
+	sum := sha256.Sum256([]byte(id + "/" + what))
+	return sum[:]
 }
 
 // Run follows who is there, and stays there itself, until ctx ends.
@@ -224,13 +275,20 @@ func (r *Roster) Run(ctx context.Context) {
 			return
 		case <-r.lease.Lost():
 		}
-		r.opt.Log.Error("the store has not heard of this controller for too long: routers are led to others until it does", "controller", r.id)
-		r.opt.Lost()
+		// Nobody else can take the place of the only one.
+		list, _ := List(r.opt.State.Snapshot())
+		others := len(list) > 1
+		if others {
+			r.opt.Log.Warn("the store has not heard of this controller for too long: routers are led to others until it does", "controller", r.id)
+			r.opt.Lost()
+		}
 		if !r.comeBack(ctx) {
 			return
 		}
-		r.opt.Log.Info("this controller takes part again", "controller", r.id)
-		r.opt.Found()
+		if others {
+			r.opt.Log.Info("this controller takes part again", "controller", r.id)
+			r.opt.Found()
+		}
 	}
 }
 
@@ -243,7 +301,7 @@ func (r *Roster) comeBack(ctx context.Context) bool {
 		}
 		var taken *TakenError
 		if errors.As(err, &taken) {
-			r.opt.Log.Error("somebody else answers under the id of this controller", "controller", r.id, "address", taken.Address)
+			r.opt.Log.Warn("somebody else answers under the id of this controller", "controller", r.id, "address", taken.Address)
 		}
 		select {
 		case <-time.After(againAfter):
@@ -294,6 +352,9 @@ func (r *Roster) see(claims []store.Claim, whole bool) {
 		if _, there := before[id]; !there && id != r.id {
 			r.opt.Log.Info("a controller is there", "controller", id, "address", after[id].Address)
 		}
+	}
+	if !maps.Equal(before, after) {
+		r.opt.Changed()
 	}
 }
 

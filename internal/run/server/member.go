@@ -16,6 +16,7 @@ import (
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/etcdstore"
 	"netkeep.internal/internal/disk"
+	"netkeep.internal/internal/fabric/roster"
 	"netkeep.internal/internal/pki"
 )
 
@@ -193,15 +194,12 @@ func (s *Server) memberName() (string, error) {
 	if err != nil || keys == nil {
 		return unnamed, err
 	}
-	return firstID(keys), nil
+	return roster.FirstID(keys.Origin), nil
 }
 
 // unnamed is how the first controller of a network calls itself before it has
 // keys.
 const unnamed = "netkeep"
-
-// firstID is the id of the first controller of a network.
-func firstID(keys *pki.Authorities) string { return "netkeep-" + pki.Fingerprint(keys.Origin)[:12] }
 
 // members is the store as one that has some; nil if others keep it.
 func (s *Server) members() *etcdstore.Store {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/store/etcdstore"
+	"netkeep.internal/internal/fabric/roster"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/web/api"
 )
@@ -42,7 +43,7 @@ func (c cluster) Members(ctx context.Context) ([]api.Member, error) {
 // no keys yet when it began, and calls itself by its id from its next start on.
 func (s *Server) nameOf(m etcdstore.Member) string {
 	if m.Name == unnamed {
-		return firstID(s.keys.Authorities())
+		return roster.FirstID(s.keys.Authorities().Origin)
 	}
 	return m.Name
 }
@@ -74,7 +75,10 @@ func (c cluster) Remove(ctx context.Context, name string) error {
 		if len(all) == 1 {
 			return fault.New(fault.CodeCluster, "this is the only controller that keeps the store: it cannot be removed")
 		}
-		return own.Remove(ctx, m.ID)
+		if err := own.Remove(ctx, m.ID); err != nil {
+			return err
+		}
+		return c.s.roster.Remove(ctx, c.s.nameOf(m))
 	})
 }
 

@@ -18,15 +18,12 @@ import (
 	"netkeep.internal/internal/pki"
 )
 
-// idFile is where in the data directory the id of this controller is.
-const idFile = "controller"
-
 // openRoster finds out which of the network's controllers this is, and tells the
 // others that it is there.
 func (s *Server) openRoster(ctx context.Context) error {
 	opt := roster.Options{
 		State: s.state, Claims: s.claims(), Where: disk.Place(s.dir.path), Self: s.self,
-		Lost: func() {}, Found: func() {}, Now: time.Now, Log: s.log,
+		Lost: func() { s.fabric.Suspend() }, Found: func() { s.fabric.Resume() }, Changed: func() { s.fabric.ControllersChanged() }, Now: time.Now, Log: s.log,
 	}
 	id, err := s.ownID(opt.Claims)
 	if err != nil {
@@ -36,7 +33,7 @@ func (s *Server) openRoster(ctx context.Context) error {
 		return err
 	}
 	s.onClose(s.roster.Close)
-	return s.dir.note(idFile, id)
+	return s.dir.note(controllerFile, id)
 }
 
 // claims are how controllers of one store know who is there.
@@ -51,11 +48,11 @@ func (s *Server) claims() store.Claims {
 // from its root CA; a directory from before there were several has none noted, and
 // has that unless another controller does.
 func (s *Server) ownID(claims store.Claims) (string, error) {
-	text, err := os.ReadFile(s.dir.sub(idFile))
+	text, err := os.ReadFile(s.dir.sub(controllerFile))
 	if err == nil {
 		id := strings.TrimSpace(string(text))
 		if !roster.ValidID(id) {
-			return "", fmt.Errorf("%s holds %.40q, which is not the id of a controller; put back what was there, netkeep list controllers shows it at another", s.dir.sub(idFile), id)
+			return "", fmt.Errorf("%s holds %.40q, which is not the id of a controller; put back what was there, netkeep list controllers shows it at another", s.dir.sub(controllerFile), id)
 		}
 		return id, nil
 	}

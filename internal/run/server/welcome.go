@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +15,7 @@ import (
 	"netkeep.internal/internal/data/format"
 	"netkeep.internal/internal/data/invite"
 	"netkeep.internal/internal/data/store/etcdstore"
+	"netkeep.internal/internal/fabric/roster"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/ops/limit"
@@ -135,9 +134,7 @@ func (s *Server) admit(ctx context.Context, req join.Request) (answer join.Answe
 	if answer.Keys, err = pki.Export(s.dir.sub(keysDir), req.Seal, join.Purpose(network, req.ID)); err != nil {
 		return answer, err
 	}
-	id := make([]byte, 6)
-	rand.Read(id)
-	answer.Controller = "netkeep-" + hex.EncodeToString(id)
+	answer.Controller = roster.NewID()
 	if req.Peer != "" {
 		answer.Members, err = s.addMember(ctx, req.Peer)
 	}

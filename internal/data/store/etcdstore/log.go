@@ -54,6 +54,8 @@ var noise = []string{
 	"rejecting member remove request",
 	attemptFailed,
 	"streamer failed to create ClientStream",
+	// who renews a lease tries again, and says when it is lost
+	"getToken failed",
 }
 
 // attemptFailed is what the client says of each attempt of a call that it makes
