@@ -22,7 +22,8 @@ type EndOption interface {
 // WithInstance names one host among those of a service: a listener hosts under
 // the name, which it has alone in its service, and a dial leads to whoever hosts
 // under it. A name is no proof of anything: all who may host the service may
-// take one that is free.
+// take one that is free. While another identity has it, a listener is refused at
+// once (INVALID_INSTANCE); the same identity may have it again at any time.
 func WithInstance(name string) EndOption {
 	return endOption{func(d *dialing) { d.Instance = name }, func(l *listening) { l.Instance = name }}
 }

@@ -81,8 +81,11 @@ func TestOptions(t *testing.T) {
 		t.Error("there is a host that nobody is")
 	}
 	// A name has one owner, and those who know its secret.
-	if _, err := user.Listen(t.Context(), service, overlay.WithInstance(identity.Name), overlay.WithSecret([]byte("guess")), overlay.WithTimeout(time.Second)); err == nil {
-		t.Error("somebody else hosts under the name")
+	ctx, cancel := context.WithTimeout(t.Context(), networktest.Soon)
+	defer cancel()
+	_, err := user.Listen(ctx, service, overlay.WithInstance(identity.Name), overlay.WithSecret([]byte("guess")))
+	if overlay.CodeOf(err) != "INVALID_INSTANCE" || !errors.Is(err, overlay.ErrRefused) || ctx.Err() != nil {
+		t.Errorf("somebody else hosts under the name, or is not told at once that another does: %v", err)
 	}
 	l, err := user.Listen(t.Context(), service, overlay.WithInstance(identity.Name), overlay.WithSecret([]byte("hush")))
 	must(t, err)

@@ -271,7 +271,7 @@ func (a *api) open(ctx context.Context, s *Service, purpose string) (*session, e
 		return nil, say(ErrNoRouter, "no edge router serves both this identity and the service %s; look at: netkeep list edge-router-policies and netkeep list service-edge-router-policies", s.Name)
 	case refused && fault.Code(e.Code) == fault.CodePosture:
 		return nil, say(errPosture, "this device does not pass the posture checks of the service %s; an admin sees why with: netkeep posture %s --failed", s.Name, a.session.Load().Identity.Name)
-	case refused && e.Status == http.StatusBadRequest:
+	case refused && fault.Code(e.Code) == fault.CodeInvalid:
 		return nil, say(ErrDenied, "this identity has no policy to %s the service %s", verb(purpose), s.Name)
 	}
 	return nil, plainly(err)

@@ -107,6 +107,7 @@ type Outcome struct {
 // outcome is that of an offer that was refused.
 func outcome(refused *message.Refusal) Outcome {
 	switch {
+	case refused == errFull: // until the host gives something up: it is told
 	case refused.Retry == message.RetryTooBusy:
 		return Outcome{message.TerminatorBusy, refused}
 	case refused.Code == message.CodeInvalidSession:
@@ -166,6 +167,8 @@ func (h *Hosts) Create(ctx context.Context, r *control.Router, f *wire.Frame, m 
 	return err
 }
 
+var errFull = message.Busy(fmt.Sprintf("the session has %d terminators already; stop hosting something", maxPerSession))
+
 // write creates a terminator, or changes what there is into it.
 func write(tx *state.Tx, t *model.Terminator) error {
 	s, still := model.Sessions.Get(tx, t.SessionID)
@@ -186,7 +189,7 @@ func write(tx *state.Tx, t *model.Terminator) error {
 			return nil
 		})
 	case count(tx, t.SessionID) >= maxPerSession:
-		return permit.Refuse(message.CodeInvalidSession, fmt.Sprintf("the session has %d terminators already", maxPerSession))
+		return errFull
 	case taken(tx.Snapshot, t):
 		return permit.Refuse(message.CodeInvalidInstance, "another host has this name")
 	}
