@@ -36,7 +36,7 @@ var EdgeRouters = kind.Define(kind.Spec[EdgeRouter]{
 	Path:    "edge-routers",
 	Doc:     "Create an edge router: a router that clients connect to.",
 	Verbs:   kind.CRUD,
-	Columns: []string{"name", "isOnline", "isVerified", "hostname", "roleAttributes", "cost", "disabled"},
+	Columns: []string{"name", "isOnline", "onlineSince as since", "controllerId as controller", "versionInfo.version as version", "isVerified", "hostname", "roleAttributes", "cost", "disabled"},
 	InFiles: true,
 	Links:   []string{"edge-router-policies"},
 })

@@ -3,6 +3,7 @@ package fabric
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ func TestOnline(t *testing.T) {
 		if shown()["isOnline"] != false {
 			t.Error("it is online before it connects")
 		}
+		begun := time.Now().Add(-time.Millisecond) // answers leave out what is less
 		c := r.Connect(t, func(o *scripted.Options) { o.Grouped = grouped })
 		for _, h := range []int32{message.HeaderOldCapabilities, message.HeaderCapabilities} {
 			if mask := c.Welcome[h]; len(mask) != 1 || mask[0] != 0x6e {
@@ -36,6 +38,10 @@ func TestOnline(t *testing.T) {
 		if got["isOnline"] != true || got["supportedProtocols"].(M)["tls"] != "tls://127.0.0.1:3022" || version["version"] != "v1.6.20" || version["arch"] != "amd64" {
 			t.Errorf("it is shown as %v", got)
 		}
+		since, err := time.Parse(time.RFC3339, fmt.Sprint(got["onlineSince"]))
+		if err != nil || since.Before(begun) || since.After(time.Now()) || got["controllerId"] != string(c.Welcome[message.HeaderListenerID]) {
+			t.Errorf("it is online since %v at %v", got["onlineSince"], got["controllerId"])
+		}
 		if grouped {
 			secret := c.Welcome[message.HeaderGroupSecret]
 			if err := c.Widen(t.Context(), []byte("guessed")); err == nil {
@@ -47,6 +53,10 @@ func TestOnline(t *testing.T) {
 		}
 		c.Close()
 		servertest.Eventually(t, soon, "it is offline", func() bool { return shown()["isOnline"] == false })
+		got = shown()
+		if _, says := got["onlineSince"]; says || got["controllerId"] != nil {
+			t.Errorf("offline, it is shown as %v", got)
+		}
 	}
 }
 

@@ -1,9 +1,11 @@
 package program_test
 
 import (
+	"encoding/csv"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -61,6 +63,7 @@ func TestRouter(t *testing.T) {
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		r := launch(t, settings{args: []string{"router", "run", "--data", home}})
 		c.online(t, r, 2)
+		listed(t, p, data)
 		if took := anonymous(t, r); took > maxRouter {
 			t.Errorf("a router takes %d MiB, more than %d", took>>20, maxRouter>>20)
 		}
@@ -71,6 +74,34 @@ func TestRouter(t *testing.T) {
 		c.online(t, p, 1)
 	}
 	p.stop()
+}
+
+// listed tests that the list of edge routers says of one that is online since
+// when it is, at which controller, and what it runs.
+func listed(t *testing.T, p *process, data string) {
+	t.Helper()
+	env := []string{"HOME=" + t.TempDir(), "NETKEEP_PASSWORD=" + password}
+	for _, args := range [][]string{
+		{"login", p.ready(), "--username", "admin", "--ca", filepath.Join(data, "pki", "root.crt")},
+		{"list", "edge-routers", "--filter", `name = "beside"`, "-o", "csv"},
+	} {
+		cmd := launch(t, settings{args: args, env: env})
+		if code := cmd.wait(); code != 0 {
+			t.Fatalf("%v ended with %d: %s", args, code, cmd.stderr.String())
+		}
+		if args[0] != "list" {
+			continue
+		}
+		rows, err := csv.NewReader(strings.NewReader(cmd.stdout.String())).ReadAll()
+		if err != nil || len(rows) != 2 || !slices.Equal(rows[0][:5], []string{"name", "online", "since", "controller", "version"}) {
+			t.Fatalf("it is listed as %q: %v", rows, err)
+		}
+		row := rows[1]
+		since, err := time.Parse(time.RFC3339, row[2])
+		if err != nil || time.Since(since) < -time.Second || time.Since(since) > time.Hour || !strings.HasPrefix(row[3], "netkeep-") || row[4] == "" {
+			t.Errorf("it is listed as %q: %v", row, err)
+		}
+	}
 }
 
 // anonymous is the memory that a process has of its own.

@@ -27,8 +27,24 @@ func insideColumn[T any](holds func(rec *T) bool) []rest.Derived {
 
 // edgeRouterColumns are what answers show of an edge router beyond its record.
 func edgeRouterColumns(s *api.Service) []rest.Derived {
-	return slices.Concat(api.RouterColumns(s), api.NoneOfRouters, insideColumn(func(e *model.EdgeRouter) bool { return e.Home != "" }),
+	return slices.Concat(api.RouterColumns(s), presenceColumns(s), api.NoneOfRouters, insideColumn(func(e *model.EdgeRouter) bool { return e.Home != "" }),
 		enrollmentColumns("edgeRouterId", func(rec kind.Record) bool { return rec.(*model.EdgeRouter).IsVerified }))
+}
+
+// presenceColumns say since when and where a router is connected.
+func presenceColumns(s *api.Service) []rest.Derived {
+	column := func(name, doc string, schema kind.Schema, show func(dst []byte, p *model.Presence) []byte) rest.Derived {
+		return rest.Derived{Name: name, Doc: doc, Schema: schema, Optional: true, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+			if p, ok := model.Presences.Get(s.Fabric, rec.Base().ID); ok {
+				return show(dst, p)
+			}
+			return dst
+		}}
+	}
+	return []rest.Derived{
+		column("onlineSince", "When the router connected; left out while it is not.", api.Moment, func(dst []byte, p *model.Presence) []byte { return kind.AppendTime(dst, p.CreatedAt) }),
+		column("controllerId", "Id of the controller that the router is connected to; left out while it is not.", api.Text, func(dst []byte, p *model.Presence) []byte { return kind.AppendText(dst, p.ControllerID) }),
+	}
 }
 
 // routerColumns are what answers show of a router beyond its record.
