@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -140,4 +142,26 @@ func TestAdminResetNowhere(t *testing.T) {
 	}
 	launch(t, settings{args: []string{"admin", "reset", "--data", data, "--password-file", write(t, "empty", "\n")}}).fails("the new password", "is empty")
 	launch(t, settings{args: []string{"admin", "reset", "--data", data, "--password", "x"}}).misused("there is no flag --password", "--password-file")
+}
+
+// TestFirstLogin logs in as soon as anything answers: whoever knows the password
+// beforehand need not wait for more.
+func TestFirstLogin(t *testing.T) {
+	at := freeAddress(t)
+	p := launch(t, settings{
+		args: []string{"run", "--data", filepath.Join(t.TempDir(), "data"), "--listen", at},
+		env:  []string{"NETKEEP_ADMIN_PASSWORD=" + password},
+	})
+	// It is made before anything can be known of its CA.
+	hasty := &client{base: "https://" + at + "/edge/management/v1/", http: &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: waitTime,
+	}}
+	deadline := time.Now().Add(waitTime)
+	err := hasty.login("admin", password)
+	for ; errors.Is(err, syscall.ECONNREFUSED) && time.Now().Before(deadline); err = hasty.login("admin", password) {
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	p.stop()
 }

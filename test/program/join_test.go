@@ -14,17 +14,13 @@ import (
 	"netkeep.internal/internal/client/join"
 	"netkeep.internal/internal/data/format"
 	"netkeep.internal/internal/pki"
+	"netkeep.internal/test/machine"
 )
 
 // freeAddress is one on which nobody listens at present.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", machine.Port(t))
 }
 
 // node is one of several controllers.

@@ -81,7 +81,7 @@ func (s *Server) keepCopy(ctx context.Context) error {
 }
 
 // prepare adds what every network has.
-func (s *Server) prepare(ctx context.Context) error {
+func (s *Server) prepare(ctx context.Context, hasher *authn.Hasher) error {
 	err := s.state.Update(ctx, state.Program("start"), func(tx *state.Tx) error { return model.Seed(tx) })
 	if err != nil {
 		return fmt.Errorf("add the built-in records: %w", err)
@@ -89,11 +89,15 @@ func (s *Server) prepare(ctx context.Context) error {
 	if err := s.reserveNames(ctx); err != nil {
 		return fmt.Errorf("keep this controller's names from routers: %w", err)
 	}
+	if s.cfg.Admin.Password != "" { // who knows it may log in as soon as anything answers
+		return s.addAdmin(ctx, hasher)
+	}
 	return nil
 }
 
-// addAdmin makes the first admin, if there is none. It is the last that a start
-// does: a password that was made up is shown by the start that made it, or never.
+// addAdmin makes the first admin, if there is none. With a password that is made
+// up it is the last that a start does: the start that made it shows it, or nobody
+// ever does.
 func (s *Server) addAdmin(ctx context.Context, hasher *authn.Hasher) error {
 	if authn.HasAdmin(s.state.Snapshot()) {
 		return nil

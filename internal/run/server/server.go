@@ -147,7 +147,7 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server,
 	}
 	hasher := authn.NewHasher()
 	hasher.Queued = s.figures.Hashing
-	if err = s.prepare(ctx); err != nil {
+	if err = s.prepare(ctx, hasher); err != nil {
 		return nil, err
 	}
 	if err = s.openRoster(ctx); err != nil {
