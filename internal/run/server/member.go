@@ -87,6 +87,9 @@ func (d *dir) hasStore() bool {
 // errRemoved is what a controller ends with that others do not count any more.
 var errRemoved = errors.New("this controller was removed from its cluster, and cannot come back with the data it has: to have it join again, start it with an empty data directory and a new token of netkeep cluster invite")
 
+// errOutdated is what a controller ends with whose data was put back.
+var errOutdated = errors.New("the data directory is older than what this controller had told the others: it was put back from a copy, or a copy of it ran. Take the controller out with netkeep cluster remove at another one, and have it join again with an empty data directory and a token of netkeep cluster invite")
+
 // openMember starts the store inside this process, alone or as one of several.
 func (s *Server) openMember(ctx context.Context) (store.Store, error) {
 	opt := etcdstore.Options{Dir: s.dir.sub(storeDir), Logger: s.log}
@@ -108,6 +111,10 @@ func (s *Server) openMember(ctx context.Context) (store.Store, error) {
 		return nil, errRemoved
 	case errors.Is(err, etcdstore.ErrHasPeers):
 		return nil, s.errNoListener()
+	case errors.Is(err, etcdstore.ErrOutdated):
+		return nil, errOutdated
+	case errors.Is(err, etcdstore.ErrCopied):
+		return nil, fmt.Errorf("%w: this directory is a copy of its data, and each controller has its own. Stop that one first, or have another join with an empty data directory and a token of netkeep cluster invite", err)
 	case err != nil:
 		return nil, err
 	}

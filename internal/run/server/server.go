@@ -392,6 +392,9 @@ func (s *Server) watchStore(ctx context.Context, every time.Duration) {
 		case errors.Is(err, etcdstore.ErrRemoved):
 			s.fail(errRemoved)
 			return
+		case errors.Is(err, etcdstore.ErrOutdated):
+			s.fail(errOutdated)
+			return
 		case failed != nil && s.dir.hasSpace():
 			s.fail(fmt.Errorf("the store stopped, and can go on in a new process: %w", failed))
 			return

@@ -67,6 +67,10 @@ const attemptFailed = "retrying of unary invoker failed"
 // requests, and it tries again at once.
 const publishFailed = "failed to publish local member to cluster through raft"
 
+// outdated is, in part, what a member ends with that lacks what others know that it
+// had.
+const outdated = "Was the raft log corrupted, truncated, or lost?"
+
 // publishPause is how long it waits for the next.
 const publishPause = 10 * time.Millisecond
 
@@ -104,7 +108,11 @@ func (b *bridge) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
 	for _, a := range attrs(fields) {
 		fmt.Fprintf(&text, ", %s: %v", a.Key, a.Value)
 	}
-	b.fail(fmt.Errorf("%w: %s", store.ErrFailed, text.String()))
+	why := store.ErrFailed
+	if strings.Contains(ce.Message, outdated) {
+		why = ErrOutdated
+	}
+	b.fail(fmt.Errorf("%w: %s", why, text.String()))
 	runtime.Goexit()
 }
 

@@ -96,7 +96,7 @@ func (p *Peers) configure(ctx context.Context, c *embed.Config, log *zap.Logger)
 	c.SnapshotCount, c.SnapshotCatchUpEntries = peerSnapshotCount, peerCatchUpEntries
 	c.MaxLearners = maxLearners
 	if len(p.Join) == 0 || hasData(c.Dir) {
-		return nil
+		return p.refuseCopy(ctx, c.Dir, log)
 	}
 	c.ClusterState = embed.ClusterStateFlagExisting
 	c.InitialCluster, err = p.cluster(ctx, log)

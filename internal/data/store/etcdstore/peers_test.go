@@ -23,6 +23,7 @@ import (
 
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/test/machine"
 )
 
 // team is the authority of a cluster.
@@ -82,12 +83,7 @@ func (a *team) issue(t testing.TB, name string, ca *team) (*x509.Certificate, *e
 func (a *team) peers(t testing.TB, name string) *Peers {
 	t.Helper()
 	a.issue(t, name, a)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	at := l.Addr().String()
+	at := net.JoinHostPort("127.0.0.1", machine.Port(t))
 	return &Peers{Name: name, Listen: at, Advertise: at, CA: a.file("ca.crt"), Cert: a.file(name + ".crt"), Key: a.file(name + ".key")}
 }
 
@@ -287,7 +283,8 @@ func removeOne(t *testing.T, a *team, all []*member) {
 		_, err := s.Put(t.Context(), store.Head{}, set("k/1", 10))
 		return err
 	})
-	restarted := startPeer(t, cfg.Dir, p)
+	dir, p := twice(t, a, cfg.Dir, p)
+	restarted := startPeer(t, dir, p)
 	all[2] = restarted
 	back := own(restarted)
 	if _, ok, err := back.Get(t.Context(), "k/1"); err != nil || !ok {
@@ -305,8 +302,55 @@ func removeOne(t *testing.T, a *team, all []*member) {
 	_ = back.member.close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := startMember(ctx, Options{Dir: cfg.Dir, Peers: p, Logger: silent}, quick); !errors.Is(err, ErrRemoved) {
+	if _, err := startMember(ctx, Options{Dir: dir, Peers: p, Logger: silent}, quick); !errors.Is(err, ErrRemoved) {
 		t.Errorf("a member that was removed starts: %v", err)
+	}
+}
+
+// twice starts a member with a copy of its directory: not while it runs, nor the
+// first one again once the copy has taken its place elsewhere. It returns the copy.
+func twice(t *testing.T, a *team, dir string, p *Peers) (string, *Peers) {
+	t.Helper()
+	refused := func(dir string, p *Peers) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := startMember(ctx, Options{Dir: dir, Peers: p, Logger: silent}, quick); !errors.Is(err, ErrCopied) {
+			t.Fatalf("a second one with the same data: %v", err)
+		}
+	}
+	copyOf := func(dir string) string {
+		t.Helper()
+		copied := filepath.Join(t.TempDir(), "copy")
+		if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		return copied
+	}
+	old, elsewhere := copyOf(dir), a.peers(t, p.Name)
+	first := startPeer(t, dir, p)
+	refused(old, elsewhere)
+	if err := first.close(); err != nil {
+		t.Fatal(err)
+	}
+	recent := copyOf(dir)
+	second := startPeer(t, recent, elsewhere)
+	refused(dir, p)
+	if err := second.close(); err != nil {
+		t.Fatal(err)
+	}
+	return recent, elsewhere
+}
+
+// TestOutdated ends a member that lacks what it had confirmed to others. Whether one
+// notices depends on whether they remember, so this is only about what is said.
+func TestOutdated(t *testing.T) {
+	alive, fail := context.WithCancelCause(t.Context())
+	b := &bridge{log: silent, fail: fail}
+	go b.logger().Sugar().Panicf("tocommit(%d) is out of range [lastIndex(%d)]. Was the raft log corrupted, truncated, or lost?", 86, 37)
+	<-alive.Done()
+	if err := context.Cause(alive); !errors.Is(err, ErrOutdated) || !errors.Is(err, store.ErrFailed) {
+		t.Errorf("it ends with %v", err)
 	}
 }
 
