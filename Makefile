@@ -23,9 +23,9 @@ TEST := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 
 # The slowest packages go first, so that no core is idle at the end, and three at
 # a time, since some wait more than they work; what debuggers need is left out, and
-# lint has vetted everything already. Clients are generated from documents outside of
-# their module, which the test cache does not look at.
-test: lint ## everything that a change must pass, but for races
+# lint vets everything. Clients are generated from documents outside of their module,
+# which the test cache does not look at.
+test: ## what the program does
 	$(TEST) ./test/program ./test/fabric ./test/api ./test/transit ./test/... ./...
 	$(CLIENTGEN) test -count=1 -vet=off ./...
 
@@ -56,8 +56,9 @@ network-bench: build ## our router beside the public one, in one run
 	$(GO) build -ldflags '-X github.com/openziti/ziti/common/version.Version=v1.6.0' -o ../../bin/ziti github.com/openziti/ziti/ziti
 	bin/network-bench -netkeep $(CURDIR)/bin/netkeep -ziti $(CURDIR)/bin/ziti $(ARGS)
 
-# go vet is in bin/lint, which loads what the tests compile.
-lint:
+# go vet is in bin/lint, which loads what the tests compile, and reads all that we
+# build on: on a machine that has compiled nothing that takes as long as half of test.
+lint: ## what the program looks like
 	@unformatted=$$(gofmt -l cmd internal overlay test); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
 	$(GO) mod tidy -diff
 	$(CLIENTGEN) vet ./...
