@@ -20,11 +20,17 @@ func (f *Fabric) tellAuthorities(r *control.Router) {
 // AuthoritiesChanged tells routers who signs from now on, and parts with those
 // whose certificate is of an authority that nobody trusts any more.
 func (f *Fabric) AuthoritiesChanged() {
+	for _, f := range f.both() {
+		f.authoritiesChanged()
+	}
+}
+
+func (f *Fabric) authoritiesChanged() {
 	now, snap := f.opt.Authorities(), f.opt.State.Snapshot()
 	for _, r := range f.All() {
 		record, known := model.Routers.Get(snap, r.ID)
 		if certs, err := pki.ParseCertificates([]byte(record.CertPEM), 1); known && err == nil && !now.Trusts(certs[0]) {
-			f.Drop(r.ID, "")
+			f.Routers.Drop(r.ID, "")
 			continue
 		}
 		f.tellAuthorities(r)

@@ -10,10 +10,12 @@ import (
 	"net"
 	"runtime"
 	gosync "sync"
+	"sync/atomic"
 	"time"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/fabric/apisync"
 	"netkeep.internal/internal/fabric/asclient"
 	"netkeep.internal/internal/fabric/circuit"
@@ -25,6 +27,7 @@ import (
 	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/fabric/terminator"
 	"netkeep.internal/internal/fabric/usage"
+	"netkeep.internal/internal/fabric/whereabouts"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/policy/access"
@@ -39,8 +42,18 @@ type Options struct {
 	ID string
 	// Alone is whether there is no other controller, and can be none.
 	Alone bool
-	// Mine reports whether something falls to this controller that one must see to.
-	Mine func(what string) bool
+	// By is the controller that this process is: the same, unless it answers under
+	// the id of another.
+	By string
+	// Tells reports whether it is under an id that a router hears what only one
+	// controller tells it.
+	Tells func(id, routerID string) bool
+	// Book is what other controllers say of routers that are at them; nil if there is
+	// no other. Lease is what is said to them hangs on.
+	Book  *whereabouts.Book
+	Lease func() store.Lease
+	// Ask asks all other controllers something, and reports whether one says yes.
+	Ask func(ctx context.Context, what string) (bool, error)
 	// Authorities are what certificates of this network chain to at present.
 	Authorities func() *pki.Authorities
 	APISessions apisync.APISessions
@@ -76,10 +89,14 @@ type Fabric struct {
 	Hosts    *terminator.Hosts
 
 	opt     Options
+	notes   *whereabouts.Notes // nil if there is nobody to tell
 	sync    *apisync.Sync
 	models  *datamodel.Models
 	tunnels *asclient.Tunnels
 	graph   *path.Graph
+	// second is the fabric under the id of another controller; nil while there is
+	// none.
+	second atomic.Pointer[Fabric]
 }
 
 var _ seam.Routers = (*Fabric)(nil)
@@ -102,9 +119,14 @@ func New(opt Options) *Fabric {
 	build := opt.Build
 	build.Version, build.OS, build.Arch = release, runtime.GOOS, runtime.GOARCH
 	f := &Fabric{opt: opt}
-	f.Routers = control.New(control.Options{
+	connections := control.Options{
 		State: opt.State, Bundle: func() []*x509.Certificate { return opt.Authorities().Bundle() }, ID: f.ID(), Build: build, Kept: opt.Kept, Misbehaved: opt.Misbehaved, Now: opt.Now, Log: opt.Log,
-	})
+	}
+	if opt.Book != nil {
+		f.notes = whereabouts.NewNotes(whereabouts.Options{By: opt.By, ID: f.ID(), Lease: opt.Lease, Here: f.here, All: f.ids, Log: opt.Log})
+		connections.Changed = func(routerID string) { f.notes.Changed(routerID) }
+	}
+	f.Routers = control.New(connections)
 	f.Hosts = terminator.New(terminator.Options{State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Now: opt.Now, Log: opt.Log})
 	f.graph = path.New()
 	meter := usage.New(usage.Options{
@@ -124,7 +146,7 @@ func New(opt Options) *Fabric {
 	})
 	f.sync = apisync.New(apisync.Options{
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,
-		Mine: opt.Mine, Version: release, Online: f.online, Now: opt.Now, Log: opt.Log,
+		Mine: func(routerID string) bool { return opt.Tells(f.ID(), routerID) }, Version: release, Online: f.online, Now: opt.Now, Log: opt.Log,
 	})
 	f.models = datamodel.New(datamodel.Options{State: opt.State, Routers: f.Routers, Keys: f.keys, Now: opt.Now, Log: opt.Log})
 	f.tunnels = asclient.New(asclient.Options{
@@ -145,7 +167,11 @@ func New(opt Options) *Fabric {
 }
 
 // ControllersChanged divides the work among the controllers that are there now.
-func (f *Fabric) ControllersChanged() { f.sync.Divide() }
+func (f *Fabric) ControllersChanged() {
+	for _, f := range f.both() {
+		f.sync.Divide()
+	}
+}
 
 // online has an edge router that has just connected say what it has.
 func (f *Fabric) online(r *control.Router) { f.Hosts.AskAll(r) }
@@ -180,7 +206,11 @@ func (f *Fabric) Run(ctx context.Context) {
 	sub := f.opt.State.Subscribe()
 	var parts gosync.WaitGroup
 	defer parts.Wait()
-	for _, part := range []func(context.Context){f.Hosts.Sweep, f.Links.Run, f.Circuits.Run, f.tunnels.Keep} {
+	all := []func(context.Context){f.Hosts.Sweep, f.Links.Run, f.Circuits.Run, f.tunnels.Keep}
+	if f.notes != nil {
+		all = append(all, f.notes.Write)
+	}
+	for _, part := range all {
 		parts.Go(func() { part(ctx) })
 	}
 	var before *state.Snapshot
@@ -224,7 +254,7 @@ func (f *Fabric) Plain(snap *state.Snapshot, identityID, serviceID string) bool 
 
 // reset looks at everything: anything may have changed.
 func (f *Fabric) reset(snap *state.Snapshot) {
-	f.membersChanged(snap)
+	f.membersChanged(snap, everMoved)
 	f.sync.Restart()
 	f.models.Restart()
 	f.tunnels.Review(snap)
@@ -245,7 +275,7 @@ func (f *Fabric) apply(before *state.Snapshot, ev state.Event) {
 		}
 	}
 	if moved {
-		f.membersChanged(ev.After)
+		f.membersChanged(ev.After, movedSince(before))
 	}
 	f.sync.Applied(before, ev.After, changed)
 	f.models.Applied(before, ev.After, changed)

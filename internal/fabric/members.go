@@ -4,6 +4,7 @@ import (
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/fabric/roster"
+	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 )
@@ -13,41 +14,71 @@ import (
 // says nothing: its router may know it under an address that only works from
 // there.
 func (f *Fabric) registerMembers() {
-	tell := func(r *control.Router) { tellMembers(r, f.members(f.opt.State.Snapshot())) }
+	tell := func(r *control.Router) { tellMembers(r, f.members(f.opt.State.Snapshot(), everMoved)) }
 	f.Joined(tell)
 	f.Handle(message.TypeMembersRequest, func(r *control.Router, _ *wire.Frame) { tell(r) })
 }
 
-// members is where all controllers are; nil if routers are not to be told.
-func (f *Fabric) members(snap *state.Snapshot) *message.Members {
+// members is where all controllers are. Its numbers are even; the odd one before is
+// that of the same list without those that are elsewhere now, which comes first:
+// routers of the second generation look at the address of one that they know only
+// after it was missing. A router that has the list takes neither.
+type members struct{ without, all *message.Members }
+
+// everMoved and movedSince report whether a controller is elsewhere than it was. A
+// router that connects may have missed any move.
+func everMoved(c *model.Controller) bool { return !c.MovedAt.IsZero() }
+
+func movedSince(before *state.Snapshot) func(*model.Controller) bool {
+	return func(c *model.Controller) bool {
+		was, there := model.Controllers.Get(before, c.ID)
+		return there && was.At() != "" && was.At() != c.At()
+	}
+}
+
+// members returns where all controllers are; nil if routers are not to be told.
+func (f *Fabric) members(snap *state.Snapshot, moved func(*model.Controller) bool) *members {
 	if f.opt.Alone {
 		return nil
 	}
 	list, index := roster.List(snap)
-	if len(list) == 0 {
-		return nil
+	all := &message.Members{Index: 2 * uint64(index)}
+	without := &message.Members{Index: all.Index - 1}
+	add := func(to *message.Members, c *model.Controller) {
+		to.Addresses = append(to.Addresses, c.At())
+		to.Controllers = append(to.Controllers, message.Member{ID: c.ID, Endpoints: []message.Endpoint{{Address: c.At()}}})
 	}
-	m := &message.Members{Index: uint64(index)}
 	for _, c := range list {
-		m.Addresses = append(m.Addresses, c.Address)
-		m.Controllers = append(m.Controllers, message.Member{ID: c.ID, Endpoints: []message.Endpoint{{Address: c.Address}}})
+		if c.At() == "" {
+			continue
+		}
+		if add(all, c); !moved(c) {
+			add(without, c)
+		}
+	}
+	m := &members{all: all}
+	if few := len(without.Controllers); few > 0 && few < len(all.Controllers) {
+		m.without = without
 	}
 	return m
 }
 
 // membersChanged tells all routers.
-func (f *Fabric) membersChanged(snap *state.Snapshot) {
-	m := f.members(snap)
+func (f *Fabric) membersChanged(snap *state.Snapshot, moved func(*model.Controller) bool) {
+	m := f.members(snap, moved)
 	for _, r := range f.All() {
 		tellMembers(r, m)
 	}
 }
 
-// tellMembers tells one router, unless there is nothing to tell. Those of others of
-// the first generation end their process when they hear of a second controller:
-// they know those that they were set up with.
-func tellMembers(r *control.Router, m *message.Members) {
-	if m != nil && (r.Grouped || r.Follows) {
-		_ = r.Send(control.Message(message.TypeMembers, m))
+// tellMembers tells one router, unless there is nothing to tell. One of our own
+// follows who moves, and keeps what it has meanwhile.
+func tellMembers(r *control.Router, m *members) {
+	if m == nil || len(m.all.Controllers) == 0 {
+		return
 	}
+	if m.without != nil && !r.Follows {
+		_ = r.Send(control.Message(message.TypeMembers, m.without))
+	}
+	_ = r.Send(control.Message(message.TypeMembers, m.all))
 }

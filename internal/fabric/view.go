@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"strings"
 
 	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/lang/kind"
@@ -10,7 +11,7 @@ import (
 
 // View is the fabric as the rest of the program sees it.
 func (f *Fabric) View() seam.Fabric {
-	return view{kind.Sources{model.Presences.Def: f.Presences(), model.Links.Def: f.Links, model.Circuits.Def: f.Circuits.Source()}, f}
+	return view{kind.Sources{model.Presences.Def: presences{f}, model.Links.Def: f.Links, model.Circuits.Def: circuits{f}}, f}
 }
 
 // view is a Fabric in the words of the seam.
@@ -21,7 +22,33 @@ type view struct {
 
 // EndCircuit does not wait for what is on its way: a router would wait until
 // nobody uses the circuit any more, and go on with one that is out of our hands.
-func (v view) EndCircuit(id string) bool { return v.fabric.Circuits.End(id, true) }
+func (v view) EndCircuit(ctx context.Context, id string) (bool, error) {
+	if ended := v.fabric.endCircuit(id); ended || v.fabric.opt.Alone {
+		return ended, nil
+	}
+	return v.fabric.opt.Ask(ctx, askEnd+id)
+}
+
+// askEnd is what a question to other controllers begins with of which the rest is a
+// circuit that is to end.
+const askEnd = "end circuit "
+
+// endCircuit ends a circuit that was made under an id which this controller answers
+// under.
+func (f *Fabric) endCircuit(id string) bool {
+	for _, f := range f.both() {
+		if f.Circuits.End(id, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// Asked answers what another controller asks all others.
+func (f *Fabric) Asked(what string) bool {
+	id, ends := strings.CutPrefix(what, askEnd)
+	return ends && f.endCircuit(id)
+}
 
 func (v view) Path(from, to string) (seam.Path, bool) {
 	p, ok := v.fabric.graph.Between(from, to)

@@ -206,7 +206,7 @@ func (w *world) host(tx *state.Tx, i int) error {
 // start makes a controller, which knows nothing but what is stored.
 func (w *world) start() {
 	w.fabric = fabric.New(fabric.Options{
-		State: w.st, ID: "netkeep-1", Alone: true, Mine: func(string) bool { return true }, Authorities: w.keys.Authorities, APISessions: w.apis, Sessions: w.grants, Tokens: w.grants.Tokens,
+		State: w.st, ID: "netkeep-1", Alone: true, Tells: func(string, string) bool { return true }, Authorities: w.keys.Authorities, APISessions: w.apis, Sessions: w.grants, Tokens: w.grants.Tokens,
 		Devices: w.grants, Changed: w.grants.Changes.Of, Kept: func(net.Conn) {}, Misbehaved: func(string) {},
 		Dialled: func(string, time.Duration) {}, Carried: func(string, uint64, uint64) {},
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),

@@ -103,7 +103,7 @@ func (t *Tunnels) EndSession(snap *state.Snapshot, s *model.Session) {
 	if !ok {
 		return
 	}
-	if !r.Grouped {
+	if !r.Modelled() {
 		_ = r.Send(control.Message(message.TypeSessionsRemoved, &message.Removed{IDs: []string{s.ID}, Tokens: []string{told(s).Token}}))
 		return
 	}

@@ -14,7 +14,7 @@ import (
 	"netkeep.internal/internal/wire/message"
 )
 
-// Routers of the second generation know nothing of sessions: they host as long
+// Routers that go by the data model know nothing of sessions: they host as long
 // as they know of nothing else. So their sessions are kept in use here as long
 // as they are connected, and replaced when they end though the router still may.
 
@@ -46,7 +46,7 @@ func (t *Tunnels) Keep(ctx context.Context) {
 func (t *Tunnels) ignorant() iter.Seq[*control.Router] {
 	return func(yield func(*control.Router) bool) {
 		for _, r := range t.Routers.All() {
-			if r.Grouped && !yield(r) {
+			if r.Modelled() && !yield(r) {
 				return
 			}
 		}

@@ -37,8 +37,11 @@ type Options struct {
 	// Misbehaved is told in a word of what routers do that none should, for
 	// monitoring.
 	Misbehaved func(reason string)
-	Now        func() time.Time
-	Log        *slog.Logger
+	// Changed is told of every router that connects or leaves, or says something
+	// else of itself; nobody is if it is nil.
+	Changed func(routerID string)
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Routers are the connected routers.
@@ -59,11 +62,16 @@ type Routers struct {
 
 // capabilities is what this controller can do, and tells routers of both
 // generations to do: sessions come over the control connection and session
-// tokens are JWTs.
-const capabilities = message.CanTerminatorV2 | message.CanOneSidedLinks | message.CanCircuitV2 | message.CanGroups | message.CanTokensAreJWTs
+// tokens are JWTs. That there is a data model it says from the beginning, also
+// where it is the only one: a router of the first generation that learnt it
+// with the second controller would end its process.
+const capabilities = message.CanTerminatorV2 | message.CanOneSidedLinks | message.CanCircuitV2 | message.CanDataModel | message.CanGroups | message.CanTokensAreJWTs
 
 // New returns routers of whom none is connected.
 func New(opt Options) *Routers {
+	if opt.Changed == nil {
+		opt.Changed = func(string) {}
+	}
 	rs := &Routers{
 		opt: opt, handlers: map[int32]func(*Router, *wire.Frame){}, byID: map[string]*Router{}, carried: map[string]map[*Router]struct{}{},
 	}
@@ -197,6 +205,7 @@ func (rs *Routers) Resume() {
 
 // register makes a router the one with its id.
 func (rs *Routers) register(r *Router) error {
+	defer rs.opt.Changed(r.ID) // when the mutex is free
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	switch {
@@ -221,6 +230,7 @@ func (rs *Routers) forget(r *Router, reason error) {
 		delete(rs.byID, r.ID)
 	}
 	rs.mu.Unlock()
+	rs.opt.Changed(r.ID)
 	rs.carries(r, nil, true)
 	r.Say(slog.LevelInfo, "router disconnected", "name", r.Name, "reason", reason)
 	for _, fn := range rs.left {

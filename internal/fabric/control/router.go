@@ -36,9 +36,10 @@ type Router struct {
 	secret   []byte // shared by the sockets of a group
 	work     work
 	paces    paces
-	seats    seats               // of its dials
-	writes   chan struct{}       // those that are being made
-	unknown  atomic.Int32        // frames that nobody takes
+	seats    seats         // of its dials
+	writes   chan struct{} // those that are being made
+	unknown  atomic.Int32  // frames that nobody takes
+	modelled atomic.Bool
 	carrying map[string]struct{} // identities connected to it; under the mutex of all
 
 	presence atomic.Pointer[model.Presence]
@@ -50,6 +51,14 @@ type Router struct {
 // Speaks is the release whose words the router uses, which is what others need to
 // know.
 func (r *Router) Speaks() string { return r.speaks }
+
+// Model takes note that the router follows the data model.
+func (r *Router) Model() { r.modelled.Store(true) }
+
+// Modelled reports whether the router knows nothing of sessions of its own: it
+// goes by the data model, as all of the second generation do and those of the
+// first that were told that there is one.
+func (r *Router) Modelled() bool { return r.Grouped || r.modelled.Load() }
 
 // Fingerprint is that of the certificate that the router is here with.
 func (r *Router) Fingerprint() string {

@@ -1,4 +1,4 @@
-// Package datamodel tells routers of the second generation what they must know
+// Package datamodel tells routers that go by the data model what they must know
 // of the network beforehand: the keys that they check with, and, to a router
 // that may act as a client itself, its own identity with the services that it
 // may use. A router learns nothing of anybody else. What each was told is kept,
@@ -90,6 +90,7 @@ func New(opt Options) *Models {
 func (m *Models) Register() {
 	m.Routers.Left(func(r *control.Router) { m.leave(r.ID, r) })
 	control.On(m.Routers, message.TypeSubscribeToDataModel, func(r *control.Router, _ *wire.Frame, ask *message.SubscribeToDataModel) {
+		r.Model()
 		m.subscribe(r.ID, r, ask)
 	})
 }

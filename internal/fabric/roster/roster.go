@@ -8,17 +8,14 @@
 package roster
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,12 +37,21 @@ const (
 	// process that was killed leaves its lease behind, and a store that has just
 	// lost its leader lets leases last longer.
 	heldWait = 8 * time.Second
+	// backWait is how long somebody may take who is in the place of this controller
+	// and is asked to leave it.
+	backWait = 30 * time.Second
 	// againAfter is how long to wait before the store is asked again.
 	againAfter = 200 * time.Millisecond
+	// soonAfter is the same where an answer is about to come.
+	soonAfter = 50 * time.Millisecond
 )
 
-// idPrefix is what the names of claims of ids begin with.
-const idPrefix = "id/"
+// The names of claims of ids begin with idPrefix. One of the same name with
+// wantedSuffix is that the controller whose id it is wants it back.
+const (
+	idPrefix     = "id/"
+	wantedSuffix = "/wanted"
+)
 
 // Options of a Roster.
 type Options struct {
@@ -59,20 +65,33 @@ type Options struct {
 	// Lost is told when this controller may not answer under its id any more, and
 	// Found when it may again.
 	Lost, Found func()
-	// Changed is told when controllers have come or gone.
+	// Changed is told when what controllers see to is divided otherwise.
 	Changed func()
-	Now     func() time.Time
-	Log     *slog.Logger
+	// StandIn begins to answer routers in the place of a controller that is gone, at
+	// the reserve address of Self. When stop returns nobody is answered any more.
+	// What it notes for other controllers hangs on the lease.
+	StandIn func(id string, lease store.Lease) (stop func())
+	// Asked answers what another controller asks all others.
+	Asked func(question string) bool
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 // Roster is the controllers of a network as one of them sees them.
 type Roster struct {
-	opt   Options
-	id    string
-	lease store.Lease
+	opt  Options
+	id   string
+	asks asks
 
-	mu      sync.RWMutex
-	answers map[string]holder // by id: who answers under it
+	mu       sync.RWMutex
+	lease    store.Lease
+	answers  map[string]holder    // by id: who answers under it
+	wanted   map[string]bool      // ids that their controllers want back
+	known    bool                 // whether the two are known
+	gone     map[string]time.Time // since when nobody answers under an id
+	counted  map[string]bool      // ids that routers are divided among
+	standing string               // the id in whose place this controller is; empty for none
+	changed  chan struct{}        // closed when any of it changes
 }
 
 // FirstID is the id of the first controller of the network that had a root CA
@@ -106,17 +125,32 @@ type holder struct {
 	Address string `json:"address"` // of that controller
 }
 
+// standIn is the controller that answers in the place of the one with an id; empty
+// if that does itself.
+func (h holder) standIn(id string) string {
+	if h.By == id {
+		return ""
+	}
+	return h.By
+}
+
 // TakenError is that somebody else answers under the id of a controller.
-type TakenError struct{ ID, Address string }
+type TakenError struct {
+	ID, Address string
+	StandIn     string // who does so in its place; empty for a copy of it
+}
 
 func (e *TakenError) Error() string {
+	if e.StandIn != "" {
+		return fmt.Sprintf("the controller %s answers at %s in the place of %s, and does not stop: see what its log says, or stop it", e.StandIn, e.Address, e.ID)
+	}
 	return fmt.Sprintf("the controller %s runs already, at %s: this data directory is a copy of its; stop that one, or let this one join as another with a directory of its own", e.ID, e.Address)
 }
 
 // Open claims an id for this controller, and writes its record. It fails with a
 // TakenError if somebody else has the id.
 func Open(ctx context.Context, id string, opt Options) (*Roster, error) {
-	r := &Roster{opt: opt, id: id, answers: map[string]holder{}}
+	r := &Roster{opt: opt, id: id, answers: map[string]holder{}, wanted: map[string]bool{}, counted: map[string]bool{id: true}, gone: map[string]time.Time{}, changed: make(chan struct{})}
 	if err := r.claim(ctx); err != nil {
 		return nil, err
 	}
@@ -136,25 +170,41 @@ func (r *Roster) Alone() bool {
 	return alone
 }
 
+// Lease is what everything hangs on that this controller says of itself. It is
+// another one after the store has lost this controller.
+func (r *Roster) Lease() store.Lease {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.lease
+}
+
 // Close tells the others that this controller is gone. A store that cannot be told
 // finds out by itself.
 func (r *Roster) Close() error {
-	if err := r.lease.Close(); err != nil {
+	if err := r.Lease().Close(); err != nil {
 		r.opt.Log.Debug("the store was not told that this controller stops", "error", err)
 	}
 	return nil
 }
 
 // claim gets a lease and the id under it. Who was killed a moment ago still has
-// it.
+// it, and who is in the place of this controller leaves it when asked.
 func (r *Roster) claim(ctx context.Context) error {
 	lease, err := r.opt.Claims.Lease(ctx, leaseLife)
 	if err != nil {
 		return err
 	}
+	if err := r.claimUnder(ctx, lease); err != nil {
+		return errors.Join(err, lease.Close())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.lease = lease
-	self := r.opt.Self()
-	me := holder{By: r.id, Where: r.opt.Where, Address: self.Client}
+	return nil
+}
+
+func (r *Roster) claimUnder(ctx context.Context, lease store.Lease) error {
+	me := holder{By: r.id, Where: r.opt.Where, Address: r.opt.Self().Client}
 	value, err := json.Marshal(me)
 	if err != nil {
 		return err
@@ -162,23 +212,38 @@ func (r *Roster) claim(ctx context.Context) error {
 	give := time.NewTimer(heldWait)
 	defer give.Stop()
 	var over store.Rev
+	wants := false
 	for {
-		held, err := r.lease.Claim(ctx, idPrefix+r.id, value, over)
-		if !errors.Is(err, store.ErrHeld) {
+		held, err := lease.Claim(ctx, idPrefix+r.id, value, over)
+		switch {
+		case err == nil && wants:
+			return lease.Note(ctx, store.Claim{Name: idPrefix + r.id + wantedSuffix})
+		case !errors.Is(err, store.ErrHeld):
 			return err
 		}
 		var other holder
 		if err := json.Unmarshal(held.Value, &other); err != nil {
 			return fmt.Errorf("claim of the id %s: %w", r.id, err)
 		}
-		if other.Where != "" && other.Where == me.Where {
+		again := againAfter
+		switch {
+		case other.By != r.id && !wants:
+			if err := lease.Note(ctx, store.Claim{Name: idPrefix + r.id + wantedSuffix, Value: value}); err != nil {
+				return err
+			}
+			wants = true
+			give.Reset(backWait)
+			continue
+		case other.By != r.id:
+			again = soonAfter
+		case other.Where != "" && other.Where == me.Where:
 			over = held.Rev // this directory's own, and there is only one process in it
 			continue
 		}
 		select {
-		case <-time.After(againAfter):
+		case <-time.After(again):
 		case <-give.C:
-			return errors.Join(&TakenError{r.id, other.Address}, r.lease.Close())
+			return &TakenError{ID: r.id, Address: other.Address, StandIn: other.standIn(r.id)}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -204,7 +269,10 @@ func (r *Roster) write(ctx context.Context) error {
 			return model.Controllers.Create(tx, &self)
 		}
 		return model.Controllers.Edit(tx, r.id, func(c *model.Controller) error {
-			self.Meta, self.LastJoinedAt = c.Meta, tx.Now()
+			self.Meta, self.LastJoinedAt, self.MovedAt = c.Meta, tx.Now(), c.MovedAt
+			if c.At() != self.Address {
+				self.MovedAt = tx.Now()
+			}
 			*c = self
 			return nil
 		})
@@ -231,131 +299,6 @@ func (r *Roster) Remove(ctx context.Context, id string) error {
 			return nil
 		})
 	})
-}
-
-// Online reports whether a controller is there.
-func (r *Roster) Online(id string) bool {
-	if id == r.id {
-		return true
-	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.answers[id].By == id
-}
-
-// Mine reports whether it is this controller, of those that are there, that
-// something falls to which one of them must see to. What falls to a controller
-// that goes is divided among the others; the rest stays where it is.
-func (r *Roster) Mine(what string) bool {
-	own := weight(r.id, what)
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for id := range r.answers {
-		if id != r.id && bytes.Compare(weight(id, what), own) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// weight is how much a controller is for something; the heaviest does it.
-func weight(id, what string) []byte {
-	sum := sha256.Sum256([]byte(id + "/" + what))
-	return sum[:]
-}
-
-// Run follows who is there, and stays there itself, until ctx ends.
-func (r *Roster) Run(ctx context.Context) {
-	var parts sync.WaitGroup
-	defer parts.Wait()
-	parts.Go(func() { r.watch(ctx) })
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.lease.Lost():
-		}
-		// Nobody else can take the place of the only one.
-		list, _ := List(r.opt.State.Snapshot())
-		others := len(list) > 1
-		if others {
-			r.opt.Log.Warn("the store has not heard of this controller for too long: routers are led to others until it does", "controller", r.id)
-			r.opt.Lost()
-		}
-		if !r.comeBack(ctx) {
-			return
-		}
-		if others {
-			r.opt.Log.Info("this controller takes part again", "controller", r.id)
-			r.opt.Found()
-		}
-	}
-}
-
-// comeBack claims the id again; it is false when ctx ends before.
-func (r *Roster) comeBack(ctx context.Context) bool {
-	for {
-		err := r.claim(ctx)
-		if err == nil {
-			return true
-		}
-		var taken *TakenError
-		if errors.As(err, &taken) {
-			r.opt.Log.Warn("somebody else answers under the id of this controller", "controller", r.id, "address", taken.Address)
-		}
-		select {
-		case <-time.After(againAfter):
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-// watch follows the claims of ids.
-func (r *Roster) watch(ctx context.Context) {
-	for ctx.Err() == nil {
-		_ = r.opt.Claims.FollowClaims(ctx, idPrefix, func(claims []store.Claim, whole bool) error {
-			r.see(claims, whole)
-			return nil
-		})
-		select {
-		case <-time.After(againAfter):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// see takes note of claims.
-func (r *Roster) see(claims []store.Claim, whole bool) {
-	r.mu.Lock()
-	before := maps.Clone(r.answers)
-	if whole {
-		clear(r.answers)
-	}
-	for _, c := range claims {
-		id := strings.TrimPrefix(c.Name, idPrefix)
-		var h holder
-		if c.Value == nil || json.Unmarshal(c.Value, &h) != nil {
-			delete(r.answers, id)
-			continue
-		}
-		r.answers[id] = h
-	}
-	after := maps.Clone(r.answers)
-	r.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(before)) {
-		if _, there := after[id]; !there && id != r.id {
-			r.opt.Log.Warn("a controller is gone", "controller", id, "address", before[id].Address)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(after)) {
-		if _, there := before[id]; !there && id != r.id {
-			r.opt.Log.Info("a controller is there", "controller", id, "address", after[id].Address)
-		}
-	}
-	if !maps.Equal(before, after) {
-		r.opt.Changed()
-	}
 }
 
 // List is the controllers in the order in which they came, and a number that is

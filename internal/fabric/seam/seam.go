@@ -10,10 +10,11 @@ import (
 )
 
 // Routers is the control connections of routers. Its methods may be called at
-// any time, must not block, and see a router as connected only to this
-// controller.
+// any time, must not block, and but for Connected see a router as connected only
+// to this controller.
 type Routers interface {
-	// Connected returns what a connected router says of itself.
+	// Connected returns what a router says of itself that is connected to any of the
+	// controllers.
 	Connected(routerID string) (*model.Presence, bool)
 	// Carries reports whether a router has lately named the identity as
 	// connected to it.

@@ -7,13 +7,13 @@ import (
 )
 
 // Fabric is what connected routers make between them, and what can be asked of
-// them. Like Routers it is what this controller sees.
+// them. It is what this controller sees, but for who is connected.
 type Fabric interface {
 	// It tells of records of volatile kinds, links and circuits among them.
 	kind.Reader
-	// EndCircuit ends a circuit at once; it reports false if there is none with
-	// the id.
-	EndCircuit(id string) bool
+	// EndCircuit ends a circuit at once, whichever controller has made it; it
+	// reports false if there is none with the id.
+	EndCircuit(ctx context.Context, id string) (bool, error)
 	// Path is the cheapest way from one router to another; ok is false if there
 	// is none.
 	Path(from, to string) (p Path, ok bool)

@@ -41,6 +41,9 @@ type Config struct {
 	Routers struct {
 		Listen    string `yaml:"listen" form:"address" eg:"127.0.0.1:6262" doc:"Host and port for routers to connect to, which then do not connect to listen; they use that port as clients do if empty."`
 		Advertise string `yaml:"advertise" form:"place" eg:"controller.example.org:6262" doc:"Host and port under which routers reach routers.listen, which their invitations say; that address if empty, with the host of advertise if it is all of the machine's addresses."`
+
+		Reserve          string `yaml:"reserve" form:"address" eg:"10.0.0.1:1283" doc:"Host and port for routers of another controller while that is gone and this one answers in its place; it never does if empty."`
+		ReserveAdvertise string `yaml:"reserveAdvertise" form:"place" eg:"controller-1.example.org:1283" doc:"Host and port under which routers reach routers.reserve; that address if empty, with the host of advertise if it is all of the machine's addresses."`
 	} `yaml:"routers"`
 
 	Admin struct {
@@ -165,6 +168,12 @@ func (c *Config) Check() error {
 	}
 	if c.Routers.Advertise != "" && c.Routers.Listen == "" {
 		errs = append(errs, errors.New("routers.advertise needs routers.listen, such as 127.0.0.1:6262"))
+	}
+	if c.Routers.ReserveAdvertise != "" && c.Routers.Reserve == "" {
+		errs = append(errs, errors.New("routers.reserveAdvertise needs routers.reserve, such as 10.0.0.1:1283"))
+	}
+	if c.Routers.Reserve != "" && !c.Shared() {
+		errs = append(errs, errors.New("routers.reserve is for one of several controllers, and needs cluster.listen or store.endpoints"))
 	}
 	if c.Cluster.Advertise != "" && c.Cluster.Listen == "" {
 		errs = append(errs, errors.New("cluster.advertise needs cluster.listen, such as 10.0.0.1:1282"))

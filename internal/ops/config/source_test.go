@@ -144,6 +144,8 @@ management:
 routers:
   listen: "" # default
   advertise: "" # default
+  reserve: "" # default
+  reserveAdvertise: "" # default
 admin:
   username: boss # environment variable NETKEEP_ADMIN_USERNAME
   # password: hidden # environment variable NETKEEP_ADMIN_PASSWORD

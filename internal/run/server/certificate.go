@@ -20,7 +20,7 @@ func (s *Server) judgeCertificate(leaf *x509.Certificate) {
 
 // certificateFlaw says why clients will not believe a certificate.
 func (s *Server) certificateFlaw(leaf *x509.Certificate) error {
-	return certificateFlaw(leaf, s.Address(), s.ManagementAddress(), s.RouterAddress())
+	return certificateFlaw(leaf, s.Address(), s.ManagementAddress(), s.RouterAddress(), s.ReserveAddress())
 }
 
 // inventory is the certificates of the controller: those of its authority, and

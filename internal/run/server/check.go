@@ -38,7 +38,7 @@ func CheckCertificate(cfg config.Config) error {
 	}
 	served, err := pki.Serve(cfg.TLS.Cert, cfg.TLS.Key, time.Now, slog.New(slog.DiscardHandler))
 	if err == nil {
-		err = certificateFlaw(served.Current().Leaf, cfg.Advertise, cfg.Management.Advertise, cfg.Routers.Advertise)
+		err = certificateFlaw(served.Current().Leaf, cfg.Advertise, cfg.Management.Advertise, cfg.Routers.Advertise, cfg.Routers.ReserveAdvertise)
 	}
 	if err != nil {
 		return fmt.Errorf("tls.cert %s: %w; clients would refuse it", cfg.TLS.Cert, err)
@@ -57,7 +57,7 @@ type listener struct {
 func checkListeners(cfg config.Config) error {
 	var errs []error
 	var all []listener
-	for _, l := range []listener{{key: "listen", text: cfg.Listen}, {key: "management.listen", text: cfg.Management.Listen}, {key: "routers.listen", text: cfg.Routers.Listen}, {key: "router", text: cfg.Router}, {key: "cluster.listen", text: cfg.Cluster.Listen}, {key: "metrics.listen", text: metricsAddress(cfg)}} {
+	for _, l := range []listener{{key: "listen", text: cfg.Listen}, {key: "management.listen", text: cfg.Management.Listen}, {key: "routers.listen", text: cfg.Routers.Listen}, {key: "routers.reserve", text: cfg.Routers.Reserve}, {key: "router", text: cfg.Router}, {key: "cluster.listen", text: cfg.Cluster.Listen}, {key: "metrics.listen", text: metricsAddress(cfg)}} {
 		if l.text == "" {
 			continue
 		}

@@ -29,13 +29,13 @@ import (
 func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *grant.Grants, desk *enroll.Desk) {
 	info := build.Read()
 	s.fabric = fabric.New(fabric.Options{
-		State: s.state, ID: s.roster.ID(), Alone: s.roster.Alone(), Mine: s.roster.Mine, Authorities: s.keys.Authorities, APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
+		State: s.state, ID: s.roster.ID(), By: s.roster.ID(), Alone: s.roster.Alone(), Tells: s.roster.Tells, Book: s.book, Lease: s.roster.Lease, Ask: s.roster.Ask, Authorities: s.keys.Authorities, APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
 		Build: model.RouterVersion{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
 		Devices: sessions, Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})
 	sessions.Plain = s.fabric.Plain
 	s.figures.WatchFabric(metrics.Fabric{
-		State: s.state, Online: func() int { return len(s.fabric.All()) }, Counts: func() (links, circuits int) { return s.fabric.Links.Len(), s.fabric.Circuits.Len() },
+		State: s.state, Online: func() int { return len(s.fabric.All()) }, Counts: func() (links, circuits int) { return s.fabric.Links.Len(), s.fabric.View().Len(model.Circuits.Def) },
 		Latencies: s.fabric.Links.Latencies, Moved: s.fabric.Circuits.Moved, Offences: control.Reasons(),
 	})
 }
@@ -144,6 +144,28 @@ func (s *Server) takeRouters(srv *http.Server) {
 	}
 }
 
+// serveReserve takes routers of another controller while this one answers in its
+// place, until ctx ends.
+func (s *Server) serveReserve(ctx context.Context) {
+	if s.reserve == nil {
+		return
+	}
+	context.AfterFunc(ctx, func() { _ = s.reserve.Close() })
+	s.jobs.Go(func() {
+		config, listener := s.routerOnlyTLS(), s.connections.Listener(s.reserve)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				if ctx.Err() == nil {
+					s.fail(fmt.Errorf("serve routers of another controller: %w", err))
+				}
+				return
+			}
+			go s.fabric.TakeAside(tls.Server(conn, config))
+		}
+	})
+}
+
 // routerTLS is that of connections of routers alone.
 func (s *Server) routerTLS() *tls.Config {
 	config := s.served.TLSConfig()
@@ -159,10 +181,16 @@ func (s *Server) serveRouters(ctx context.Context) {
 	}
 	context.AfterFunc(ctx, func() { _ = s.control.Close() })
 	s.jobs.Go(func() {
-		config := s.routerTLS()
-		config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return nil, s.handshake(hello) }
+		config := s.routerOnlyTLS()
 		if err := s.fabric.Serve(s.connections.Listener(s.control), config); ctx.Err() == nil {
 			s.fail(fmt.Errorf("serve routers: %w", err))
 		}
 	})
+}
+
+// routerOnlyTLS is that of a listener to which nobody but routers connects.
+func (s *Server) routerOnlyTLS() *tls.Config {
+	config := s.routerTLS()
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return nil, s.handshake(hello) }
+	return config
 }

@@ -21,6 +21,7 @@ func (s *Server) listen() (err error) {
 		{&s.listener, s.cfg.Listen, "--listen"},
 		{&s.management, s.cfg.Management.Listen, "--management-listen"},
 		{&s.control, s.cfg.Routers.Listen, "--routers-listen"},
+		{&s.reserve, s.cfg.Routers.Reserve, "--routers-reserve"},
 		{&s.inner.listener, s.cfg.Router, "--router"},
 	} {
 		if l.address == "" {
@@ -66,6 +67,15 @@ func (s *Server) ManagementAddress() string {
 // RouterAddress is where routers connect.
 func (s *Server) RouterAddress() string { return s.addressOf(s.control, s.cfg.Routers.Advertise) }
 
+// ReserveAddress is where routers of another controller connect while this one
+// answers in its place; empty if it never does.
+func (s *Server) ReserveAddress() string {
+	if s.reserve == nil {
+		return ""
+	}
+	return s.addressOf(s.reserve, s.cfg.Routers.ReserveAdvertise)
+}
+
 // addressOf is where others reach a listener that may be there beside the first.
 func (s *Server) addressOf(l net.Listener, advertised string) string {
 	if l == nil {
@@ -84,7 +94,10 @@ func (s *Server) addressOf(l net.Listener, advertised string) string {
 
 // names are the hosts that the server certificate must be made out to.
 func (s *Server) names() (dns []string, ips []net.IP, err error) {
-	for _, address := range []string{s.Address(), s.ManagementAddress(), s.RouterAddress()} {
+	for _, address := range []string{s.Address(), s.ManagementAddress(), s.RouterAddress(), s.ReserveAddress()} {
+		if address == "" {
+			continue
+		}
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, nil, fmt.Errorf("advertise address %s: %w", address, err)

@@ -13,6 +13,7 @@ import (
 	"netkeep.internal/internal/data/store/etcdstore"
 	"netkeep.internal/internal/disk"
 	"netkeep.internal/internal/fabric/roster"
+	"netkeep.internal/internal/fabric/whereabouts"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/pki"
@@ -23,7 +24,8 @@ import (
 func (s *Server) openRoster(ctx context.Context) error {
 	opt := roster.Options{
 		State: s.state, Claims: s.claims(), Where: disk.Place(s.dir.path), Self: s.self,
-		Lost: func() { s.fabric.Suspend() }, Found: func() { s.fabric.Resume() }, Changed: func() { s.fabric.ControllersChanged() }, Now: time.Now, Log: s.log,
+		Lost: func() { s.fabric.Suspend() }, Found: func() { s.fabric.Resume() }, Changed: func() { s.fabric.ControllersChanged() },
+		StandIn: func(id string, lease store.Lease) func() { return s.fabric.StandIn(id, lease) }, Asked: func(what string) bool { return s.fabric.Asked(what) }, Now: time.Now, Log: s.log,
 	}
 	id, err := s.ownID(opt.Claims)
 	if err != nil {
@@ -33,6 +35,9 @@ func (s *Server) openRoster(ctx context.Context) error {
 		return err
 	}
 	s.onClose(s.roster.Close)
+	if !s.roster.Alone() {
+		s.book = whereabouts.NewBook(opt.Claims, id)
+	}
 	return s.dir.note(controllerFile, id)
 }
 
@@ -71,8 +76,12 @@ func (s *Server) ownID(claims store.Claims) (string, error) {
 func (s *Server) self() model.Controller {
 	leaf := s.served.Current().Leaf
 	host, _, _ := net.SplitHostPort(s.Address())
+	reserve := ""
+	if s.reserve != nil {
+		reserve = "tls:" + s.ReserveAddress()
+	}
 	return model.Controller{
-		Name: host, Address: "tls:" + s.RouterAddress(), Client: s.Address(), Management: s.ManagementAddress(),
+		Name: host, Address: "tls:" + s.RouterAddress(), Client: s.Address(), Management: s.ManagementAddress(), Reserve: reserve,
 		Certificate: string(pki.EncodeCertificates(leaf)), Fingerprint: pki.Fingerprint(leaf), Version: build.Version,
 	}
 }

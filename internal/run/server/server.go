@@ -28,6 +28,7 @@ import (
 	"netkeep.internal/internal/fabric"
 	"netkeep.internal/internal/fabric/roster"
 	"netkeep.internal/internal/fabric/seam"
+	"netkeep.internal/internal/fabric/whereabouts"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/ops/config"
@@ -75,6 +76,7 @@ type Server struct {
 	sealer    *pki.Sealer
 	served    *pki.Served
 	roster    *roster.Roster
+	book      *whereabouts.Book // nil if there is no other controller
 	fabric    *fabric.Fabric
 	listener  net.Listener
 	// management is the listener of the Management API; nil if it has none of
@@ -82,6 +84,9 @@ type Server struct {
 	management net.Listener
 	// control is the listener of routers; nil if they use the first.
 	control net.Listener
+	// reserve is the listener of routers of a controller that is gone; nil for
+	// none.
+	reserve net.Listener
 	inner   inner
 	metrics net.Addr
 	figures *metrics.Metrics
@@ -301,7 +306,11 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.openFabric(sessions, grants, desk)
 	s.jobs.Go(func() { s.fabric.Run(run) })
 	s.jobs.Go(func() { s.roster.Run(run) })
+	if s.book != nil {
+		s.jobs.Go(func() { s.book.Follow(run) })
+	}
 	s.serveRouters(run)
+	s.serveReserve(run)
 	s.jobs.Go(func() { seam.DropLost(run, s.state, s.fabric) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.followKeys(run, time.Second) })

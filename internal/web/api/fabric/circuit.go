@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"fmt"
 	"net/http"
 
 	"netkeep.internal/internal/lang/fault"
@@ -56,7 +57,11 @@ func mountEnd(a *rest.API, s *api.Service) {
 		Method: http.MethodDelete, Path: "/circuits/{id}", Name: "deleteCircuit", Tag: model.Circuits.Path,
 		Doc: "End one of the circuits at once; who used it may dial again.", Auth: rest.Admin, BodyOptional: true,
 	}, func(c *rest.Call, _ endIn) (rest.Empty, error) {
-		if !s.Fabric.EndCircuit(c.Param("id")) {
+		ended, err := s.Fabric.EndCircuit(c.Context(), c.Param("id"))
+		switch {
+		case err != nil:
+			return rest.Empty{}, fault.Wrap(fault.CodeUnavailable, fmt.Errorf("it is not known whether the circuit was ended: %w; try again", err))
+		case !ended:
 			return rest.Empty{}, fault.NotFound(model.Circuits.Name, c.Param("id"))
 		}
 		return rest.Empty{}, nil
