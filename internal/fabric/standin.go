@@ -6,13 +6,14 @@ import (
 	gosync "sync"
 
 	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/fabric/roster"
 )
 
 // StandIn answers routers under the id of another controller, which is gone, until
 // it is stopped. They hold on to the id: what their clients ask for goes there, and
 // so does all that becomes of the circuits that were made under it. What is noted of
 // them hangs on the lease.
-func (f *Fabric) StandIn(id string, lease store.Lease) (stop func()) {
+func (f *Fabric) StandIn(id string, lease store.Lease) roster.StandIn {
 	opt := f.opt
 	opt.ID, opt.Lease = id, func() store.Lease { return lease }
 	second := New(opt)
@@ -20,11 +21,14 @@ func (f *Fabric) StandIn(id string, lease store.Lease) (stop func()) {
 	var runs gosync.WaitGroup
 	runs.Go(func() { second.Run(ctx) })
 	f.second.Store(second)
-	return func() {
-		f.second.Store(nil)
-		second.Routers.Close()
-		cancel()
-		runs.Wait()
+	return roster.StandIn{
+		Routers: func() int { return len(second.All()) },
+		Stop: func() {
+			f.second.Store(nil)
+			second.Routers.Close()
+			cancel()
+			runs.Wait()
+		},
 	}
 }
 

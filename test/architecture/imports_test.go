@@ -59,7 +59,7 @@ var siblings = map[string][]string{
 	"ops/metrics":          {"ops/build"},
 	"auth/authn":           {"auth/mfa", "auth/token"},
 	"auth/enroll":          {"auth/authn", "auth/token"},
-	"fabric":               {"fabric/circuit", "fabric/control", "fabric/datamodel", "fabric/seam", "fabric/link", "fabric/path", "fabric/permit", "fabric/roster", "fabric/apisync", "fabric/terminator", "fabric/asclient", "fabric/usage"},
+	"fabric":               {"fabric/circuit", "fabric/control", "fabric/datamodel", "fabric/seam", "fabric/link", "fabric/path", "fabric/permit", "fabric/roster", "fabric/apisync", "fabric/terminator", "fabric/asclient", "fabric/usage", "fabric/whereabouts"},
 	"fabric/control":       {"fabric/seam"},
 	"fabric/apisync":       {"fabric/control", "fabric/permit"},
 	"fabric/datamodel":     {"fabric/control"},

@@ -167,7 +167,7 @@ func TestStandIn(t *testing.T) {
 	}
 	told.led(t, owner, "tls:"+first, before)
 	select {
-	case <-instead.Done():
+	case <-instead.Done(): // also of one that does not leave
 	case <-time.After(patience):
 		t.Error("somebody answers in the place of one that is back")
 	}

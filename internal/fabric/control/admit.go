@@ -75,6 +75,9 @@ func (rs *Routers) admit(conn *tls.Conn, deadline time.Time) (serve func(), err 
 	if err != nil {
 		return nil, err
 	}
+	if err := rs.awaitResume(); err != nil {
+		return nil, err
+	}
 	if err := hello.Welcome(conn, deadline, rs.welcome(r, hello)); err != nil {
 		return nil, err
 	}

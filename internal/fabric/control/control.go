@@ -56,8 +56,8 @@ type Routers struct {
 	byID    map[string]*Router
 	carried map[string]map[*Router]struct{} // routers by the identities connected to them
 	closed  bool
-	// suspended is whether nobody may connect for now.
-	suspended bool
+	// suspended is closed when routers may connect again; nil while they may.
+	suspended chan struct{}
 }
 
 // capabilities is what this controller can do, and tells routers of both
@@ -189,7 +189,9 @@ func (rs *Routers) Close() {
 // answer for this controller.
 func (rs *Routers) Suspend() {
 	rs.mu.Lock()
-	rs.suspended = true
+	if rs.suspended == nil {
+		rs.suspended = make(chan struct{})
+	}
 	rs.mu.Unlock()
 	for _, r := range rs.All() {
 		r.ch.Close(errSuspended)
@@ -200,7 +202,30 @@ func (rs *Routers) Suspend() {
 func (rs *Routers) Resume() {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	rs.suspended = false
+	if rs.suspended != nil {
+		close(rs.suspended)
+		rs.suspended = nil
+	}
+}
+
+// suspendedWait is how long one that connects waits for a controller that is about
+// to have its place again, instead of coming back later.
+const suspendedWait = 2 * time.Second
+
+// awaitResume waits while nobody may connect, but not for long.
+func (rs *Routers) awaitResume() error {
+	rs.mu.RLock()
+	suspended := rs.suspended
+	rs.mu.RUnlock()
+	if suspended == nil {
+		return nil
+	}
+	select {
+	case <-suspended:
+		return nil
+	case <-time.After(suspendedWait):
+		return errSuspended
+	}
 }
 
 // register makes a router the one with its id.
@@ -211,7 +236,7 @@ func (rs *Routers) register(r *Router) error {
 	switch {
 	case rs.closed:
 		return errStopping
-	case rs.suspended:
+	case rs.suspended != nil:
 		return errSuspended
 	}
 	if old := rs.byID[r.ID]; old != nil {

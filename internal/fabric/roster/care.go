@@ -25,6 +25,8 @@ const (
 	// standWait is how long what a controller told routers waits for somebody to
 	// take its place, before the others divide it.
 	standWait = 5 * time.Second
+	// leaveWait is how long routers have to leave the reserve address.
+	leaveWait = 2 * time.Second
 	// leaveOutAfter is how long routers are told of a controller that is gone and in
 	// whose place nobody is. Some of what they do waits for it meanwhile.
 	leaveOutAfter = time.Minute
@@ -157,21 +159,26 @@ func (r *Roster) standIn(ctx context.Context, id string) {
 		return
 	}
 	r.opt.Log.Warn("this controller answers in the place of one that is gone", "for", id, "address", at)
-	stop := r.opt.StandIn(id, lease)
-	r.keepPlace(ctx, id, at, lease)
-	stop() // before anybody else may have the id
+	here := r.opt.StandIn(id, lease)
+	r.keepPlace(ctx, id, at, lease, here.Routers)
+	here.Stop() // before anybody else may have the id
 	r.opt.Log.Info("this controller answers no more in the place of another", "for", id)
 }
 
-// keepPlace leads routers to the reserve address, and returns when that is over.
-func (r *Roster) keepPlace(ctx context.Context, id, at string, lease store.Lease) {
+// keepPlace leads routers to the reserve address, and returns when that is over:
+// when the place is wanted back, once they have left.
+func (r *Roster) keepPlace(ctx context.Context, id, at string, lease store.Lease, routers func() int) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	led := false
 	for {
 		changes := r.changes()
 		_, there := model.Controllers.Get(r.opt.State.Snapshot(), id)
-		if !there || r.wants(id) {
+		if !there {
+			return
+		}
+		if r.wants(id) {
+			r.giveBack(ctx, id, lease, routers)
 			return
 		}
 		if !led {
@@ -184,6 +191,27 @@ func (r *Roster) keepPlace(ctx context.Context, id, at string, lease store.Lease
 			return
 		case <-tick.C:
 		case <-changes:
+		}
+	}
+}
+
+// giveBack leads routers back to a controller before it has its id, so that they
+// leave by themselves: one of the first generation dials an address for ever at
+// which it was left, also when another is answered for there.
+func (r *Roster) giveBack(ctx context.Context, id string, lease store.Lease, routers func() int) {
+	err := r.edit(ctx, id, func(c *model.Controller, now time.Time) {
+		c.StandIn, c.StandInAddress, c.MovedAt = "", "", now
+	})
+	late := time.After(leaveWait)
+	for err == nil && routers() > 0 {
+		select {
+		case <-lease.Lost():
+			return
+		case <-late:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(soonAfter):
 		}
 	}
 }

@@ -43,7 +43,7 @@ const (
 	// againAfter is how long to wait before the store is asked again.
 	againAfter = 200 * time.Millisecond
 	// soonAfter is the same where an answer is about to come.
-	soonAfter = 50 * time.Millisecond
+	soonAfter = 20 * time.Millisecond
 )
 
 // The names of claims of ids begin with idPrefix. One of the same name with
@@ -68,13 +68,19 @@ type Options struct {
 	// Changed is told when what controllers see to is divided otherwise.
 	Changed func()
 	// StandIn begins to answer routers in the place of a controller that is gone, at
-	// the reserve address of Self. When stop returns nobody is answered any more.
-	// What it notes for other controllers hangs on the lease.
-	StandIn func(id string, lease store.Lease) (stop func())
+	// the reserve address of Self. What it notes for other controllers hangs on the
+	// lease.
+	StandIn func(id string, lease store.Lease) StandIn
 	// Asked answers what another controller asks all others.
 	Asked func(question string) bool
 	Now   func() time.Time
 	Log   *slog.Logger
+}
+
+// StandIn is that routers are answered in the place of another controller.
+type StandIn struct {
+	Routers func() int // how many are connected
+	Stop    func()     // when it returns nobody is answered any more
 }
 
 // Roster is the controllers of a network as one of them sees them.
@@ -91,6 +97,7 @@ type Roster struct {
 	gone     map[string]time.Time // since when nobody answers under an id
 	counted  map[string]bool      // ids that routers are divided among
 	standing string               // the id in whose place this controller is; empty for none
+	behind   bool                 // somebody was in the place of this controller when it started, and it has not got it yet
 	changed  chan struct{}        // closed when any of it changes
 }
 
@@ -148,10 +155,16 @@ func (e *TakenError) Error() string {
 }
 
 // Open claims an id for this controller, and writes its record. It fails with a
-// TakenError if somebody else has the id.
+// TakenError if somebody else has the id. Who is in the place of this controller is
+// asked for it when it runs, and can serve.
 func Open(ctx context.Context, id string, opt Options) (*Roster, error) {
 	r := &Roster{opt: opt, id: id, answers: map[string]holder{}, wanted: map[string]bool{}, counted: map[string]bool{id: true}, gone: map[string]time.Time{}, changed: make(chan struct{})}
-	if err := r.claim(ctx); err != nil {
+	err := r.claim(ctx, false)
+	if taken, ok := errors.AsType[*TakenError](err); ok && taken.StandIn != "" {
+		r.behind = true
+		return r, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := r.write(ctx); err != nil {
@@ -187,23 +200,34 @@ func (r *Roster) Close() error {
 	return nil
 }
 
+// Behind reports whether somebody is in the place of this controller since before
+// it started: it must not answer routers until Found is told.
+func (r *Roster) Behind() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.behind
+}
+
 // claim gets a lease and the id under it. Who was killed a moment ago still has
-// it, and who is in the place of this controller leaves it when asked.
-func (r *Roster) claim(ctx context.Context) error {
+// it, and who is in the place of this controller leaves it, if it is to be asked.
+func (r *Roster) claim(ctx context.Context, ask bool) error {
 	lease, err := r.opt.Claims.Lease(ctx, leaseLife)
 	if err != nil {
 		return err
 	}
-	if err := r.claimUnder(ctx, lease); err != nil {
-		return errors.Join(err, lease.Close())
+	err = r.claimUnder(ctx, lease, ask)
+	if err != nil {
+		err = errors.Join(err, lease.Close())
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lease = lease
-	return nil
+	if err == nil || r.lease == nil {
+		r.lease = lease // one that is over, if it failed
+	}
+	return err
 }
 
-func (r *Roster) claimUnder(ctx context.Context, lease store.Lease) error {
+func (r *Roster) claimUnder(ctx context.Context, lease store.Lease, ask bool) error {
 	me := holder{By: r.id, Where: r.opt.Where, Address: r.opt.Self().Client}
 	value, err := json.Marshal(me)
 	if err != nil {
@@ -227,6 +251,8 @@ func (r *Roster) claimUnder(ctx context.Context, lease store.Lease) error {
 		}
 		again := againAfter
 		switch {
+		case other.By != r.id && !ask:
+			return &TakenError{ID: r.id, Address: other.Address, StandIn: other.By}
 		case other.By != r.id && !wants:
 			if err := lease.Note(ctx, store.Claim{Name: idPrefix + r.id + wantedSuffix, Value: value}); err != nil {
 				return err

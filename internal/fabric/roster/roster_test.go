@@ -58,9 +58,11 @@ func (w *world) start(n int, reserve bool) *node {
 	r, err := roster.Open(w.t.Context(), id(n), roster.Options{
 		State: st, Claims: w.claims, Self: func() model.Controller { return self },
 		Lost: func() {}, Found: func() {}, Changed: func() {},
-		StandIn: func(of string, _ store.Lease) func() { return w.answer(of, id(n)) },
-		Asked:   func(what string) bool { return what == "are you "+id(n) },
-		Now:     time.Now, Log: slog.New(slog.DiscardHandler),
+		StandIn: func(of string, _ store.Lease) roster.StandIn {
+			return roster.StandIn{Routers: func() int { return 1 }, Stop: w.answer(of, id(n))}
+		},
+		Asked: func(what string) bool { return what == "are you "+id(n) },
+		Now:   time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		w.t.Fatal(err)

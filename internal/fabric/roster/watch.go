@@ -80,8 +80,8 @@ func (r *Roster) Run(ctx context.Context) {
 		}
 		// Nobody else can take the place of the only one.
 		list, _ := List(r.opt.State.Snapshot())
-		others := len(list) > 1
-		if others {
+		others := len(list) > 1 || r.Behind()
+		if others && !r.Behind() {
 			r.opt.Log.Warn("the store has not heard of this controller for too long: routers are led to others until it does", "controller", r.id)
 			r.opt.Lost()
 		}
@@ -92,14 +92,14 @@ func (r *Roster) Run(ctx context.Context) {
 			r.opt.Log.Info("this controller takes part again", "controller", r.id)
 			r.opt.Found()
 		}
-		r.leadBack(ctx)
+		r.comesBack(ctx)
 	}
 }
 
 // comeBack claims the id again; it is false when ctx ends before.
 func (r *Roster) comeBack(ctx context.Context) bool {
 	for {
-		err := r.claim(ctx)
+		err := r.claim(ctx, true)
 		if err == nil {
 			return true
 		}
@@ -111,6 +111,23 @@ func (r *Roster) comeBack(ctx context.Context) bool {
 			return false
 		}
 	}
+}
+
+// comesBack brings the record of this controller up to date.
+func (r *Roster) comesBack(ctx context.Context) {
+	for r.Behind() {
+		if err := r.write(ctx); err != nil {
+			r.opt.Log.Warn("the record of this controller could not be written; trying again", "error", err)
+			if !pause(ctx, againAfter) {
+				return
+			}
+			continue
+		}
+		r.mu.Lock()
+		r.behind = false
+		r.mu.Unlock()
+	}
+	r.leadBack(ctx)
 }
 
 // pause waits; it is false when ctx ends before.

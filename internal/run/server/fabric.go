@@ -33,6 +33,9 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *grant.Gran
 		Build: model.RouterVersion{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
 		Devices: sessions, Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})
+	if s.roster.Behind() {
+		s.fabric.Suspend()
+	}
 	sessions.Plain = s.fabric.Plain
 	s.figures.WatchFabric(metrics.Fabric{
 		State: s.state, Online: func() int { return len(s.fabric.All()) }, Counts: func() (links, circuits int) { return s.fabric.Links.Len(), s.fabric.View().Len(model.Circuits.Def) },

@@ -25,7 +25,7 @@ func (s *Server) openRoster(ctx context.Context) error {
 	opt := roster.Options{
 		State: s.state, Claims: s.claims(), Where: disk.Place(s.dir.path), Self: s.self,
 		Lost: func() { s.fabric.Suspend() }, Found: func() { s.fabric.Resume() }, Changed: func() { s.fabric.ControllersChanged() },
-		StandIn: func(id string, lease store.Lease) func() { return s.fabric.StandIn(id, lease) }, Asked: func(what string) bool { return s.fabric.Asked(what) }, Now: time.Now, Log: s.log,
+		StandIn: func(id string, lease store.Lease) roster.StandIn { return s.fabric.StandIn(id, lease) }, Asked: func(what string) bool { return s.fabric.Asked(what) }, Now: time.Now, Log: s.log,
 	}
 	id, err := s.ownID(opt.Claims)
 	if err != nil {

@@ -118,7 +118,8 @@ func (l *lease) Close() error {
 func (l *lease) Claim(ctx context.Context, name string, value []byte, over store.Rev) (store.Claim, error) {
 	key := l.s.keys.claims + name
 	put := clientv3.OpPut(key, string(value), clientv3.WithLease(l.id))
-	free := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+	none := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+	free := none
 	for {
 		resp, err := l.s.client.Txn(ctx).If(free).Then(put).Else(clientv3.OpGet(key)).Commit()
 		if err != nil {
@@ -127,7 +128,12 @@ func (l *lease) Claim(ctx context.Context, name string, value []byte, over store
 		if resp.Succeeded {
 			return store.Claim{Name: name, Value: value, Rev: store.Rev(resp.Header.Revision)}, nil
 		}
-		is := resp.Responses[0].GetResponseRange().Kvs[0]
+		found := resp.Responses[0].GetResponseRange().Kvs
+		if len(found) == 0 { // it went between two questions
+			free = none
+			continue
+		}
+		is := found[0]
 		if is.Lease != int64(l.id) && is.ModRevision != int64(over) {
 			return store.Claim{Name: name, Value: is.Value, Rev: store.Rev(is.ModRevision)}, store.ErrHeld
 		}

@@ -115,3 +115,35 @@ func TestLeaseCutOff(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestClaimGoes has a claim go while another takes its place: that gets it, or hears
+// that it is held.
+func TestClaimGoes(t *testing.T) {
+	m := startTest(t, testLogger(t), listening)
+	s, err := Dial(t.Context(), Options{Endpoints: []string{m.address()}, Logger: testLogger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var leases [2]store.Lease
+	for i := range leases {
+		if leases[i], err = s.Claims().Lease(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 {
+		was, err := leases[0].Claim(t.Context(), "id/a", []byte("first"), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := make(chan error)
+		go func() { gone <- leases[0].Note(t.Context(), store.Claim{Name: "id/a"}) }()
+		_, err = leases[1].Claim(t.Context(), "id/a", []byte("second"), was.Rev)
+		if other := <-gone; err != nil || other != nil {
+			t.Fatalf("taken over: %v; given up: %v", err, other)
+		}
+		if err := leases[1].Note(t.Context(), store.Claim{Name: "id/a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
