@@ -45,6 +45,8 @@ type Options struct {
 	// By is the controller that this process is: the same, unless it answers under
 	// the id of another.
 	By string
+	// Mine reports whether something falls to this controller that one must see to.
+	Mine func(what string) bool
 	// Tells reports whether it is under an id that a router hears what only one
 	// controller tells it.
 	Tells func(id, routerID string) bool

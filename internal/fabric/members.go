@@ -1,6 +1,8 @@
 package fabric
 
 import (
+	"time"
+
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/fabric/roster"
@@ -63,21 +65,44 @@ func (f *Fabric) members(snap *state.Snapshot, moved func(*model.Controller) boo
 	return m
 }
 
-// membersChanged tells all routers.
+// laterBy is how much later those tell a router of a change to whom it does not
+// fall. Routers of the first generation that hear the same from several at one
+// moment take it several times, and dial as often.
+const laterBy = time.Second
+
+// membersChanged tells all routers: each is told at once by one controller, and
+// later by the others, so that it hears of it whoever is connected.
 func (f *Fabric) membersChanged(snap *state.Snapshot, moved func(*model.Controller) bool) {
 	m := f.members(snap, moved)
-	for _, r := range f.All() {
-		tellMembers(r, m)
+	if m == nil {
+		return
 	}
+	var later []*control.Router
+	for _, r := range f.All() {
+		if f.opt.ID == f.opt.By && f.opt.Mine("controllers of "+r.ID) {
+			tellMembers(r, m)
+		} else {
+			later = append(later, r)
+		}
+	}
+	if len(later) == 0 {
+		return
+	}
+	time.AfterFunc(laterBy, func() {
+		m := f.members(f.opt.State.Snapshot(), everMoved)
+		for _, r := range later {
+			tellMembers(r, m)
+		}
+	})
 }
 
-// tellMembers tells one router, unless there is nothing to tell. One of our own
-// follows who moves, and keeps what it has meanwhile.
+// tellMembers tells one router, unless there is nothing to tell. Those that are not
+// of the second generation follow who moves.
 func tellMembers(r *control.Router, m *members) {
 	if m == nil || len(m.all.Controllers) == 0 {
 		return
 	}
-	if m.without != nil && !r.Follows {
+	if m.without != nil && r.Grouped && !r.Follows {
 		_ = r.Send(control.Message(message.TypeMembers, m.without))
 	}
 	_ = r.Send(control.Message(message.TypeMembers, m.all))

@@ -117,7 +117,7 @@ func TestStandIn(t *testing.T) {
 	b := second(t, a, use)
 	s := addService(t, a)
 	told := make(members, 1000)
-	here := s.connect(t, a.RouterAddress(), func(o *scripted.Options) { o.Seen = told.take })
+	here := s.connect(t, a.RouterAddress(), func(o *scripted.Options) { o.Grouped, o.Seen = true, told.take })
 	there := s.connect(t, b.RouterAddress())
 	owner := there.Welcome.Text(message.HeaderListenerID)
 	before := told.want(t, 2, 0).Index
