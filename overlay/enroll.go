@@ -29,7 +29,8 @@ func WithCA(file string) EnrollOption { return func(r *enroll.Request) { r.CA = 
 
 // Enroll joins a network with the text of an enrollment token, and writes the
 // file of the identity that [Open] reads. Nothing is sent to a server whose key
-// did not sign the token; the file names whom to trust from then on. It holds a
+// did not sign the token or, if that does not answer and the token names other
+// controllers, that is not of the root CA that it names; the file names whom to trust from then on. It holds a
 // private key, which never leaves it, and only its owner may read it. A file
 // that is there is never written over: then nothing is asked of anybody, and the
 // error is fs.ErrExist. A token works once.

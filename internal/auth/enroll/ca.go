@@ -71,7 +71,9 @@ func proof(text []byte) (*x509.Certificate, error) {
 // CAToken returns the token by which holders of a CA's certificates find their
 // way to enroll. It names nobody and does not expire.
 func (i *Issuer) CAToken() (string, error) {
-	return i.sign(claims{Method: model.MethodCA, Issuer: "https://" + i.Address + "/"})
+	c := claims{Method: model.MethodCA, Issuer: i.home() + "/"}
+	i.lead(&c)
+	return i.sign(c)
 }
 
 // methodNetwork is the method of a token that is about nobody: its holder logs
@@ -81,6 +83,6 @@ const methodNetwork = "network"
 // NetworkToken returns a token by which clients find the network and can tell
 // that it is the right one. It opens nothing and does not expire.
 func (i *Issuer) NetworkToken() (string, error) {
-	home := "https://" + i.Address + "/"
+	home := i.home() + "/"
 	return i.sign(claims{Method: methodNetwork, Issuer: home, Subject: home, Audience: []string{"openziti-enroller"}, ID: authn.NewToken()})
 }

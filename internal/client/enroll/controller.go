@@ -9,13 +9,16 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/pki"
 )
 
@@ -46,6 +49,7 @@ type Options struct {
 // makes one.
 type Controller struct {
 	inv  *Invitation
+	root *x509.Certificate // that vouches for it; nil if it signed the invitation
 	opt  Options
 	http *http.Client
 
@@ -57,9 +61,71 @@ type Controller struct {
 // Meet connects to the controller that an invitation leads to. Every connection
 // is given up unless the key of the server's certificate has signed the
 // invitation; over such a connection come the certificates of the network's
-// authority.
+// authority. If that controller does not answer, the others are tried that the
+// invitation names: those are believed whose certificate comes from the root CA
+// that it names too.
 func Meet(ctx context.Context, inv *Invitation, opt Options) (*Controller, error) {
-	c := &Controller{inv: inv, opt: opt}
+	c, err := meet(ctx, inv, nil, opt)
+	if err == nil || !absent(err) || len(inv.others) == 0 {
+		return c, err
+	}
+	var also error
+	for _, place := range inv.others {
+		c, failed := inv.at(place).meetOther(ctx, opt)
+		if failed == nil {
+			return c, nil
+		}
+		also = errors.Join(also, failed)
+	}
+	return nil, fmt.Errorf("%w; nor is there another controller that answers: %w", err, also)
+}
+
+// meetOther connects to a controller that did not sign the invitation.
+func (i *Invitation) meetOther(ctx context.Context, opt Options) (*Controller, error) {
+	root, err := i.authority(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return meet(ctx, i, root, opt)
+}
+
+// absent reports whether an error is of a controller that gives no answer, or
+// cannot answer at present.
+func absent(err error) bool {
+	e, said := errors.AsType[*away](err)
+	return errors.Is(err, remote.ErrUnreachable) || said && e.status >= http.StatusInternalServerError
+}
+
+// away says that a controller does not do what every controller does.
+type away struct {
+	status int
+	text   string
+}
+
+func (a *away) Error() string { return a.text }
+
+// meetTime is how long another controller may take to say whom to trust.
+const meetTime = 10 * time.Second
+
+// authority returns the root CA of a controller that did not sign the invitation,
+// if the invitation names that.
+func (i *Invitation) authority(ctx context.Context) (*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, meetTime)
+	defer cancel()
+	root, err := remote.Authority(ctx, i.Controller)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(i.roots, remote.Fingerprint(root)) {
+		return nil, &suspicion{fmt.Sprintf("the server at %s is not of the network that the token is for, so nothing was sent to it", i.Controller)}
+	}
+	return root, nil
+}
+
+// meet connects to one controller, which root vouches for if it did not sign the
+// invitation.
+func meet(ctx context.Context, inv *Invitation, root *x509.Certificate, opt Options) (*Controller, error) {
+	c := &Controller{inv: inv, root: root, opt: opt}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		// The usual check needs an authority that is not known yet. What takes
@@ -71,8 +137,12 @@ func Meet(ctx context.Context, inv *Invitation, opt Options) (*Controller, error
 		// Whatever the server says it accepts: it is the one that was asked for.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return opt.Show, nil }
 	}
+	dialer := &net.Dialer{}
+	if len(inv.others) > 0 {
+		dialer.Timeout = meetTime // there is somebody else to ask
+	}
 	c.http = &http.Client{
-		Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment},
+		Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext},
 		Timeout:   patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return errors.New("it leads on to another address, which enrollment never does")
@@ -103,7 +173,11 @@ func (s *suspicion) Error() string { return s.text }
 // verify decides whether a server is the one that the invitation is from.
 func (c *Controller) verify(state tls.ConnectionState) error {
 	leaf := state.PeerCertificates[0]
-	if c.inv.signedBy(leaf.PublicKey) != nil {
+	if c.root != nil {
+		if err := c.ofRoot(state.PeerCertificates); err != nil {
+			return err
+		}
+	} else if c.inv.signedBy(leaf.PublicKey) != nil {
 		return &suspicion{fmt.Sprintf("the server at %s did not sign this token, so nothing was sent to it: check that the address leads to your controller; "+
 			"if its key was replaced since the token was made, ask for a new token", c.inv.Controller)}
 	}
@@ -111,6 +185,20 @@ func (c *Controller) verify(state tls.ConnectionState) error {
 		return &suspicion{fmt.Sprintf("the certificate of %s is not for that name (%v): the controller must be served under the address it advertises", c.inv.Controller, err)}
 	}
 	c.leaf.Store(&state)
+	return nil
+}
+
+// ofRoot decides whether a server is vouched for by the root CA that the
+// invitation names. No router has a certificate for the name of a controller.
+func (c *Controller) ofRoot(shown []*x509.Certificate) error {
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	roots.AddCert(c.root)
+	for _, cert := range shown[1:] {
+		between.AddCert(cert)
+	}
+	if _, err := shown[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: c.opt.Now()}); err != nil {
+		return &suspicion{fmt.Sprintf("the server at %s is not of the network that the token is for (%v), so nothing was sent to it", c.inv.Controller, err)}
+	}
 	return nil
 }
 
@@ -125,7 +213,7 @@ func (c *Controller) authorities(ctx context.Context) error {
 		c.clock = date.Sub(c.opt.Now())
 	}
 	if a.status != http.StatusOK {
-		return fmt.Errorf("%s does not say whom to trust (status %d): is it a controller?", c.inv.Controller, a.status)
+		return &away{a.status, fmt.Sprintf("%s does not say whom to trust (status %d): is it a controller?", c.inv.Controller, a.status)}
 	}
 	c.vouches, err = pki.ParsePKCS7Text(a.body, maxAuthorities)
 	if err != nil {
@@ -210,6 +298,9 @@ func (c *Controller) enroll(ctx context.Context, contentType string, body []byte
 		query.Set("token", c.inv.token)
 	}
 	a, err := c.ask(ctx, http.MethodPost, "/enroll", query, contentType, body)
+	if errors.Is(err, remote.ErrUnreachable) {
+		return fmt.Errorf("%w; whether the token was used is not known: try again, and if it was, %s", err, c.another())
+	}
 	if err != nil {
 		return err
 	}

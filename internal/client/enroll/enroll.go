@@ -35,6 +35,9 @@ type Request struct {
 	CA string
 	// Name is a wish for that of a new identity, where a CA brings it in.
 	Name string
+	// Several has the file name all controllers under the name that SDKs of others
+	// look for, of which some cannot bear it.
+	Several bool
 	// Username counts if the invitation has none.
 	Username string
 	// Password asks for one.
@@ -85,6 +88,9 @@ func Enroll(ctx context.Context, inv *Invitation, r Request) (file string, err e
 	who, err := r.enter(ctx, inv, opt, key)
 	if err != nil || r.Output == "" {
 		return "", err
+	}
+	if r.Several {
+		who.APIs = who.Own
 	}
 	data, err := who.Encode()
 	if err != nil {

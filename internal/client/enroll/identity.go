@@ -17,6 +17,11 @@ import (
 // identity is what everybody's file has.
 func (c *Controller) identity() *remote.Identity {
 	i := &remote.Identity{API: c.inv.Controller + clientRoot}
+	if all := c.inv.Controllers(); len(all) > 1 {
+		for _, at := range all {
+			i.Own = append(i.Own, at+clientRoot)
+		}
+	}
 	i.ID.CA = remote.Inline(pki.EncodeCertificates(c.vouches...))
 	return i
 }

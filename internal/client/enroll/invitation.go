@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,12 +40,20 @@ type Invitation struct {
 	host  string // of Controller, without the port
 	token string // works once
 	text  string
+	// others are the other controllers of the network, and roots the
+	// fingerprints of the root CAs that vouch for them.
+	others, roots []string
 }
+
+// maxOthers is how many controllers one may be led to.
+const maxOthers = 20
 
 // claims are those of enrollment tokens.
 type claims struct {
 	Method      string   `json:"em"`
 	Controllers []string `json:"ctrls"`
+	Enroll      []string `json:"netkeepApis"`
+	Roots       []string `json:"netkeepRoots"`
 	jwt.RegisteredClaims
 }
 
@@ -60,14 +69,15 @@ func Read(text string) (*Invitation, error) {
 	if _, _, err := jwt.NewParser().ParseUnverified(text, &c); err != nil || c.Method == "" {
 		return nil, errNoInvitation
 	}
-	at, err := url.Parse(c.Issuer)
-	if err != nil || at.Scheme != "https" || at.Hostname() == "" || at.User != nil {
+	at, ok := placeOf(c.Issuer)
+	if !ok {
 		return nil, fmt.Errorf("the token leads to %q, which is not the https address of a controller; ask for another", c.Issuer)
 	}
 	inv := &Invitation{
 		Method: c.Method, Controller: "https://" + at.Host, Subject: c.Subject, Control: c.Controllers,
-		host: at.Hostname(), token: c.ID, text: text,
+		host: at.Hostname(), token: c.ID, text: text, roots: c.Roots,
 	}
+	inv.lead(slices.Concat(c.Enroll, c.Controllers))
 	if c.ExpiresAt != nil {
 		inv.Expires = c.ExpiresAt.Time
 	}
@@ -76,6 +86,39 @@ func Read(text string) (*Invitation, error) {
 	}
 	return inv, nil
 }
+
+// placeOf reads the address of a controller.
+func placeOf(text string) (at *url.URL, ok bool) {
+	at, err := url.Parse(text)
+	return at, err == nil && at.Scheme == "https" && at.Hostname() != "" && at.User == nil
+}
+
+// lead notes where the other controllers are. Where routers connect begins
+// otherwise.
+func (i *Invitation) lead(places []string) {
+	for _, text := range places {
+		at, ok := placeOf(text)
+		if !ok || len(i.others) == maxOthers {
+			continue
+		}
+		if place := "https://" + at.Host; place != i.Controller && !slices.Contains(i.others, place) {
+			i.others = append(i.others, place)
+		}
+	}
+}
+
+// at is the same invitation at another controller.
+func (i *Invitation) at(place string) *Invitation {
+	other := *i
+	at, _ := placeOf(place) // which it is
+	other.Controller, other.host = place, at.Hostname()
+	other.others = slices.DeleteFunc(i.Controllers(), func(one string) bool { return one == place })
+	return &other
+}
+
+// Controllers is where all controllers of the network are that the invitation
+// knows of, the one that it was made by first.
+func (i *Invitation) Controllers() []string { return append([]string{i.Controller}, i.others...) }
 
 // IsRouter says whether a router is invited, and not an identity.
 func (i *Invitation) IsRouter() bool {

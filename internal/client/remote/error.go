@@ -75,11 +75,11 @@ var (
 )
 
 // refusal reads an error's answer.
-func (c *Client) refusal(resp *http.Response) error {
+func refusal(address string, resp *http.Response) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
 	e := ReadError(resp.StatusCode, resp.Header, data)
 	if e.Code == "" {
-		e.Message = fmt.Sprintf("%s answered %s and nothing that a controller would say; is the address right?", c.address, resp.Status)
+		e.Message = fmt.Sprintf("%s answered %s and nothing that a controller would say; is the address right?", address, resp.Status)
 	}
 	return e
 }
@@ -110,11 +110,11 @@ func ReadError(status int, header http.Header, body []byte) *Error {
 	return e
 }
 
-// unreachable says why a request got no answer.
-func (c *Client) unreachable(err error, changes bool) error {
-	said := Explain(c.address, err)
-	// A dial that failed has sent nothing.
-	if op, ok := errors.AsType[*net.OpError](err); changes && !(ok && op.Op == "dial") && !trustProblem(err) {
+// unreachable says why a request got no answer, and of one that changes something
+// and may have arrived that it may be done.
+func unreachable(address string, err error, open bool) error {
+	said := Explain(address, err)
+	if open {
 		return fmt.Errorf("%w; %w: look with netkeep get, or do the same again", said, ErrOpen)
 	}
 	return said
@@ -132,7 +132,7 @@ func (c *Client) broken(err error) error {
 	_, meaning := errors.AsType[*json.SemanticError](err)
 	_, form := errors.AsType[*jsontext.SyntacticError](err)
 	if meaning || form && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("what %s answers cannot be understood; is it a controller? (%w)", c.address, err)
+		return fmt.Errorf("what %s answers cannot be understood; is it a controller? (%w)", c.Address(), err)
 	}
 	return fmt.Errorf("%w: its answer broke off: %w", ErrUnreachable, err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -16,6 +17,11 @@ import (
 type Identity struct {
 	// API is where the Client API is.
 	API string `json:"ztAPI"`
+	// APIs is where it is at each of several controllers, for SDKs that take that:
+	// there are some that end at once, or want to log in in another way.
+	APIs []string `json:"ztAPIs,omitempty"`
+	// Own is the same for clients of ours alone.
+	Own []string `json:"netkeepAPIs,omitempty"`
 	ID  struct {
 		// Each is a text after "pem:" or the path of a file after "file://".
 		Key  string `json:"key,omitempty"`
@@ -34,11 +40,25 @@ func (i *Identity) Encode() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
+// Others is where else the Client API is.
+func (i *Identity) Others() []string {
+	var all []string
+	for _, at := range slices.Concat(i.APIs, i.Own) {
+		if at != i.API && !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
 // ReadIdentity reads an identity's file, and the files that it names: what it
 // returns holds texts alone.
 func ReadIdentity(path string) (id Identity, err error) {
 	if id, err = OpenIdentity(path); err != nil {
 		return id, err
+	}
+	if id.API == "" && len(id.APIs) > 0 {
+		id.API = id.APIs[0]
 	}
 	for _, part := range []*string{&id.ID.Key, &id.ID.Cert, &id.ID.CA} {
 		if *part, err = resolve(*part); err != nil {

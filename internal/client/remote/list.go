@@ -153,7 +153,7 @@ func (c *Client) Page(ctx context.Context, l List, offset int64) (Page, error) {
 		} `json:"meta"`
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
-		return Page{}, fmt.Errorf("%s answered with something that is no list: %w", c.address, err)
+		return Page{}, fmt.Errorf("%s answered with something that is no list: %w", c.Address(), err)
 	}
 	// Some lists have no pages.
 	total := max(list.Meta.Pagination.TotalCount, int64(len(list.Data)))

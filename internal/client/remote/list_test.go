@@ -66,7 +66,7 @@ func TestLargeAnswer(t *testing.T) {
 		"nothing": c.Get(t.Context(), "/x", nil, nil),
 		"a list":  func() error { _, err := c.Page(t.Context(), List{Path: "/x"}, 0); return err }(),
 	} {
-		if err == nil || !strings.HasPrefix(err.Error(), c.address+" answers with more than 0.0625 MiB") {
+		if err == nil || !strings.HasPrefix(err.Error(), c.Address()+" answers with more than 0.0625 MiB") {
 			t.Errorf("%s: the error is %v", what, err)
 		}
 	}

@@ -11,8 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,21 +32,29 @@ const (
 	// patience is how long a controller may take to begin to answer. A list of
 	// many changes takes a while.
 	patience = 2 * time.Minute
-	// dialTime is how long a connection may take.
+	// dialTime is how long a connection may take, and nextTime if there is another
+	// controller to be asked.
 	dialTime = 10 * time.Second
+	nextTime = 3 * time.Second
+	// quietTime is how long nothing may come over a connection before the other
+	// end is asked whether it is there, and how long it may take to say so.
+	quietTime = 10 * time.Second
 	// maxError is how much of an error's answer is read.
 	maxError = 1 << 20
 	// maxAnswer is more than a controller has to say at once.
 	maxAnswer = 256 << 20
 )
 
-// Client is a controller and a session on it.
+// Client is a network, at one or several controllers, and a session on it. Another
+// controller is asked where the first does not answer, if that does no harm.
 type Client struct {
-	address string
-	token   atomic.Pointer[string]
-	http    *http.Client
-	most    int64 // bytes that an answer may have
-	shown   atomic.Pointer[[]*x509.Certificate]
+	places   *places
+	token    atomic.Pointer[string]
+	revision atomic.Int64 // that was seen
+	written  atomic.Int64 // that was made
+	http     *http.Client
+	most     int64 // bytes that an answer may have
+	shown    atomic.Pointer[[]*x509.Certificate]
 
 	// Renew, if set, gets a new session where the old one has ended. It must not
 	// be set while requests are under way.
@@ -55,6 +66,12 @@ type Client struct {
 type Account struct {
 	// Address is where the API is, with the scheme and without a path.
 	Address string `json:"address"`
+	// Others is where it is at the other controllers of the network, and Prefer
+	// which of all is to be asked first, if it is not that at Address.
+	Others []string `json:"others,omitempty"`
+	Prefer string   `json:"prefer,omitempty"`
+	// Revision is what is known to have been changed.
+	Revision int64 `json:"revision,omitempty"`
 	// CA is the certificates that vouch for the controller, as PEM; those of
 	// the system do if it is empty.
 	CA string `json:"ca,omitempty"`
@@ -94,16 +111,28 @@ func New(a Account) (*Client, error) {
 
 // WithTLS is New with a configuration of one's own.
 func WithTLS(a Account, config *tls.Config) *Client {
-	c := &Client{address: strings.TrimSuffix(a.Address, "/"), most: maxAnswer, http: &http.Client{
+	c := &Client{places: newPlaces(a), most: maxAnswer}
+	c.http = &http.Client{
 		Transport: &http.Transport{
-			TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+			TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DialContext: c.dial,
 			TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: patience, WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
+			HTTP2: &http.HTTP2Config{SendPingTimeout: quietTime, PingTimeout: quietTime},
 		},
 		// A redirect would take the token elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	}
 	c.Use(a.Token)
+	c.Since(a.Revision)
 	return c
+}
+
+// dial connects. Where there is another to ask, nobody waits long.
+func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{}
+	if len(c.places.all()) > 1 {
+		dialer.Timeout = nextTime
+	}
+	return dialer.DialContext(ctx, network, address)
 }
 
 // Use has later calls use another session.
@@ -111,9 +140,6 @@ func (c *Client) Use(token string) { c.token.Store(&token) }
 
 // Close lets go of connections that are kept for further requests.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
-
-// Address is where the controller is.
-func (c *Client) Address() string { return c.address }
 
 // Request is one call of an operation.
 type Request struct {
@@ -147,7 +173,7 @@ func (c *Client) Call(ctx context.Context, r Request, out any) error {
 
 // unsure says of a change whose answer broke off that it may have been made.
 func (c *Client) unsure(r Request, err error) error {
-	if errors.Is(err, ErrUnreachable) && r.Method != http.MethodGet && !r.Repeatable {
+	if errors.Is(err, ErrUnreachable) && !r.looks() {
 		return fmt.Errorf("%w; %w: look with netkeep get, or do the same again", err, ErrOpen)
 	}
 	return err
@@ -216,23 +242,66 @@ func (c *Client) renewed(ctx context.Context, ended string) (string, error) {
 	return token, err
 }
 
+// send makes a request at the controller that answered last, or at the next if it
+// does not and that does no harm.
 func (c *Client) send(ctx context.Context, r Request, token string) (io.ReadCloser, error) {
-	req, err := c.request(ctx, r)
+	var first error
+	for _, at := range c.places.all() {
+		shown := c.revision.Load()
+		body, next, err := c.sendTo(ctx, at, r, token, shown)
+		if c.outrun(err, shown) {
+			body, next, err = c.sendTo(ctx, at, r, token, 0)
+		}
+		if !next {
+			if !errors.Is(err, ErrUnreachable) {
+				c.places.prefer(at)
+			}
+			return body, err
+		}
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, first
+}
+
+// sendTo makes a request at one controller. next says that it may be made at
+// another: nobody has got it, or nobody minds to get it twice. Who is there and not
+// trusted is nothing to pass over.
+func (c *Client) sendTo(ctx context.Context, at string, r Request, token string, revision int64) (body io.ReadCloser, next bool, err error) {
+	var left atomic.Bool // this machine
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { left.Store(true) }})
+	req, err := r.request(ctx, at)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if token != "" {
 		req.Header.Set("net-session", token)
 	}
+	if revision > 0 {
+		req.Header.Set(revisionHeader, strconv.FormatInt(revision, 10))
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.unreachable(err, r.Method != http.MethodGet && !r.Repeatable)
+		open := left.Load() && !r.looks()
+		return nil, !open && !trustProblem(err), unreachable(at, err, open)
 	}
-	if resp.StatusCode/100 == 2 {
-		return &answer{resp.Body, c.address, c.most, c.most}, nil
+	c.note(r, resp.Header)
+	if body = (&answer{resp.Body, at, c.most, c.most}); resp.StatusCode/100 == 2 && !r.looks() {
+		return body, false, nil
 	}
 	defer resp.Body.Close()
-	return nil, c.refusal(resp)
+	if resp.StatusCode/100 == 2 { // and may break off, which another need not
+		whole, err := io.ReadAll(body)
+		if err = c.broken(err); err != nil {
+			return nil, errors.Is(err, ErrUnreachable), err
+		}
+		return io.NopCloser(bytes.NewReader(whole)), false, nil
+	}
+	return nil, r.looks() && resp.StatusCode == http.StatusServiceUnavailable, refusal(at, resp)
 }
 
 // answer is a body that may have so many bytes and no more: whoever is at the
@@ -252,7 +321,8 @@ func (a *answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
+// request is the request as one controller gets it.
+func (r Request) request(ctx context.Context, address string) (*http.Request, error) {
 	path, whole := strings.CutPrefix(r.Path, "//")
 	if whole {
 		path = "/" + path
@@ -277,9 +347,9 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 		}
 		body, contentType = bytes.NewReader(data), "application/json"
 	}
-	req, err := http.NewRequestWithContext(ctx, r.Method, c.address+path, body)
+	req, err := http.NewRequestWithContext(ctx, r.Method, address+path, body)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no address of a controller: %w", c.address, err)
+		return nil, fmt.Errorf("%q is no address of a controller: %w", address, err)
 	}
 	req.Header.Set("Accept", "application/json")
 	if contentType != "" {

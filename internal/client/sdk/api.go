@@ -26,6 +26,7 @@ type api struct {
 	peer    atomic.Pointer[remote.Client]
 	opening sync.Mutex
 	session atomic.Pointer[apiSession]
+	learned time.Time // when one was told where the controllers are
 }
 
 // apiSession is what one is recognised by.
@@ -58,9 +59,28 @@ func (a *api) show(pair *tls.Certificate) {
 		return nil
 	}
 	// Those that are there show another.
-	old := a.peer.Swap(remote.WithTLS(remote.Account{Address: a.id.address, Token: a.session.Load().Token}, config))
+	account := remote.Account{Address: a.id.address, Others: a.id.also, Token: a.session.Load().Token}
+	old := a.peer.Load()
 	if old != nil {
+		account.Others, account.Prefer, account.Revision = old.Places(), old.Address(), old.Revision()
+	}
+	if old = a.peer.Swap(remote.WithTLS(account, config)); old != nil {
 		old.Close()
+	}
+}
+
+// learnEvery is how often one asks where the controllers are.
+const learnEvery = time.Minute
+
+// learn asks where the controllers are, now and then. Nobody has to wait for it:
+// who cannot say so is asked again.
+func (a *api) learn(ctx context.Context) {
+	now := a.opt.Now()
+	if since := now.Sub(a.learned); !a.learned.IsZero() && since >= 0 && since < learnEvery {
+		return
+	}
+	if err := a.remote().Learn(ctx, "edge-client", remote.Request{Path: a.path("/controllers"), Stranger: true}); err == nil {
+		a.learned = now
 	}
 }
 

@@ -112,6 +112,7 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 		c.api.logout()
 		return nil, err
 	}
+	c.api.learn(ctx)
 	c.controllerIs(nil)
 	c.wg.Go(c.follow)
 	return c, nil
@@ -153,6 +154,9 @@ func (c *Client) follow() {
 		}
 		if err == nil {
 			err = c.renewal.tend(ctx)
+		}
+		if err == nil {
+			c.api.learn(ctx)
 		}
 		cancel()
 		if c.over.Err() != nil {

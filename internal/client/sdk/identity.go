@@ -18,8 +18,9 @@ import (
 // credentials are an identity's file, understood.
 type credentials struct {
 	file    string
-	address string // of the controller, with the scheme
-	root    string // path of the Client API
+	address string   // of the controller, with the scheme
+	also    []string // of the other controllers that the file names
+	root    string   // path of the Client API
 	tls     *tls.Config
 	pair    atomic.Pointer[tls.Certificate] // that is shown
 	trust   atomic.Pointer[trust]           // nil if those of the system are trusted
@@ -76,7 +77,7 @@ func load(path string, now time.Time) (*credentials, error) {
 			path, moment(leaf.NotBefore), moment(now))
 	}
 	c := &credentials{
-		file: path, address: "https://" + at.Host, root: strings.TrimSuffix(at.Path, "/"),
+		file: path, address: "https://" + at.Host, also: id.Others(), root: strings.TrimSuffix(at.Path, "/"),
 		tls: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	c.pair.Store(&pair)

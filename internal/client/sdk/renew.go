@@ -99,6 +99,7 @@ func (r *renewal) look(ctx context.Context, now time.Time, renew bool) error {
 	if err := r.settle(known, now); err != nil {
 		return err
 	}
+	r.keepPlaces()
 	outdated := false
 	if renew {
 		if outdated, err = r.follow(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"net/http"
+	"slices"
 
 	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/pki"
@@ -52,13 +53,39 @@ func (r *renewal) keepTrust(cas []*x509.Certificate) error {
 	if err != nil || !remote.IsInline(file.ID.CA) {
 		return err
 	}
+	file.ID.CA = remote.Inline(pki.EncodeCertificates(cas...))
+	return r.keep(&file)
+}
+
+// keepPlaces writes where all controllers are into the identity's file, for a start
+// while the one that it names is gone. What goes wrong is tried again.
+func (r *renewal) keepPlaces() {
+	c := r.client
+	var all []string
+	if places := c.api.remote().Places(); len(places) > 1 {
+		for _, at := range places {
+			all = append(all, at+c.id.root)
+		}
+	}
+	slices.Sort(all) // and not by who was asked last
+	file, err := remote.OpenIdentity(c.id.file)
+	if err != nil || slices.Equal(slices.Sorted(slices.Values(file.Own)), all) {
+		return
+	}
+	file.Own = all
+	if err := r.keep(&file); err != nil {
+		c.log.Debug("where the controllers are could not be kept", "identity", c.Name(), "file", c.id.file, "error", err)
+	}
+}
+
+// keep writes the identity's file anew.
+func (r *renewal) keep(file *remote.Identity) error {
 	heir := r.client.id.heir()
 	place, err := heir.Prepare()
 	if err != nil {
 		return err
 	}
 	defer place.Close()
-	file.ID.CA = remote.Inline(pki.EncodeCertificates(cas...))
 	data, err := file.Encode()
 	if err != nil {
 		return err

@@ -66,6 +66,7 @@ type Config struct {
 	Cluster struct {
 		Listen    string `yaml:"listen" form:"place" eg:"10.0.0.1:1282" doc:"Host and port for other controllers of the network, which keep the store together with this one; nobody can join if empty, unless the store is a cluster by address."`
 		Advertise string `yaml:"advertise" form:"place" eg:"controller-1.example.org:1282" doc:"Host and port under which other controllers reach cluster.listen; that address if empty, with the host of advertise if it is all of the machine's addresses."`
+		Announce  bool   `yaml:"announce" default:"false" doc:"Tell clients by the word HA_CONTROLLER among the capabilities of /version that there are several controllers. OpenZiti's SDKs for C look for others then from 1.18 on, and those before 1.9 cannot log in any more: leave it off unless all of them are new."`
 	} `yaml:"cluster"`
 
 	Snapshots struct {

@@ -122,8 +122,12 @@ func (e *routerEnroll) other(ctx context.Context, env Env, inv *enroll.Invitatio
 	}
 	scr := env.Screen()
 	scr.Printf("Enrolled. The router's config should say:\n\nidentity: {cert: %q, server_cert: %q, key: %q, ca: %q}\n", at.Cert, at.ServerCert, at.Key, at.CA)
-	if len(inv.Control) > 0 {
+	switch len(inv.Control) {
+	case 0:
+	case 1:
 		scr.Printf("ctrl: {endpoint: %q}\n", inv.Control[0])
+	default:
+		scr.Printf("ctrl: {endpoints: %s}\n", strings.ReplaceAll(fmt.Sprintf("%q", inv.Control), `" "`, `", "`))
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 	who, err := sessions.Open(b.Context(), state.Nobody, proof, authn.Request{ConfigTypes: []string{"all"}})
 	must(err)
 	s.cfg, s.state, s.log = config.Default(), st, log
-	h, err := s.newAPIs(&api.Service{
+	h, err := s.newAPIs(nil, &api.Service{
 		Sessions: sessions, Passwords: passwords, Grants: grants, Address: "127.0.0.1:1280", Started: time.Now(),
 	})
 	must(err)

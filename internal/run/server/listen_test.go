@@ -96,7 +96,7 @@ func TestPatience(t *testing.T) {
 	s.cfg.Limits.Headers, s.cfg.Limits.Body, s.cfg.Limits.Share = 6, 7, 9
 	srv := s.newHTTP(nil)
 	got := config.Timeouts{Header: srv.ReadHeaderTimeout, Read: srv.ReadTimeout, Write: srv.WriteTimeout, Idle: srv.IdleTimeout}
-	h, err := s.newAPIs(&api.Service{Sessions: new(authn.APISessions), Grants: new(grant.Grants)})
+	h, err := s.newAPIs(nil, &api.Service{Sessions: new(authn.APISessions), Grants: new(grant.Grants)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -326,14 +326,14 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	})
 	scanner := s.newScanner()
 	s.jobs.Go(func() { scanner.Run(run) })
-	handler, err := s.newAPIs(&api.Service{
+	handler, err := s.newAPIs(s.share(run), &api.Service{
 		Sessions: sessions, Passwords: passwords,
 		Desk:  desk,
 		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle, Now: time.Now, Log: s.log}, Tokens: tokens,
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
-		Issuer: &enroll.Issuer{Address: s.Address(), Control: s.RouterAddress(), Key: s.servedKey},
-		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s},
+		Issuer: &enroll.Issuer{Places: s.places, Roots: s.roots, Key: s.servedKey},
+		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s},
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
@@ -349,7 +349,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 func (s *Server) servedKey() crypto.Signer { return s.served.Current().PrivateKey.(crypto.Signer) }
 
 // newAPIs builds the APIs over the state.
-func (s *Server) newAPIs(svc *api.Service) (*apis, error) {
+func (s *Server) newAPIs(shared *rest.Shared, svc *api.Service) (*apis, error) {
 	svc.Specs = &api.Specs{}
 	share, t := limit.Share(s.cfg.Limits.Share), s.cfg.Timeouts
 	bodies := &limit.Bodies{Bytes: maxBodies, Max: maxMoving, Share: share, Now: time.Now}
@@ -358,7 +358,7 @@ func (s *Server) newAPIs(svc *api.Service) (*apis, error) {
 	newAPI := func(name, title, doc, root string) *rest.API {
 		return &rest.API{
 			Name: name, Title: title, Doc: doc, Version: api.Version, Root: root, Groups: api.Groups,
-			State: s.state, Gate: s.knowing(svc.Gate), Log: s.log, Timeout: t.Request, Sending: t.Write, MaxBody: int64(s.cfg.Limits.Body),
+			State: s.state, Shared: shared, Gate: s.knowing(svc.Gate), Log: s.log, Timeout: t.Request, Sending: t.Write, MaxBody: int64(s.cfg.Limits.Body),
 			Bodies: bodies, Requests: requests, Answers: answers,
 			StrangerPace: limit.Pace{First: t.Body}, Pace: limit.Pace{First: t.Body, Least: leastRate, Last: t.Read},
 		}

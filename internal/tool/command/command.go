@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,6 +156,7 @@ func with(env Env, work talking) func(*cobra.Command, []string) error {
 			return err
 		}
 		err = work(cmd, s, args)
+		s.remember()
 		if err == nil {
 			s.follow(cmd.Context())
 		}
@@ -169,23 +171,67 @@ const (
 	followTime  = 5 * time.Second
 )
 
-// follow keeps the profile good when other CAs vouch for the controller. The
+// remember keeps which controller answers, and up to where this command has
+// changed something, for the next: it may be answered by another controller.
+func (s *session) remember() {
+	prefer, written := s.Address(), s.Written()
+	if prefer == s.profile.Address {
+		prefer = ""
+	}
+	if len(s.Places()) == 1 || prefer == s.profile.Prefer && written <= s.profile.Revision {
+		return
+	}
+	err := profile.Change(s.dir, func(b *profile.Book) error {
+		if p, ok := b.Profiles[s.name]; ok {
+			p.Prefer, p.Revision = prefer, max(written, p.Revision)
+			b.Profiles[s.name] = p
+		}
+		return nil
+	})
+	if err != nil {
+		s.Notef("Which controller answers could not be kept: %v", err)
+	}
+}
+
+// learn asks where all controllers of the network are; it reports whether anybody
+// said so.
+func learn(ctx context.Context, c *remote.Client, a *remote.Account) bool {
+	const api = "edge-management"
+	err := c.Learn(ctx, api, remote.Request{Path: clientRoot + "/controllers", Stranger: true})
+	if err != nil { // where the Management API is alone
+		err = c.Learn(ctx, api, remote.Request{Path: "/controllers"})
+	}
+	if err != nil {
+		return false
+	}
+	a.Others = slices.DeleteFunc(c.Places(), func(at string) bool { return at == a.Address })
+	return true
+}
+
+// follow keeps the profile good when other CAs vouch for the controller, and when
+// there are other controllers. The
 // command has done its work: what goes wrong here is tried again by the next.
 func (s *session) follow(ctx context.Context) {
 	at := s.now()
-	if since := at.Sub(s.profile.Asked); s.profile.CA == "" || since >= 0 && since < followEvery {
+	if since := at.Sub(s.profile.Asked); since >= 0 && since < followEvery {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, followTime)
 	defer cancel()
-	ca, err := s.Follow(ctx, s.profile.CA, at)
-	if err != nil {
+	is := s.profile.Account
+	if !learn(ctx, s.Client, &is) {
 		return
 	}
-	err = profile.Change(s.dir, func(b *profile.Book) error {
+	if is.CA != "" {
+		var err error
+		if is.CA, err = s.Follow(ctx, is.CA, at); err != nil {
+			return
+		}
+	}
+	err := profile.Change(s.dir, func(b *profile.Book) error {
 		p, ok := b.Profiles[s.name]
 		if ok && p.CA == s.profile.CA {
-			p.CA, p.Asked = ca, at.UTC()
+			p.CA, p.Others, p.Asked = is.CA, is.Others, at.UTC()
 			b.Profiles[s.name] = p
 		}
 		return nil

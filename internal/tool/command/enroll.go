@@ -38,8 +38,9 @@ func enrollCommand(env Env) *cobra.Command {
 		Use:   "enroll TOKEN",
 		Short: "Join a network as an identity, and write the file that SDKs and tunnelers need.",
 		Long: "Join a network with an enrollment token: the JWT itself, a file with it, or - for standard\n" +
-			"input. Nothing is sent to a server whose key did not sign the token. The file that is\n" +
-			"written holds a private key: only its owner may read it, and none is written over.",
+			"input. Nothing is sent to a server whose key did not sign the token or, if that one does not\n" +
+			"answer, that is not of the root CA that the token names. The file that is written holds a\n" +
+			"private key: only its owner may read it, and none is written over.",
 		Example: "  netkeep enroll laptop.jwt -o laptop.json\n  netkeep enroll machine.jwt -o machine.json --cert machine.crt --key machine.key",
 		Args:    Exactly(1),
 	}
@@ -50,6 +51,7 @@ func enrollCommand(env Env) *cobra.Command {
 	flags.StringVar(&r.Key, "key", "", "File with the key of --cert, or with a key to enroll with; one is made if not given.")
 	flags.StringVar(&r.Algorithm, "key-alg", "ec", "Kind of key that is made: "+strings.Join(enroll.Algorithms(), " or ")+".")
 	flags.StringVar(&r.CA, "ca", "", "File with certificates that vouch for the controller, if they are of another authority than the network's.")
+	flags.BoolVar(&r.Several, "all-controllers", false, "Name all controllers in the file for SDKs of others, as those for C take it; SDKs for Go of 1.5 and later cannot bear it.")
 	flags.StringVar(&r.Name, "name", "", "Name that the new identity should have, if the token is a CA's.")
 	flags.StringVarP(&r.Username, "username", "u", "", "User name, if the token is for a password and has none.")
 	flags.StringVar(&passwordFile, "password-file", "", "File with the new password, - for standard input; asked for if not given.")

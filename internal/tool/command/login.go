@@ -189,7 +189,7 @@ func trust(ctx context.Context, scr *screen.Screen, f loginFlags, p *profile.Pro
 		}
 	}
 	if p.CA != "" && f.fingerprint == "" {
-		if good, err := remote.Known(ctx, p.Address, p.CA); good || err != nil {
+		if good, err := known(ctx, p); good || err != nil {
 			return err
 		}
 	}
@@ -225,6 +225,24 @@ func trust(ctx context.Context, scr *screen.Screen, f loginFlags, p *profile.Pro
 	}
 	p.CA = remote.PEM(root)
 	return nil
+}
+
+// known reports whether the controller of a profile is the one that it was, or if
+// it does not answer another of the same network.
+func known(ctx context.Context, p *profile.Profile) (good bool, err error) {
+	for _, at := range append([]string{p.Address}, p.Others...) {
+		good, failed := remote.Known(ctx, at, p.CA)
+		if failed == nil {
+			if p.Prefer = ""; at != p.Address {
+				p.Prefer = at
+			}
+			return good, nil
+		}
+		if err == nil {
+			err = failed
+		}
+	}
+	return false, err
 }
 
 // loggedIn is what a login gives.
@@ -281,7 +299,16 @@ func enter(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *pr
 		return nil, wrongPassword(err, method)
 	}
 	client.Use(in.Token)
-	return in, secondFactor(ctx, scr, f, client, in)
+	if err := secondFactor(ctx, scr, f, client, in); err != nil {
+		return nil, err
+	}
+	ask, cancel := context.WithTimeout(ctx, followTime)
+	defer cancel()
+	learn(ask, client, &p.Account) // the next command asks again
+	if p.Revision = 0; len(p.Others) > 0 {
+		p.Revision = client.Written()
+	}
+	return in, nil
 }
 
 // wrongPassword says what to do where a login is refused.

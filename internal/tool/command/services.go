@@ -59,6 +59,7 @@ func enterAs(ctx context.Context, env Env, file string) (s *session, leave func(
 	if account.Address, err = remote.Address(id.API); err != nil {
 		return nil, nil, err
 	}
+	account.Others = id.Others()
 	client, err := remote.New(account)
 	if err != nil {
 		return nil, nil, err

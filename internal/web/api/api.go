@@ -68,8 +68,10 @@ type Service struct {
 	// controller; empty if it has none.
 	Fabric       seam.Fabric
 	ControllerID string
-	// Controllers says which controllers are there.
+	// Controllers says which controllers are there, and Announce whether all
+	// clients are told that there are several.
 	Controllers seam.Controllers
+	Announce    bool
 	// Integrity scans what is stored, and Snapshots copies it.
 	Integrity *integrity.Scanner
 	Snapshots *backup.Snapshots
@@ -185,6 +187,9 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 	if !ok || !IsToken(token) {
 		return nil, fault.New(fault.CodeUnauthorized, "the request carries no session token; authenticate and send it as net-session")
 	}
+	if err := lookFor(c, token); err != nil {
+		return nil, err
+	}
 	who, err := s.Sessions.Verify(c.Context(), c.Snap, authn.Credentials{Token: token, Bearer: c.Bearer()})
 	if err != nil {
 		return nil, err
@@ -194,6 +199,16 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 	}
 	s.tellExpiry(c.Header(), who)
 	return caller{who}, nil
+}
+
+// lookFor makes sure that a session is not taken for none that was opened at
+// another controller a moment ago.
+func lookFor(c *rest.Call, token string) error {
+	if _, known := authn.ByToken(c.Snap, token); known || c.Open() {
+		return nil
+	}
+	_, err := c.LookAgain()
+	return err
 }
 
 // held refuses a token that may be a router's and not its holder's, where the

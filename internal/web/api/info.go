@@ -15,7 +15,7 @@ type versionOut struct {
 	RuntimeVersion string      `json:"runtimeVersion" doc:"Version of Go that the controller was built with."`
 	APIVersions    apiVersions `json:"apiVersions" doc:"Where the APIs are, by name and version."`
 	// Newer clients walk through it without a look whether it is there.
-	Capabilities []string `json:"capabilities" doc:"What the controller can do beyond the contract, in words that clients look for; empty, as there is nothing."`
+	Capabilities []string `json:"capabilities" doc:"What the controller can do beyond the contract, in words that clients look for; HA_CONTROLLER if clients are to be told that there are several controllers."`
 }
 
 // apiVersions says where each API is. Older clients look for "edge".
@@ -50,6 +50,9 @@ func mountInfo(a *rest.API, s *Service) {
 	out := versionOut{
 		Version: info.Version, Revision: info.Revision, BuildDate: info.Date, RuntimeVersion: info.Runtime,
 		APIVersions: apiVersions{Edge: client, Client: client, Management: place(s.ManagementAddress, ManagementRoot)},
+	}
+	if s.Announce {
+		out.Capabilities = []string{"HA_CONTROLLER"}
 	}
 	version := func(*rest.Call, rest.None) (versionOut, error) { return out, nil }
 	rest.Handle(a, rest.Op{

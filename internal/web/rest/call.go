@@ -195,6 +195,7 @@ func (c *Call) build(status int, fill func(dst []byte) []byte) error {
 // ours.
 func (c *Call) write(status int, contentType string, body []byte) {
 	c.nameIgnored()
+	c.tellRevision(status)
 	if !c.looks() && c.api.Sending > 0 { // which may have taken longer than that
 		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.api.Sending))
 	}

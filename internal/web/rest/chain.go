@@ -15,7 +15,7 @@ import (
 )
 
 // Serve takes a request through the chain: request id, recovery, rate of
-// attempts, caller, permission, parameters, body, a slot to work in, handler.
+// attempts, what the client has seen, caller, permission, parameters, body, a slot to work in, handler.
 // path is below the API's root.
 func (a *API) Serve(w http.ResponseWriter, r *http.Request, path string) {
 	ops, params := a.routes.find(path)
@@ -131,6 +131,9 @@ func (a *API) call(c *Call) error {
 	if wait := c.wait(); wait > 0 {
 		return fault.Later("there were too many attempts from this address; wait and try again", wait)
 	}
+	if err := a.catchUp(c); err != nil {
+		return err
+	}
 	if err := a.recognise(c); err != nil {
 		return err
 	}
@@ -210,6 +213,6 @@ func cors(h http.Header, r *http.Request) {
 	}
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
-	h.Set("Access-Control-Allow-Headers", "content-type, accept, authorization, net-session, zt-session, mfa-validation-code")
-	h.Set("Access-Control-Expose-Headers", "net-session, zt-session, expires-at, expiration-seconds, "+ignoredHeader)
+	h.Set("Access-Control-Allow-Headers", "content-type, accept, authorization, net-session, zt-session, mfa-validation-code, "+revisionHeader)
+	h.Set("Access-Control-Expose-Headers", "net-session, zt-session, expires-at, expiration-seconds, "+ignoredHeader+", "+revisionHeader)
 }

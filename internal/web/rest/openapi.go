@@ -67,6 +67,11 @@ var headers = kind.Schema{
 			"Answers that say why a body was refused carry it too.",
 		"schema": text, "example": `"roleAtributes";near="roleAttributes"`,
 	},
+	revisionHeader: kind.Schema{
+		"description": "How much of all that was ever changed the controller knows of. A request that sends the header back, to whichever controller of " +
+			"the network, is answered by one that knows as much: it waits a moment for that, and is refused with 503 if it is in vain.",
+		"schema": whole, "example": 4711,
+	},
 }
 
 // securitySchemes are the headers that carry a session's token. One is enough.
@@ -162,9 +167,11 @@ func (o *operation) responses() kind.Schema {
 		content[t] = kind.Schema{"schema": bareSchema(t)}
 	}
 	done := kind.Schema{"description": "Done.", "content": content}
+	shown := kind.Schema{revisionHeader: kind.Schema{"$ref": "#/components/headers/" + revisionHeader}}
 	if o.body.json != nil {
-		done["headers"] = kind.Schema{ignoredHeader: kind.Schema{"$ref": "#/components/headers/" + ignoredHeader}}
+		shown[ignoredHeader] = kind.Schema{"$ref": "#/components/headers/" + ignoredHeader}
 	}
+	done["headers"] = shown
 	all := kind.Schema{strconv.Itoa(o.status): done}
 	for _, code := range o.failures() {
 		all[code] = kind.Schema{"$ref": "#/components/responses/" + code}

@@ -109,7 +109,9 @@ type API struct {
 	Groups map[string]string
 
 	State *state.State
-	Gate  Gate
+	// Shared is for a state that other controllers write to; nil if none do.
+	Shared *Shared
+	Gate   Gate
 	// Key is what callers of any operation must have beside a token.
 	Key Key
 	Log *slog.Logger

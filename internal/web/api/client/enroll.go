@@ -110,6 +110,9 @@ func (d desk) any(c *rest.Call, in rest.Form[anyForm]) (rest.File, error) {
 	if token == "" {
 		return rest.File{}, fault.Invalid("token", "is required", nil)
 	}
+	if err := d.lookFor(c, token); err != nil {
+		return rest.File{}, err
+	}
 	method, err := d.Desk.Method(c.Snap, token)
 	if err != nil {
 		return rest.File{}, err
@@ -144,6 +147,16 @@ func csrOf(text []byte, form csrForm) []byte {
 	return []byte(form.ClientCSR + form.CertCSR)
 }
 
+// lookFor makes sure that a token is not taken for none that another controller
+// gave out a moment ago.
+func (d desk) lookFor(c *rest.Call, token string) error {
+	if _, err := d.Desk.Method(c.Snap, token); err == nil {
+		return nil
+	}
+	_, err := c.LookAgain()
+	return err
+}
+
 // enrolled notes who has enrolled, if anybody has.
 func (d desk) enrolled(c *rest.Call, token string, err error) error {
 	if err == nil {
@@ -154,6 +167,9 @@ func (d desk) enrolled(c *rest.Call, token string, err error) error {
 
 // bare answers with the certificate alone.
 func (d desk) bare(c *rest.Call, token string, csr []byte) (rest.File, error) {
+	if err := d.lookFor(c, token); err != nil {
+		return rest.File{}, err
+	}
 	chain, err := d.Desk.OTT(c.Context(), c.Author(), c.Snap, token, csr)
 	if d.enrolled(c, token, err) != nil {
 		return rest.File{}, err
@@ -162,6 +178,9 @@ func (d desk) bare(c *rest.Call, token string, csr []byte) (rest.File, error) {
 }
 
 func (d desk) ottca(c *rest.Call, token string) error {
+	if err := d.lookFor(c, token); err != nil {
+		return err
+	}
 	return d.enrolled(c, token, d.Desk.OTTCA(c.Context(), c.Author(), c.Snap, token, c.Certificates()))
 }
 
@@ -174,10 +193,16 @@ func (d desk) ca(c *rest.Call, in nameForm) error {
 }
 
 func (d desk) updb(c *rest.Call, token string, in passwordForm) error {
+	if err := d.lookFor(c, token); err != nil {
+		return err
+	}
 	return d.enrolled(c, token, d.Desk.UPDB(c.Context(), c.Author(), c.Party(), c.Snap, token, in.Username, in.Password))
 }
 
 func (d desk) router(c *rest.Call, token string, in routerForm) (certsOut, error) {
+	if err := d.lookFor(c, token); err != nil {
+		return certsOut{}, err
+	}
 	certs, err := d.Desk.Router(c.Context(), c.Author(), c.Snap, token, []byte(in.CertCSR+in.ClientCSR), []byte(in.ServerCertCSR+in.ServerCSR), in.TakesDigests)
 	if d.enrolled(c, token, err) != nil {
 		return certsOut{}, err

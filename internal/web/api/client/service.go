@@ -56,6 +56,12 @@ func mountServices(a *rest.API, s *api.Service) {
 		}
 		if token := sessionTokenParam.Of(c); token != "" {
 			held, ok := s.Grants.Recognise(c.Snap, token)
+			if !ok { // unless another controller gave it out a moment ago
+				if _, err := c.LookAgain(); err != nil {
+					return api.ServiceRouters{}, err
+				}
+				held, ok = s.Grants.Recognise(c.Snap, token)
+			}
 			if !ok || held.IdentityID != api.Caller(c).Identity().ID || held.ServiceID != service.Base().ID || !s.Grants.Live(c.Snap, held) {
 				return api.ServiceRouters{}, fault.New(fault.CodeNotFound, "the session of this token is gone; make a new one")
 			}
