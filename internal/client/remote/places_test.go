@@ -106,6 +106,31 @@ func TestNext(t *testing.T) {
 	n.want(t, 1, 1)
 }
 
+// TestSilent has somebody accept connections and say nothing, as a process does
+// that was stopped: the next is asked soon.
+func TestSilent(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	n := play(t, fine)
+	c, err := New(Account{Address: "https://" + l.Addr().String(), Others: n.at, CA: n.ca})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 2 {
+		if err := c.Post(t.Context(), "/identities", nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	n.want(t, 2)
+	if c.Address() != n.at[0] {
+		t.Errorf("it asks %v", c.Places())
+	}
+}
+
 // TestNotTwice has a change of which nobody knows whether it was made: it is not
 // made again, and that is said. What never left goes on to the next.
 func TestNotTwice(t *testing.T) {

@@ -33,12 +33,10 @@ const (
 	// many changes takes a while.
 	patience = 2 * time.Minute
 	// dialTime is how long a connection may take, and nextTime if there is another
-	// controller to be asked.
+	// controller to be asked. That is also how long nothing may come over one before
+	// the other end is asked whether it is there, and how long it may take to say so.
 	dialTime = 10 * time.Second
-	nextTime = 3 * time.Second
-	// quietTime is how long nothing may come over a connection before the other
-	// end is asked whether it is there, and how long it may take to say so.
-	quietTime = 10 * time.Second
+	nextTime = 5 * time.Second
 	// maxError is how much of an error's answer is read.
 	maxError = 1 << 20
 	// maxAnswer is more than a controller has to say at once.
@@ -112,27 +110,23 @@ func New(a Account) (*Client, error) {
 // WithTLS is New with a configuration of one's own.
 func WithTLS(a Account, config *tls.Config) *Client {
 	c := &Client{places: newPlaces(a), most: maxAnswer}
+	transport := &http.Transport{
+		TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: patience, WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
+	}
+	if len(c.Places()) > 1 { // nobody waits long for one of several
+		transport.DialContext = (&net.Dialer{Timeout: nextTime}).DialContext
+		transport.TLSHandshakeTimeout = nextTime
+		transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: nextTime, PingTimeout: nextTime}
+	}
 	c.http = &http.Client{
-		Transport: &http.Transport{
-			TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DialContext: c.dial,
-			TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: patience, WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
-			HTTP2: &http.HTTP2Config{SendPingTimeout: quietTime, PingTimeout: quietTime},
-		},
+		Transport: transport,
 		// A redirect would take the token elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c.Use(a.Token)
 	c.Since(a.Revision)
 	return c
-}
-
-// dial connects. Where there is another to ask, nobody waits long.
-func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := net.Dialer{}
-	if len(c.places.all()) > 1 {
-		dialer.Timeout = nextTime
-	}
-	return dialer.DialContext(ctx, network, address)
 }
 
 // Use has later calls use another session.
@@ -264,6 +258,9 @@ func (c *Client) send(ctx context.Context, r Request, token string) (io.ReadClos
 		if ctx.Err() != nil {
 			break
 		}
+	}
+	if all := c.Places(); len(all) > 1 && errors.Is(first, ErrUnreachable) && ctx.Err() == nil {
+		return nil, fmt.Errorf("%w; nor does another of the %d controllers answer", first, len(all))
 	}
 	return nil, first
 }

@@ -79,8 +79,13 @@ func (a *api) learn(ctx context.Context) {
 	if since := now.Sub(a.learned); !a.learned.IsZero() && since >= 0 && since < learnEvery {
 		return
 	}
-	if err := a.remote().Learn(ctx, "edge-client", remote.Request{Path: a.path("/controllers"), Stranger: true}); err == nil {
-		a.learned = now
+	alone := len(a.remote().Places()) == 1
+	if err := a.remote().Learn(ctx, "edge-client", remote.Request{Path: a.path("/controllers"), Stranger: true}); err != nil {
+		return
+	}
+	a.learned = now
+	if alone && len(a.remote().Places()) > 1 {
+		a.show(a.id.pair.Load()) // over connections that are given up soon
 	}
 }
 

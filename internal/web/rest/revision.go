@@ -61,16 +61,19 @@ func (a *API) catchUp(c *Call) error {
 		return err
 	}
 	if a.Shared != nil { // else nobody else can have written it
-		err := c.await(func(ctx context.Context) error {
+		behind := c.await(func(ctx context.Context) error {
 			_, err := a.State.Since(ctx, rev)
 			return err
 		}, errBehind)
-		if err == nil {
+		if behind == nil {
 			return nil
 		}
 		snap, err := c.current()
-		if err != nil || snap.Rev >= rev {
-			return err
+		switch {
+		case err != nil:
+			return behind
+		case snap.Rev >= rev:
+			return nil
 		}
 	}
 	return fault.Invalid(revisionHeader, "is of another store, or of one that was put in the place of this one: leave the header out", int64(rev))
