@@ -15,8 +15,9 @@ import (
 	"netkeep.internal/internal/data/store"
 )
 
-// renewals is how often a lease is renewed in its life.
-const renewals = 4
+// renewals is how often a lease is renewed in its life. It has to outlast that there
+// is no leader.
+const renewals = 8
 
 // claimOps is how many claims are written at a time.
 const claimOps = 100
@@ -37,19 +38,22 @@ type lease struct {
 	id   clientv3.LeaseID
 	life time.Duration
 
-	end  *time.Timer // ends it unless the store hears of us; whoever renews has it
-	lost chan struct{}
-	once sync.Once
-	stop context.CancelFunc // ends the renewals
-	done chan struct{}      // closed when there are none any more
+	mu    sync.Mutex
+	until time.Time   // when it is over unless the store hears of us
+	end   *time.Timer // which ends it then
+	lost  chan struct{}
+	once  sync.Once
+	stop  context.CancelFunc // ends the renewals
+	done  chan struct{}      // closed when there are none any more
 }
 
-// Lease asks etcd for a lease and renews it. Timers begin before the store is
-// asked, so that they end before it can think that we are gone.
+// Lease asks etcd for a lease and renews it. Time is counted from before the store
+// is asked, so that it is over before the store can think that we are gone.
 func (c claims) Lease(ctx context.Context, life time.Duration) (store.Lease, error) {
 	renewing, stop := context.WithCancel(c.reading)
 	l := &lease{s: c.Store, life: life, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
-	l.end = l.timer()
+	l.until = l.after(time.Now())
+	l.end = time.AfterFunc(time.Until(l.until), l.over)
 	resp, err := c.client.Grant(ctx, int64(life/time.Second))
 	if err != nil {
 		l.end.Stop()
@@ -61,41 +65,61 @@ func (c claims) Lease(ctx context.Context, life time.Duration) (store.Lease, err
 	return l, nil
 }
 
-// timer ends the lease a tenth of its life too early: no two clocks go at the same
-// rate.
-func (l *lease) timer() *time.Timer { return time.AfterFunc(l.life-l.life/10, l.over) }
+// after is when the lease is over that was asked for at a time: a tenth of its life
+// too early, since no two clocks go at the same rate.
+func (l *lease) after(asked time.Time) time.Time { return asked.Add(l.life - l.life/10) }
 
 func (l *lease) over() {
 	l.once.Do(func() { close(l.lost) })
 	l.stop()
 }
 
-// renew renews the lease until it is over.
+// renew renews the lease until it is over. It does not wait for an answer before it
+// asks again: one that went to a leader that is gone does not come.
 func (l *lease) renew(ctx context.Context) {
 	defer close(l.done)
 	defer l.over()
+	defer l.end.Stop()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	places := make(chan struct{}, renewals)
 	tick := time.NewTicker(l.life / renewals)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			l.end.Stop()
 			return
 		}
-		next := l.timer()
-		once, cancel := context.WithTimeout(ctx, l.life/renewals)
-		_, err := l.s.client.KeepAliveOnce(once, l.id)
-		cancel()
-		switch {
-		case err == nil:
-			l.end.Stop()
-			l.end = next
-			continue
-		case errors.Is(err, rpctypes.ErrLeaseNotFound):
-			l.over()
+		select {
+		case places <- struct{}{}:
+			asking.Go(func() {
+				defer func() { <-places }()
+				l.ask(ctx)
+			})
+		default: // nobody answers
 		}
-		next.Stop() // the store may not have heard
+	}
+}
+
+// ask renews the lease once.
+func (l *lease) ask(ctx context.Context) {
+	asked := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, l.life)
+	defer cancel()
+	_, err := l.s.client.KeepAliveOnce(ctx, l.id)
+	switch {
+	case errors.Is(err, rpctypes.ErrLeaseNotFound):
+		l.over()
+		return
+	case err != nil:
+		return // the store may not have heard
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until := l.after(asked); until.After(l.until) {
+		l.until = until
+		l.end.Reset(time.Until(until))
 	}
 }
 

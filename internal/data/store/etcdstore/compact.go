@@ -36,9 +36,17 @@ func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
 	case err != nil:
 		return explain(ctx, "compact", err)
 	}
-	if s.member == nil {
-		return nil
+	return s.reclaim(ctx)
+}
+
+// Reclaim gives space back to the disk that has got free in a member of our own
+// because another has had history forgotten, when that pays.
+func (s *Store) Reclaim(ctx context.Context) error {
+	ctx, done, err := s.write(ctx)
+	if err != nil {
+		return err
 	}
+	defer done()
 	return s.reclaim(ctx)
 }
 
@@ -46,6 +54,9 @@ func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
 // lets writes in again if it was.
 func (s *Store) reclaim(ctx context.Context) error {
 	m := s.member
+	if m == nil {
+		return nil
+	}
 	bans, err := s.bans(ctx)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func (s *Store) Range(ctx context.Context, from, to string, most int, newest boo
 	if newest {
 		order = clientv3.SortDescend
 	}
-	resp, err := s.client.Get(ctx, s.keys.record(from), clientv3.WithRange(s.keys.record(to)),
+	resp, err := s.patientGet(ctx, s.keys.record(from), clientv3.WithRange(s.keys.record(to)),
 		clientv3.WithLimit(int64(most)), clientv3.WithSort(clientv3.SortByKey, order))
 	if err != nil {
 		return nil, false, explain(ctx, "range", err)

@@ -84,6 +84,7 @@ type Store struct {
 	quick  store.Limits // of a transaction
 	spans  *spans
 	tail   tail
+	fence  fence
 
 	// patience is how long a staged batch may stand still before somebody else
 	// sees to it.
@@ -245,6 +246,7 @@ func oversized(err error) bool {
 type keyspace struct {
 	prefix  string
 	claims  string // what the keys of claims begin with, before all that is followed
+	fences  string // what the keys of fences begin with, before it too
 	head    string // closes a Commit
 	hold    string // closes what is carried out of a staged batch
 	large   string // what the keys begin with that say when staged batches were done
@@ -262,6 +264,7 @@ func newKeyspace(prefix string) keyspace {
 	return keyspace{
 		prefix:  prefix,
 		claims:  prefix + "claim/",
+		fences:  prefix + "fence/",
 		head:    prefix + "head",
 		hold:    prefix + "hold",
 		large:   prefix + "large/",

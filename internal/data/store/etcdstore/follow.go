@@ -55,7 +55,7 @@ func (s *Store) feedFrom(ctx context.Context, rev store.Rev) (*feed, error) {
 		{s.keys.head, func(kv *mvccpb.KeyValue) { f.head = kv.ModRevision }},
 		{s.keys.put, func(kv *mvccpb.KeyValue) { f.puts = kv.Version }},
 	} {
-		resp, err := s.client.Get(ctx, read.key, at)
+		resp, err := s.patientGet(ctx, read.key, at)
 		if errors.Is(err, rpctypes.ErrFutureRev) {
 			return nil, fmt.Errorf("%w: revision %d is not reached yet", store.ErrGap, rev)
 		}

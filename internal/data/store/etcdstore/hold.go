@@ -61,7 +61,7 @@ func holdOf(kvs []*mvccpb.KeyValue) (*hold, error) {
 
 // held reads who holds the store; nil is nobody.
 func (s *Store) held(ctx context.Context, at ...clientv3.OpOption) (*hold, error) {
-	resp, err := s.client.Get(ctx, s.keys.hold, at...)
+	resp, err := s.patientGet(ctx, s.keys.hold, at...)
 	if err != nil {
 		return nil, explain(ctx, "look for a staged batch", err)
 	}
@@ -70,7 +70,7 @@ func (s *Store) held(ctx context.Context, at ...clientv3.OpOption) (*hold, error
 
 // closedAt reads when a staged batch was closed.
 func (s *Store) closedAt(ctx context.Context, h *hold, at ...clientv3.OpOption) (int64, error) {
-	resp, err := s.client.Get(ctx, s.keys.prefix+h.Closes, append(at, clientv3.WithKeysOnly())...)
+	resp, err := s.patientGet(ctx, s.keys.prefix+h.Closes, append(at, clientv3.WithKeysOnly())...)
 	if err != nil {
 		return 0, explain(ctx, "read a staged batch", err)
 	}
@@ -127,7 +127,7 @@ func (s *Store) end(ctx context.Context, h *hold) error {
 
 // parts reads what is left of a staged batch.
 func (s *Store) parts(ctx context.Context, id string, at ...clientv3.OpOption) (parts []part, err error) {
-	resp, err := s.client.Get(ctx, s.keys.parts(id), append(at, clientv3.WithPrefix())...)
+	resp, err := s.patientGet(ctx, s.keys.parts(id), append(at, clientv3.WithPrefix())...)
 	if err != nil {
 		return nil, explain(ctx, "read a staged batch", err)
 	}
@@ -151,8 +151,8 @@ func (s *Store) carryOut(ctx context.Context, h *hold, rev int64, parts []part) 
 	if err != nil {
 		return err
 	}
-	resp, err := s.client.Txn(ctx).If(made(s.keys.hold, h.made)).
-		Then(clientv3.OpPut(s.keys.done(rev), ""), clientv3.OpDelete(s.keys.hold), s.spans.read()).Commit()
+	resp, err := s.patientTxn(ctx, []clientv3.Cmp{made(s.keys.hold, h.made)},
+		clientv3.OpPut(s.keys.done(rev), ""), clientv3.OpDelete(s.keys.hold), s.spans.read())
 	if err == nil && resp.Succeeded {
 		s.spans.learn(resp.Responses[2])
 	}
@@ -171,7 +171,7 @@ func (s *Store) carry(ctx context.Context, h *hold, p part) error {
 		}
 		// Watches know by the last key what the others are.
 		then = append(then, clientv3.OpPut(s.keys.hold, h.text()))
-		resp, err := s.client.Txn(ctx).If(exists(key), made(s.keys.hold, h.made)).Then(then...).Commit()
+		resp, err := s.patientTxn(ctx, []clientv3.Cmp{exists(key), made(s.keys.hold, h.made)}, then...)
 		err = explained(ctx, "carry out", err)
 		switch {
 		case errors.Is(err, store.ErrTooLarge) && len(some) > 1:
@@ -201,14 +201,14 @@ func (s *Store) putAside(ctx context.Context, h *hold) error {
 	} else {
 		then = append(then, clientv3.OpDelete(s.keys.hold))
 	}
-	_, err := s.client.Txn(ctx).If(guard).Then(then...).Commit()
+	_, err := s.patientTxn(ctx, []clientv3.Cmp{guard}, then...)
 	return explained(ctx, "put a staged batch aside", err)
 }
 
 // sweep removes parts that somebody left behind. Whoever stages a batch just now
 // finds out and does it again.
 func (s *Store) sweep(ctx context.Context) error {
-	resp, err := s.client.Get(ctx, s.keys.staging, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	resp, err := s.patientGet(ctx, s.keys.staging, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return explain(ctx, "look for parts left behind", err)
 	}

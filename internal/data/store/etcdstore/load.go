@@ -32,7 +32,7 @@ func (s *Store) Load(ctx context.Context, fn func(store.Record) error) (store.Ma
 	defer done()
 	// Not a transaction, even of reads alone: the client repeats a Get that lost
 	// its connection, and nothing else.
-	head, err := s.client.Get(ctx, s.keys.head)
+	head, err := s.patientGet(ctx, s.keys.head)
 	if err != nil {
 		return store.Mark{}, explain(ctx, "load", err)
 	}
@@ -92,7 +92,7 @@ func (s *Store) pages(ctx context.Context, rev store.Rev, fn func(*mvccpb.KeyVal
 
 // page reads records from a key on.
 func (s *Store) page(ctx context.Context, from string, limit int64, rev store.Rev) (*clientv3.GetResponse, error) {
-	resp, err := s.client.Get(ctx, from,
+	resp, err := s.patientGet(ctx, from,
 		clientv3.WithRange(s.keys.end), clientv3.WithLimit(limit), clientv3.WithRev(int64(rev)))
 	return resp, explained(ctx, "load", err)
 }
@@ -161,7 +161,7 @@ func (s *Store) Last(ctx context.Context) (last store.Rev, err error) {
 	}
 	defer done()
 	for _, key := range []string{s.keys.head, s.keys.put} {
-		resp, err := s.client.Get(ctx, key, clientv3.WithKeysOnly())
+		resp, err := s.patientGet(ctx, key, clientv3.WithKeysOnly())
 		if err != nil {
 			return 0, explain(ctx, "get", err)
 		}
@@ -179,7 +179,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Record, bool, error)
 		return store.Record{}, false, err
 	}
 	defer done()
-	resp, err := s.client.Get(ctx, s.keys.record(key))
+	resp, err := s.patientGet(ctx, s.keys.record(key))
 	if err != nil {
 		return store.Record{}, false, explain(ctx, "get", err)
 	}

@@ -23,9 +23,10 @@ import (
 
 const (
 	// Members of a cluster wait for each other over a network: a leader that is
-	// not heard of for a second is replaced.
+	// not heard of for a second, more or less, is replaced. Leases of two seconds
+	// outlast that.
 	peerTickMillis     = 100
-	peerElectionMillis = 10 * peerTickMillis
+	peerElectionMillis = 7 * peerTickMillis
 	// A member that was away for so many entries gets those; one that missed
 	// more gets everything.
 	peerSnapshotCount, peerCatchUpEntries = 1000, 1000

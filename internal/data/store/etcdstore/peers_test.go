@@ -164,6 +164,7 @@ func TestThreeMembers(t *testing.T) {
 	var back func(t testing.TB) // which the others need too
 	t.Run("leader gone", func(t *testing.T) { back = leaderGone(t, a, all) })
 	back(t)
+	t.Run("fence", func(t *testing.T) { fenceMoved(t, all) })
 	t.Run("remove one", func(t *testing.T) { removeOne(t, a, all) })
 	t.Run("one alone", func(t *testing.T) { oneAlone(t, all[:2]) })
 }
@@ -180,70 +181,6 @@ func contractOf(t *testing.T, all []*member) {
 			Restore: restorer(prefix),
 		}
 	})
-}
-
-// leaderGone has the leader be gone while others write. Every write is answered,
-// none is in doubt, and none is there twice.
-// It returns what brings the one back.
-func leaderGone(t *testing.T, a *team, all []*member) (back func(testing.TB)) {
-	lead := func() int {
-		id := all[0].etcd.Server.Lead()
-		for i, m := range all {
-			if uint64(m.etcd.Server.MemberID()) == id {
-				return i
-			}
-		}
-		return -1
-	}
-	until(t, "have a leader", func() error {
-		if lead() < 0 {
-			return errors.New("there is none")
-		}
-		return nil
-	})
-	gone := lead()
-	s := all[(gone+1)%len(all)].handle("lost", func() error { return nil })
-	defer s.Close()
-	stop, ended := make(chan struct{}), make(chan int, 1)
-	go func() {
-		last, n := store.Rev(0), 0
-		defer func() { ended <- n }()
-		for ; ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			at, err := s.Commit(t.Context(), last, store.Head{}, []store.Op{{Key: fmt.Sprintf("k/%06d", n), Value: []byte("x")}})
-			if err != nil {
-				t.Errorf("write %d: %v", n, err)
-				return
-			}
-			last = at.Rev
-		}
-	}()
-	cfg := all[gone].etcd.Config()
-	<-time.After(100 * time.Millisecond)
-	all[gone].log.closing.Store(true)
-	all[gone].etcd.Server.HardStop()
-	until(t, "write again", func() error {
-		if id := s.member.etcd.Server.Lead(); id == 0 || id == uint64(all[gone].etcd.Server.MemberID()) {
-			return errors.New("there is no other leader")
-		}
-		return nil
-	})
-	<-time.After(500 * time.Millisecond)
-	close(stop)
-	n, found := <-ended, 0
-	if _, err := s.Load(t.Context(), func(store.Record) error { found++; return nil }); err != nil || found != n {
-		t.Errorf("%d writes left %d records, %v", n, found, err)
-	}
-	if err := all[gone].close(); err != nil {
-		t.Fatal(err)
-	}
-	name := cfg.Name
-	p := &Peers{Name: name, Listen: cfg.AdvertisePeerUrls[0].Host, Advertise: cfg.AdvertisePeerUrls[0].Host, CA: a.file("ca.crt"), Cert: a.file(name + ".crt"), Key: a.file(name + ".key")}
-	return func(t testing.TB) { all[gone] = startPeer(t, cfg.Dir, p) }
 }
 
 // removeOne lists them, has one go and come back, and removes it.

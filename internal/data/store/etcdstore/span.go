@@ -102,7 +102,11 @@ func (s *Store) refresh(ctx context.Context, afresh bool) error {
 	if afresh {
 		known = &spans{keys: s.keys}
 	}
-	resp, err := s.client.Do(ctx, known.read())
+	var resp clientv3.OpResponse
+	err := s.persist(ctx, func(ctx context.Context) (err error) {
+		resp, err = s.client.Do(ctx, known.read())
+		return err
+	})
 	if err != nil {
 		return err
 	}

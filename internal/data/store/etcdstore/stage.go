@@ -77,8 +77,10 @@ func (s *Store) room(ops []store.Op) error {
 func (s *Store) attempt(ctx context.Context, b batch, parts []part) (at store.Written, err error) {
 	h := &hold{staged: staged{ID: rand.Text(), Parts: len(parts)}}
 	err = each(ctx, parts, func(ctx context.Context, p part) error {
-		_, err := s.client.Put(ctx, s.keys.part(h.ID, p.n), string(encodePart(p.ops)))
-		return explained(ctx, "stage", err)
+		return s.persist(ctx, func(ctx context.Context) error {
+			_, err := s.client.Put(ctx, s.keys.part(h.ID, p.n), string(encodePart(p.ops)))
+			return explained(ctx, "stage", err)
+		})
 	})
 	if err == nil {
 		err = s.take(ctx, b, h)
@@ -105,7 +107,7 @@ func (s *Store) verify(ctx context.Context, b batch) error {
 	if err := s.refresh(ctx, false); err != nil {
 		return explain(ctx, b.doing, err)
 	}
-	resp, err := s.client.Txn(ctx).If(b.guards...).Commit()
+	resp, err := s.patientTxn(ctx, b.guards)
 	if err != nil {
 		return explain(ctx, b.doing, err)
 	}
@@ -119,7 +121,7 @@ func (s *Store) verify(ctx context.Context, b batch) error {
 		}
 	}
 	return each(ctx, cut(guarded, store.Limits{Ops: max(1, s.quick.Ops/2), Bytes: s.quick.Bytes}), func(ctx context.Context, p part) error {
-		resp, err := s.client.Txn(ctx).If(s.guard(p.ops)...).Commit()
+		resp, err := s.patientTxn(ctx, s.guard(p.ops))
 		if err == nil && !resp.Succeeded {
 			return store.ErrConflict
 		}
@@ -127,19 +129,33 @@ func (s *Store) verify(ctx context.Context, b batch) error {
 	})
 }
 
-// take gets hold of the store. From then on nobody else writes.
+// take gets hold of the store. From then on nobody else writes. What is left of an
+// attempt whose answer was lost is known by its name, and comes to nothing once
+// the parts are gone.
 func (s *Store) take(ctx context.Context, b batch, h *hold) error {
+	guards := append(b.guards[:len(b.guards):len(b.guards)], absent(s.keys.hold), exists(s.keys.part(h.ID, 0)))
 	for {
-		resp, err := s.client.Txn(ctx).If(append(b.guards[:len(b.guards):len(b.guards)], absent(s.keys.hold))...).
-			Then(clientv3.OpPut(s.keys.hold, h.text())).Else(clientv3.OpGet(s.keys.hold)).Commit()
-		switch {
-		case err != nil:
-			return explain(ctx, b.doing, err)
-		case resp.Succeeded:
+		var resp *clientv3.TxnResponse
+		err := s.persist(ctx, func(ctx context.Context) (err error) {
+			resp, err = s.client.Txn(ctx).If(guards...).Then(clientv3.OpPut(s.keys.hold, h.text())).Else(clientv3.OpGet(s.keys.hold)).Commit()
+			return explained(ctx, b.doing, err)
+		})
+		if err != nil {
+			return err
+		}
+		if resp.Succeeded {
 			h.made, h.moved = resp.Header.Revision, resp.Header.Revision
 			return s.complete(ctx, h)
-		case resp.Responses[0].GetResponseRange().Count == 0:
-			return store.ErrConflict
+		}
+		is, err := holdOf(resp.Responses[0].GetResponseRange().Kvs)
+		switch {
+		case err != nil:
+			return err
+		case is == nil:
+			return s.refused(ctx, b)
+		case is.ID == h.ID:
+			h.made, h.moved = is.made, is.moved
+			return s.complete(ctx, h)
 		}
 		if err := s.settle(ctx); err != nil {
 			return err
@@ -147,10 +163,22 @@ func (s *Store) take(ctx context.Context, b batch, h *hold) error {
 	}
 }
 
+// refused says why nobody holds the store and it could not be held.
+func (s *Store) refused(ctx context.Context, b batch) error {
+	resp, err := s.patientTxn(ctx, b.guards)
+	switch {
+	case err != nil:
+		return explain(ctx, b.doing, err)
+	case resp.Succeeded:
+		return errAside // the parts are gone
+	}
+	return store.ErrConflict
+}
+
 // complete looks whether all parts are there. Before there was a hold they could
 // be taken for what somebody has left behind.
 func (s *Store) complete(ctx context.Context, h *hold) error {
-	resp, err := s.client.Get(ctx, s.keys.parts(h.ID), clientv3.WithPrefix(), clientv3.WithCountOnly())
+	resp, err := s.patientGet(ctx, s.keys.parts(h.ID), clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err == nil && resp.Count != int64(h.Parts) {
 		return errAside
 	}
@@ -165,17 +193,38 @@ func (s *Store) decide(ctx context.Context, b batch, h *hold) (store.Written, er
 	}
 	decided := *h
 	decided.Closes = b.closes[len(s.keys.prefix):]
-	resp, err := s.client.Txn(ctx).If(at(s.keys.hold, store.Rev(h.moved))).
-		Then(append(s.before(), clientv3.OpPut(s.keys.hold, decided.text()), clientv3.OpPut(b.closes, value))...).Commit()
-	if err != nil {
-		return store.Written{}, explain(ctx, b.doing, err)
-	}
-	if !resp.Succeeded {
+	then := append(s.before(), clientv3.OpPut(s.keys.hold, decided.text()), clientv3.OpPut(b.closes, value))
+	var resp *clientv3.TxnResponse
+	lost := false
+	err = s.persist(ctx, func(ctx context.Context) (err error) {
+		resp, err = s.client.Txn(ctx).If(at(s.keys.hold, store.Rev(h.moved))).Then(then...).Commit()
+		lost = lost || err != nil
+		return explained(ctx, b.doing, err)
+	})
+	switch {
+	case err != nil:
+		return store.Written{}, err
+	case resp.Succeeded:
+		*h = decided
+		h.moved = resp.Header.Revision
+		return written(resp), nil
+	case !lost:
 		return store.Written{}, errAside
 	}
-	*h = decided
-	h.moved = resp.Header.Revision
-	return written(resp), nil
+	// It may have happened before, and somebody else may have carried it out.
+	var where store.Written
+	found := false
+	err = s.persist(ctx, func(ctx context.Context) (err error) {
+		where, found, err = s.find(ctx, b.closes, value, h.moved)
+		return err
+	})
+	if err == nil && !found {
+		err = errAside
+	}
+	if err == nil {
+		*h = decided
+	}
+	return where, err
 }
 
 // explained is explain for what may not be an error.

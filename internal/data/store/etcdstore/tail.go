@@ -72,7 +72,7 @@ func (s *Store) placed(ctx context.Context, resp *clientv3.TxnResponse, last int
 func (s *Store) writtenAt(ctx context.Context, rev int64) (store.Written, error) {
 	at := store.Written{Rev: store.Rev(rev)}
 	for _, key := range []string{s.keys.head, s.keys.put} {
-		resp, err := s.client.Get(ctx, key, clientv3.WithKeysOnly(), clientv3.WithRev(rev-1))
+		resp, err := s.patientGet(ctx, key, clientv3.WithKeysOnly(), clientv3.WithRev(rev-1))
 		if err != nil {
 			return at, explain(ctx, "read", err)
 		}

@@ -108,45 +108,79 @@ func (s *Store) transact(ctx context.Context, b batch) (at store.Written, few bo
 	if err != nil {
 		return at, true, err
 	}
+	if s.fence.doubt.Swap(false) {
+		if err := s.moveFence(ctx); err != nil {
+			s.fence.doubt.Store(true)
+			return at, true, err
+		}
+	}
 	// Why a write fails is asked when one does, of a store that is no other's.
-	last, lost := s.tail.last.Load(), false
+	last, since := s.tail.last.Load(), s.seen()
 	for ask := last == 0; ; ask = true {
-		guards := append(s.guard(b.ops), b.guards...)
-		if len(guards) > s.quick.Ops+1 {
+		guards := append(append(s.guard(b.ops), b.guards...), s.fenced()...)
+		if len(guards) > s.quick.Ops+extraOps-1 {
 			return at, false, nil
 		}
 		try, end := s.mayBeLost(ctx)
 		txn := s.client.Txn(try).If(append(guards, absent(s.keys.hold))...).Then(s.closing(b, value, last == 0)...)
 		if ask {
-			txn = txn.Else(clientv3.OpGet(s.keys.hold), s.spans.read())
+			txn = txn.Else(s.reasons()...)
 		}
 		resp, err := txn.Commit()
-		gone := err != nil && s.wasLost(ctx, try, b, err)
+		lost := s.wasLost(ctx, try, err)
 		end()
 		switch {
-		case gone:
-			lost = true
-			if at, found, _, err := s.find(ctx, b, value); found || err != nil {
-				return at, true, err
+		case lost:
+			if at, found, err := s.settleLost(ctx, b, value, since); found || err != nil {
+				return at, true, s.doubted(err)
 			}
 			continue
 		case err != nil:
-			return at, true, explain(ctx, b.doing, err)
+			return at, true, s.doubted(explain(ctx, b.doing, err))
 		case resp.Succeeded:
 			at, err = s.placed(ctx, resp, last)
 			return at, true, err
 		case !ask:
 			continue
 		}
-		held, learned := resp.Responses[0].GetResponseRange().Count > 0, s.spans.learn(resp.Responses[1])
-		if !held && !learned {
-			at, err = s.conflict(ctx, b, value, lost)
-			return at, true, err
+		again, err := s.unmet(ctx, resp)
+		if err == nil && !again {
+			err = store.ErrConflict
 		}
-		if err := s.settle(ctx); err != nil {
+		if err != nil {
 			return at, true, err
 		}
 	}
+}
+
+// reasons reads what a write may have failed for that is no conflict.
+func (s *Store) reasons() []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpGet(s.keys.hold), s.spans.read()}
+	if s.peered() {
+		ops = append(ops, clientv3.OpGet(s.fenceKey(), clientv3.WithKeysOnly()))
+	}
+	return ops
+}
+
+// unmet tells of a write whose guards did not hold whether it is worth another
+// try: for something else than what others have written.
+func (s *Store) unmet(ctx context.Context, resp *clientv3.TxnResponse) (again bool, err error) {
+	held, again := resp.Responses[0].GetResponseRange().Count > 0, s.spans.learn(resp.Responses[1])
+	if s.peered() && s.moved(resp.Responses[2]) {
+		again = true
+	}
+	if held {
+		return true, s.settle(ctx)
+	}
+	return again, nil
+}
+
+// doubted takes note of a write of which nobody knows whether it happens.
+func (s *Store) doubted(err error) error {
+	if err != nil && s.peered() {
+		s.fence.doubt.Store(true)
+	}
+	return err
 }
 
 // before reads when the keys that close batches were written.
