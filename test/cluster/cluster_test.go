@@ -185,7 +185,7 @@ func TestCutOff(t *testing.T) {
 	a := servertest.Start(t, func(c *config.Config) { etcd.Settings(c) })
 	b := stopping(t, second(t, a, func(c *config.Config) {
 		etcd.Settings(c, line)
-		c.Store.Grace = grace
+		c.Store.Grace, c.Store.Refuse = grace, time.Hour
 		c.Timeouts.Request, c.Timeouts.Write = 2*slow, 3*slow
 	}))
 	user := a.AddUser(t, true)

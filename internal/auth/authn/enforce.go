@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"netkeep.internal/internal/data/state"
@@ -21,12 +22,31 @@ func (s *APISessions) Enforce(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		lost := s.lost(ev.After, concerned(ev))
-		err = s.endThese(ctx, state.Program("session enforcement"), lost)
-		if err = errors.Join(err, s.forget(ctx, strays(ev))); err != nil && ctx.Err() == nil {
+		lost, stray := slices.Collect(s.lost(ev.After, concerned(ev))), slices.Collect(strays(ev))
+		if len(lost)+len(stray) > 0 {
+			s.leave(ctx)
+		}
+		err = s.endThese(ctx, state.Program("session enforcement"), slices.Values(lost))
+		if err = errors.Join(err, s.forget(ctx, slices.Values(stray))); err != nil && ctx.Err() == nil {
 			s.Log.Error("removing sessions failed; it is tried again", "error", err)
 			s.unsure.Store(true)
 		}
+	}
+}
+
+// leaveTime is how long others may take for what they have to enforce. It is in
+// force a moment later if they do not.
+const leaveTime = 500 * time.Millisecond
+
+// leave leaves it to another controller to remove what is over, if it is another's
+// to do: what is gone by then need not be removed twice.
+func (s *APISessions) leave(ctx context.Context) {
+	if s.Mine == nil || s.Mine() {
+		return
+	}
+	select {
+	case <-time.After(leaveTime):
+	case <-ctx.Done():
 	}
 }
 
@@ -147,7 +167,17 @@ func (s *APISessions) Sweep(ctx context.Context, every time.Duration) {
 const unwritten = 3 * time.Minute
 
 func (s *APISessions) sweep(ctx context.Context) error {
-	snap, unsure := s.State.Snapshot(), s.unsure.Swap(false)
+	snap := s.State.Snapshot()
+	s.active.Range(func(id, _ any) bool {
+		if _, still := model.APISessions.Get(snap, id.(string)); !still {
+			s.active.Delete(id) // ended elsewhere, or used while it was being ended
+		}
+		return true
+	})
+	if s.Mine != nil && !s.Mine() {
+		return nil
+	}
+	unsure := s.unsure.Swap(false)
 	err := s.endThese(ctx, state.Program("session sweep"), s.over(snap, unsure))
 	if unsure {
 		err = errors.Join(err, s.forget(ctx, allStrays(snap)))
@@ -155,12 +185,6 @@ func (s *APISessions) sweep(ctx context.Context) error {
 	if err != nil && unsure {
 		s.unsure.Store(true)
 	}
-	s.active.Range(func(id, _ any) bool {
-		if _, still := model.APISessions.Get(snap, id.(string)); !still {
-			s.active.Delete(id) // ended elsewhere, or used while it was being ended
-		}
-		return true
-	})
 	return err
 }
 

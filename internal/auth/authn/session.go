@@ -66,6 +66,9 @@ type APISessions struct {
 	Lifetime time.Duration
 	// Most is how many sessions one identity may have; 0 for any number.
 	Most int
+	// Mine, if set, reports whether it is this controller, of several, that removes
+	// sessions which are over. Others step in when it does not.
+	Mine func() bool
 	Now  func() time.Time
 	Log  *slog.Logger
 

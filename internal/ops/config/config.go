@@ -124,6 +124,7 @@ type Store struct {
 	PasswordFile string        `yaml:"passwordFile" form:"file" eg:"/run/secrets/etcd" doc:"File with the password of store.username; not read if store.password is given."`
 	Wait         time.Duration `yaml:"wait" default:"1m" range:"1s..24h" doc:"How long to try to reach the cluster at a start before giving up."`
 	Grace        time.Duration `yaml:"grace" default:"10s" range:"5s..1h" doc:"How long a controller that has lost the cluster goes on answering whoever is logged in, from what it knows; after that it answers 503 until the cluster is back."`
+	Refuse       time.Duration `yaml:"refuse" default:"15s" range:"5s..24h" doc:"How long a controller that has lost the cluster goes on taking connections, if the network has other controllers: many clients go to those only when a connection fails. It is never less than store.grace."`
 }
 
 // Timeouts is how long each part of serving a request may take.

@@ -52,6 +52,10 @@ func TestCertificates(t *testing.T) {
 		DiskFree:  func() (int64, bool) { return 0, false },
 
 		LastSnapshot: func() (int64, bool) { return 0, false },
+		Controllers:  func() (all, online int) { return 1, 1 },
+		Votes:        func() (int64, bool) { return 0, false },
+		StoreAge:     func() time.Duration { return 0 },
+		Refusing:     func() bool { return false },
 	})
 	got := scrape(t, m)
 	for _, line := range []string{

@@ -64,6 +64,8 @@ func full(t *testing.T, m *metrics.Metrics) *state.State {
 		State: st, Inventory: func() []pki.Item { return nil }, Ready: func() bool { return false }, Now: time.Now,
 		Build: build.Info{Version: "v1", Revision: "abc", Runtime: "go1"}, StoreSize: func() (int64, bool) { return 20480, true }, DiskFree: func() (int64, bool) { return 0, false },
 		LastSnapshot: func() (int64, bool) { return 1769860800, true },
+		Controllers:  func() (all, online int) { return 3, 2 }, Votes: func() (int64, bool) { return 3, true },
+		StoreAge: func() time.Duration { return 1500 * time.Millisecond }, Refusing: func() bool { return true },
 	})
 	m.WatchFabric(metrics.Fabric{
 		State: st, Online: func() int { return 3 }, Counts: func() (links, circuits int) { return 5, 7 }, Moved: func() uint64 { return 2 },
@@ -149,6 +151,7 @@ func TestCommits(t *testing.T) {
 		`netkeep_commit_queue_length{lane="model"} 0`, `netkeep_commit_queue_length{lane="session"} 0`,
 		`netkeep_api_sessions 1`, `netkeep_sessions 0`, `netkeep_ready 0`, `netkeep_unreadable_records 0`,
 		`netkeep_build_info{go="go1",revision="abc",version="v1"} 1`, `netkeep_store_size_bytes 20480`,
+		`netkeep_controllers 3`, `netkeep_controllers_online 2`, `netkeep_store_votes 3`, `netkeep_store_age_seconds 1.5`, `netkeep_refuses_connections 1`,
 	)
 	if got := scrape(t, m); strings.Contains(got, "netkeep_disk_free_bytes") {
 		t.Error("a figure is shown that nobody can tell")

@@ -24,6 +24,30 @@ type Source struct {
 	// LastSnapshot is when the last one was taken, in seconds since 1970; not ok
 	// if there is none.
 	LastSnapshot func() (n int64, ok bool)
+	// Controllers is how many the network has, and how many of them are there;
+	// Votes how many decide on what is stored, not ok if that is not known.
+	Controllers func() (all, online int)
+	Votes       func() (n int64, ok bool)
+	// StoreAge is for how long it has not been known what the store holds, and
+	// Refusing whether connections are turned away for it.
+	StoreAge func() time.Duration
+	Refusing func() bool
+}
+
+// watchControllers adds the figures of several controllers.
+func (m *Metrics) watchControllers(s Source) {
+	m.Registry.MustRegister(
+		gauge("netkeep_controllers", "Controllers of the network.", nil, func() float64 { all, _ := s.Controllers(); return float64(all) }),
+		gauge("netkeep_controllers_online", "Controllers of the network that are there, as this one sees it.", nil, func() float64 { _, online := s.Controllers(); return float64(online) }),
+		&optional{desc("netkeep_store_votes", "Controllers that decide together on what is stored."), s.Votes},
+		gauge("netkeep_store_age_seconds", "For how long this controller has not known what the store holds.", nil, func() float64 { return s.StoreAge().Seconds() }),
+		gauge("netkeep_refuses_connections", "Whether this controller turns connections away for want of its store: 1 or 0.", nil, func() float64 {
+			if s.Refusing() {
+				return 1
+			}
+			return 0
+		}),
+	)
 }
 
 // Watch adds the figures of a source. It may be called once.
@@ -52,6 +76,7 @@ func (m *Metrics) Watch(s Source) {
 		&optional{desc("netkeep_last_snapshot_timestamp_seconds", "When the last snapshot of the store was taken that there is, in seconds since 1970."), s.LastSnapshot},
 		&optional{desc("netkeep_disk_free_bytes", "Space that is left on the disk of the data directory."), s.DiskFree},
 	)
+	m.watchControllers(s)
 	for lane, name := range laneNames {
 		m.Registry.MustRegister(gauge("netkeep_commit_queue_length", "Writes that wait for a commit, by lane.", prometheus.Labels{"lane": name},
 			func() float64 { return float64(s.State.Waiting(kind.Lane(lane))) }))

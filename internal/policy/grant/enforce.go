@@ -138,6 +138,7 @@ func (s *Grants) Enforce(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-wake:
+			s.leave(ctx)
 			err = s.remove(ctx, s.candidates(s.State.Snapshot()))
 		case <-recheck.C:
 			err = s.expire(ctx)
@@ -148,6 +149,22 @@ func (s *Grants) Enforce(ctx context.Context) {
 			s.Log.Error("removing sessions failed", "error", err)
 			s.lost.add(func() { s.lost.all = true }) // look again, at everything
 		}
+	}
+}
+
+// leaveTime is how long others may take for what they have to enforce. It is in
+// force a moment later if they do not.
+const leaveTime = 500 * time.Millisecond
+
+// leave leaves it to another controller to remove sessions, if it is another's to
+// do: what is gone by then need not be removed twice.
+func (s *Grants) leave(ctx context.Context) {
+	if s.Mine == nil || s.Mine() {
+		return
+	}
+	select {
+	case <-time.After(leaveTime):
+	case <-ctx.Done():
 	}
 }
 
@@ -198,6 +215,9 @@ func (s *Grants) expire(ctx context.Context) error {
 	for _, session := range failed {
 		s.Changes.Touch(snap, session.IdentityID)
 	}
+	if len(failed) > 0 {
+		s.leave(ctx)
+	}
 	return s.remove(ctx, failed)
 }
 
@@ -217,7 +237,10 @@ const removeBatch = 100
 // remove deletes those of the sessions that are not live.
 func (s *Grants) remove(ctx context.Context, candidates []*model.Session) error {
 	snap := s.State.Snapshot()
-	candidates = slices.DeleteFunc(candidates, func(session *model.Session) bool { return s.Live(snap, session) })
+	candidates = slices.DeleteFunc(candidates, func(session *model.Session) bool {
+		_, there := model.Sessions.Get(snap, session.ID)
+		return !there || s.Live(snap, session)
+	})
 	for batch := range slices.Chunk(candidates, removeBatch) {
 		err := s.State.UpdateSessions(ctx, state.Program("session enforcement"), func(tx *state.Tx) error {
 			for _, session := range batch {

@@ -34,8 +34,11 @@ type Grants struct {
 	// Plain, if set, reports whether an identity's session for a service gets a
 	// token that routers cannot read.
 	Plain func(snap *state.Snapshot, identityID, serviceID string) bool
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Mine, if set, reports whether it is this controller, of several, that removes
+	// sessions which have lost what they rest on. Others step in when it does not.
+	Mine func() bool
+	Now  func() time.Time
+	Log  *slog.Logger
 
 	lost lost
 }

@@ -37,10 +37,16 @@ type history interface {
 	Wanted(rev store.Rev) store.Rev
 }
 
+// reclaimer is a store that has a file of its own.
+type reclaimer interface {
+	Reclaim(ctx context.Context) error
+}
+
 // compact forgets history at every interval until ctx ends: all that was there
 // an interval ago, or some intervals ago if somebody still wants it. Not
-// everybody who may use a cluster may.
-func compact(ctx context.Context, st store.Store, of history, every time.Duration, log *slog.Logger) {
+// everybody who may use a cluster may. Of several controllers the one does it that
+// it falls to; each gives the space back that its own store has got free.
+func compact(ctx context.Context, st store.Store, of history, every time.Duration, mine func() bool, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for ago := []store.Rev{of.Snapshot().Rev}; ; ago = append(ago, of.Snapshot().Rev) { // at each interval
@@ -50,7 +56,12 @@ func compact(ctx context.Context, st store.Store, of history, every time.Duratio
 		case <-tick.C:
 		}
 		ago = ago[max(0, len(ago)-compactWaits):]
-		err := st.Compact(ctx, max(ago[0], of.Wanted(ago[len(ago)-1])))
+		var err error
+		if own, ok := st.(reclaimer); mine() {
+			err = st.Compact(ctx, max(ago[0], of.Wanted(ago[len(ago)-1])))
+		} else if ok {
+			err = own.Reclaim(ctx)
+		}
 		if etcdstore.Refused(err) {
 			log.Info("the cluster's operators have to forget its history: the user of store.username may not", "error", err)
 			return

@@ -58,7 +58,7 @@ func TestCompact(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var done sync.WaitGroup
 		done.Go(func() {
-			compact(ctx, st, writer, compactEvery, slog.New(slog.DiscardHandler))
+			compact(ctx, st, writer, compactEvery, always, slog.New(slog.DiscardHandler))
 		})
 		var reached []store.Rev
 		for i := range 5 {
@@ -120,7 +120,7 @@ func TestCompactWaits(t *testing.T) {
 		var done sync.WaitGroup
 		defer done.Wait()
 		defer stop()
-		done.Go(func() { compact(ctx, st, s, compactEvery, slog.New(slog.DiscardHandler)) })
+		done.Go(func() { compact(ctx, st, s, compactEvery, always, slog.New(slog.DiscardHandler)) })
 		synctest.Wait()
 		cursor := s.Cursor(s.Snapshot().Rev)
 		for range compactWaits + 3 {
@@ -152,13 +152,30 @@ func TestCompactWaits(t *testing.T) {
 	})
 }
 
+func always() bool { return true }
+
+// TestCompactByOne has another controller be the one that forgets history, and
+// then this one.
+func TestCompactByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &compacted{Store: storetest.NewMemory()}
+		ctx, stop := context.WithTimeout(t.Context(), 3*compactEvery+time.Second)
+		defer stop()
+		n := 0
+		compact(ctx, st, opened(t, st), compactEvery, func() bool { n++; return n == 3 }, slog.New(slog.DiscardHandler))
+		if len(st.calls) != 1 || n != 3 {
+			t.Errorf("history was forgotten %d times by who had to once, of %d", len(st.calls), n)
+		}
+	})
+}
+
 // TestCompactRefused is a user of a cluster who may not forget its history.
 func TestCompactRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faulty := storetest.NewFaulty(storetest.NewMemory())
 		faulty.FailNext(storetest.Compact, fmt.Errorf("compact: %w", rpctypes.ErrPermissionDenied))
 		st := &compacted{Store: faulty}
-		compact(t.Context(), st, opened(t, st), compactEvery, slog.New(slog.DiscardHandler))
+		compact(t.Context(), st, opened(t, st), compactEvery, always, slog.New(slog.DiscardHandler))
 		if len(st.calls) != 1 {
 			t.Errorf("it was tried %d times", len(st.calls))
 		}
@@ -173,7 +190,7 @@ func TestCompactGoesOn(t *testing.T) {
 		st := &compacted{Store: faulty}
 		ctx, stop := context.WithTimeout(t.Context(), 2*compactEvery+time.Second)
 		defer stop()
-		compact(ctx, st, opened(t, st), compactEvery, slog.New(slog.DiscardHandler))
+		compact(ctx, st, opened(t, st), compactEvery, always, slog.New(slog.DiscardHandler))
 		if len(st.calls) != 2 {
 			t.Errorf("it was tried %d times", len(st.calls))
 		}

@@ -185,7 +185,7 @@ func (s *Server) serveRouters(ctx context.Context) {
 	context.AfterFunc(ctx, func() { _ = s.control.Close() })
 	s.jobs.Go(func() {
 		config := s.routerOnlyTLS()
-		if err := s.fabric.Serve(s.connections.Listener(s.control), config); ctx.Err() == nil {
+		if err := s.fabric.Serve(s.connections.Listener(door{s.control, s.refusing}), config); ctx.Err() == nil {
 			s.fail(fmt.Errorf("serve routers: %w", err))
 		}
 	})

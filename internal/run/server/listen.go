@@ -123,10 +123,10 @@ func (s *Server) answer(h *apis) {
 }
 
 func (s *Server) answerOn(l net.Listener, h http.Handler) {
-	srv := s.newHTTP(s.connections.Handler(s.checks().Wrap(s.welcoming(h))))
+	srv := s.newHTTP(s.parting(s.connections.Handler(s.checks().Wrap(s.welcoming(h)))))
 	s.takeRouters(srv)
 	s.http = append(s.http, srv)
-	secured := tls.NewListener(s.connections.Listener(l), s.tlsConfig())
+	secured := tls.NewListener(s.connections.Listener(door{l, s.refusing}), s.tlsConfig())
 	s.jobs.Go(func() {
 		if err := srv.Serve(secured); !errors.Is(err, http.ErrServerClosed) {
 			s.fail(fmt.Errorf("serve: %w", err))

@@ -31,6 +31,9 @@ const (
 	maxVoters = 5
 	// memberCare is how often it is looked at whether the members are well.
 	memberCare = 10 * time.Second
+	// memberWait is how long a store takes to open before it is said what it waits
+	// for.
+	memberWait = 5 * time.Second
 	// memberChange is how long a change of members may take, with the time that
 	// a cluster needs after the one before.
 	memberChange = 20 * time.Second
@@ -105,7 +108,14 @@ func (s *Server) openMember(ctx context.Context) (store.Store, error) {
 			return nil, err
 		}
 	}
+	waits := time.AfterFunc(memberWait, func() {
+		if opt.Peers == nil {
+			return // it reads what it has, which may be much
+		}
+		s.log.Warn("this controller waits for the others: the store opens when more than half of those with a vote run and reach each other; if they are lost for good, netkeep help cluster recover says what to do", "listen", s.cfg.Cluster.Listen, "advertise", s.peerAddress())
+	})
 	own, err := etcdstore.Open(ctx, opt)
+	waits.Stop()
 	switch {
 	case errors.Is(err, etcdstore.ErrRemoved):
 		return nil, errRemoved
@@ -251,11 +261,32 @@ func (s *Server) watchMembers(ctx context.Context, every time.Duration) {
 				s.log.Warn("this controller could not be given a vote; trying again", "error", err)
 			}
 		}
+		s.votes.Store(int64(voters))
+		s.dropStrangers(ctx, all)
 		if two := voters == 2; two != warned {
 			if warned = two; two {
 				s.log.Warn("two controllers keep the store, and without either nothing can be changed: add a third with netkeep cluster invite")
 			}
 		}
+	}
+}
+
+// dropStrangers takes controllers off the list that are not there and keep the store
+// no more: after a recovery or a restore it has those of before.
+func (s *Server) dropStrangers(ctx context.Context, members []etcdstore.Member) {
+	if !slices.ContainsFunc(members, func(m etcdstore.Member) bool { return m.Self && m.Leader }) {
+		return
+	}
+	list, _ := roster.List(s.state.Snapshot())
+	for _, c := range list {
+		if s.roster.Online(c.ID) || slices.ContainsFunc(members, func(m etcdstore.Member) bool { return s.nameOf(m) == c.ID }) {
+			continue
+		}
+		if err := s.roster.Remove(ctx, c.ID); err != nil {
+			s.log.Warn("a controller that keeps the store no more could not be taken off the list; trying again", "controller", c.ID, "error", err)
+			continue
+		}
+		s.log.Info("a controller that keeps the store no more was taken off the list", "controller", c.ID)
 	}
 }
 

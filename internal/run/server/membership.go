@@ -11,6 +11,7 @@ import (
 	"netkeep.internal/internal/data/store/etcdstore"
 	"netkeep.internal/internal/fabric/roster"
 	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/web/api"
 )
 
@@ -31,12 +32,28 @@ func (c cluster) Members(ctx context.Context) ([]api.Member, error) {
 	all, err := own.Members(ctx)
 	var out []api.Member
 	for _, m := range all {
-		out = append(out, api.Member{
+		out = append(out, c.s.described(api.Member{
 			ID: memberID(m), Name: c.s.nameOf(m), Address: strings.TrimPrefix(m.URL, etcdstore.PeerURL("")),
 			Vote: !m.Learner, Leader: m.Leader, Self: m.Self,
-		})
+		}))
 	}
 	return out, err
+}
+
+// described adds what a controller tells of itself.
+func (s *Server) described(m api.Member) api.Member {
+	if rec, ok := model.Controllers.Get(s.state.Snapshot(), m.Name); ok {
+		m.Version, m.Online = rec.Version, s.roster.Online(m.Name)
+	}
+	h, ok := s.reports.of(m.Name)
+	if m.Self {
+		h, ok = heardOf{s.howItIs(), time.Now(), true}, true
+	}
+	if !ok {
+		return m
+	}
+	m.Version, m.LastSeen, m.Behind, m.StoreSize, m.Routers = h.Version, &h.at, h.Behind, h.Size, h.Routers
+	return m
 }
 
 // nameOf is the id of the controller that a member is. The first of a network had

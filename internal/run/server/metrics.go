@@ -23,6 +23,7 @@ func (s *Server) serveMetrics() error {
 	s.figures.Watch(metrics.Source{
 		State: s.state, Inventory: s.inventory, Ready: s.checks().Ready, Now: time.Now, Build: build.Read(),
 		StoreSize: s.storeSize, DiskFree: s.diskFree, LastSnapshot: s.lastSnapshot,
+		Controllers: s.controllers, Votes: s.countVotes, StoreAge: func() time.Duration { return time.Since(*s.heard.Load()) }, Refusing: s.refusing,
 	})
 	l, err := s.listenForMetrics()
 	if l == nil || err != nil {

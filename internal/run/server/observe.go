@@ -36,6 +36,9 @@ func (s *Server) checks() health.Checks {
 		{Name: "records", Fails: s.recordsFail},
 		{Name: "certificate", Fails: s.certificateFails},
 	}
+	if s.cfg.Shared() {
+		checks = append(checks, health.Check{Name: "controllers", Fails: s.controllersFail, Minor: true})
+	}
 	if s.cfg.Router != "" {
 		checks = append(checks, health.Check{Name: "router", Fails: s.routerFails, Minor: true})
 	}
@@ -133,6 +136,7 @@ func (s *Server) probeStore(ctx context.Context) error {
 	s.reached() // what the last probe found, which memory has had time for
 	if err == nil {
 		s.found = found{rev, start}
+		s.last.Store(&found{rev, start})
 		s.reached()
 	}
 	switch was := s.storeDown.Swap(err != nil); {

@@ -22,6 +22,7 @@ import (
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/auth/enroll"
 	"netkeep.internal/internal/data/backup"
+	"netkeep.internal/internal/data/duty"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/etcdstore"
@@ -77,6 +78,7 @@ type Server struct {
 	served    *pki.Served
 	roster    *roster.Roster
 	book      *whereabouts.Book // nil if there is no other controller
+	duties    *duty.Duties
 	fabric    *fabric.Fabric
 	listener  net.Listener
 	// management is the listener of the Management API; nil if it has none of
@@ -104,10 +106,14 @@ type Server struct {
 	failed chan error
 
 	storeDown atomic.Bool // by the last probe
+	refused   atomic.Bool // whether connections were, by the last look
 	// storeFailed is whether the store in this process cannot go on.
 	storeFailed atomic.Bool
 	found       found                     // by the last probe that was answered; its own
 	heard       atomic.Pointer[time.Time] // until when memory has all that the store had
+	last        atomic.Pointer[found]     // found, for others
+	reports     reports                   // of the controllers of the network
+	votes       atomic.Int64              // of those that keep the store, 0 if that is not known
 }
 
 // Start opens everything and begins to serve. When it returns nil the
@@ -294,10 +300,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: time.Now, Log: s.log}
 	grants := newGrants(s.state, sessions, sessionTokens, s.log)
 	grants.CutOff = s.cutOff
+	s.divide(run, sessions, grants)
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
-	s.jobs.Go(func() { sessions.Sweep(run, sweepEvery) })
-	s.jobs.Go(func() { sessions.Enforce(run) })
-	s.jobs.Go(func() { grants.Enforce(run) })
 	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
 	desk := &enroll.Desk{
 		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle, Passwords: passwords, Now: time.Now, Log: s.log,
@@ -316,14 +320,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { s.followKeys(run, time.Second) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
 	s.jobs.Go(func() { s.watchMembers(run, time.Second) })
-	if every := s.cfg.Snapshots.Every; every > 0 {
-		s.jobs.Go(func() { s.snapshots.Schedule(run, every, s.cfg.Snapshots.Keep) })
-	} else {
-		s.jobs.Go(func() { s.snapshots.Recognise(run) })
-	}
-	s.jobs.Go(func() {
-		compact(run, s.store, s.state, compactEvery, s.log)
-	})
+	s.jobs.Go(func() { s.report(run) })
 	scanner := s.newScanner()
 	s.jobs.Go(func() { scanner.Run(run) })
 	handler, err := s.newAPIs(s.share(run), &api.Service{
@@ -397,7 +394,9 @@ func (s *Server) watchStore(ctx context.Context, every time.Duration) {
 			return
 		case <-tick.C:
 		}
-		switch err := s.probeStore(ctx); {
+		err := s.probeStore(ctx)
+		s.noteRefusing()
+		switch {
 		case errors.Is(err, etcdstore.ErrRemoved):
 			s.fail(errRemoved)
 			return

@@ -54,6 +54,12 @@ func clusterCommand(env Env) *cobra.Command {
 	return cmd
 }
 
+// memberColumns are those of the table of members.
+var memberColumns = []column{
+	{head: "name", path: "name"}, {head: "address", path: "address"}, {head: "vote", path: "vote"}, {head: "leader", path: "leader"}, {head: "online", path: "isOnline"},
+	{head: "version", path: "version"}, {head: "behind", path: "behind"}, {head: "size", path: "storeSize"}, {head: "routers", path: "routers"}, {head: "seen", path: "lastSeenAt"},
+}
+
 func (s *session) members(cmd *cobra.Command, form string) error {
 	if form == formJSON || form == formYAML {
 		var raw jsontext.Value
@@ -84,7 +90,7 @@ func (s *session) members(cmd *cobra.Command, form string) error {
 		s.Notef("The controller keeps its store alone, or others keep it: nobody can join until it runs with --cluster-listen.")
 		return nil
 	}
-	if err := s.Write(rows([]column{{head: "name", path: "name"}, {head: "id", path: "id"}, {head: "address", path: "address"}, {head: "vote", path: "vote"}, {head: "leader", path: "leader"}}, recs)); err != nil {
+	if err := s.Write(rows(memberColumns, recs)); err != nil {
 		return err
 	}
 	if voters == 2 {

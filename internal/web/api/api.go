@@ -110,6 +110,13 @@ type Member struct {
 	Vote    bool   `json:"vote" doc:"Whether it decides with the others; one without a vote follows."`
 	Leader  bool   `json:"leader" doc:"Whether it leads the others at present."`
 	Self    bool   `json:"self" doc:"Whether it is the controller that answers."`
+	// What it tells of itself, while it does.
+	Online    bool       `json:"isOnline" doc:"Whether it is there."`
+	Version   string     `json:"version" kind:"nullable" doc:"What it runs; null if it has never been started."`
+	Behind    int64      `json:"behind" doc:"How many revisions the store had that its memory lacked when it was last seen."`
+	StoreSize int64      `json:"storeSize" kind:"nullable" doc:"Size of its store in bytes when it was last seen; null if that is not known."`
+	Routers   int        `json:"routers" doc:"How many routers were connected to it when it was last seen."`
+	LastSeen  *time.Time `json:"lastSeenAt" doc:"When the controller that answers last heard of it; null if it never has since it started."`
 }
 
 // configTypesParam is read by what shows services.
