@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test race network network-bench check lint golden bench module clean
+.PHONY: build run test race cluster network network-bench check lint golden bench module clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -42,6 +42,10 @@ RACED = $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./test/fabr
 
 race: ## what several goroutines do at once, with the race detector
 	$(TEST) $(RACE) $(RACED)
+
+# The short form of it is in make test.
+cluster: ## three controllers under faults for minutes, with figures
+	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/cluster -run TestFaults -faults 5m -fault-every 10s $(ARGS)
 
 # A module of its own, so that nobody who builds netkeep has to fetch what it
 # needs: the public router, command line and SDK.
