@@ -50,6 +50,7 @@ var siblings = map[string][]string{
 	"wire/stream":          {"wire/message", "wire"},
 	"data/store/etcdstore": {"data/store"},
 	"data/store/storetest": {"data/store"},
+	"data/duty":            {"data/store"},
 	"data/format":          {"data/store"},
 	"data/invite":          {"data/store"},
 	"data/owner":           {"data/store"},
@@ -91,6 +92,7 @@ var siblings = map[string][]string{
 var narrow = map[string][]string{
 	"auth/mfa":             {},
 	"auth/token":           {},
+	"data/duty":            {},
 	"data/format":          {},
 	"data/invite":          {},
 	"data/owner":           {},

@@ -19,6 +19,7 @@ import (
 var matched = map[string]string{
 	"internal/client/remote/error.go Explain":              "crypto/tls keeps the type of the alerts that a peer sends to itself",
 	"internal/data/store/etcdstore/etcdstore.go oversized": "gRPC gives what is too large the code of what is too much",
+	"internal/data/store/etcdstore/lost.go betweenLeaders": "etcd has no code for a proposal that a leader drops because it hands over",
 	"internal/data/store/etcdstore/log.go Check":           "lines of etcd's log are words alone, and it is about what of them is shown",
 	"internal/data/store/etcdstore/log.go OnWrite":         "that a member has lost what it confirmed is said in words alone",
 }

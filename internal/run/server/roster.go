@@ -51,7 +51,8 @@ func (s *Server) claims() store.Claims {
 
 // ownID is the id of this controller. The first of a network has one that follows
 // from its root CA; a directory from before there were several has none noted, and
-// has that unless another controller does.
+// has that unless another controller does. One that keeps the store and joined
+// nobody is the first, also if it was made from a snapshot.
 func (s *Server) ownID(claims store.Claims) (string, error) {
 	text, err := os.ReadFile(s.dir.sub(controllerFile))
 	if err == nil {
@@ -66,7 +67,7 @@ func (s *Server) ownID(claims store.Claims) (string, error) {
 	}
 	first := roster.FirstID(s.keys.Authorities().Origin)
 	_, alone := claims.(*store.Alone)
-	if _, there := model.Controllers.Get(s.state.Snapshot(), first); there && !alone {
+	if _, there := model.Controllers.Get(s.state.Snapshot(), first); there && !alone && s.members() == nil {
 		return roster.NewID(), nil
 	}
 	return first, nil

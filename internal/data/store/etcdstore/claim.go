@@ -38,22 +38,21 @@ type lease struct {
 	id   clientv3.LeaseID
 	life time.Duration
 
-	mu    sync.Mutex
-	until time.Time   // when it is over unless the store hears of us
-	end   *time.Timer // which ends it then
-	lost  chan struct{}
-	once  sync.Once
-	stop  context.CancelFunc // ends the renewals
-	done  chan struct{}      // closed when there are none any more
+	mu     sync.Mutex
+	end    *time.Timer // ends it unless the store hears of us
+	latest int         // which renewal it was begun with
+	lost   chan struct{}
+	once   sync.Once
+	stop   context.CancelFunc // ends the renewals
+	done   chan struct{}      // closed when there are none any more
 }
 
-// Lease asks etcd for a lease and renews it. Time is counted from before the store
-// is asked, so that it is over before the store can think that we are gone.
+// Lease asks etcd for a lease and renews it. Timers begin before the store is
+// asked, so that they end before it can think that we are gone.
 func (c claims) Lease(ctx context.Context, life time.Duration) (store.Lease, error) {
 	renewing, stop := context.WithCancel(c.reading)
 	l := &lease{s: c.Store, life: life, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
-	l.until = l.after(time.Now())
-	l.end = time.AfterFunc(time.Until(l.until), l.over)
+	l.end = l.timer()
 	resp, err := c.client.Grant(ctx, int64(life/time.Second))
 	if err != nil {
 		l.end.Stop()
@@ -65,9 +64,9 @@ func (c claims) Lease(ctx context.Context, life time.Duration) (store.Lease, err
 	return l, nil
 }
 
-// after is when the lease is over that was asked for at a time: a tenth of its life
-// too early, since no two clocks go at the same rate.
-func (l *lease) after(asked time.Time) time.Time { return asked.Add(l.life - l.life/10) }
+// timer ends the lease a tenth of its life too early: no two clocks go at the same
+// rate.
+func (l *lease) timer() *time.Timer { return time.AfterFunc(l.life-l.life/10, l.over) }
 
 func (l *lease) over() {
 	l.once.Do(func() { close(l.lost) })
@@ -79,13 +78,13 @@ func (l *lease) over() {
 func (l *lease) renew(ctx context.Context) {
 	defer close(l.done)
 	defer l.over()
-	defer l.end.Stop()
+	defer l.rest()
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	places := make(chan struct{}, renewals)
 	tick := time.NewTicker(l.life / renewals)
 	defer tick.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -95,32 +94,46 @@ func (l *lease) renew(ctx context.Context) {
 		case places <- struct{}{}:
 			asking.Go(func() {
 				defer func() { <-places }()
-				l.ask(ctx)
+				l.ask(ctx, n)
 			})
 		default: // nobody answers
 		}
 	}
 }
 
-// ask renews the lease once.
-func (l *lease) ask(ctx context.Context) {
-	asked := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, l.life)
+// ask renews the lease once. It gives up long before the timer that begins with it
+// could end the lease.
+func (l *lease) ask(ctx context.Context, n int) {
+	next := l.timer()
+	ctx, cancel := context.WithTimeout(ctx, l.life/2)
 	defer cancel()
 	_, err := l.s.client.KeepAliveOnce(ctx, l.id)
 	switch {
+	case err == nil:
+		next = l.put(next, n)
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		l.over()
-		return
-	case err != nil:
-		return // the store may not have heard
 	}
+	next.Stop() // or else the store may not have heard
+}
+
+// put has a timer end the lease instead of the one that does, unless a later one
+// does already. It returns the one that is not needed any more.
+func (l *lease) put(next *time.Timer, n int) (idle *time.Timer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if until := l.after(asked); until.After(l.until) {
-		l.until = until
-		l.end.Reset(time.Until(until))
+	if n < l.latest {
+		return next
 	}
+	idle, l.end, l.latest = l.end, next, n
+	return idle
+}
+
+// rest stops the timer of a lease that is over.
+func (l *lease) rest() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end.Stop()
 }
 
 func (l *lease) Lost() <-chan struct{} { return l.lost }
