@@ -130,6 +130,11 @@ func (c *team) suffer(t *testing.T, name string, f fault) time.Duration {
 	l.await(t, few, leader)
 	l.end(t, others...)
 	l.figures(t, gap)
+	for _, n := range others {
+		if why := l.doubts[n.n]; why != "" {
+			t.Logf("controller %d, which was well, could not say what became of a write: %.300s", n.n, why)
+		}
+	}
 	return gap
 }
 

@@ -27,6 +27,7 @@ type load struct {
 	acks     []ack
 	names    map[string][]claim
 	problems []string
+	doubts   [3]string // the last of each controller
 
 	failed  [3]atomic.Int64 // reads that were not answered, by controller
 	reads   [3]atomic.Int64
@@ -76,13 +77,18 @@ func (c *team) begin(t *testing.T, name string) *load {
 
 // create makes a record under a name.
 func (n *node) create(name string) (id string, status int) {
+	id, status, _ = n.creating(name)
+	return id, status
+}
+
+func (n *node) creating(name string) (id string, status int, text string) {
 	var made struct {
 		Data struct {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	status = n.ask(http.MethodPost, "services", M{"name": name, "encryptionRequired": true, "tags": M{"v": "0"}}, &made)
-	return made.Data.ID, status
+	status, text = n.hear(http.MethodPost, "services", M{"name": name, "encryptionRequired": true, "tags": M{"v": "0"}}, &made)
+	return made.Data.ID, status, text
 }
 
 // read reads a register.
@@ -129,14 +135,14 @@ func (l *load) write(n *node, r *register) {
 		return
 	}
 	e := event{at: n.n, value: value, write: true, call: time.Now()}
-	status := n.ask(http.MethodPatch, "services/"+r.id, M{"tags": M{"v": fmt.Sprint(value)}}, nil)
+	status, text := n.hear(http.MethodPatch, "services/"+r.id, M{"tags": M{"v": fmt.Sprint(value)}}, nil)
 	e.back = time.Now()
 	switch status {
 	case http.StatusOK:
 		l.acknowledged(n)
 	case 0, http.StatusServiceUnavailable:
 		e.unknown = true
-		l.unknown[n.n].Add(1)
+		l.doubt(n, text)
 	default:
 		l.problem("a write at controller %d answers %d", n.n, status)
 		return
@@ -161,12 +167,12 @@ func (l *load) read(n *node, r *register) {
 }
 
 func (l *load) create(n *node, name string) {
-	id, status := n.create(name)
+	id, status, text := n.creating(name)
 	if status == http.StatusCreated {
 		l.acknowledged(n)
 	}
 	if status == 0 || status == http.StatusServiceUnavailable {
-		l.unknown[n.n].Add(1)
+		l.doubt(n, text)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,6 +183,14 @@ func (l *load) acknowledged(n *node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.acks = append(l.acks, ack{n.n, time.Now()})
+}
+
+// doubt takes note of a write of which it is not known whether it happened.
+func (l *load) doubt(n *node, why string) {
+	l.unknown[n.n].Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.doubts[n.n] = why
 }
 
 func (l *load) problem(format string, args ...any) {

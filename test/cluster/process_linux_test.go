@@ -197,6 +197,12 @@ func (n *node) serves(t *testing.T) {
 
 // ask sends a request and returns the status of the answer, 0 if there is none.
 func (n *node) ask(method, path string, body, into any) (status int) {
+	status, _ = n.hear(method, path, body, into)
+	return status
+}
+
+// hear is ask with the answer, or why there is none.
+func (n *node) hear(method, path string, body, into any) (status int, text string) {
 	var data []byte
 	if body != nil {
 		var err error
@@ -214,14 +220,14 @@ func (n *node) ask(method, path string, body, into any) (status int) {
 	}
 	resp, err := n.http.Do(req)
 	if err != nil {
-		return 0
+		return 0, err.Error()
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || into != nil && json.Unmarshal(text, into) != nil {
-		return 0
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil || into != nil && json.Unmarshal(answer, into) != nil {
+		return 0, "the answer breaks off"
 	}
-	return resp.StatusCode
+	return resp.StatusCode, string(answer)
 }
 
 // signal sends a signal to the process.

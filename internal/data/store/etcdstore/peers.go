@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
@@ -196,15 +197,16 @@ type Member struct {
 	Self, Leader bool
 }
 
-// Members are those of the cluster that a member of our own is in; nil for a
-// cluster by address, which others look after.
+// Members are those of the cluster that a member of our own is in, as far as it has
+// heard, also when it cannot reach the others; nil for a cluster by address, which
+// others look after.
 func (s *Store) Members(ctx context.Context) ([]Member, error) {
 	ctx, done, err := s.read(ctx)
 	if err != nil || s.member == nil {
 		return nil, err
 	}
 	defer done()
-	resp, err := s.client.MemberList(ctx)
+	resp, err := s.client.MemberList(ctx, clientv3.WithSerializable())
 	if err != nil {
 		return nil, explain(ctx, "list the members", err)
 	}
