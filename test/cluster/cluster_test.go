@@ -28,7 +28,13 @@ import (
 
 type M = servertest.M
 
-const client = "/edge/client/v1/"
+const (
+	client     = "/edge/client/v1/"
+	fabricRoot = "/fabric/v1/"
+
+	// patience bounds everything that is waited for. The machine may be busy.
+	patience = 60 * time.Second
+)
 
 // second starts another controller of the network of the first, as
 // docs/operations.md says: with a copy of its keys.

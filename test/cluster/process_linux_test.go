@@ -24,12 +24,8 @@ import (
 	"netkeep.internal/test/servertest"
 )
 
-const (
-	// patience bounds everything that is waited for. The machine may be busy.
-	patience = 60 * time.Second
-	// grace is for how long a controller without the store answers.
-	grace = 5 * time.Second
-)
+// grace is for how long a controller without the store answers.
+const grace = 5 * time.Second
 
 // team is three controllers in processes of their own that keep one store, and
 // wires between them.

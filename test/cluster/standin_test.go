@@ -15,11 +15,6 @@ import (
 	"netkeep.internal/test/servertest"
 )
 
-const (
-	fabricRoot = "/fabric/v1/"
-	patience   = 30 * time.Second
-)
-
 // service is one that a user hosts and another dials, both through one router.
 type service struct {
 	router           *servertest.Router
