@@ -2,13 +2,17 @@ package cluster_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 	"netkeep.internal/test/etcdtest"
 	"netkeep.internal/test/scripted"
@@ -102,6 +106,30 @@ func (m members) led(t *testing.T, id, address string, above uint64) (index uint
 	}
 }
 
+// carried is how many bytes a controller says that services were sent.
+func carried(t *testing.T, s *servertest.Server) (sum float64) {
+	t.Helper()
+	resp, err := http.Get("http://" + s.Metrics().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, `netkeep_carried_bytes_total{direction="sent"`) {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+	}
+	return sum
+}
+
 // TestStandIn stops a controller: another answers in its place, under its id and at
 // another address, to which routers are led. What was made under the id is looked
 // after, and more is made; when the first is back, it goes on there.
@@ -146,6 +174,19 @@ func TestStandIn(t *testing.T) {
 	made := s.dial(t, instead)
 	if !shown(a, made) {
 		t.Error("what is made in the place of another is not shown")
+	}
+
+	// A router tells everybody what it has carried; it counts where the circuit is
+	// looked after.
+	for i, r := range []*scripted.Router{here, instead} {
+		m := message.Metrics{Copy: i == 1, Usage: []message.Usage{{Buckets: map[string]message.CircuitUsage{circuit: {Bytes: map[string]uint64{"ingress.rx": 1000}}}}}}
+		if err := r.Send(&wire.Frame{Type: message.TypeMetrics, Body: message.Marshal(&m)}); err != nil {
+			t.Fatal(err)
+		}
+		s.dial(t, r) // by then that is heard
+	}
+	if sent := carried(t, a); sent != 1000 {
+		t.Errorf("%v bytes are counted of 1000 that were carried", sent)
 	}
 
 	open := func() *servertest.Server {
