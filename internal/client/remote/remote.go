@@ -260,7 +260,7 @@ func (c *Client) send(ctx context.Context, r Request, token string) (io.ReadClos
 		}
 	}
 	if all := c.Places(); len(all) > 1 && errors.Is(first, ErrUnreachable) && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w; nor does another of the %d controllers answer", first, len(all))
+		return nil, fmt.Errorf("none of the %d controllers answers: %w", len(all), first)
 	}
 	return nil, first
 }
