@@ -356,10 +356,16 @@ func TestFalseController(t *testing.T) {
 // command runs a command in this process, with settings below a directory.
 func command(t *testing.T, dir string, args ...string) (code int, text string) {
 	t.Helper()
+	return commandAt(t, dir, time.Now, args...)
+}
+
+// commandAt does that at another time.
+func commandAt(t *testing.T, dir string, now func() time.Time, args ...string) (code int, text string) {
+	t.Helper()
 	var out bytes.Buffer
 	code = cli.Main(t.Context(), cli.Env{
 		Program: "netkeep", Args: args, Environ: []string{"HOME=" + dir, "NETKEEP_PASSWORD=" + servertest.Password},
-		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Now: time.Now,
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Now: now,
 	})
 	return code, out.String()
 }
@@ -390,6 +396,37 @@ func TestCommandGoesOn(t *testing.T) {
 	}
 	if got := b.Admin(t).Get(`identities?filter=name%3D%22after%22`).Want(http.StatusOK).List(); len(got) != 1 {
 		t.Errorf("it was made %d times", len(got))
+	}
+}
+
+// TestCommandLearns logs in while there is one controller. It is gone after another
+// came: commands go on there.
+func TestCommandLearns(t *testing.T) {
+	etcd := etcdtest.Start(t)
+	use := func(c *config.Config) { etcd.Settings(c) }
+	a, err := servertest.Open(t.TempDir(), use)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	later := func() time.Time { return time.Now().Add(10 * time.Minute) }
+	for _, args := range [][]string{{"login", a.URL, "--ca", filepath.Join(a.Config.Data, "pki", "root.crt")}, {"list", "identities"}} {
+		if code, text := command(t, dir, args...); code != 0 {
+			t.Fatal(text)
+		}
+	}
+	closing(t, second(t, a, use))
+	servertest.Eventually(t, 30*time.Second, "two controllers", func() bool {
+		return len(a.Nobody(t).Get(client+"controllers").Want(http.StatusOK).List()) == 2
+	})
+	for range 2 {
+		if code, text := commandAt(t, dir, later, "list", "identities"); code != 0 {
+			t.Fatal(text)
+		}
+		if a != nil {
+			stop(t, a)
+			a = nil
+		}
 	}
 }
 

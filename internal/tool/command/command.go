@@ -164,10 +164,12 @@ func with(env Env, work talking) func(*cobra.Command, []string) error {
 	}
 }
 
-// followEvery is how often a controller is asked who vouches for it, and
-// followTime how long that may keep a command from its end.
+// followEvery is how often a controller is asked who vouches for it, learnEvery how
+// often where the others are, and followTime how long that may keep a command from
+// its end.
 const (
 	followEvery = time.Hour
+	learnEvery  = time.Minute
 	followTime  = 5 * time.Second
 )
 
@@ -212,26 +214,25 @@ func learn(ctx context.Context, c *remote.Client, a *remote.Account) bool {
 // there are other controllers. The
 // command has done its work: what goes wrong here is tried again by the next.
 func (s *session) follow(ctx context.Context) {
-	at := s.now()
-	if since := at.Sub(s.profile.Asked); since >= 0 && since < followEvery {
-		return
-	}
+	at, is := s.now(), s.profile
+	due := func(last time.Time, every time.Duration) bool { return at.Before(last) || at.Sub(last) >= every }
 	ctx, cancel := context.WithTimeout(ctx, followTime)
 	defer cancel()
-	is := s.profile.Account
-	if !learn(ctx, s.Client, &is) {
-		return
+	if due(is.Learned, learnEvery) && learn(ctx, s.Client, &is.Account) {
+		is.Learned = at.UTC()
 	}
-	if is.CA != "" {
-		var err error
-		if is.CA, err = s.Follow(ctx, is.CA, at); err != nil {
-			return
+	if is.CA != "" && due(is.Asked, followEvery) {
+		if ca, err := s.Follow(ctx, is.CA, at); err == nil {
+			is.CA, is.Asked = ca, at.UTC()
 		}
+	}
+	if is.Learned.Equal(s.profile.Learned) && is.Asked.Equal(s.profile.Asked) {
+		return
 	}
 	err := profile.Change(s.dir, func(b *profile.Book) error {
 		p, ok := b.Profiles[s.name]
 		if ok && p.CA == s.profile.CA {
-			p.CA, p.Others, p.Asked = is.CA, is.Others, at.UTC()
+			p.CA, p.Asked, p.Others, p.Learned = is.CA, is.Asked, is.Others, is.Learned
 			b.Profiles[s.name] = p
 		}
 		return nil

@@ -304,7 +304,9 @@ func enter(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *pr
 	}
 	ask, cancel := context.WithTimeout(ctx, followTime)
 	defer cancel()
-	learn(ask, client, &p.Account) // the next command asks again
+	if p.Learned = (time.Time{}); learn(ask, client, &p.Account) {
+		p.Learned = env.Now().UTC() // or else the next command asks
+	}
 	if p.Revision = 0; len(p.Others) > 0 {
 		p.Revision = client.Written()
 	}

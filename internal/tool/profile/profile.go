@@ -26,6 +26,8 @@ type Profile struct {
 	remote.Account
 	// Asked is when the controller was last asked who vouches for it now.
 	Asked time.Time `json:"asked,omitzero"`
+	// Learned is when it was last asked where the other controllers are.
+	Learned time.Time `json:"learned,omitzero"`
 	// Expires is when the session ends if nobody uses it.
 	Expires time.Time `json:"expires,omitzero"`
 	// Identity is the name of who logged in.
