@@ -403,8 +403,8 @@ func TestLosesTooOften(t *testing.T) {
 		if !errors.Is(err, store.ErrConflict) {
 			t.Errorf("the cause is %v, want %v", err, store.ErrConflict)
 		}
-		if runs != 9 {
-			t.Errorf("the closure ran %d times, want 9", runs)
+		if runs != 65 {
+			t.Errorf("the closure ran %d times, want 65", runs)
 		}
 		p.counts(t, runs, 0)
 	})

@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	maxGroup   = 64 // writes that share one commit
-	maxRetries = 8  // times a write is re-run after losing to another controller
+	maxGroup = 64 // writes that share one commit
+	// maxRetries is how often a write is re-run after losing to another controller.
+	// Where several are busy the one with the leader is always a little faster.
+	maxRetries = 64
 
 	feedWait = 5 * time.Second // for the feed to show who won
 )
