@@ -20,8 +20,11 @@ type register struct {
 	history []event
 }
 
-// maxValues is how many values a register gets.
-const maxValues = 200
+// maxValues is how many values a register gets. To find an order for many takes long.
+const maxValues = 60
+
+// orderTime is how long may be looked for one.
+const orderTime = 10 * time.Second
 
 // event is a write or a read of a register at one controller.
 type event struct {
@@ -107,7 +110,7 @@ func operations(history []event) (ops []porcupine.Operation) {
 func (r *register) check(t *testing.T, bound time.Duration) {
 	t.Helper()
 	history := settled(r.history)
-	switch porcupine.CheckOperationsTimeout(historyModel, operations(history), time.Minute) {
+	switch porcupine.CheckOperationsTimeout(historyModel, operations(history), orderTime) {
 	case porcupine.Illegal:
 		t.Errorf("no order explains %s", told(history))
 	case porcupine.Unknown:

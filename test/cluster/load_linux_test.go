@@ -53,7 +53,7 @@ const pace = 15 * time.Millisecond
 func (c *team) begin(t *testing.T, name string) *load {
 	t.Helper()
 	l := &load{team: c, name: name, stop: make(chan struct{}), names: map[string][]claim{}}
-	for i := range 4 {
+	for i := range 8 {
 		r := &register{}
 		c.eventually(t, "a register", func() bool {
 			id, status := c.nodes[0].create(fmt.Sprintf("%s-register-%d", name, i))
