@@ -114,6 +114,13 @@ func (rs *Routers) identify(conn *tls.Conn, deadline time.Time) (*model.Router, 
 	}
 	fingerprint := pki.Fingerprint(leaf.Certificate())
 	r, ok := model.Routers.Find(rs.opt.State.Snapshot(), "fingerprint", fingerprint)
+	if !ok { // unless it enrolled at another controller a moment ago
+		snap, err := rs.opt.State.Current(ctx)
+		if err != nil {
+			return nil, "", fmt.Errorf("who it is cannot be looked up now: %w", err)
+		}
+		r, ok = model.Routers.Find(snap, "fingerprint", fingerprint)
+	}
 	switch {
 	case !ok || !r.IsVerified:
 		return nil, "", errDeleted
