@@ -120,6 +120,10 @@ func (c *team) suffer(t *testing.T, name string, f fault) time.Duration {
 	l.await(t, few, c.nodes...)
 	leader := c.leader(t)
 	others := c.others(leader)
+	var leases [3]int
+	for _, n := range others {
+		leases[n.n] = n.leases()
+	}
 	at := time.Now()
 	f.begin(t, c, leader)
 	l.await(t, few, others...)
@@ -133,6 +137,9 @@ func (c *team) suffer(t *testing.T, name string, f fault) time.Duration {
 	for _, n := range others {
 		if why := l.doubts[n.n]; why != "" {
 			t.Logf("controller %d, which was well, could not say what became of a write: %.300s", n.n, why)
+		}
+		if n.leases() > leases[n.n] {
+			t.Logf("controller %d, which was well, gave its id up", n.n)
 		}
 	}
 	return gap

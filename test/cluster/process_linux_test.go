@@ -280,6 +280,12 @@ func (n *node) says(t *testing.T, text string) {
 	n.eventually(t, fmt.Sprintf("%q in the log of controller %d", text, n.n), func() bool { return strings.Contains(n.log.String(), text) })
 }
 
+// leases counts how often a controller was not heard of for so long that it gave its
+// id up.
+func (n *node) leases() int {
+	return strings.Count(n.log.String(), "has not heard of this controller for too long")
+}
+
 // scheduled counts the snapshots that a controller has taken by itself.
 func (n *node) scheduled() int {
 	files, _ := filepath.Glob(filepath.Join(n.data, "snapshots", "*"))
