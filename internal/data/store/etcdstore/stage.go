@@ -133,7 +133,10 @@ func (s *Store) verify(ctx context.Context, b batch) error {
 // attempt whose answer was lost is known by its name, and comes to nothing once
 // the parts are gone.
 func (s *Store) take(ctx context.Context, b batch, h *hold) error {
-	guards := append(b.guards[:len(b.guards):len(b.guards)], absent(s.keys.hold), exists(s.keys.part(h.ID, 0)))
+	guards := append(b.guards[:len(b.guards):len(b.guards)], absent(s.keys.hold))
+	if h.Parts > 0 {
+		guards = append(guards, exists(s.keys.part(h.ID, 0)))
+	}
 	for {
 		var resp *clientv3.TxnResponse
 		err := s.persist(ctx, func(ctx context.Context) (err error) {
