@@ -17,11 +17,11 @@ import (
 // tokenMark begins every token, and says of which form it is.
 const tokenMark = "netkeep-join-1."
 
-// maxToken is how long a token may be, and maxAddresses how many controllers it
+// maxToken is how long a token may be, and MaxAddresses how many controllers it
 // may name.
 const (
 	maxToken     = 8 << 10
-	maxAddresses = 20
+	MaxAddresses = 20
 )
 
 // Token is an invitation: whom to ask, how to know that it is the right one, and
@@ -71,7 +71,7 @@ func Parse(text string) (t Token, err error) {
 	}
 	right := fingerprint.MatchString(t.Root) && fingerprint.MatchString(t.Network) && (t.Served == "" || fingerprint.MatchString(t.Served)) &&
 		word.MatchString(t.ID) && word.MatchString(t.Secret) && !t.Made.IsZero() && t.Expires.After(t.Made) &&
-		len(t.Addresses) > 0 && len(t.Addresses) <= maxAddresses
+		len(t.Addresses) > 0 && len(t.Addresses) <= MaxAddresses
 	for _, at := range t.Addresses {
 		host, port, err := net.SplitHostPort(at)
 		right = right && err == nil && host != "" && port != "" && !strings.ContainsAny(at, "/@?# \t\r\n")

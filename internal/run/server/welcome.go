@@ -42,8 +42,13 @@ func (s *Server) invite(ctx context.Context) (text string, expires time.Time, er
 	}
 	keys := s.keys.Authorities()
 	token := join.Token{
-		Addresses: []string{s.Address()}, Root: rootName(keys.Root), Network: rootName(keys.Origin),
+		Root: rootName(keys.Root), Network: rootName(keys.Origin),
 		ID: inv.ID, Secret: inv.Secret, Made: inv.Made, Expires: inv.Expires,
+	}
+	for _, at := range s.places() { // any of them lets it in
+		if len(token.Addresses) < join.MaxAddresses {
+			token.Addresses = append(token.Addresses, at.Client)
+		}
 	}
 	if s.cfg.TLS.Cert != "" {
 		token.Served = rootName(s.served.Current().Leaf)
