@@ -261,7 +261,7 @@ func TestPresenceEverywhere(t *testing.T) {
 		eventually(t, at.Admin(t), "terminators/terminator1", http.StatusOK)
 	}
 	s.dial(t, here)
-	there = s.connect(t, b.RouterAddress())
+	s.connect(t, b.RouterAddress())
 	here.Close()
 	same("it is at the second alone", true, id)
 	if err := b.Close(); err != nil {
