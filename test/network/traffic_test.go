@@ -1,6 +1,10 @@
 package network
 
 import (
+	"bytes"
+	"encoding/pem"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -109,12 +113,36 @@ func TestRenewal(t *testing.T) {
 	n := newNetwork(t)
 	r := n.addRouter("router")
 	fingerprint := func() any { return n.call("GET", "edge-routers/"+r.id, nil)["fingerprint"] }
-	old := fingerprint()
+	old, before := fingerprint(), n.certificates("router")
 	r.kill(syscall.SIGTERM)
 	r.start("--extend")
 	n.eventually("the router has a new certificate", func() bool { return fingerprint() != old })
+	// It writes them afterwards, one file after the other.
+	n.eventually("the router has written its certificates", func() bool {
+		after := n.certificates("router")
+		return after[0] != "" && after[1] != "" && after[0] != before[0] && after[1] != before[1]
+	})
 	r.kill(syscall.SIGTERM)
 	r.start()
+}
+
+// certificates are what a router of others shows as a client and as a server; empty
+// while a file is not whole.
+func (n *network) certificates(name string) (all [2]string) {
+	for i, end := range []string{".cert", ".server.cert"} {
+		text, err := os.ReadFile(filepath.Join(n.dir, name+end))
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		block, rest := pem.Decode(text)
+		for block != nil && len(bytes.TrimSpace(rest)) > 0 {
+			block, rest = pem.Decode(rest)
+		}
+		if block != nil {
+			all[i] = string(text)
+		}
+	}
+	return all
 }
 
 // lastWord is when the connection last worked, as the peer tells it in the

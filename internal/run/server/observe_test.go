@@ -127,11 +127,12 @@ func TestLostStore(t *testing.T) {
 		if err := asked(); !fault.Is(err, fault.CodeUnavailable) {
 			t.Errorf("after 11 seconds: %v", err)
 		}
-		s.cfg.Store.Endpoints = nil
-		if err := asked(); err != nil {
+		alone, _ := watched(t, 0)
+		alone.cfg.Store.Grace = s.cfg.Store.Grace
+		alone.heard.Store(s.heard.Load())
+		if _, err := alone.knowing(func(*rest.Call) (rest.Caller, error) { return nil, nil })(nil); err != nil {
 			t.Errorf("a store that nobody shares: %v", err)
 		}
-		s.cfg.Store.Endpoints = []string{"a"}
 		<-time.After(2 * time.Second)
 		if err := asked(); err != nil {
 			t.Errorf("when it is back: %v", err)
