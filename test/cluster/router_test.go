@@ -51,6 +51,9 @@ func TestRoutersAreTold(t *testing.T) {
 	old, young := make(members, 100), make(members, 100)
 	r := a.AddRouter(t).Connect(t, func(o *scripted.Options) { o.Grouped, o.Seen = true, young.take })
 	a.AddRouter(t).Connect(t, func(o *scripted.Options) { o.Seen = old.take })
+	if mask := r.Welcome[message.HeaderCapabilities]; len(mask) != 1 || mask[0] != 0x7e {
+		t.Errorf("a controller that others may join can do % x: routers of the first generation end when they learn later of the data model", mask)
+	}
 	alone := young.want(t, 1, 0)
 	b := closing(t, second(t, a, use))
 	both := young.want(t, 2, alone.Index)

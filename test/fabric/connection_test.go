@@ -28,7 +28,7 @@ func TestOnline(t *testing.T) {
 		begun := time.Now().Add(-time.Millisecond) // answers leave out what is less
 		c := r.Connect(t, func(o *scripted.Options) { o.Grouped = grouped })
 		for _, h := range []int32{message.HeaderOldCapabilities, message.HeaderCapabilities} {
-			if mask := c.Welcome[h]; len(mask) != 1 || mask[0] != 0x7e {
+			if mask := c.Welcome[h]; len(mask) != 1 || mask[0] != 0x6e {
 				t.Errorf("the controller can do % x", mask)
 			}
 		}

@@ -19,6 +19,7 @@ func (n *network) addTunnelRouter(name, options string) *router {
 	n.t.Helper()
 	listener := fmt.Sprintf("  - {binding: tunnel, options: {svcPollRate: 1s, %s}}\nedge:\n", options)
 	r := n.addRouterAs(M{"name": name}, strings.Replace(routerConfig, "edge:\n", listener, 1))
+	n.control.says(n.t, "may not be a client has a tunnel listener\" router="+r.id, 0)
 	n.call("PATCH", "edge-routers/"+r.id, M{"isTunnelerEnabled": true})
 	return r
 }

@@ -210,8 +210,8 @@ func (rs *Routers) welcome(r *Router, hello *channel.Hello) wire.Headers {
 		h.SetBool(message.HeaderFinds, true)
 	}
 	// Each generation looks for it in a place of its own.
-	h[message.HeaderOldCapabilities] = []byte{capabilities}
-	h[message.HeaderCapabilities] = []byte{capabilities}
+	h[message.HeaderOldCapabilities] = rs.can()
+	h[message.HeaderCapabilities] = rs.can()
 	if r.Grouped {
 		h.SetBool(message.HeaderGrouped, true)
 		h[message.HeaderGroupSecret] = r.secret

@@ -37,6 +37,8 @@ type Options struct {
 	// Misbehaved is told in a word of what routers do that none should, for
 	// monitoring.
 	Misbehaved func(reason string)
+	// Several is whether there are other controllers, or may be.
+	Several bool
 	// Changed is told of every router that connects or leaves, or says something
 	// else of itself; nobody is if it is nil.
 	Changed func(routerID string)
@@ -62,10 +64,18 @@ type Routers struct {
 
 // capabilities is what this controller can do, and tells routers of both
 // generations to do: sessions come over the control connection and session
-// tokens are JWTs. That there is a data model it says from the beginning, also
-// where it is the only one: a router of the first generation that learnt it
-// with the second controller would end its process.
-const capabilities = message.CanTerminatorV2 | message.CanOneSidedLinks | message.CanCircuitV2 | message.CanDataModel | message.CanGroups | message.CanTokensAreJWTs
+// tokens are JWTs.
+const capabilities = message.CanTerminatorV2 | message.CanOneSidedLinks | message.CanCircuitV2 | message.CanGroups | message.CanTokensAreJWTs
+
+// can is what routers are told that this controller can do. That there is a data
+// model, by which those of the first generation go then, it says as soon as there may
+// be others: a router that learnt it with the second controller would end its process.
+func (rs *Routers) can() []byte {
+	if rs.opt.Several {
+		return []byte{capabilities | message.CanDataModel}
+	}
+	return []byte{capabilities}
+}
 
 // New returns routers of whom none is connected.
 func New(opt Options) *Routers {
