@@ -39,11 +39,13 @@ func (a *around) look(ctx context.Context, c *Client) string {
 }
 
 // same reports whether nothing speaks for asking where else the service could be
-// hosted.
+// hosted. A router that was lost lately may be back under the same name and address
+// before anybody has said that it was gone.
 func (l *Listener) same(around string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return around != "" && around == l.around && l.client.opt.Now().Sub(l.aroundAt) < sameTime
+	now := l.client.opt.Now()
+	return around != "" && around == l.around && now.Sub(l.aroundAt) < sameTime && now.Sub(l.droppedAt) >= sameTime
 }
 
 // keepAround notes for which routers the service is hosted wherever it can be,

@@ -173,6 +173,7 @@ func (b *binding) drop(why error) {
 		delete(l.bindings, b.router.address)
 		l.around = "" // it may be hosted there again
 		l.drops++
+		l.droppedAt = l.client.opt.Now()
 	}
 	l.mu.Unlock()
 	if !was || l.over.Err() != nil {

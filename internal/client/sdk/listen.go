@@ -74,6 +74,8 @@ type Listener struct {
 	around   string // for which routers it is hosted wherever it can be
 	aroundAt time.Time
 	drops    int // bindings that were lost
+	// droppedAt is when the last of them was.
+	droppedAt time.Time
 }
 
 // Listen hosts a service until the listener is closed. It returns when a first
