@@ -64,10 +64,15 @@ func run(args []string) error {
 func host(client ziti.Context, service string) error {
 	options := ziti.DefaultListenOptions()
 	options.WaitForNEstablishedListeners, options.SdkFlowControl = 1, flow
-	options.ConnectTimeout = 30 * time.Second
+	options.ConnectTimeout = 20 * time.Second
 	l, err := client.ListenWithOptions(service, options)
 	if err != nil {
-		return err
+		// The SDK misses what its router tells it at once, now and then, and waits in
+		// vain for what it has.
+		fmt.Println("trying again:", err)
+		if l, err = client.ListenWithOptions(service, options); err != nil {
+			return err
+		}
 	}
 	fmt.Println("hosting", service)
 	for {
