@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test race cluster network network-bench check lint golden bench module clean
+.PHONY: build run test late race cluster network network-bench check lint golden bench module clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -15,19 +15,25 @@ build: ## leave the binary at bin/netkeep
 run: build ## run a controller on 127.0.0.1:1280 with a router on port 3022, data in ./data
 	./bin/netkeep run --data $(DATA) --router 127.0.0.1:3022
 
-# Half of the work is to compile: what tests and lint need is compiled once, with the
-# flags of build, which tests run too.
-test lint race: export GOFLAGS := $(GOFLAGS) -trimpath
+# Half of the work is to compile: what tests and lint need is compiled once, and
+# without what debuggers need, which is a quarter of it.
+test late lint race: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
 TEST := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 
+# What takes long, and fails when something else does too.
+LATE := ./test/attack ./test/cluster
+
 # The slowest packages go first, so that no core is idle at the end, and three at
-# a time, since some wait more than they work; what debuggers need is left out, and
-# lint vets everything. Clients are generated from documents outside of their module,
-# which the test cache does not look at.
+# a time, since some wait more than they work; lint vets everything. Clients are
+# generated from documents outside of their module, which the test cache does not
+# look at.
 test: ## what the program does
-	$(TEST) ./test/program ./test/fabric ./test/api ./test/transit ./test/... ./...
+	$(TEST) ./test/program ./test/fabric $(filter-out $(shell $(GO) list $(LATE)),$(shell $(GO) list ./test/... ./...))
 	$(CLIENTGEN) test -count=1 -vet=off ./...
+
+late: ## what it does when somebody attacks it, and when controllers fail
+	$(TEST) $(LATE)
 
 # The race detector stays out of Argon2, a library that shares its memory with nobody
 # else: each hash goes over 19 MiB twice, and to watch that takes longer than to hash.
@@ -43,7 +49,7 @@ RACED = $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./test/fabr
 race: ## what several goroutines do at once, with the race detector
 	$(TEST) $(RACE) $(RACED)
 
-# The short form of it is in make test.
+# The short form of it is in make late.
 cluster: ## three controllers under faults for minutes, with figures
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/cluster -run TestFaults -faults 5m -fault-every 10s $(ARGS)
 

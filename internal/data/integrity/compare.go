@@ -3,15 +3,10 @@ package integrity
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
-	"netkeep.internal/internal/data/format"
-	"netkeep.internal/internal/data/invite"
-	"netkeep.internal/internal/data/owner"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/lang/kind"
@@ -24,90 +19,162 @@ func (r *run) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	suspects, err = r.settle(ctx, suspects)
-	if err != nil || len(suspects) == 0 {
-		return err
-	}
-	if r.fix {
-		return r.reload(ctx, suspects)
-	}
-	for _, key := range suspects {
-		r.found(false, "%s differs between memory and the store", key)
-	}
-	return nil
-}
-
-// reload has memory loaded again because of some records that differ.
-func (r *run) reload(ctx context.Context, differing []string) error {
-	if err := r.State.Reload(ctx); err != nil {
-		return err
-	}
-	still, err := r.settle(ctx, differing)
+	differing, err := r.settle(ctx, suspects)
 	if err != nil {
 		return err
 	}
+	astray, err := r.astray(ctx)
+	if err != nil || len(differing)+len(astray) == 0 {
+		return err
+	}
+	if r.fix {
+		return r.reload(ctx, differing, astray)
+	}
 	for _, key := range differing {
-		if slices.Contains(still, key) {
-			r.found(false, "%s differs between memory and the store, even when memory is loaded again", key)
-		} else {
-			r.found(true, "%s differs between memory and the store; memory was loaded again", key)
-		}
+		r.found(false, differsText, key)
+	}
+	for _, key := range astray {
+		r.found(false, astrayText, key)
 	}
 	return nil
 }
 
-// suspects reads the whole store and returns the keys of all that is not the
-// same in memory. Both are in the order of keys, so one pass does it.
-func (r *run) suspects(ctx context.Context) (keys []string, err error) {
-	snap := r.State.Snapshot()
-	var have *cursor
-	left := map[*kind.Def]bool{}
-	for _, d := range r.State.Kinds().Defs {
-		left[d] = true
+const (
+	differsText = "%s differs between memory and the store"
+	astrayText  = "%s is not where memory looks for it, or is also where it should not be"
+)
+
+// reload has memory loaded again because of some records that differ, or cannot
+// be found.
+func (r *run) reload(ctx context.Context, differing, astray []string) error {
+	if err := r.State.Reload(ctx); err != nil {
+		return err
 	}
+	differ, err := r.settle(ctx, differing)
+	if err != nil {
+		return err
+	}
+	stray, err := r.astray(ctx)
+	if err != nil {
+		return err
+	}
+	tell := func(text string, before, after []string) {
+		for _, key := range before {
+			if slices.Contains(after, key) {
+				r.found(false, text+", even when memory is loaded again", key)
+			} else {
+				r.found(true, text+"; memory was loaded again", key)
+			}
+		}
+	}
+	tell(differsText, differing, differ)
+	tell(astrayText, astray, stray)
+	return nil
+}
+
+// astray returns the keys of records that memory does not find as it should,
+// by a name or another value of theirs. Memory is whole at any moment: there is
+// nothing to wait for.
+func (r *run) astray(ctx context.Context) (keys []string, err error) {
+	snap := r.State.Snapshot()
+	for _, d := range r.State.Kinds().Defs {
+		for id, right := range snap.Filing(d) {
+			if key := d.Name + "/" + id; !right && !slices.Contains(keys, key) && len(keys) < MaxFindings {
+				keys = append(keys, key)
+			}
+			if err := r.pace.step(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return keys, nil
+}
+
+// suspects reads the whole store and returns the keys of all that is not the
+// same in memory. Both are in the order of keys, so one pass does it. Records
+// are read by the page, as memory reads them from the log: what is known of all
+// of them at once is not much.
+func (r *run) suspects(ctx context.Context) (keys []string, err error) {
+	c := comparison{run: r, snap: r.State.Snapshot(), left: map[*kind.Def]bool{}}
+	for _, d := range r.State.Kinds().Defs {
+		c.left[d] = true
+	}
+	var page []store.Record
 	_, err = r.Store.Load(ctx, func(rec store.Record) error {
-		if rec.Key == format.Key || rec.Key == owner.Key || rec.Key == invite.Key { // of no kind
-			return nil
-		}
-		d, id := r.split(rec.Key)
-		if d == nil {
-			keys = append(keys, rec.Key)
-			return r.pace.step(ctx)
-		}
-		if have == nil || have.def != d {
-			keys = have.rest(keys)
-			have, left[d] = newCursor(snap, d), false
-		}
-		mem, rev, passed := have.reach(id)
-		for _, id := range passed {
-			keys = append(keys, d.Name+"/"+id)
-		}
-		if mem == nil || rev != rec.Rev || !equal(r.State, d, mem, rec.Value) {
-			keys = append(keys, rec.Key)
+		if page = append(page, rec); len(page) == stride {
+			c.add(page)
+			page = page[:0]
 		}
 		return r.pace.step(ctx)
 	})
-	keys = have.rest(keys)
-	for d, unseen := range left {
-		if unseen {
-			keys = newCursor(snap, d).rest(keys)
-		}
-	}
-	return keys, err
+	c.add(page)
+	return c.end(), err
 }
 
-// split tells what a key means; nil for a kind that is not known.
-func (r *run) split(key string) (*kind.Def, string) {
-	name, id, _ := strings.Cut(key, "/")
-	if d := r.State.Kinds().Named(name); d != nil && d.Lane != kind.Volatile && id != "" {
-		return d, id
+// comparison is a pass over the store beside memory.
+type comparison struct {
+	*run
+	snap *state.Snapshot
+	have *cursor
+	left map[*kind.Def]bool // kinds that nothing was stored of so far
+	keys []string           // what differs
+}
+
+// add goes on with a page of the store.
+func (c *comparison) add(page []store.Record) {
+	stored, seen := c.read(page)
+	c.keys = append(c.keys, seen.Unknown...)
+	for _, rec := range page {
+		if bad, known := seen.Read[rec.Key]; known {
+			d, id, _ := c.State.Fold().Split(rec.Key)
+			mem, rev := c.reach(d, id)
+			if bad != nil || mem == nil || rev != rec.Rev || !equal(c.State, d, mem, stored, rec.Value) {
+				c.keys = append(c.keys, rec.Key)
+			}
+		}
 	}
-	return nil, ""
+}
+
+// reach goes to a record in memory. What it passes on the way is not stored.
+func (c *comparison) reach(d *kind.Def, id string) (kind.Record, store.Rev) {
+	if c.have == nil || c.have.def != d {
+		c.keys = c.have.rest(c.keys)
+		c.have, c.left[d] = newCursor(c.snap, d), false
+	}
+	mem, rev, passed := c.have.reach(id)
+	for _, id := range passed {
+		c.keys = append(c.keys, d.Name+"/"+id)
+	}
+	return mem, rev
+}
+
+// end returns all keys that differ.
+func (c *comparison) end() []string {
+	c.keys = c.have.rest(c.keys)
+	for d, unseen := range c.left {
+		if unseen {
+			c.keys = newCursor(c.snap, d).rest(c.keys)
+		}
+	}
+	return c.keys
+}
+
+// read is what memory would hold if it were to learn of these records now.
+func (r *run) read(records []store.Record) (*state.Snapshot, state.Keys) {
+	fold, batch := r.State.Fold(), store.Batch{Rev: 1}
+	for _, rec := range records {
+		batch.Ops = append(batch.Ops, store.Op{Key: rec.Key, Value: rec.Value})
+	}
+	step, seen, err := fold.Next(fold.Empty(), batch)
+	if err != nil {
+		panic("integrity: what is stored does not follow from nothing: " + err.Error())
+	}
+	return step.After, seen
 }
 
 // equal reports whether a record in memory is what was stored. A record that
 // an older controller wrote in another form is the same if it means the same.
-func equal(st *state.State, d *kind.Def, mem kind.Record, value []byte) bool {
+func equal(st *state.State, d *kind.Def, mem kind.Record, stored *state.Snapshot, value []byte) bool {
 	want, err := st.Encode(d, mem)
 	if err != nil {
 		return false
@@ -115,11 +182,11 @@ func equal(st *state.State, d *kind.Def, mem kind.Record, value []byte) bool {
 	if bytes.Equal(want, value) {
 		return true
 	}
-	stored, err := st.Decode(d, mem.Base().ID, value)
-	if err != nil {
+	rec, ok := stored.Lookup(d, mem.Base().ID)
+	if !ok {
 		return false
 	}
-	got, err := st.Encode(d, stored)
+	got, err := st.Encode(d, rec)
 	return err == nil && bytes.Equal(want, got)
 }
 
@@ -220,46 +287,36 @@ func (r *run) look(ctx context.Context, key string) (verdict, error) {
 	if err != nil {
 		return 0, err
 	}
-	d, id := r.split(key)
-	if d == nil {
+	d, id, known := r.State.Fold().Split(key)
+	if !known {
 		if stored {
 			r.found(false, "%s is of a kind that this version does not know; it stays as it is", key)
 		}
 		return reported, nil
 	}
-	if stored {
-		if reason := unreadable(r.State, d, id, rec.Value); reason != "" {
-			return reported, r.unreadable(ctx, d, id, rec, reason)
-		}
-	}
 	snap := r.State.Snapshot()
 	mem, held := snap.Lookup(d, id)
-	switch {
-	case !stored && !held:
+	if !stored {
+		if held {
+			return differs, nil
+		}
 		return same, nil
-	case stored && held && snap.RevOf(d, id) == rec.Rev && equal(r.State, d, mem, rec.Value):
+	}
+	as, seen := r.read([]store.Record{rec})
+	if reason := seen.Read[key]; reason != nil {
+		return reported, r.unreadable(ctx, d, id, rec, reason)
+	}
+	if held && snap.RevOf(d, id) == rec.Rev && equal(r.State, d, mem, as, rec.Value) {
 		return same, nil
 	}
 	return differs, nil
 }
 
-// unreadable says why a stored value cannot be used; empty if it can.
-func unreadable(st *state.State, d *kind.Def, id string, value []byte) string {
-	rec, err := st.Decode(d, id, value)
-	switch {
-	case err != nil:
-		return err.Error()
-	case rec.Base().ID != id:
-		return fmt.Sprintf("it holds the id %q", rec.Base().ID)
-	}
-	return ""
-}
-
 // unreadable reports a value that cannot be used. A fixing run takes it out of
 // the store, when its bytes are safe elsewhere.
-func (r *run) unreadable(ctx context.Context, d *kind.Def, id string, rec store.Record, reason string) error {
+func (r *run) unreadable(ctx context.Context, d *kind.Def, id string, rec store.Record, reason error) error {
 	if !r.fix {
-		r.found(false, "%s cannot be read: %s", rec.Key, reason)
+		r.found(false, "%s cannot be read: %v", rec.Key, reason)
 		return nil
 	}
 	file, err := r.quarantine(rec.Key, rec.Rev, rec.Value)
@@ -267,9 +324,9 @@ func (r *run) unreadable(ctx context.Context, d *kind.Def, id string, rec store.
 		return err
 	}
 	if err := r.State.Discard(ctx, r.by, d, id, rec.Rev); err != nil {
-		r.found(false, "%s cannot be read: %s; removing it failed: %v", rec.Key, reason, err)
+		r.found(false, "%s cannot be read: %v; removing it failed: %v", rec.Key, reason, err)
 		return ctx.Err()
 	}
-	r.found(true, "%s cannot be read: %s; moved to %s", rec.Key, reason, file)
+	r.found(true, "%s cannot be read: %v; moved to %s", rec.Key, reason, file)
 	return nil
 }

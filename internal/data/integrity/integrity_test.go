@@ -226,6 +226,33 @@ func TestLostBatch(t *testing.T) {
 	})
 }
 
+// TestAstray has somebody write to a record that memory shares, which nobody may:
+// then an index leads to what the record is no longer. What is stored is as it
+// should be; a fixing run loads memory again.
+func TestAstray(t *testing.T) {
+	for name, spoil := range map[string]func(*person){
+		"an index":   func(p *person) { p.Name = "zoe" },
+		"attributes": func(p *person) { p.Traits = []string{"wild"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, n *network) {
+				ann, _ := people.Get(n.state.Snapshot(), "ann")
+				spoil(ann)
+				n.write("person/ann", []byte(`{"id":"ann","name":"anna","home":"a","born":"b"}`))
+				if found := describe(n.scan(false)); len(found) != 1 || !has(found, "stays: person/ann is not where memory looks for it", "") {
+					t.Errorf("the check found %q", found)
+				}
+				if found := describe(n.scan(true)); len(found) != 1 || !has(found, "fixed: person/ann", "loaded again") {
+					t.Errorf("the fixing run says %q", found)
+				}
+				if found := describe(n.scan(false)); len(found) > 0 {
+					t.Errorf("a check after it finds %q", found)
+				}
+			})
+		})
+	}
+}
+
 // TestLateMemory has memory follow only while the scan waits for it: that is
 // no finding.
 func TestLateMemory(t *testing.T) {

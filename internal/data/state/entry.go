@@ -88,7 +88,7 @@ func (s *State) Entries(ctx context.Context, d *kind.Def, in Stretch, most int, 
 		return nil, false, err
 	}
 	for _, rec := range recs {
-		_, id, _ := s.fold.split(rec.Key)
+		_, id, _ := s.fold.Split(rec.Key)
 		r, err := s.fold.read(d, id, rec)
 		if err != nil {
 			s.opt.Logger.Error("a stored entry cannot be read", "key", rec.Key, "error", err)

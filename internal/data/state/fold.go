@@ -77,7 +77,7 @@ func shares(b store.Batch) iter.Seq2[Author, []store.Op] {
 
 // change is what an op of the log does to the record as the draft has it.
 func (f Fold) change(w draft, op store.Op, rev store.Rev, seen *Keys) (change, bool) {
-	d, id, ok := f.split(op.Key)
+	d, id, ok := f.Split(op.Key)
 	if !ok {
 		if !foreign(op.Key) {
 			seen.Unknown = append(seen.Unknown, op.Key)
@@ -99,8 +99,8 @@ func (f Fold) change(w draft, op store.Op, rev store.Rev, seen *Keys) (change, b
 // foreign reports whether what a key names is of no kind.
 func foreign(key string) bool { return key == format.Key || key == owner.Key || key == invite.Key }
 
-// split tells which record a key names; ok is false if it is of no known kind.
-func (f Fold) split(key string) (d *kind.Def, id string, ok bool) {
+// Split tells which record a key names; ok is false if it is of no known kind.
+func (f Fold) Split(key string) (d *kind.Def, id string, ok bool) {
 	name, id, _ := strings.Cut(strings.TrimPrefix(key, store.EntryMark), "/")
 	d = f.Kinds.Named(name)
 	return d, id, d != nil && d.Lane != kind.Volatile && id != "" && !foreign(key) && store.IsEntry(key) == (d.Lane == kind.Log)
@@ -110,7 +110,7 @@ func (f Fold) split(key string) (d *kind.Def, id string, ok bool) {
 func (f Fold) read(d *kind.Def, id string, rec store.Record) (*row, error) {
 	v, err := d.DecodeSealed(rec.Value, id, f.Seal)
 	if err == nil && v.Base().ID != id {
-		err = fmt.Errorf("it holds id %q", v.Base().ID)
+		err = fmt.Errorf("it holds the id %q", v.Base().ID)
 	}
 	if err != nil {
 		return nil, err

@@ -108,11 +108,6 @@ func (p *page) decode(s *State) {
 	}
 }
 
-// Decode reads the stored form of the record with an id.
-func (s *State) Decode(d *kind.Def, id string, value []byte) (kind.Record, error) {
-	return d.DecodeSealed(value, id, s.opt.Seal)
-}
-
 // Encode returns the stored form of a record.
 func (s *State) Encode(d *kind.Def, rec kind.Record) ([]byte, error) {
 	return d.EncodeSealed(rec, s.opt.Seal)
@@ -121,7 +116,7 @@ func (s *State) Encode(d *kind.Def, rec kind.Record) ([]byte, error) {
 // split tells what a key of the store means. Kinds of a newer version are
 // reported once.
 func (s *State) split(key string) (d *kind.Def, id string, ok bool) {
-	d, id, ok = s.fold.split(key)
+	d, id, ok = s.fold.Split(key)
 	if !ok && !foreign(key) {
 		s.report(key)
 	}

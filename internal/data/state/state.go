@@ -172,6 +172,9 @@ func (s *State) Snapshot() *Snapshot { return s.current.Load() }
 // Kinds returns what records there may be.
 func (s *State) Kinds() *kind.Catalog { return s.set }
 
+// Fold returns how memory reads what is stored.
+func (s *State) Fold() Fold { return s.fold }
+
 // Update runs fn as one write of model records, and of what session records go
 // with them. When it returns nil the write is in the store and in every later
 // Snapshot. After CodeUnavailable, or when

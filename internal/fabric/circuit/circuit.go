@@ -85,12 +85,16 @@ const (
 	idLength = 22
 )
 
-// newID returns a random text that no other has: 132 bits.
+// newID returns a random text that no other has: 131 bits. It begins with a letter
+// or a digit, since people paste it into command lines.
 func newID() string {
 	b := make([]byte, idLength)
 	_, _ = rand.Read(b) // never fails
 	for i := range b {
 		b[i] = alphabet[b[i]&63]
+	}
+	if b[0] == '-' || b[0] == '_' {
+		return newID()
 	}
 	return string(b)
 }

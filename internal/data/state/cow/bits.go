@@ -71,6 +71,21 @@ func (b *Bits) Get(key string) *Bitmap {
 	return e.bitmap()
 }
 
+// Has reports whether the bitmap of a key has an ordinal.
+func (b *Bits) Has(key string, ord uint32) bool {
+	e, ok := b.tree.Get(bitmap{key: key})
+	return ok && e.has(ord)
+}
+
+// Len is how many ordinals all bitmaps have together.
+func (b *Bits) Len() (n int) {
+	b.tree.Scan(func(e bitmap) bool {
+		n += e.len()
+		return true
+	})
+	return n
+}
+
 // Keys yields the keys in order.
 func (b *Bits) Keys() iter.Seq[string] {
 	return func(yield func(string) bool) {
