@@ -29,7 +29,7 @@ LATE := ./test/attack ./test/cluster
 # generated from documents outside of their module, which the test cache does not
 # look at.
 test: ## what the program does
-	$(TEST) ./test/program ./test/fabric $(filter-out $(shell $(GO) list $(LATE)),$(shell $(GO) list ./test/... ./...))
+	@$(TEST) ./test/program ./test/fabric $(filter-out $(shell $(GO) list $(LATE)),$(shell $(GO) list ./test/... ./...))
 	$(CLIENTGEN) test -count=1 -vet=off ./...
 
 late: ## what it does when somebody attacks it, and when controllers fail
@@ -47,7 +47,7 @@ ALONE := ./cmd/... ./internal/lang/... ./internal/tool/... ./internal/client/rem
 RACED = $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./test/fabric ./test/api ./test/transit ./...))
 
 race: ## what several goroutines do at once, with the race detector
-	$(TEST) $(RACE) $(RACED)
+	@$(TEST) $(RACE) $(RACED)
 
 # The short form of it is in make late.
 cluster: ## three controllers under faults for minutes, with figures
