@@ -55,7 +55,7 @@ var siblings = map[string][]string{
 	"data/invite":          {"data/store"},
 	"data/owner":           {"data/store"},
 	"data/state":           {"data/format", "data/invite", "data/owner", "data/state/cow", "data/store"},
-	"data/integrity":       {"data/format", "data/invite", "data/owner", "data/state", "data/store"},
+	"data/integrity":       {"data/state", "data/store"},
 	"data/backup":          {"data/store"},
 	"ops/metrics":          {"ops/build"},
 	"auth/authn":           {"auth/mfa", "auth/token"},
