@@ -22,7 +22,7 @@ test late lint race: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=
 TEST := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 
 # What takes long, and fails when something else does too.
-LATE := ./test/attack ./test/cluster
+LATE := ./test/attack ./test/cluster ./test/module
 
 # The slowest packages go first, so that no core is idle at the end, and three at
 # a time, since some wait more than they work; lint vets everything. Clients are
@@ -32,7 +32,7 @@ test: ## what the program does
 	@$(TEST) ./test/program ./test/fabric $(filter-out $(shell $(GO) list $(LATE)),$(shell $(GO) list ./test/... ./...))
 	$(CLIENTGEN) test -count=1 -vet=off ./...
 
-late: ## what it does when somebody attacks it, and when controllers fail
+late: ## what it does when somebody attacks it, when controllers fail, and under another name
 	$(TEST) $(LATE)
 
 # The race detector stays out of Argon2, a library that shares its memory with nobody
@@ -43,7 +43,7 @@ RACE := -race -gcflags=golang.org/x/crypto/argon2=-race=false
 # nothing.
 ALONE := ./cmd/... ./internal/lang/... ./internal/tool/... ./internal/client/remote ./internal/client/enroll \
 	./internal/policy/posture ./internal/pki ./test/architecture ./test/auth ./test/command ./test/enroll \
-	./test/manifest ./test/model ./test/monitoring ./test/program ./test/servertest ./test/upgrade
+	./test/manifest ./test/model ./test/module ./test/monitoring ./test/program ./test/servertest ./test/upgrade
 RACED = $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./test/fabric ./test/api ./test/transit ./...))
 
 race: ## what several goroutines do at once, with the race detector

@@ -53,7 +53,7 @@ func TestOutside(t *testing.T) {
 	shell.Stdin, shell.Dir = strings.NewReader(script), ".."
 	// Only what has been fetched is there, and nobody is asked about it.
 	shell.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "TOKEN="+token,
-		"GOFLAGS=-trimpath", "GOWORK=off", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local")
+		"GOWORK=off", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local")
 	out, err := shell.CombinedOutput()
 	if want := "hello, " + name + "\n"; err != nil || !strings.HasSuffix(string(out), want+want) {
 		t.Fatalf("the program of the page: %v\n%s", err, out)

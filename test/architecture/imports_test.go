@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -239,6 +240,22 @@ func TestNobodyMayMoreThanItDoes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// modulePath is what the module is called.
+func modulePath(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "module "); ok {
+			return path
+		}
+	}
+	t.Fatal("go.mod names no module")
+	return ""
 }
 
 // TestWings holds the list of wings to its own promise.

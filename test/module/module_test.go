@@ -1,4 +1,6 @@
-package architecture
+// Package module gives the Go module another path, in a copy, and fetches it as
+// others do.
+package module
 
 import (
 	"archive/zip"
@@ -12,22 +14,6 @@ import (
 	"strings"
 	"testing"
 )
-
-// modulePath is what the module is called.
-func modulePath(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "module "); ok {
-			return path
-		}
-	}
-	t.Fatal("go.mod names no module")
-	return ""
-}
 
 // sourceTree copies what people edit to another directory.
 func sourceTree(t *testing.T) (dir string) {
@@ -79,7 +65,7 @@ func command(t *testing.T, dir string, env []string, name string, args ...string
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOWORK=off", "GOTOOLCHAIN=local")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOTOOLCHAIN=local")
 	cmd.Env = append(cmd.Env, env...)
 	text, err := cmd.CombinedOutput()
 	return string(text), err
@@ -99,7 +85,7 @@ func succeeds(t *testing.T, dir string, env []string, name string, args ...strin
 // proxy, and with its own path the copy is what it was.
 func TestModulePath(t *testing.T) {
 	const other = "git.example.com/net/netkeep"
-	dir, own := sourceTree(t), modulePath(t)
+	dir, own := sourceTree(t), strings.TrimSpace(succeeds(t, ".", nil, "go", "list", "-m"))
 	before := contents(t, dir)
 	for _, path := range []string{"", "nodot", "Example.com/a b", "../above", "example.com/netkeep/v0"} {
 		if out, err := command(t, dir, nil, "make", "module", "MODULE="+path); err == nil || !strings.Contains(out, "example.com/netkeep") {
@@ -164,7 +150,7 @@ func fetch(t *testing.T, dir, path string) {
 	env := []string{
 		// What it needs of others has been fetched: go build did. Nobody else is asked.
 		"GOPROXY=file://" + filepath.ToSlash(proxy) + ",file://" + filepath.ToSlash(filepath.Join(kept, "cache", "download")),
-		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-trimpath -modcacherw", "GOSUMDB=off",
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=" + os.Getenv("GOFLAGS") + " -modcacherw", "GOSUMDB=off",
 	}
 	outside := t.TempDir()
 	succeeds(t, outside, env, "go", "mod", "init", "example.com/hello")
