@@ -2,15 +2,9 @@ package api_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +15,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/certtest"
 	"netkeep.internal/test/servertest"
 )
 
@@ -104,44 +99,12 @@ func TestHTTPVersions(t *testing.T) {
 }
 
 // writePair writes a self-signed certificate and returns what it is.
-func writePair(t *testing.T, certFile, keyFile string, change ...func(*x509.Certificate)) *x509.Certificate {
+func writePair(t *testing.T, certFile, keyFile string, change ...certtest.Change) *x509.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "operator"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		BasicConstraintsValid: true, IsCA: true,
-	}
-	for _, f := range change {
-		f(template)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{
-		certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER},
-	} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert
+	operators := func(c *x509.Certificate) { c.IsCA, c.IPAddresses = true, []net.IP{net.IPv4(127, 0, 0, 1)} }
+	pair := certtest.New(t, nil, append([]certtest.Change{operators}, change...)...)
+	pair.Write(t, certFile, keyFile)
+	return pair.Certificate
 }
 
 // presented returns the certificate that the server shows to a new client.

@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"math/big"
 	"net/http"
 	"net/url"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/pki"
+	"netkeep.internal/test/certtest"
 	"netkeep.internal/test/servertest"
 )
 
@@ -50,7 +50,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 }
 
 // template changes what is in a certificate.
-type template func(*x509.Certificate)
+type template = certtest.Change
 
 func named(name string) template {
 	return func(c *x509.Certificate) { c.Subject = pkix.Name{CommonName: name} }
@@ -89,31 +89,12 @@ func (c certificate) issue(t testing.TB, changes ...template) certificate {
 // certify makes a certificate for a key, which signs it itself if by is nil.
 func certify(t testing.TB, key crypto.Signer, by *certificate, changes []template) certificate {
 	t.Helper()
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: serial, BasicConstraintsValid: true,
-		Subject:   pkix.Name{CommonName: servertest.Unique("leaf")},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	for _, change := range changes {
-		change(c)
-	}
-	parent, signer := c, key
+	var signer *certtest.Pair
 	if by != nil {
-		parent, signer = by.Certificate, by.key
+		signer = &certtest.Pair{Certificate: by.Certificate, Key: by.key}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate{parsed, key}
+	all := append([]template{named(servertest.Unique("leaf"))}, changes...)
+	return certificate{certtest.Sign(t, key, signer, all...).Certificate, key}
 }
 
 // ours has the controller issue a certificate, and returns it with the CA

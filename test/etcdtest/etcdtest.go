@@ -5,16 +5,10 @@
 package etcdtest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -25,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/test/certtest"
 	"netkeep.internal/test/machine"
 )
 
@@ -130,41 +125,20 @@ func (s *Server) addUsers() {
 // issue makes a CA, and a certificate by it for each side.
 func (s *Server) issue() {
 	s.t.Helper()
-	caKey, ca := s.sign("ca", nil, nil)
+	ca := s.sign("ca", nil)
 	s.CA = filepath.Join(s.dir, "ca.crt")
 	for _, name := range []string{"server", "client"} {
-		s.sign(name, ca, caKey)
+		s.sign(name, &ca)
 	}
 	s.Cert, s.Key = filepath.Join(s.dir, "client.crt"), filepath.Join(s.dir, "client.key")
 }
 
-func (s *Server) sign(name string, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate) {
+func (s *Server) sign(name string, by *certtest.Pair) certtest.Pair {
 	s.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{Organization: []string{name}}, // not a user of etcd
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA:        ca == nil, BasicConstraintsValid: true,
-	}
-	if ca == nil {
-		ca, caKey = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: keyDER}} {
-		if err := os.WriteFile(filepath.Join(s.dir, name+file), pem.EncodeToMemory(block), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	return key, template
+	pair := certtest.New(s.t, by, func(c *x509.Certificate) {
+		c.Subject, c.IsCA = pkix.Name{Organization: []string{name}}, by == nil // not a user of etcd
+		c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	})
+	pair.Write(s.t, filepath.Join(s.dir, name+".crt"), filepath.Join(s.dir, name+".key"))
+	return pair
 }

@@ -2,16 +2,11 @@ package etcdstore
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,60 +18,39 @@ import (
 
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/test/certtest"
 	"netkeep.internal/test/machine"
 )
 
 // team is the authority of a cluster.
 type team struct {
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	dir string
+	ca  certtest.Pair
 }
 
 func newTeam(t testing.TB) *team {
 	t.Helper()
 	a := &team{dir: t.TempDir()}
-	a.cert, a.key = a.issue(t, "ca", nil)
+	a.ca = a.issue(t, "ca", nil)
 	return a
 }
 
 func (a *team) file(name string) string { return filepath.Join(a.dir, name) }
 
 // issue makes a certificate with its key, signed by the authority or by itself.
-func (a *team) issue(t testing.TB, name string, ca *team) (*x509.Certificate, *ecdsa.PrivateKey) {
+func (a *team) issue(t testing.TB, name string, ca *team) certtest.Pair {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: ca == nil, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	parent, by := template, key
+	var by *certtest.Pair
 	if ca != nil {
-		parent, by = ca.cert, ca.key
+		by = &ca.ca
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{name + ".crt": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "PRIVATE KEY", Bytes: text}} {
-		if err := os.WriteFile(a.file(file), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key
+	pair := certtest.New(t, by, func(c *x509.Certificate) {
+		c.Subject, c.IsCA, c.IPAddresses = pkix.Name{CommonName: name}, ca == nil, []net.IP{net.IPv4(127, 0, 0, 1)}
+		c.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	})
+	pair.Write(t, a.file(name+".crt"), a.file(name+".key"))
+	return pair
 }
 
 // peers are those of a member at an address that is free at present.
@@ -352,7 +326,7 @@ func TestPeersOnly(t *testing.T) {
 	at := m.etcd.Config().AdvertisePeerUrls[0].Host
 	try := func(certs ...tls.Certificate) error {
 		pool := x509.NewCertPool()
-		pool.AddCert(a.cert)
+		pool.AddCert(a.ca.Certificate)
 		c, err := tls.Dial("tcp", at, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1", Certificates: certs})
 		if err != nil {
 			return err
