@@ -12,12 +12,13 @@ import (
 )
 
 var (
-	faultTime = flag.Duration("faults", 0, "how long each fault is brought about again and again; 0 is once")
+	faultTime = flag.Duration("faults", 0, "how long the leader is killed again and again, and each other fault for a fifth of that; 0 is once")
 	faultWait = flag.Duration("fault-every", 0, "how long apart")
 )
 
 // TestFaults has three controllers in processes of their own lose their leader, be
-// cut off and be paused, while everybody writes and reads at all of them. Nothing
+// cut off and paused, have a full disk and clocks that are apart, while everybody
+// writes and reads at all of them. Nothing
 // that was acknowledged is lost or doubled, names stay unique, what was written and
 // read at each record has an order that explains it, and no controller shows what
 // is older than it may be.
@@ -46,7 +47,11 @@ func (c *team) takenOver(t *testing.T, by *node) {
 // were no writes.
 func (c *team) again(t *testing.T, name string, f fault) {
 	var gaps []time.Duration
-	for end, round := time.Now().Add(*faultTime), 0; ; round++ {
+	lasts := *faultTime
+	if name != "killed" {
+		lasts /= 5
+	}
+	for end, round := time.Now().Add(lasts), 0; ; round++ {
 		began := time.Now()
 		gaps = append(gaps, c.suffer(t, fmt.Sprintf("%s-%d", name, round), f))
 		if t.Failed() || time.Now().After(end) {
@@ -105,6 +110,7 @@ var faults = map[string]fault{
 		},
 		func(_ *testing.T, c *team, leader *node) { c.wires.isolate(leader.n, len(c.nodes), false) },
 	},
+	"full": full,
 	"paused": {
 		func(_ *testing.T, _ *team, leader *node) { leader.signal(syscall.SIGSTOP) },
 		// For longer than its lease, and than it may go on without the store.
