@@ -260,7 +260,7 @@ func (c *Client) send(ctx context.Context, r Request, token string) (io.ReadClos
 		}
 	}
 	if all := c.Places(); len(all) > 1 && errors.Is(first, ErrUnreachable) && ctx.Err() == nil {
-		return nil, fmt.Errorf("none of the %d controllers answers: %w", len(all), first)
+		return nil, fmt.Errorf("none of the %d controllers answers: %w; netkeep status --data DIR on the machine of one says what it lacks", len(all), first)
 	}
 	return nil, first
 }

@@ -18,6 +18,21 @@ func (s *Server) noteAddress() {
 	}
 }
 
+// noteMonitoring leaves where the controller says how it is to whoever asks on this
+// machine, also while it turns everybody else away.
+func (s *Server) noteMonitoring() {
+	const name = "monitoring"
+	var err error
+	if s.metrics == nil {
+		err = s.dir.drop(name)
+	} else {
+		err = s.dir.note(name, s.metrics.String())
+	}
+	if err != nil {
+		s.log.Warn("where monitoring looks could not be noted in the data directory; netkeep status --data does not find it", "address", s.metrics, "error", err)
+	}
+}
+
 // noteServed leaves the certificates of a pair of the operator's own, which no CA
 // of ours vouches for, to the same login. Whoever can write there can have
 // everything else too.

@@ -55,7 +55,7 @@ func (s *Server) storeFails() string {
 	case s.storeFailed.Load():
 		return "the store has stopped, for want of disk space most likely"
 	case s.storeDown.Load():
-		return "the store does not answer"
+		return strings.TrimSuffix("the store does not answer: "+s.wants(), ": ")
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"time"
@@ -24,10 +25,20 @@ func (s *Server) noteRefusing() {
 	now := s.refusing()
 	switch was := s.refused.Swap(now); {
 	case now && !was:
-		s.log.Error("this controller has lost its store and takes no more connections, so that clients go to other controllers; it takes them again when the store answers", "lost", s.heard.Load().UTC().Format(time.RFC3339))
+		s.log.Error("this controller has lost its store and takes no more connections, so that clients go to other controllers; it takes them again when the store answers", "lost", s.heard.Load().UTC().Format(time.RFC3339), "wants", s.wants(), "data", s.cfg.Data)
 	case was && !now:
 		s.log.Warn("this controller has its store again, and takes connections")
 	}
+}
+
+// wants is what a controller without its store waits for, and what to do about it, if
+// it keeps the store with others.
+func (s *Server) wants() string {
+	votes := s.votes.Load()
+	if votes < 2 {
+		return ""
+	}
+	return fmt.Sprintf("of the %d controllers that keep it together, %d must run and reach each other. Start the others, and see that each reaches the cluster.listen of the others; only if they are lost for good, stop this one and run netkeep cluster recover with its data directory", votes, votes/2+1)
 }
 
 // door is a listener that turns everybody away while refusing.

@@ -168,6 +168,7 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server,
 		return nil, err
 	}
 	s.noteAddress()
+	s.noteMonitoring()
 	s.noteServed()
 	if err = s.addAdmin(ctx, hasher); err != nil {
 		_ = errors.Join(s.stopInner(), s.drain(ctx)) // which is served already

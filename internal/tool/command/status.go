@@ -19,13 +19,8 @@ type status struct {
 	StartedAt time.Time `json:"startedAt"`
 	Uptime    int64     `json:"uptimeSeconds"`
 	Health    string    `json:"health"`
-	Checks    []struct {
-		Name    string `json:"name"`
-		OK      bool   `json:"ok"`
-		Warning bool   `json:"warning"`
-		Reason  string `json:"reason"`
-	} `json:"checks"`
-	Store struct {
+	Checks    []check   `json:"checks"`
+	Store     struct {
 		Revision int64 `json:"revision"`
 		Size     int64 `json:"sizeBytes"`
 		Free     int64 `json:"diskFreeBytes"`
@@ -54,14 +49,26 @@ type status struct {
 	} `json:"lastSnapshot"`
 }
 
+// check is one thing that a controller needs to serve.
+type check struct {
+	Name    string `json:"name"`
+	OK      bool   `json:"ok"`
+	Warning bool   `json:"warning"`
+	Reason  string `json:"reason"`
+}
+
 func statusCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show how a controller is, on one screen.",
-		Args:  Exactly(0),
+		Long: "Show how a controller is, on one screen.\n\n" +
+			"With --data a controller on this machine says whether it can serve, and what to do if not. It\n" +
+			"needs no login, and works while the controller turns all connections away for want of its store.",
+		Args: Exactly(0),
 	}
 	output := outputFlag(cmd, formText)
-	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error {
+	data := cmd.Flags().String("data", "", "Data directory of a controller on this machine to ask whether it can serve, without a login.")
+	whole := with(env, func(cmd *cobra.Command, s *session, _ []string) error {
 		st, raw, err := s.status(cmd.Context())
 		if err != nil {
 			return err
@@ -74,6 +81,12 @@ func statusCommand(env Env) *cobra.Command {
 		}
 		return nil
 	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *data != "" {
+			return localStatus(cmd.Context(), env.Screen(), *data, *output)
+		}
+		return whole(cmd, args)
+	}
 	return cmd
 }
 
@@ -89,22 +102,10 @@ const soon = 30
 
 // statusLines is the screen.
 func (s *session) statusLines(st status) []string {
-	var lines []string
-	line := func(name, format string, args ...any) {
-		lines = append(lines, s.Strong(fmt.Sprintf("%-12s", name))+" "+s.Flow(fmt.Sprintf(format, args...), 13))
-	}
+	all := statusScreen{Screen: s.Screen}
+	line := all.line
 	line("controller", "%s, version %s, up %s", s.profile.Address, screen.Plain(st.Version), lasting(time.Duration(st.Uptime)*time.Second))
-	line("health", "%s", s.healthWord(st.Health))
-	for _, c := range st.Checks {
-		if c.OK {
-			continue
-		}
-		word := s.Bad("FAILS")
-		if c.Warning {
-			word = s.Odd("warning")
-		}
-		line("", "%s %s: %s", word, c.Name, screen.Plain(c.Reason))
-	}
+	all.health(st.Health, st.Checks)
 	store := fmt.Sprintf("revision %d", st.Store.Revision)
 	if st.Store.Size > 0 {
 		store += ", " + bytesOf(st.Store.Size)
@@ -131,17 +132,39 @@ func (s *session) statusLines(st status) []string {
 	} else {
 		line("snapshot", "%s, %s ago", screen.Plain(st.LastSnapshot.Name), lasting(s.now().Sub(st.LastSnapshot.Time)))
 	}
-	return lines
+	return all.lines
 }
 
-func (s *session) healthWord(health string) string {
+// statusScreen is lines with a name each.
+type statusScreen struct {
+	*screen.Screen
+	lines []string
+}
+
+func (s *statusScreen) line(name, format string, args ...any) {
+	s.lines = append(s.lines, s.Strong(fmt.Sprintf("%-12s", name))+" "+s.Flow(fmt.Sprintf(format, args...), 13))
+}
+
+// health says whether a controller can serve, and why not.
+func (s *statusScreen) health(health string, checks []check) {
+	word := s.Bad(screen.Plain(health))
 	switch health {
 	case "ok":
-		return s.Good("ok")
+		word = s.Good("ok")
 	case "warning":
-		return s.Odd("warning")
+		word = s.Odd("warning")
 	}
-	return s.Bad(screen.Plain(health))
+	s.line("health", "%s", word)
+	for _, c := range checks {
+		if c.OK {
+			continue
+		}
+		word := s.Bad("FAILS")
+		if c.Warning {
+			word = s.Odd("warning")
+		}
+		s.line("", "%s %s: %s", word, screen.Plain(c.Name), screen.Plain(c.Reason))
+	}
 }
 
 // countsOf says how many there are of everything, in a fixed order.
