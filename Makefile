@@ -50,8 +50,10 @@ race: ## what several goroutines do at once, with the race detector
 	@$(TEST) $(RACE) $(RACED)
 
 # The short form of it is in make late.
-cluster: ## three controllers under faults for minutes, with figures
+cluster: build ## three controllers under faults for minutes, and what they cost
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/cluster -run TestFaults -faults 5m -fault-every 10s $(ARGS)
+	$(GO) build -trimpath -o bin/netkeep-bench ./cmd/netkeep-bench
+	bin/netkeep-bench cluster
 
 # A module of its own, so that nobody who builds netkeep has to fetch what it
 # needs: the public router, command line and SDK.

@@ -20,6 +20,7 @@ const usage = `usage: netkeep-bench COMMAND [flags]
   fill      create a network of a given size through the Management API
   run       put load on a filled controller, scenario by scenario
   routers   connect routers that follow a script, and measure what they cost
+  cluster   start several controllers, and measure what it costs that they are several
   baseline  measure a bare HTTPS server in this process, to compare with
 
 netkeep-bench COMMAND -h lists the flags of a command.
@@ -29,7 +30,7 @@ netkeep-bench COMMAND -h lists the flags of a command.
 // progress, from several goroutines.
 type command func(ctx context.Context, args []string, out, progress io.Writer) error
 
-var commands = map[string]command{"fill": fillCommand, "run": runCommand, "routers": routersCommand, "baseline": baselineCommand}
+var commands = map[string]command{"fill": fillCommand, "run": runCommand, "routers": routersCommand, "cluster": clusterCommand, "baseline": baselineCommand}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -46,7 +47,7 @@ func main() {
 func dispatch(ctx context.Context, args []string, out, progress io.Writer) error {
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(progress, usage)
-		return errors.New("the first argument must be fill, run, routers or baseline")
+		return errors.New("the first argument must be fill, run, routers, cluster or baseline")
 	}
 	return commands[args[0]](ctx, args[1:], out, progress)
 }

@@ -11,8 +11,8 @@ func TestArguments(t *testing.T) {
 	t.Setenv("NETKEEP_ADMIN_PASSWORD", "p")
 	const run = "run --scenario version "
 	for _, tt := range []struct{ name, args, want string }{
-		{"no command", "", "must be fill, run, routers or baseline"},
-		{"unknown command", "walk", "must be fill, run, routers or baseline"},
+		{"no command", "", "must be fill, run, routers, cluster or baseline"},
+		{"unknown command", "walk", "must be fill, run, routers, cluster or baseline"},
 		{"unknown flag", "run --speed 9", "not defined"},
 		{"stray argument", run + "now", `unexpected argument "now"`},
 		{"other machine", run + "--url https://192.0.2.1:1280", "--any-host"},
@@ -40,6 +40,8 @@ func TestArguments(t *testing.T) {
 		{"missing CA", run + "--ca no-such-file", "--ca"},
 		{"CA that is none", run + "--ca options_test.go", "no certificate"},
 		{"no process", run + "--server-pid -1", "--server-pid"},
+		{"cluster of nothing", "cluster --routers 0", "sizes"},
+		{"unknown measure", "cluster --measure join,sleep", `"sleep"`},
 		{"baseline without clients", "baseline --clients 0", "--clients"},
 		{"baseline without time", "baseline --duration 0s", "--duration"},
 	} {
