@@ -61,6 +61,7 @@ var memberColumns = []column{
 }
 
 func (s *session) members(cmd *cobra.Command, form string) error {
+	s.learns = true // who looks at them will want to go on at the others
 	if form == formJSON || form == formYAML {
 		var raw jsontext.Value
 		if err := s.Get(cmd.Context(), clusterMembers, nil, &raw); err != nil {

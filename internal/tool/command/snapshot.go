@@ -30,7 +30,7 @@ func snapshotCommand(env Env) *cobra.Command {
 					return err
 				}
 				s.Printf("%s\n", screen.Plain(out.File))
-				s.Notef("It is on the controller's machine, at %s. It holds no keys: keep a copy of the directory pki of the controller's data too.", screen.Plain(out.Path))
+				s.Notef("It is on the machine of the controller %s, at %s. It holds no keys: keep a copy of the directory pki of the controller's data too.", s.Address(), screen.Plain(out.Path))
 				return nil
 			})},
 		&cobra.Command{Use: "verify NAME", Short: "Read a copy from begin to end, and say whether it is whole.", Args: Exactly(1),
