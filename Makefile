@@ -44,10 +44,11 @@ RACE := -race -gcflags=golang.org/x/crypto/argon2=-race=false
 ALONE := ./cmd/... ./internal/lang/... ./internal/tool/... ./internal/client/remote ./internal/client/enroll \
 	./internal/policy/posture ./internal/pki ./test/architecture ./test/auth ./test/command ./test/enroll \
 	./test/manifest ./test/model ./test/module ./test/monitoring ./test/program ./test/servertest ./test/upgrade
+PROGRAMS := '^(TestFaults|TestThreeMachines)$$'
 RACED = $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./test/fabric ./test/api ./test/transit ./...))
 
 race: ## what several goroutines do at once, with the race detector
-	@$(TEST) $(RACE) $(RACED)
+	@$(TEST) $(RACE) -skip $(PROGRAMS) $(RACED)
 
 # The short form of it is in make late.
 cluster: build ## three controllers under faults for minutes, and what they cost
