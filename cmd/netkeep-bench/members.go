@@ -16,13 +16,9 @@ import (
 	"netkeep.internal/test/scripted"
 )
 
-// cost is what a write took in the middle of all turns: time, and processor time of
-// all controllers that had to do with it.
-type cost struct {
-	took, used []float64 // milliseconds a write, by turn
-}
-
-func (c *cost) middle() (took, used float64) { return median(c.took), median(c.used) }
+// cost is what a write took: time, processor time of the controller that was asked, and
+// of all that had to do with it; in milliseconds a write, by turn.
+type cost struct{ took, asked, all []float64 }
 
 func median(all []float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
@@ -44,6 +40,9 @@ func measureWrites(ctx context.Context, g *group, c *cluster, out, progress io.W
 	if err != nil {
 		return err
 	}
+	if err := measureRest(ctx, alone, three, out); err != nil {
+		return err
+	}
 	for _, clients := range []int{1, 16} {
 		var costs [3]cost
 		for turn := range g.turns {
@@ -60,31 +59,64 @@ func measureWrites(ctx context.Context, g *group, c *cluster, out, progress io.W
 			}
 			fmt.Fprintf(progress, "writes of %d clients: turn %d of %d\n", clients, turn+1, g.turns)
 		}
-		took, used := costs[0].middle()
+		took, used := median(costs[0].took), median(costs[0].all)
 		fmt.Fprintf(out, "write      %2d clients  alone      %.2fms  cpu %.2fms\n", clients, took, used)
 		for i, name := range []string{"leader", "follower"} {
-			t, u := costs[i+1].middle()
-			fmt.Fprintf(out, "write      %2d clients  %-9s  %.2fms (%.1f times)  cpu of all three %.2fms (%.1f times)  load %s\n", clients, name, t, t/took, u, u/used, loadOf())
+			t, asked, all := median(costs[i+1].took), median(costs[i+1].asked), median(costs[i+1].all)
+			fmt.Fprintf(out, "write      %2d clients  %-9s  %.2fms (%.1f times)  cpu of it %.2fms (%.1f times)  of all three %.2fms (%.1f times)  load %s\n",
+				clients, name, t, t/took, asked, asked/used, all, all/used, loadOf())
 		}
 	}
 	return nil
 }
 
+// restTime is how long controllers are looked at that have nothing to do.
+const restTime = 10 * time.Second
+
+// measureRest tells what controllers use of a processor while nobody asks.
+func measureRest(ctx context.Context, alone *controller, three []*controller, out io.Writer) error {
+	both := [][]*controller{{alone}, three}
+	var before, after [2]time.Duration
+	for i, all := range both {
+		var err error
+		if before[i], err = usedBy(all); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-time.After(restTime):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for i, all := range both {
+		var err error
+		if after[i], err = usedBy(all); err != nil {
+			return err
+		}
+	}
+	percent := func(i int) float64 { return 100 * (after[i] - before[i]).Seconds() / restTime.Seconds() }
+	fmt.Fprintf(out, "rest       alone %.1f%% of a processor  all three %.1f%%  load %s\n", percent(0), percent(1), loadOf())
+	return nil
+}
+
+// usedBy is the processor time that controllers have used.
+func usedBy(all []*controller) (sum time.Duration, err error) {
+	for _, one := range all {
+		d, bad := one.use.cpu()
+		sum, err = sum+d, errors.Join(err, bad)
+	}
+	return sum, err
+}
+
 // turn measures some writes at one controller.
 func (c *cost) turn(at *controller, all []*controller, writes, clients int) error {
-	used := func() (sum time.Duration, err error) {
-		for _, one := range all {
-			d, bad := one.use.cpu()
-			sum, err = sum+d, errors.Join(err, bad)
-		}
-		return sum, err
-	}
 	roots, err := at.roots()
 	if err != nil {
 		return err
 	}
-	before, err := used()
-	if err != nil {
+	before, err1 := usedBy(all)
+	own, err2 := at.use.cpu()
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 	errs := make([]error, clients)
@@ -106,11 +138,11 @@ func (c *cost) turn(at *controller, all []*controller, writes, clients int) erro
 	}
 	wait.Wait()
 	took := time.Since(start)
-	after, err := used()
-	n := float64(writes / clients * clients)
-	c.took = append(c.took, 1000*took.Seconds()/n)
-	c.used = append(c.used, 1000*(after-before).Seconds()/n)
-	return errors.Join(append(errs, err)...)
+	after, err1 := usedBy(all)
+	owns, err2 := at.use.cpu()
+	each := func(d time.Duration) float64 { return 1000 * d.Seconds() / float64(writes/clients*clients) }
+	c.took, c.asked, c.all = append(c.took, each(took)), append(c.asked, each(owns-own)), append(c.all, each(after-before))
+	return errors.Join(append(errs, err1, err2)...)
 }
 
 // measureJoin has a controller join three that hold much.
@@ -256,17 +288,7 @@ func (m mesh) measurePolicy(ctx context.Context, fl *fleet, c *cluster, out io.W
 	if err != nil {
 		return err
 	}
-	hosting, err := fl.permission(token, "Bind")
-	if err != nil {
-		return err
-	}
-	if err := m.each(func(i int, r *scripted.Router) error {
-		made, err := r.Host(ctx, message.CreateTerminator{Address: fmt.Sprint("bench-", i), SessionToken: hosting, APISessionToken: token})
-		if err == nil && made.Result != message.TerminatorOK {
-			err = fmt.Errorf("hosting fails: %+v", made)
-		}
-		return err
-	}); err != nil {
+	if err := m.host(ctx, fl, visitor); err != nil {
 		return err
 	}
 	policy := fl.made[slices.IndexFunc(fl.made, func(path string) bool { return strings.HasPrefix(path, "service-policies/") })]
@@ -300,6 +322,32 @@ func (m mesh) measurePolicy(ctx context.Context, fl *fleet, c *cluster, out io.W
 		}
 	}
 	return nil
+}
+
+// hostedBy is how many routers one session may host at.
+const hostedBy = 200
+
+// host has the service be hosted at every router, so that each finds it there.
+func (m mesh) host(ctx context.Context, fl *fleet, visitor *client) error {
+	var tokens, hosting []string
+	for range len(m)/hostedBy + 1 {
+		_, token, err := fl.visit(visitor)
+		if err != nil {
+			return err
+		}
+		permission, err := fl.permission(token, "Bind")
+		if err != nil {
+			return err
+		}
+		tokens, hosting = append(tokens, token), append(hosting, permission)
+	}
+	return m.each(func(i int, r *scripted.Router) error {
+		made, err := r.Host(ctx, message.CreateTerminator{Address: fmt.Sprint("bench-", i), SessionToken: hosting[i/hostedBy], APISessionToken: tokens[i/hostedBy]})
+		if err == nil && made.Result != message.TerminatorOK {
+			err = fmt.Errorf("hosting fails: %+v", made)
+		}
+		return err
+	})
 }
 
 // dialOften dials until that works: who is asked may not have heard yet that it may.
