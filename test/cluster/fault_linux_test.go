@@ -101,14 +101,14 @@ var faults = map[string]fault{
 		<-leader.ended
 	}, nothing, restart},
 	"cut": {
-		func(_ *testing.T, c *team, leader *node) { c.wires.isolate(leader.n, len(c.nodes), true) },
+		func(_ *testing.T, c *team, leader *node) { c.wires.Isolate(leader.n, true) },
 		func(t *testing.T, c *team, leader *node) {
 			c.eventually(t, "one that is cut off to send everybody away", func() bool {
 				return leader.ask(http.MethodGet, "services?limit=1", nil, nil) == 0
 			})
 			leader.says(t, "takes no more connections")
 		},
-		func(_ *testing.T, c *team, leader *node) { c.wires.isolate(leader.n, len(c.nodes), false) },
+		func(_ *testing.T, c *team, leader *node) { c.wires.Isolate(leader.n, false) },
 	},
 	"full": full,
 	"paused": {

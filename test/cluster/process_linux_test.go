@@ -12,16 +12,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"netkeep.internal/test/journal"
 	"netkeep.internal/test/machine"
 	"netkeep.internal/test/servertest"
+	"netkeep.internal/test/wires"
 )
 
 // grace is for how long a controller without the store answers.
@@ -31,7 +31,7 @@ const grace = 5 * time.Second
 // wires between them.
 type team struct {
 	binary string
-	wires  *wires
+	wires  *wires.Wires
 	nodes  []*node
 	token  string // of an admin
 }
@@ -45,42 +45,28 @@ type node struct {
 	http                *http.Client
 	cmd                 *exec.Cmd
 	ended               chan struct{}
-	log                 *journal
-}
-
-// journal keeps what a process prints.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
+	log                 *journal.Journal
 }
 
 // newTeam builds the program and starts three of it.
 func newTeam(t *testing.T) *team {
 	t.Helper()
 	dir := t.TempDir()
-	team := &team{binary: filepath.Join(dir, "netkeep"), wires: newWires(t)}
+	team := &team{binary: filepath.Join(dir, "netkeep"), wires: wires.New()}
+	t.Cleanup(team.wires.End)
 	build := exec.Command("go", "build", "-trimpath", "-o", team.binary, "../../cmd/netkeep")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
 	for n := range 3 {
 		node := &node{
-			team: team, n: n, data: filepath.Join(dir, fmt.Sprint("node", n)), log: &journal{},
+			team: team, n: n, data: filepath.Join(dir, fmt.Sprint("node", n)), log: &journal.Journal{},
 			listen: "127.0.0.1:" + machine.Port(t), peers: "127.0.0.1:" + machine.Port(t),
 		}
-		node.at = team.wires.lay(t, n, node.peers)
+		var err error
+		if node.at, err = team.wires.Lay(n, node.peers); err != nil {
+			t.Fatal(err)
+		}
 		var more []string
 		if n > 0 {
 			var invited tokenAnswer
@@ -142,7 +128,7 @@ func (n *node) start(t *testing.T, more ...string) {
 	if err := n.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	n.wires.is(n.cmd.Process.Pid, n.n)
+	n.wires.Is(n.cmd.Process.Pid, n.n)
 	n.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
 		defer close(ended)
@@ -277,13 +263,13 @@ func (c *team) leader(t *testing.T) (leader *node) {
 // says waits until a controller has logged a text.
 func (n *node) says(t *testing.T, text string) {
 	t.Helper()
-	n.eventually(t, fmt.Sprintf("%q in the log of controller %d", text, n.n), func() bool { return strings.Contains(n.log.String(), text) })
+	n.eventually(t, fmt.Sprintf("%q in the log of controller %d", text, n.n), func() bool { return n.log.Has(text) })
 }
 
 // leases counts how often a controller was not heard of for so long that it gave its
 // id up.
 func (n *node) leases() int {
-	return strings.Count(n.log.String(), "has not heard of this controller for too long")
+	return n.log.Count("has not heard of this controller for too long")
 }
 
 // scheduled counts the snapshots that a controller has taken by itself.

@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/router/node"
 	"netkeep.internal/internal/tool/layout"
+	"netkeep.internal/test/journal"
 	"netkeep.internal/test/machine"
 	"netkeep.internal/test/servertest"
 )
@@ -130,37 +130,17 @@ type Router struct {
 	Papers            node.Papers
 	net               *Network
 	*node.Router
-	log  journal
+	log  journal.Journal
 	stop context.CancelFunc
 	done chan struct{}
 	once sync.Once
 }
 
-// journal is what a router has logged.
-type journal struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
 // Logged reports whether the router has logged something with these words.
-func (r *Router) Logged(words string) bool { return r.Count(words) > 0 }
+func (r *Router) Logged(words string) bool { return r.log.Has(words) }
 
 // Count is how often the router has logged something with these words.
-func (r *Router) Count(words string) int {
-	return strings.Count(r.log.String(), words)
-}
+func (r *Router) Count(words string) int { return r.log.Count(words) }
 
 // AddRouter makes a router, enrolls it and runs it. It has further words
 // besides the network's own.

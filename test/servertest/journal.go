@@ -1,60 +1,39 @@
 package servertest
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"netkeep.internal/test/journal"
 )
 
 // shownLines is how much of the log a failed test shows.
 const shownLines = 60
 
-// journal keeps the lines that a controller logs.
-type journal struct {
+// watched is a journal that tests look at which share a controller.
+type watched struct {
+	journal.Journal
+
 	mu       sync.Mutex
-	lines    []string
 	watching []testing.TB
 }
 
-// Write takes one line, as slog's handlers write them.
-func (j *journal) Write(line []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.lines = append(j.lines, string(bytes.TrimRight(line, "\n")))
-	return len(line), nil
-}
-
 // errors returns the lines of level error.
-func (j *journal) errors() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var bad []string
-	for _, line := range j.lines {
-		if strings.Contains(line, `"level":"ERROR"`) {
-			bad = append(bad, line)
-		}
-	}
-	return bad
-}
-
-// since returns the lines after the first n.
-func (j *journal) since(n int) []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.Clone(j.lines[n:])
+func (w *watched) errors() []string {
+	return slices.DeleteFunc(w.Lines(), func(line string) bool { return !strings.Contains(line, `"level":"ERROR"`) })
 }
 
 // watch reports whether t is new, and how many lines there are by now.
-func (j *journal) watch(t testing.TB) (lines int, fresh bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if slices.Contains(j.watching, t) {
+func (w *watched) watch(t testing.TB) (lines int, fresh bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.Contains(w.watching, t) {
 		return 0, false
 	}
-	j.watching = append(j.watching, t)
-	return len(j.lines), true
+	w.watching = append(w.watching, t)
+	return w.Len(), true
 }
 
 // follow shows what the controller logs from now on if the test fails.
@@ -65,20 +44,14 @@ func (s *Server) follow(t testing.TB) {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			lines := s.log.since(from)
+			lines := s.log.Lines()[from:]
 			t.Logf("the controller's log:\n%s", strings.Join(lines[max(0, len(lines)-shownLines):], "\n"))
 		}
 	})
 }
 
 // Log returns every line that the controller has logged.
-func (s *Server) Log() []string {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	return slices.Clone(s.log.lines)
-}
+func (s *Server) Log() []string { return s.log.Lines() }
 
 // Logged reports whether a line of the log holds the text.
-func (s *Server) Logged(text string) bool {
-	return slices.ContainsFunc(s.Log(), func(line string) bool { return strings.Contains(line, text) })
-}
+func (s *Server) Logged(text string) bool { return s.log.Has(text) }

@@ -41,7 +41,7 @@ type Server struct {
 	roots *x509.CertPool
 	http  *http.Client
 	specs specs
-	log   *journal
+	log   *watched
 	// ledger is all that was said to and by the controller.
 	ledger ledger
 	// authors is who wrote what.
@@ -81,7 +81,7 @@ func Open(dir string, change ...func(*config.Config)) (*Server, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: cfg, log: &journal{}}
+	s := &Server{Config: cfg, log: &watched{}}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()

@@ -1,4 +1,7 @@
-package cluster_test
+// Package wires lies between processes of a cluster, for tests that cut some off
+// from others. It finds out who connects as Linux tells it, and imports nothing of
+// ours.
+package wires
 
 import (
 	"bufio"
@@ -8,36 +11,36 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"testing"
 )
 
-// wires lie between the members of a cluster: each is reached by the others over
+// Wires lie between the members of a cluster: each is reached by the others over
 // one. Two that are cut off from each other hear nothing of each other, in either
 // direction, and nobody is told.
-type wires struct {
+type Wires struct {
 	mu      sync.Mutex
-	cut     map[[2]int]bool
+	cut     map[int]bool  // members
 	changed chan struct{} // closed at the next change
 	pids    map[int]int   // of which member a process is
+	begin   []net.Listener
 	conns   map[net.Conn]bool
 	ended   bool
 	done    sync.WaitGroup
 }
 
-func newWires(t *testing.T) *wires {
-	w := &wires{cut: map[[2]int]bool{}, changed: make(chan struct{}), pids: map[int]int{}, conns: map[net.Conn]bool{}}
-	t.Cleanup(w.end)
-	return w
+// New returns wires to nobody.
+func New() *Wires {
+	return &Wires{cut: map[int]bool{}, changed: make(chan struct{}), pids: map[int]int{}, conns: map[net.Conn]bool{}}
 }
 
-// lay lays a wire to a member at an address, and returns where it begins.
-func (w *wires) lay(t *testing.T, to int, address string) string {
-	t.Helper()
+// Lay lays a wire to a member at an address, and returns where it begins.
+func (w *Wires) Lay(to int, address string) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	t.Cleanup(func() { _ = l.Close() })
+	w.mu.Lock()
+	w.begin = append(w.begin, l)
+	w.mu.Unlock()
 	go func() {
 		for {
 			near, err := l.Accept()
@@ -47,37 +50,30 @@ func (w *wires) lay(t *testing.T, to int, address string) string {
 			go w.connect(near, to, address)
 		}
 	}()
-	return l.Addr().String()
+	return l.Addr().String(), nil
 }
 
-// is says which member a process is.
-func (w *wires) is(pid, member int) {
+// Is says which member a process is.
+func (w *Wires) Is(pid, member int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pids[pid] = member
 }
 
-// isolate cuts a member off from all others, or no more.
-func (w *wires) isolate(member, of int, cut bool) {
+// Isolate cuts a member off from all others, or no more.
+func (w *Wires) Isolate(member int, cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for other := range of {
-		if other != member {
-			w.cut[pair(member, other)] = cut
-		}
-	}
+	w.cut[member] = cut
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-func pair(a, b int) [2]int { return [2]int{min(a, b), max(a, b)} }
-
-// whole waits until two are not cut off from each other; it is false at the end of
-// the test.
-func (w *wires) whole(between [2]int) bool {
+// whole waits until two are not cut off from each other; it is false in the end.
+func (w *Wires) whole(between [2]int) bool {
 	for {
 		w.mu.Lock()
-		cut, changed, ended := w.cut[between], w.changed, w.ended
+		cut, changed, ended := w.cut[between[0]] || w.cut[between[1]], w.changed, w.ended
 		w.mu.Unlock()
 		if ended || !cut {
 			return !ended
@@ -87,7 +83,7 @@ func (w *wires) whole(between [2]int) bool {
 }
 
 // keep remembers connections to be closed at the end.
-func (w *wires) keep(conns ...net.Conn) {
+func (w *Wires) keep(conns ...net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range conns {
@@ -98,17 +94,17 @@ func (w *wires) keep(conns ...net.Conn) {
 	}
 }
 
-func (w *wires) drop(c net.Conn) {
+func (w *Wires) drop(c net.Conn) {
 	_ = c.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.conns, c)
 }
 
-func (w *wires) connect(near net.Conn, to int, address string) {
+func (w *Wires) connect(near net.Conn, to int, address string) {
 	w.keep(near)
 	from, ok := w.whose(near)
-	if !ok || !w.whole(pair(from, to)) {
+	if !ok || !w.whole([2]int{from, to}) {
 		w.drop(near)
 		return
 	}
@@ -118,11 +114,11 @@ func (w *wires) connect(near net.Conn, to int, address string) {
 		return
 	}
 	w.keep(far)
-	w.done.Go(func() { w.pass(near, far, pair(from, to)) })
-	w.done.Go(func() { w.pass(far, near, pair(from, to)) })
+	w.done.Go(func() { w.pass(near, far, [2]int{from, to}) })
+	w.done.Go(func() { w.pass(far, near, [2]int{from, to}) })
 }
 
-func (w *wires) pass(from, to net.Conn, between [2]int) {
+func (w *Wires) pass(from, to net.Conn, between [2]int) {
 	defer w.drop(to)
 	buf := make([]byte, 32<<10)
 	for {
@@ -141,9 +137,13 @@ func (w *wires) pass(from, to net.Conn, between [2]int) {
 	}
 }
 
-func (w *wires) end() {
+// End cuts all of them for good.
+func (w *Wires) End() {
 	w.mu.Lock()
 	w.ended = true
+	for _, l := range w.begin {
+		_ = l.Close()
+	}
 	close(w.changed)
 	w.changed = make(chan struct{})
 	for c := range w.conns {
@@ -154,7 +154,7 @@ func (w *wires) end() {
 }
 
 // whose finds out which member has the other end of a connection.
-func (w *wires) whose(c net.Conn) (member int, ok bool) {
+func (w *Wires) whose(c net.Conn) (member int, ok bool) {
 	far, near := c.RemoteAddr().(*net.TCPAddr).Port, c.LocalAddr().(*net.TCPAddr).Port
 	inode, ok := socketOf(far, near)
 	if !ok {
