@@ -293,7 +293,7 @@ func (a *api) open(ctx context.Context, s *Service, purpose string) (*session, e
 	case refused && e.Status == http.StatusNotFound:
 		return nil, say(ErrNoService, "the service %s is not there any more, or not for this identity", s.Name)
 	case refused && fault.Code(e.Code) == fault.CodeNoRouters:
-		return nil, say(ErrNoRouter, "no edge router serves both this identity and the service %s; look at: netkeep list edge-router-policies and netkeep list service-edge-router-policies", s.Name)
+		return nil, say(errUnserved, "no edge router serves both this identity and the service %s; look at: netkeep list edge-router-policies and netkeep list service-edge-router-policies", s.Name)
 	case refused && fault.Code(e.Code) == fault.CodePosture:
 		return nil, say(errPosture, "this device does not pass the posture checks of the service %s; an admin sees why with: netkeep posture %s --failed", s.Name, a.session.Load().Identity.Name)
 	case refused && fault.Code(e.Code) == fault.CodeInvalid:

@@ -32,6 +32,14 @@ func (c *Client) Dial(ctx context.Context, service string, opt DialOptions) (*Co
 	if err != nil {
 		return nil, err
 	}
+	if len(c.api.remote().Places()) == 1 {
+		return c.dial(ctx, s, opt)
+	}
+	return persist(ctx, func(ctx context.Context) (*Conn, error) { return c.dial(ctx, s, opt) })
+}
+
+// dial is Dial without a look at what may be another moment later.
+func (c *Client) dial(ctx context.Context, s *Service, opt DialOptions) (*Conn, error) {
 	// A session or a router that was known may be gone: then it is worth a try
 	// with what there is now.
 	const most = 3

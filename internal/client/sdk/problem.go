@@ -19,7 +19,8 @@ var (
 	ErrBusy        = errors.New("the network has too much to do at present")
 	ErrFactor      = errors.New("a second factor is needed")
 
-	errPosture = fmt.Errorf("%w: a posture check fails", ErrDenied)
+	errPosture  = fmt.Errorf("%w: a posture check fails", ErrDenied)
+	errUnserved = fmt.Errorf("%w: no policy gives the identity one for the service", ErrNoRouter)
 )
 
 // problem is a kind of error with the sentence that says it, and the refusal
