@@ -175,6 +175,7 @@ func (q *question) ask(ctx context.Context) (*wire.Frame, error) {
 	q.heard = make(chan answer, maxControllers)
 	defer q.end()
 	open, lastErr := 0, ErrAway
+	var busy *wire.Frame // what the last said who could not answer now
 	more := func() {
 		if len(q.asked) < cap(q.heard) && q.next(ctx) {
 			open++
@@ -187,12 +188,16 @@ func (q *question) ask(ctx context.Context) (*wire.Frame, error) {
 		select {
 		case a := <-q.heard:
 			open--
-			if a.err == nil {
+			switch {
+			case a.err == nil && !notNow(a.frame):
 				return a.frame, nil
-			}
-			lastErr = a.err
-			if errors.Is(a.err, ErrAway) {
+			case a.err == nil:
+				busy = a.frame
 				more()
+			default:
+				if lastErr = a.err; errors.Is(a.err, ErrAway) {
+					more()
+				}
 			}
 		case <-silence.C:
 			if q.asked[len(q.asked)-1].probe(q.u.opt.Now()) {
@@ -200,7 +205,25 @@ func (q *question) ask(ctx context.Context) (*wire.Frame, error) {
 			}
 		}
 	}
+	if busy != nil {
+		return busy, nil
+	}
 	return nil, lastErr
+}
+
+// notNow reports whether an answer is that there is none at present. Another
+// controller may have one: this one has yet to hear of something, has lost its
+// store, or has too much to do.
+func notNow(f *wire.Frame) bool {
+	switch f.Type {
+	case message.TypeError:
+		r := message.RefusalIn(f)
+		return r.Retry == message.RetryTooBusy && !r.Hosted
+	case message.TypeTerminatorCreated:
+		m, err := message.Unmarshal[message.TerminatorCreated](f.Body)
+		return err == nil && m.Result == message.TerminatorBusy
+	}
+	return false
 }
 
 // next asks the next controller, and reports whether there is one.

@@ -101,6 +101,50 @@ func TestQuickest(t *testing.T) {
 	})
 }
 
+// refused answers a request with a refusal.
+func (c *controller) refused(t *testing.T, to *wire.Frame, why *message.Refusal) {
+	t.Helper()
+	if err := c.Reply(to, why.Answer()); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// TestNotNow asks another controller when one cannot answer at present, and no other
+// when it has answered.
+func TestNotNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUplink(t, &handler{})
+		near, far := attach(t, u, "near"), attach(t, u, "far")
+		near.measure(time.Millisecond)
+		far.measure(time.Second)
+		done := dial(t.Context(), u)
+		near.refused(t, near.last(message.TypeCreateCircuit), message.Busy("it has yet to hear of a router"))
+		asked := far.last(message.TypeCreateCircuit)
+		if asked == nil {
+			t.Fatal("nobody else is asked")
+		}
+		far.made(t, asked, "circuit")
+		if d := <-done; d.err != nil || d.CircuitID != "circuit" {
+			t.Errorf("%+v, %v", d.CircuitCreated, d.err)
+		}
+		done = dial(t.Context(), u)
+		near.refused(t, near.last(message.TypeCreateCircuit), message.Busy("first"))
+		far.refused(t, far.last(message.TypeCreateCircuit), message.Busy("second"))
+		if d := <-done; d.err == nil || d.err.Error() != "second" {
+			t.Errorf("when nobody can: %v", d.err)
+		}
+		before := far.last(message.TypeCreateCircuit)
+		for _, why := range []*message.Refusal{message.Refuse(message.CodeInvalidTerminator, "nobody hosts"), message.Unreached(message.RouteNoRoom, "full")} {
+			done = dial(t.Context(), u)
+			near.refused(t, near.last(message.TypeCreateCircuit), why)
+			if d := <-done; d.err == nil || d.err.Error() != why.Error() || far.last(message.TypeCreateCircuit) != before {
+				t.Errorf("%v: %v, or another is asked too", why, d.err)
+			}
+		}
+	})
+}
+
 // TestSilent asks another controller when the first falls silent, but not when
 // it only takes its time; the circuit that nobody waits for is ended where it was
 // made.
