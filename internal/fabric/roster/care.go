@@ -25,8 +25,9 @@ const (
 	// standWait is how long what a controller told routers waits for somebody to
 	// take its place, before the others divide it.
 	standWait = 5 * time.Second
-	// leaveWait is how long routers have to leave the reserve address.
-	leaveWait = 2 * time.Second
+	// leaveWait is how long routers have to leave the reserve address, and who is back
+	// to lead them away.
+	leaveWait = 5 * time.Second
 	// leaveOutAfter is how long routers are told of a controller that is gone and in
 	// whose place nobody is. Some of what they do waits for it meanwhile.
 	leaveOutAfter = time.Minute
@@ -161,7 +162,7 @@ func (r *Roster) standIn(ctx context.Context, id string) {
 	r.opt.Log.Warn("this controller answers in the place of one that is gone", "for", id, "address", at)
 	here := r.opt.StandIn(id, lease)
 	r.keepPlace(ctx, id, at, lease, here.Routers)
-	here.Stop() // before anybody else may have the id
+	here.Stop() // before anybody else may have the id, but for the one whose it is
 	r.opt.Log.Info("this controller answers no more in the place of another", "for", id)
 }
 
@@ -178,7 +179,7 @@ func (r *Roster) keepPlace(ctx context.Context, id, at string, lease store.Lease
 			return
 		}
 		if r.wants(id) {
-			r.giveBack(ctx, id, lease, routers)
+			r.giveBack(ctx, lease, routers)
 			return
 		}
 		if !led {
@@ -195,18 +196,18 @@ func (r *Roster) keepPlace(ctx context.Context, id, at string, lease store.Lease
 	}
 }
 
-// giveBack leads routers back to a controller before it has its id, so that they
-// leave by themselves: one of the first generation dials an address for ever at
-// which it was left, also when another is answered for there.
-func (r *Roster) giveBack(ctx context.Context, id string, lease store.Lease, routers func() int) {
-	err := r.edit(ctx, id, func(c *model.Controller, now time.Time) {
-		c.StandIn, c.StandInAddress, c.MovedAt = "", "", now
-	})
+// giveBack gives a controller its id back, and stays until routers have left. The
+// controller leads them to itself as soon as it answers, so that each is without an
+// answer only while it connects. They leave by themselves: one of the first generation
+// dials an address for ever at which it was left, also when another is answered for
+// there.
+func (r *Roster) giveBack(ctx context.Context, lease store.Lease, routers func() int) {
+	if err := lease.Close(); err != nil {
+		return // the store finds out by itself, and until then nobody may have the id
+	}
 	late := time.After(leaveWait)
-	for err == nil && routers() > 0 {
+	for routers() > 0 {
 		select {
-		case <-lease.Lost():
-			return
 		case <-late:
 			return
 		case <-ctx.Done():
