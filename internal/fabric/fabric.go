@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/state"
-	"netkeep.internal/internal/data/state/cow"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/fabric/apisync"
 	"netkeep.internal/internal/fabric/asclient"
@@ -30,7 +29,6 @@ import (
 	"netkeep.internal/internal/fabric/whereabouts"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/pki"
-	"netkeep.internal/internal/policy/access"
 	"netkeep.internal/internal/policy/grant"
 	"netkeep.internal/internal/wire/message"
 )
@@ -54,6 +52,11 @@ type Options struct {
 	// no other. Lease is what is said to them hangs on.
 	Book  *whereabouts.Book
 	Lease func() store.Lease
+	// Beside is the fabric of the same controller under its own id; nil for that one.
+	Beside *Fabric
+	// Look waits until this controller knows all that the store has; nil if there is
+	// no other that writes to it.
+	Look func(ctx context.Context) (*state.Snapshot, error)
 	// Ask asks all other controllers something, and reports whether one says yes.
 	Ask func(ctx context.Context, what string) (bool, error)
 	// Authorities are what certificates of this network chain to at present.
@@ -129,14 +132,14 @@ func New(opt Options) *Fabric {
 		connections.Changed = func(routerID string) { f.notes.Changed(routerID) }
 	}
 	f.Routers = control.New(connections)
-	f.Hosts = terminator.New(terminator.Options{State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Now: opt.Now, Log: opt.Log})
+	f.Hosts = terminator.New(terminator.Options{State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Look: opt.Look, Now: opt.Now, Log: opt.Log})
 	f.graph = path.New()
 	meter := usage.New(usage.Options{
 		Circuit: func(id string) (*circuit.Circuit, bool) { return f.Circuits.Get(id) }, Carried: opt.Carried, Now: opt.Now,
 	})
 	f.Circuits = circuit.New(circuit.Options{
 		State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Graph: f.graph, Hosts: f.Hosts, Now: opt.Now, Log: opt.Log,
-		Dialled: opt.Dialled, Ended: meter.Ended, Controller: f.ID(),
+		Dialled: opt.Dialled, Ended: meter.Ended, Controller: f.ID(), Online: f.anywhere(), Look: opt.Look,
 		LinkFault: func(r *control.Router, m *message.Fault) { f.Links.Fault(r, m) },
 		LinkKnown: func(id string) bool {
 			_, known := f.Links.Lookup(id)
@@ -230,30 +233,6 @@ func (f *Fabric) Run(ctx context.Context) {
 	}
 }
 
-// Plain reports whether an identity's session for a service gets a token that
-// routers cannot read: one of those that it may use would not end its connections
-// otherwise, and none has to read it.
-func (f *Fabric) Plain(snap *state.Snapshot, identityID, serviceID string) bool {
-	var usable *cow.Bitmap
-	var lingers bool
-	for _, r := range f.All() {
-		if !r.Lingers && !r.Grouped {
-			continue
-		}
-		if usable == nil {
-			usable = access.CommonRouters(snap, identityID, serviceID)
-		}
-		if ord, known := snap.Ordinal(model.EdgeRouters.Def, r.ID); !known || !usable.Contains(ord) {
-			continue
-		}
-		if r.Grouped {
-			return false
-		}
-		lingers = true
-	}
-	return lingers
-}
-
 // reset looks at everything: anything may have changed.
 func (f *Fabric) reset(snap *state.Snapshot) {
 	f.membersChanged(snap, everMoved)
@@ -310,6 +289,7 @@ func (f *Fabric) ended(before, after *state.Snapshot, s *model.Session) {
 	// Routers that end connections when their session is over hear of that first.
 	f.sync.SessionRemoved(before, s, gosync.OnceValue(func() string { return f.opt.Tokens.Of(s) }))
 	f.Circuits.EndSession(s.ID, s.Plain)
+	f.Circuits.EndStrays(s)
 	f.tunnels.EndSession(after, s)
 	if s.Type == model.Bind {
 		f.Hosts.EndSession(after, s.ID)

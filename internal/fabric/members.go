@@ -44,7 +44,10 @@ func (f *Fabric) members(snap *state.Snapshot, moved func(*model.Controller) boo
 		return nil
 	}
 	list, index := roster.List(snap)
-	all := &message.Members{Index: 2 * uint64(index)}
+	// Those of the first generation that host something themselves hear nothing for
+	// ten seconds when a controller is back, unless they know who leads and are
+	// connected to that one. Whoever tells of a change first will do.
+	all := &message.Members{Index: 2 * uint64(index), Leader: true}
 	without := &message.Members{Index: all.Index - 1}
 	add := func(to *message.Members, c *model.Controller) {
 		to.Addresses = append(to.Addresses, c.At())

@@ -37,6 +37,21 @@ func (f *Fabric) Connected(routerID string) (*model.Presence, bool) {
 	return whereabouts.Oldest(all)
 }
 
+// anywhere reports whether a router is connected to any controller; it is nil where
+// there is one.
+func (f *Fabric) anywhere() func(routerID string) bool {
+	if f.opt.Book == nil {
+		return nil
+	}
+	return func(routerID string) bool {
+		_, online := f.Connected(routerID)
+		if !online && f.opt.Beside != nil {
+			_, online = f.opt.Beside.Connected(routerID)
+		}
+		return online
+	}
+}
+
 // presences is who is connected, for those who look at it.
 type presences struct{ *Fabric }
 

@@ -15,7 +15,7 @@ import (
 // them hangs on the lease.
 func (f *Fabric) StandIn(id string, lease store.Lease) roster.StandIn {
 	opt := f.opt
-	opt.ID, opt.Lease = id, func() store.Lease { return lease }
+	opt.ID, opt.Beside, opt.Lease = id, f, func() store.Lease { return lease }
 	second := New(opt)
 	ctx, cancel := context.WithCancel(context.Background())
 	var runs gosync.WaitGroup

@@ -63,6 +63,9 @@ func TestRoutersAreTold(t *testing.T) {
 			t.Errorf("routers are told of %+v, without %s", both, address)
 		}
 	}
+	if !both.Leader {
+		t.Error("nobody says that it leads: a router of the first generation that hosts something hears nothing for ten seconds after each connection")
+	}
 	if both.Controllers[0].ID == both.Controllers[1].ID {
 		t.Errorf("both controllers are %s", both.Controllers[0].ID)
 	}

@@ -42,19 +42,24 @@ type Options struct {
 	Ended   func(*Circuit)
 	// Controller is the id of this one.
 	Controller string
-	Now        func() time.Time
-	Log        *slog.Logger
+	// Online reports whether a router is connected to any controller, and Look waits
+	// until this one knows all that the store has; nil where there is no other.
+	Online func(routerID string) bool
+	Look   func(ctx context.Context) (*state.Snapshot, error)
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 // Circuits makes circuits and ends them.
 type Circuits struct {
 	Options
-	table *table
-	epoch string // what the ids of those begin with that were made here
-	known asked
-	owed  owed
-	moves moves
-	moved atomic.Uint64
+	table  *table
+	epoch  string // what the ids of those begin with that were made here
+	known  asked
+	owed   owed
+	moves  moves
+	strays strays
+	moved  atomic.Uint64
 }
 
 // How long one dial may take in all, and how many terminators it may try.
@@ -151,64 +156,82 @@ type Answer struct {
 	PeerData map[uint32][]byte
 }
 
+// errNone says that there is nowhere to lead a circuit.
+var errNone = message.Refuse(message.CodeInvalidTerminator, "nobody hosts the service at present")
+
 // dial makes a circuit from a router to where a service is hosted: it tries
 // terminators until one works.
 func (c *Circuits) dial(ctx context.Context, r *control.Router, req Request) (*Circuit, *Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
-	tried := map[string]bool{}
+	s, err := permit.Certain(ctx, c.State, c.Look, c.Sessions, req.Request)
+	if err != nil {
+		return nil, nil, err
+	}
+	give, ok := r.Share(s.IdentityID)
+	if !ok {
+		return nil, nil, message.Busy("the identity dials too much at once through this router; try again")
+	}
+	defer give()
+	// Those of one identity that are too many do not wait: they would take the
+	// places of others.
+	ctx, done := r.Think(ctx)
+	defer done()
+	tried, late := map[string]bool{}, c.Now().Add(settleTime)
 	var last error
-	for attempt := range maxAttempts {
-		// Everything is looked at again: it may have changed meanwhile.
-		snap := c.State.Snapshot()
-		s, err := permit.Session(snap, c.Sessions, req.Request)
-		if err != nil {
+	for attempt := uint32(0); attempt < maxAttempts; {
+		circuit, answer, again, err := c.try(ctx, r, req, tried, attempt)
+		switch {
+		case err == nil:
+			return circuit, answer, nil
+		case c.unsettled(err) && c.Now().Before(late) && settle(ctx):
+			continue
+		case errors.Is(err, errNone) && last != nil:
+			return nil, nil, last
+		case !again || ctx.Err() != nil:
 			return nil, nil, err
 		}
-		if attempt == 0 {
-			give, ok := r.Share(s.IdentityID)
-			if !ok {
-				return nil, nil, message.Busy("the identity dials too much at once through this router; try again")
-			}
-			defer give()
-			// Those of one identity that are too many do not wait: they would take the
-			// places of others.
-			var done func()
-			ctx, done = r.Think(ctx)
-			defer done()
-		}
-		service, ok := model.Services.Get(snap, s.ServiceID)
-		if !ok {
-			return nil, nil, permit.Refuse(message.CodeInvalidService, "there is no such service")
-		}
-		if _, has := req.PeerData[message.PeerPublicKey]; service.EncryptionRequired && !has {
-			return nil, nil, permit.Refuse(message.CodeEncryptionMissing, "the service wants encryption from end to end, and the dialer offers none")
-		}
-		want := terminator.Want{
-			Service: service, Host: req.Instance, Sticky: string(req.PeerData[message.PeerSticky]), Tried: tried,
-			Path: func(routerID string) (int64, bool) { return c.Graph.Cost(r.ID, routerID) },
-		}
-		t, ok := c.Hosts.Choose(snap, want)
-		if !ok {
-			break
-		}
-		if attempt == 0 && model.Leaving(snap, r.ID) && c.elsewhere(snap, s, want) {
-			// Which has clients of all kinds ask anew where to go.
-			return nil, nil, permit.Refuse(message.CodeInvalidSession, "the router is about to stop, and another serves")
-		}
-		tried[t.ID] = true
-		circuit, answer, err := c.route(ctx, r, s, t.Terminator, service, req, uint32(attempt))
-		if err == nil {
-			return circuit, answer, nil
-		}
-		if last = err; ctx.Err() != nil {
-			break
-		}
-	}
-	if last == nil {
-		last = permit.Refuse(message.CodeInvalidTerminator, "nobody hosts the service at present")
+		last = err
+		attempt++
 	}
 	return nil, nil, last
+}
+
+// try makes a circuit that ends at a terminator which was not tried. again says
+// that another may do.
+func (c *Circuits) try(ctx context.Context, r *control.Router, req Request, tried map[string]bool, attempt uint32) (_ *Circuit, _ *Answer, again bool, err error) {
+	// Everything is looked at again: it may have changed meanwhile.
+	snap := c.State.Snapshot()
+	s, err := permit.Session(snap, c.Sessions, req.Request)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	service, ok := model.Services.Get(snap, s.ServiceID)
+	if !ok {
+		return nil, nil, false, permit.Refuse(message.CodeInvalidService, "there is no such service")
+	}
+	if _, has := req.PeerData[message.PeerPublicKey]; service.EncryptionRequired && !has {
+		return nil, nil, false, permit.Refuse(message.CodeEncryptionMissing, "the service wants encryption from end to end, and the dialer offers none")
+	}
+	want := terminator.Want{
+		Service: service, Host: req.Instance, Sticky: string(req.PeerData[message.PeerSticky]), Tried: tried,
+		Path: func(routerID string) (int64, bool) { return c.Graph.Cost(r.ID, routerID) },
+	}
+	t, ok := c.Hosts.Choose(snap, want)
+	switch {
+	case !ok && c.unheard(snap, r, want):
+		return nil, nil, false, errUnheard
+	case !ok:
+		return nil, nil, false, errNone
+	case attempt == 0 && model.Leaving(snap, r.ID) && c.elsewhere(snap, s, want):
+		// Which has clients of all kinds ask anew where to go.
+		return nil, nil, false, permit.Refuse(message.CodeInvalidSession, "the router is about to stop, and another serves")
+	}
+	circuit, answer, err := c.route(ctx, r, s, t.Terminator, service, req, attempt)
+	if !c.unsettled(err) { // else a router has yet to come
+		tried[t.ID] = true
+	}
+	return circuit, answer, true, err
 }
 
 // elsewhere reports whether the session could be used through a router that is not
@@ -232,6 +255,9 @@ func (c *Circuits) route(ctx context.Context, r *control.Router, s *model.Sessio
 	p, ok := c.Graph.Between(r.ID, t.RouterID)
 	if !ok {
 		return nil, nil, permit.Refuse(message.CodeInvalidTerminator, "there is no path to where the service is hosted")
+	}
+	if !c.present(p.Routers) {
+		return nil, nil, errAway
 	}
 	circuit := &Circuit{
 		Circuit: c.record(circuitID(c.epoch, s.ID, t.SessionID), s), HostSessionID: t.SessionID,
@@ -309,6 +335,14 @@ func (f *failure) Error() string {
 		return "a router did not make the circuit in time"
 	}
 	return fmt.Sprintf("the host could not be reached: %.200s", f.said.Headers.Text(message.HeaderRouteError))
+}
+
+// present reports whether routers are connected.
+func (c *Circuits) present(routers []string) bool {
+	return !slices.ContainsFunc(routers, func(id string) bool {
+		_, connected := c.Routers.Get(id)
+		return !connected
+	})
 }
 
 // errAway says that a router cannot be told its part of a circuit.

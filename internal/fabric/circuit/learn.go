@@ -169,9 +169,28 @@ func (c *Circuits) forgotten(routerID, id string, asked time.Time) {
 }
 
 // carried returns a router's circuits that are this controller's, and of each
-// where what comes from an address goes. A router knows by whose word it carries
-// one; those of other controllers are left to them.
+// where what comes from an address goes. Those of other controllers are left to
+// them.
 func (c *Circuits) carried(ctx context.Context, r *control.Router) (map[string]map[string]string, error) {
+	said, err := c.inspected(ctx, r)
+	all := make(map[string]map[string]string, len(said))
+	for id, circuit := range said {
+		if circuit.Owner == "" || circuit.Owner == c.Controller {
+			all[id] = circuit.Routes
+		}
+	}
+	return all, err
+}
+
+// inspected is what a router says of a circuit: by whose word it carries it, and
+// where what comes from an address goes.
+type inspected struct {
+	Owner  string            `json:"ctrlId"`
+	Routes map[string]string `json:"routes"`
+}
+
+// inspected returns all circuits of a router.
+func (c *Circuits) inspected(ctx context.Context, r *control.Router) (map[string]inspected, error) {
 	ctx, cancel := context.WithTimeout(ctx, learnWait)
 	defer cancel()
 	text, err := r.Inspect(ctx, "router-circuits")
@@ -179,21 +198,10 @@ func (c *Circuits) carried(ctx context.Context, r *control.Router) (map[string]m
 		return nil, err
 	}
 	var said struct {
-		Circuits map[string]struct {
-			Owner  string            `json:"ctrlId"`
-			Routes map[string]string `json:"routes"`
-		} `json:"circuits"`
+		Circuits map[string]inspected `json:"circuits"`
 	}
-	if err := json.Unmarshal([]byte(text), &said); err != nil {
-		return nil, err
-	}
-	all := make(map[string]map[string]string, len(said.Circuits))
-	for id, circuit := range said.Circuits {
-		if circuit.Owner == "" || circuit.Owner == c.Controller {
-			all[id] = circuit.Routes
-		}
-	}
-	return all, nil
+	err = json.Unmarshal([]byte(text), &said)
+	return said.Circuits, err
 }
 
 // adopt takes on a circuit that is older than this controller, if the sessions

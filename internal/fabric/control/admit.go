@@ -261,3 +261,10 @@ func lingers(release string) bool {
 	v, err := semver.NewVersion(release)
 	return err == nil && v.Major() > 0 && v.LessThan(prompt)
 }
+
+// Generation is what is known by its release of a router that is connected to another
+// controller: whether it lingers, and whether it is of the second generation.
+func Generation(release string) (lingering, second bool) {
+	v, err := semver.NewVersion(release)
+	return lingers(release), err == nil && v.Major() > 1
+}

@@ -1,11 +1,24 @@
 package control
 
+import (
+	"maps"
+	"slices"
+)
+
 // Carries reports whether a router has lately named the identity as connected
 // to it.
 func (rs *Routers) Carries(identityID string) bool {
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()
 	return len(rs.carried[identityID]) > 0
+}
+
+// Carriers are the routers that have lately named the identity as connected to
+// them.
+func (rs *Routers) Carriers(identityID string) []*Router {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	return slices.Collect(maps.Keys(rs.carried[identityID]))
 }
 
 // maxCarried is how many identities one router may name.

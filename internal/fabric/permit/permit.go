@@ -5,6 +5,7 @@
 package permit
 
 import (
+	"context"
 	"errors"
 
 	"netkeep.internal/internal/data/state"
@@ -83,4 +84,22 @@ func Session(snap *state.Snapshot, sessions Register, req Request) (*model.Sessi
 		return nil, Refuse(message.CodeRouterNotAllowed, "no policy lets the identity use the service through this router")
 	}
 	return s, nil
+}
+
+var errUnsure = message.Busy("the controller cannot find out at present whether the session is good")
+
+// Certain is Session for what routers must not be refused by mistake: a session that
+// is not known may have been made at another controller a moment ago. look waits until
+// all is known that the store has; nil says that nobody else writes to it.
+func Certain(ctx context.Context, st *state.State, look func(context.Context) (*state.Snapshot, error), sessions Register, req Request) (*model.Session, error) {
+	s, err := Session(st.Snapshot(), sessions, req)
+	refused, ok := AsRefusal(err)
+	if look == nil || !ok || refused.Code != message.CodeInvalidSession && refused.Code != message.CodeInvalidAPISession {
+		return s, err
+	}
+	snap, err := look(ctx)
+	if err != nil {
+		return nil, errUnsure
+	}
+	return Session(snap, sessions, req)
 }

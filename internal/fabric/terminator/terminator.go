@@ -27,8 +27,11 @@ type Options struct {
 	State    *state.State
 	Sessions permit.Register
 	Routers  *control.Routers
-	Now      func() time.Time
-	Log      *slog.Logger
+	// Look waits until all is known that the store has; nil if no other controller
+	// writes to it.
+	Look func(ctx context.Context) (*state.Snapshot, error)
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 // Hosts writes down where services are hosted.
@@ -143,8 +146,7 @@ func (h *Hosts) Answer(r *control.Router, f *wire.Frame, create func(ctx context
 // Create writes down where a router says that somebody hosts. The same comes
 // again after every reconnect, and must lead to the same terminator.
 func (h *Hosts) Create(ctx context.Context, r *control.Router, f *wire.Frame, m Offer) error {
-	snap := h.State.Snapshot()
-	s, err := permit.Session(snap, h.Sessions, permit.Request{
+	s, err := permit.Certain(ctx, h.State, h.Look, h.Sessions, permit.Request{
 		RouterID: r.ID, SessionToken: m.SessionToken, APIToken: m.APIToken, Type: model.Bind,
 	})
 	if err != nil {
@@ -154,7 +156,7 @@ func (h *Hosts) Create(ctx context.Context, r *control.Router, f *wire.Frame, m 
 	if err != nil {
 		return err
 	}
-	if there, ok := model.Terminators.Get(snap, t.ID); !ok || !same(there, t) || there.Cost != t.Cost || there.Precedence != t.Precedence || there.SessionID != t.SessionID || there.HostKey != t.HostKey {
+	if there, ok := model.Terminators.Get(h.State.Snapshot(), t.ID); !ok || !same(there, t) || there.Cost != t.Cost || there.Precedence != t.Precedence || there.SessionID != t.SessionID || there.HostKey != t.HostKey {
 		err = h.State.Update(ctx, r.Author("createTerminator", f), func(tx *state.Tx) error { return write(tx, t) })
 	}
 	if errors.Is(err, errForged) {

@@ -22,14 +22,19 @@ import (
 	"netkeep.internal/internal/ops/metrics"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/web/rest"
 	"netkeep.internal/internal/wire/message"
 )
 
 // openFabric gets ready for routers.
-func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *grant.Grants, desk *enroll.Desk) {
+func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *grant.Grants, desk *enroll.Desk, shared *rest.Shared) {
 	info := build.Read()
+	var look func(context.Context) (*state.Snapshot, error)
+	if shared != nil {
+		look = shared.Looks.Current
+	}
 	s.fabric = fabric.New(fabric.Options{
-		State: s.state, ID: s.roster.ID(), By: s.roster.ID(), Alone: s.roster.Alone(), Mine: s.roster.Mine, Tells: s.roster.Tells, Book: s.book, Lease: s.roster.Lease, Ask: s.roster.Ask, Authorities: s.keys.Authorities, APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
+		State: s.state, ID: s.roster.ID(), By: s.roster.ID(), Alone: s.roster.Alone(), Mine: s.roster.Mine, Tells: s.roster.Tells, Book: s.book, Lease: s.roster.Lease, Look: look, Ask: s.roster.Ask, Authorities: s.keys.Authorities, APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
 		Build: model.RouterVersion{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
 		Devices: sessions, Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
 	})

@@ -308,7 +308,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle, Passwords: passwords, Now: time.Now, Log: s.log,
 		Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
 	}
-	s.openFabric(sessions, grants, desk)
+	shared := s.share(run)
+	s.openFabric(sessions, grants, desk, shared)
 	s.jobs.Go(func() { s.fabric.Run(run) })
 	s.jobs.Go(func() { s.roster.Run(run) })
 	if s.book != nil {
@@ -324,7 +325,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { s.report(run) })
 	scanner := s.newScanner()
 	s.jobs.Go(func() { scanner.Run(run) })
-	handler, err := s.newAPIs(s.share(run), &api.Service{
+	handler, err := s.newAPIs(shared, &api.Service{
 		Sessions: sessions, Passwords: passwords,
 		Desk:  desk,
 		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle, Now: time.Now, Log: s.log}, Tokens: tokens,
