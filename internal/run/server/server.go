@@ -446,11 +446,6 @@ func (s *Server) Reload() error {
 	return s.served.Reload()
 }
 
-// Stop lets running requests finish, then closes everything.
-func (s *Server) Stop(ctx context.Context) error {
-	return errors.Join(s.stopInner(), s.drain(ctx), s.close())
-}
-
 func (s *Server) onClose(f func() error) { s.closed = append(s.closed, f) }
 
 // close closes what was opened, the last first.

@@ -153,13 +153,32 @@ func nextLimit(limit int64, last []*mvccpb.KeyValue) int64 {
 	return max(1, min(fit, 4*limit, pageMost))
 }
 
-// Last reads when head and put were last written.
-func (s *Store) Last(ctx context.Context) (last store.Rev, err error) {
+// Last reads when head and put were last written. It does not outlast ctx, nor a
+// member that fails: whoever reads then may wait for a lock that nobody gives back.
+func (s *Store) Last(ctx context.Context) (store.Rev, error) {
 	ctx, done, err := s.read(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer done()
+	type answer struct {
+		rev store.Rev
+		err error
+	}
+	found := make(chan answer, 1)
+	go func() {
+		rev, err := s.last(ctx)
+		found <- answer{rev, err}
+	}()
+	select {
+	case a := <-found:
+		return a.rev, a.err
+	case <-ctx.Done():
+		return 0, explain(ctx, "get", ctx.Err())
+	}
+}
+
+func (s *Store) last(ctx context.Context) (last store.Rev, err error) {
 	for _, key := range []string{s.keys.head, s.keys.put} {
 		resp, err := s.patientGet(ctx, key, clientv3.WithKeysOnly())
 		if err != nil {

@@ -83,6 +83,9 @@ type bridge struct {
 	// closing is set when etcd is asked to stop. All it then complains of is
 	// that it stops.
 	closing atomic.Bool
+	// failed is set when it cannot go on. The rest of it complains of that for as
+	// long as there are others who talk to it.
+	failed atomic.Bool
 	// publishing is set once it was said that the member tells of itself in vain.
 	publishing atomic.Bool
 	// trouble is what became of the last attempt that failed.
@@ -112,6 +115,7 @@ func (b *bridge) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
 	if strings.Contains(ce.Message, outdated) {
 		why = ErrOutdated
 	}
+	b.failed.Store(true)
 	b.fail(fmt.Errorf("%w: %s", why, text.String()))
 	runtime.Goexit()
 }
@@ -139,7 +143,7 @@ func (c core) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedE
 	case publishFailed:
 		return ce.AddCore(e, publication{c})
 	}
-	if !c.Enabled(e.Level) || !fatal && (c.closing.Load() || slices.ContainsFunc(noise, known)) {
+	if !c.Enabled(e.Level) || !fatal && (c.closing.Load() || c.failed.Load() || slices.ContainsFunc(noise, known)) {
 		return ce
 	}
 	return ce.AddCore(e, c)
