@@ -185,9 +185,9 @@ func (f *Fabric) online(r *control.Router) { f.Hosts.AskAll(r) }
 // with ours, certificates of clients with those of every CA that clients may
 // have theirs from.
 func (f *Fabric) keys(snap *state.Snapshot) []message.PublicKey {
-	pkix, id := f.opt.Tokens.PublicKey()
-	keys := []message.PublicKey{
-		{Data: pkix, KeyID: id, Usages: []message.KeyUsage{message.ForTokens}, Format: message.KeyPKIX},
+	var keys []message.PublicKey
+	for _, key := range f.opt.Tokens.PublicKeys() {
+		keys = append(keys, message.PublicKey{Data: key.PKIX, KeyID: key.ID, Usages: []message.KeyUsage{message.ForTokens}, Format: message.KeyPKIX})
 	}
 	for _, root := range f.opt.Authorities().Roots() {
 		keys = append(keys, certificateKey(root))

@@ -128,7 +128,7 @@ func newWorld(t *rapid.T, c *credentials) *world {
 	}
 	log := slog.New(slog.DiscardHandler)
 	w := &world{credentials: c, t: t, st: st, links: map[string][2]int{}, dialled: map[string]*dialled{}}
-	w.apis = &authn.APISessions{State: st, Key: []byte("key"), Timeout: 1000 * time.Hour, Now: time.Now, Log: log}
+	w.apis = &authn.APISessions{State: st, Keys: func() [][]byte { return [][]byte{[]byte("key")} }, Timeout: 1000 * time.Hour, Now: time.Now, Log: log}
 	w.grants = &grant.Grants{State: st, Usable: w.apis.Usable, Failures: new(posture.Failures), Changes: new(access.LastChange), Tokens: tokens, Now: time.Now, Log: log}
 	w.write(w.seed)
 	for i := range c.routers {

@@ -18,6 +18,7 @@ type Controller struct {
 	Certificate    string    `json:"certPem" kind:"server,nofilter" doc:"Certificate that it serves, as PEM."`
 	Fingerprint    string    `json:"fingerprint" kind:"server" doc:"SHA-1 of that certificate, as hex."`
 	Version        string    `json:"version" kind:"server" doc:"What it runs."`
+	Format         int       `json:"format" kind:"server,hidden,nofilter" doc:"Newest format of the store that it can work with; 0 for one of before that was said."`
 	LastJoinedAt   time.Time `json:"lastJoinedAt" kind:"server" doc:"When it last started."`
 	Reserve        string    `json:"reserveAddress" kind:"server,hidden,nofilter" doc:"Where routers reach it while it answers in the place of another; empty if it never does."`
 	StandIn        string    `json:"standIn" kind:"server,hidden,nofilter" doc:"Id of the controller that answers in its place; empty while none does."`

@@ -112,6 +112,8 @@ type Session struct {
 	// Plain is whether its token is a text that says nothing, for routers that
 	// take their connections from clients when such a one is over, and only then.
 	Plain bool `json:"plain" kind:"server,hidden,nofilter" doc:"Whether its token is one that routers cannot read."`
+	// SignedBy tells the keys of tokens apart, one of which takes the other's place.
+	SignedBy string `json:"signedBy" kind:"server,hidden,nofilter" doc:"Id of the key that makes its token; empty for the first that the network had."`
 }
 
 // Sessions is the kind.

@@ -22,6 +22,8 @@ const (
 	crossFile                 = "cross.crt"   // the root's key, vouched for by the one before
 	originFile                = "origin.crt"  // the network's first root
 	retiredFile               = "retired.crt" // roots that are trusted no more
+	nextIntermediateKeyFile   = "next-intermediate.key"
+	nextIntermediateFile      = "next-intermediate.crt"
 )
 
 // maxOlder bounds how many intermediate CAs there may have been under the roots
@@ -38,6 +40,9 @@ type Authorities struct {
 	// FormerRoot and FormerIntermediate are trusted too while one root takes the
 	// other's place; nil otherwise.
 	FormerRoot, FormerIntermediate *x509.Certificate
+	// Next is the intermediate CA that will sign, once all controllers have it; nil
+	// if there is none.
+	Next *x509.Certificate
 	// Older are intermediate CAs that sign no more. What they signed is good.
 	Older []*x509.Certificate
 	// Cross is the present root's key, vouched for by the root before: who knows
@@ -69,7 +74,7 @@ func (f folder) authorities() (*Authorities, error) {
 		to   **x509.Certificate
 	}{
 		{rootFile, &a.Root}, {intermediateFile, &a.Intermediate}, {formerRootFile, &a.FormerRoot},
-		{formerIntermediateFile, &a.FormerIntermediate}, {crossFile, &a.Cross}, {originFile, &a.Origin},
+		{formerIntermediateFile, &a.FormerIntermediate}, {crossFile, &a.Cross}, {originFile, &a.Origin}, {nextIntermediateFile, &a.Next},
 	} {
 		certs, err := f.readCertificates(one.name, 1)
 		if err != nil {
@@ -94,6 +99,9 @@ func (f folder) authorities() (*Authorities, error) {
 	}
 	if a.FormerRoot == nil || a.FormerIntermediate == nil || a.FormerRoot.Equal(a.Root) || slices.ContainsFunc(a.Retired, a.FormerRoot.Equal) {
 		a.FormerRoot, a.FormerIntermediate = nil, nil
+	}
+	if a.Next != nil && checkAuthority(a.Next, a.Root) != nil {
+		a.Next = nil
 	}
 	if a.Cross != nil && !SamePublic(a.Cross.PublicKey, a.Root.PublicKey) {
 		a.Cross = nil
@@ -136,7 +144,11 @@ func (a *Authorities) Bundle() []*x509.Certificate {
 	if a.Rotating() {
 		all = append(all, a.FormerIntermediate, a.FormerRoot)
 	}
-	for _, old := range a.Older {
+	others := a.Older
+	if a.Next != nil {
+		others = append([]*x509.Certificate{a.Next}, a.Older...)
+	}
+	for _, old := range others {
 		if a.under(old) {
 			all = append(all, old)
 		}
@@ -190,7 +202,7 @@ func (a *Authorities) signed(cert *x509.Certificate, counts func(ca *x509.Certif
 func (a *Authorities) equal(b *Authorities) bool {
 	same := func(a, b *x509.Certificate) bool { return a == b || a != nil && b != nil && a.Equal(b) }
 	return same(a.Root, b.Root) && same(a.Intermediate, b.Intermediate) && same(a.FormerRoot, b.FormerRoot) &&
-		same(a.FormerIntermediate, b.FormerIntermediate) && same(a.Cross, b.Cross) && same(a.Origin, b.Origin) &&
+		same(a.FormerIntermediate, b.FormerIntermediate) && same(a.Cross, b.Cross) && same(a.Origin, b.Origin) && same(a.Next, b.Next) &&
 		slices.EqualFunc(a.Older, b.Older, same) && slices.EqualFunc(a.Retired, b.Retired, same)
 }
 
@@ -212,6 +224,7 @@ func (a *Authorities) follows(before *Authorities) error {
 // authorityFiles are those by which one sees that authorities changed.
 var authorityFiles = [...]string{
 	rootFile, intermediateFile, intermediateKeyFile, formerRootFile, formerIntermediateFile, olderFile, crossFile, originFile, retiredFile, changeFile,
+	nextIntermediateFile, generationFile, "session.key", "former-session.key", "next-session.key", "seal.key", "former-seal.key", "next-seal.key",
 }
 
 // seen is the authorities' files as they were when they were looked at.
@@ -272,8 +285,15 @@ func (ks *Keystore) follow() (bool, error) {
 		return false, err
 	case next == nil || next.Intermediate == nil:
 		return false, fmt.Errorf("%s or %s is missing; %s", ks.folder.file(rootFile), intermediateFile, restore)
-	case next.equal(before):
-		return false, nil
+	}
+	turned, err := ks.folder.secrets()
+	if err != nil {
+		return false, err
+	}
+	same := turned.equal(ks.secrets.Load())
+	if next.equal(before) {
+		ks.secrets.Store(turned)
+		return !same, nil
 	}
 	if err := next.follows(before); err != nil {
 		return false, err
@@ -285,6 +305,7 @@ func (ks *Keystore) follow() (bool, error) {
 	if key == nil || !SamePublic(key.Public(), next.Intermediate.PublicKey) {
 		return false, ks.folder.problem(intermediateKeyFile, fmt.Errorf("does not belong to %s", intermediateFile))
 	}
+	ks.secrets.Store(turned)
 	ks.use(next, key)
 	return true, ks.openServer()
 }

@@ -2,11 +2,9 @@ package pki
 
 import (
 	"crypto/hpke"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 )
 
 // shared are the files that all controllers of a network have alike. What is not
@@ -15,6 +13,8 @@ var shared = []string{
 	macKeyFile, rootKeyFile, rootFile, intermediateKeyFile, intermediateFile,
 	formerRootKeyFile, formerRootFile, formerIntermediateKeyFile, formerIntermediateFile,
 	olderFile, crossFile, originFile, retiredFile, clusterKeyFile, clusterFile,
+	generationFile, nextIntermediateKeyFile, nextIntermediateFile,
+	"session.key", "former-session.key", "next-session.key", "seal.key", "former-seal.key", "next-seal.key",
 }
 
 // Recipient is whom keys are sealed for: one who joins, for this once.
@@ -46,31 +46,11 @@ var errBundle = errors.New("the keys were not sealed for this joining")
 // keystore, and seals it for a recipient and a purpose: who opens it must name
 // the same.
 func Export(dir string, recipient []byte, purpose string) ([]byte, error) {
-	f := folder{path: dir, rename: os.Rename}
-	unlock, err := f.lock()
+	b, err := ReadBundle(dir)
 	if err != nil {
 		return nil, fmt.Errorf("sealing keys: %w", err)
 	}
-	defer unlock()
-	files := change{}
-	for _, name := range shared {
-		data, found, err := f.read(name)
-		if err != nil {
-			return nil, fmt.Errorf("sealing keys: %w", err)
-		}
-		if found {
-			files[name] = data
-		}
-	}
-	text, err := json.Marshal(files)
-	if err != nil {
-		return nil, fmt.Errorf("sealing keys: %w", err)
-	}
-	sealed, err := sealTo(recipient, text, purpose)
-	if err != nil {
-		return nil, fmt.Errorf("sealing keys: %w", err)
-	}
-	return sealed, nil
+	return b.Seal(recipient, purpose)
 }
 
 func sealTo(recipient, text []byte, purpose string) ([]byte, error) {
@@ -86,27 +66,17 @@ func sealTo(recipient, text []byte, purpose string) ([]byte, error) {
 // directory of a keystore that has none, all of them or none. belongs says
 // whether they are those of the right network before anything is written.
 func (r *Recipient) Import(dir string, sealed []byte, purpose string, belongs func(*Authorities) error) error {
-	_, kdf, aead := sealKind()
-	text, err := hpke.Open(r.key, kdf, aead, []byte(purpose), sealed)
+	b, err := r.Open(sealed, purpose)
 	if err != nil {
-		return errBundle
+		return err
 	}
-	var files change
-	if err := json.Unmarshal(text, &files); err != nil {
-		return errBundle
-	}
-	for name, data := range files {
-		if !slices.Contains(shared, name) || len(data) == 0 {
-			return fmt.Errorf("the keys hold a file %.50q, which is none of a network's", name)
-		}
-	}
-	if err := importInto(folder{path: dir, rename: os.Rename}, files, belongs); err != nil {
+	if err := importInto(folder{path: dir, rename: os.Rename}, b, belongs); err != nil {
 		return fmt.Errorf("taking over keys: %w", err)
 	}
 	return nil
 }
 
-func importInto(f folder, files change, belongs func(*Authorities) error) error {
+func importInto(f folder, b Bundle, belongs func(*Authorities) error) error {
 	if err := f.make(); err != nil {
 		return err
 	}
@@ -125,18 +95,8 @@ func importInto(f folder, files change, belongs func(*Authorities) error) error 
 	if pending, err := f.pending(); err != nil || pending != nil || len(present) > 0 {
 		return errors.Join(err, fmt.Errorf("%s has keys already", f.path))
 	}
-	// What was received is looked at before it counts.
-	check := f
-	check.given = files
-	a, err := check.authorities()
-	if err == nil && (a == nil || a.Intermediate == nil) {
-		err = errors.New("the keys lack a root or an intermediate CA")
-	}
-	if err == nil {
-		err = belongs(a)
-	}
-	if err != nil {
+	if err := belongs(b.authorities); err != nil {
 		return err
 	}
-	return f.commit(files)
+	return f.commit(b.files)
 }

@@ -3,9 +3,6 @@ package pki
 import (
 	"bytes"
 	"crypto"
-	"crypto/hkdf"
-	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -42,15 +39,15 @@ type Options struct {
 // secret from which keys for message authentication are derived. It is safe for
 // use by several goroutines, and several processes may open one directory.
 //
-// The secret never changes while it is open. The CAs do so by a [Rotation], which
-// takes effect with [Keystore.Follow]. The server certificate may be renewed; its
+// CAs and secrets change by a [Rotation], or by a [Bundle] that another controller
+// handed over, which takes effect with [Keystore.Follow]. The server certificate may be renewed; its
 // key is kept, since enrollment tokens are signed with it and must outlive a
 // renewal.
 type Keystore struct {
 	folder   folder
 	opt      Options
 	generate func() (crypto.Signer, error)
-	secret   []byte
+	secrets  atomic.Pointer[secrets]
 	issuing  atomic.Pointer[issuing]
 
 	mu     sync.Mutex
@@ -115,24 +112,21 @@ func (ks *Keystore) open() (err error) {
 	return nil
 }
 
-const secretSize = 32
-
 func (ks *Keystore) openSecret() error {
-	data, found, err := ks.folder.read(macKeyFile)
+	_, found, err := ks.folder.read(macKeyFile)
 	if err != nil {
 		return err
 	}
 	if !found {
-		data = make([]byte, secretSize)
-		rand.Read(data)
-		if err := ks.folder.write(macKeyFile, data); err != nil {
+		if err := ks.folder.write(macKeyFile, newSecret()); err != nil {
 			return err
 		}
 	}
-	if len(data) != secretSize {
-		return ks.folder.problem(macKeyFile, fmt.Errorf("%d bytes instead of %d", len(data), secretSize))
+	all, err := ks.folder.secrets()
+	if err != nil {
+		return err
 	}
-	ks.secret = data
+	ks.secrets.Store(all)
 	return nil
 }
 
@@ -247,16 +241,6 @@ func (ks *Keystore) Signer() *Signer {
 func (ks *Keystore) signing() (authority, []*x509.Certificate) {
 	now := ks.issuing.Load()
 	return authority{cert: now.Intermediate, key: now.key}, now.chain()
-}
-
-// MACKey returns a 32-byte key for message authentication. Each purpose has its
-// own, the same in every process that has this keystore.
-func (ks *Keystore) MACKey(purpose string) ([]byte, error) {
-	key, err := hkdf.Key(sha256.New, ks.secret, nil, "netkeep mac "+purpose, secretSize)
-	if err != nil {
-		return nil, fmt.Errorf("deriving key for %s: %w", purpose, err)
-	}
-	return key, nil
 }
 
 // Item is one certificate of the inventory.

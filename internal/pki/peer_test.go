@@ -105,7 +105,7 @@ func TestBundle(t *testing.T) {
 		}
 	}
 	ks := must(Open(to, Options{Now: now}))(t)
-	if !ks.Authorities().equal(old.Authorities()) || !bytes.Equal(ks.secret, old.secret) {
+	if !ks.Authorities().equal(old.Authorities()) || !bytes.Equal(ks.secrets.Load().first, old.secrets.Load().first) {
 		t.Error("the keys are not the same")
 	}
 	openPeer(t, to, Peer{Now: now})

@@ -1,13 +1,12 @@
 package pki
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Sealer seals what is stored, with keys that are not: AES-256-GCM, bound to
@@ -16,60 +15,55 @@ import (
 // sealed alike by every controller of the network. It is safe for use by several
 // goroutines.
 type Sealer struct {
-	aead     cipher.AEAD
-	nonceKey []byte
+	keys func() []sealKey // the first seals, and all open
 }
 
-// sealMark begins whatever was sealed, and says how.
-const sealMark = "sealed1."
+// firstSealMark begins what was sealed with the first secret of a network. What
+// another sealed names it.
+const firstSealMark = "sealed1."
+
+// What the keys of seals are derived for.
+const (
+	sealPurpose  = "seals"
+	noncePurpose = "nonces of seals"
+)
 
 var errSeal = errors.New("it was not sealed with these keys for this place")
 
 // Sealer returns the sealer of this keystore: one that opens what another
-// process with the same keystore sealed.
-func (ks *Keystore) Sealer() (*Sealer, error) {
-	key, err := ks.MACKey("seals")
-	if err != nil {
-		return nil, err
-	}
-	nonceKey, err := ks.MACKey("nonces of seals")
-	if err != nil {
-		return nil, err
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("preparing seals: %w", err)
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		return nil, fmt.Errorf("preparing seals: %w", err)
-	}
-	return &Sealer{aead, nonceKey}, nil
+// process with the same keystore sealed. It follows the keystore.
+func (ks *Keystore) Sealer() *Sealer {
+	return &Sealer{func() []sealKey { return ks.secrets.Load().seals }}
 }
 
 // Seal returns a text of letters, digits, dots, dashes and underscores.
 func (s *Sealer) Seal(place string, plain []byte) []byte {
-	mac := hmac.New(sha256.New, s.nonceKey)
+	key := s.keys()[0]
+	mac := hmac.New(sha256.New, key.nonceKey)
 	fmt.Fprintf(mac, "%d %s", len(place), place) // where the place ends is told
 	mac.Write(plain)
-	nonce := mac.Sum(nil)[:s.aead.NonceSize()]
-	sealed := s.aead.Seal(nonce, nonce, plain, []byte(place))
-	return base64.RawURLEncoding.AppendEncode([]byte(sealMark), sealed)
+	nonce := mac.Sum(nil)[:key.aead.NonceSize()]
+	sealed := key.aead.Seal(nonce, nonce, plain, []byte(place))
+	return base64.RawURLEncoding.AppendEncode([]byte(key.mark), sealed)
 }
 
 // Open returns what was sealed for a place.
 func (s *Sealer) Open(place string, sealed []byte) ([]byte, error) {
-	if len(sealed) < len(sealMark) || string(sealed[:len(sealMark)]) != sealMark {
-		return nil, errSeal
+	for _, key := range s.keys() {
+		text, is := strings.CutPrefix(string(sealed), key.mark)
+		if !is {
+			continue
+		}
+		raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+		n := key.aead.NonceSize()
+		if err != nil || len(raw) < n {
+			return nil, errSeal
+		}
+		plain, err := key.aead.Open(nil, raw[:n], raw[n:], []byte(place))
+		if err != nil {
+			return nil, errSeal
+		}
+		return plain, nil
 	}
-	raw, err := base64.RawURLEncoding.Strict().AppendDecode(nil, sealed[len(sealMark):])
-	n := s.aead.NonceSize()
-	if err != nil || len(raw) < n {
-		return nil, errSeal
-	}
-	plain, err := s.aead.Open(nil, raw[:n], raw[n:], []byte(place))
-	if err != nil {
-		return nil, errSeal
-	}
-	return plain, nil
+	return nil, errSeal
 }

@@ -15,11 +15,7 @@ func newSealer(t *testing.T) *Sealer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := ks.Sealer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return ks.Sealer()
 }
 
 var sealText = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)

@@ -36,33 +36,21 @@ const (
 	patience = 60 * time.Second
 )
 
-// second starts another controller of the network of the first, as
-// docs/operations.md says: with a copy of its keys.
+// second starts another controller of the network of the first, which invites it.
 func second(t *testing.T, first *servertest.Server, change func(*config.Config)) *servertest.Server {
 	t.Helper()
-	dir := t.TempDir()
-	keys := filepath.Join(dir, "data", "pki")
-	if err := os.MkdirAll(keys, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(first.Config.Data, "pki", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(keys, filepath.Base(file)), text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	s, err := servertest.Open(dir, change)
+	s, err := servertest.Open(t.TempDir(), change, joining(t, first))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// joining has a controller join with a token of another.
+func joining(t *testing.T, by *servertest.Server) func(*config.Config) {
+	t.Helper()
+	token := by.Admin(t).Post("cluster/invitations", nil).Want(http.StatusOK).Data()["token"].(string)
+	return func(c *config.Config) { c.Join = token }
 }
 
 // closing stops a controller at the test's end, and wants nothing amiss.

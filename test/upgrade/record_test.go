@@ -46,10 +46,7 @@ func open(t *testing.T, name string) (map[string][]byte, *state.Snapshot) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealer, err := keys.Sealer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	sealer := keys.Sealer()
 	m := format.Migration{
 		Store: st, Steps: format.Steps(sealer.Seal), Before: func(context.Context) error { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}

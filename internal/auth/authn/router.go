@@ -43,7 +43,7 @@ func (s *APISessions) OfRouter(ctx context.Context, by state.Author, routerID st
 	if err != nil {
 		return nil, err
 	}
-	return s.Verify(ctx, s.State.Snapshot(), Credentials{Token: s.Token(session.ID)})
+	return s.Verify(ctx, s.State.Snapshot(), Credentials{Token: s.Token(session)})
 }
 
 // keepRouter returns a router's session, with the config types that it asks

@@ -57,9 +57,11 @@ func (c *Caller) Complete() bool { return len(c.queries) == 0 }
 // copy of the store opens no session. The record holds a digest of the token,
 // to find it by.
 type APISessions struct {
-	State   *state.State
-	Tokens  *Tokens
-	Key     []byte
+	State  *state.State
+	Tokens *Tokens
+	// Keys are those of tokens: the first makes them, and sessions whose tokens the
+	// others made are good too.
+	Keys    func() [][]byte
 	Timeout time.Duration
 	// Lifetime is how long sessions last however much they are used; 0 for any
 	// time.
@@ -106,7 +108,7 @@ func (s *APISessions) Open(ctx context.Context, by state.Author, p Proof, req Re
 		return nil, err
 	}
 	s.makeRoom(ctx, session)
-	return s.Verify(ctx, s.State.Snapshot(), Credentials{Token: s.Token(session.ID), Bearer: req.Bearer})
+	return s.Verify(ctx, s.State.Snapshot(), Credentials{Token: s.Token(session), Bearer: req.Bearer})
 }
 
 // create stores a session, and in the same write what the client said of itself,
@@ -133,7 +135,7 @@ func (s *APISessions) createIn(tx *state.Tx, by state.Author, p Proof, req Reque
 		session.SDKInfo = *req.SDKInfo
 	}
 	session.ID = tx.NewSessionID()
-	session.TokenHash = digest(s.Token(session.ID))
+	session.TokenHash = digest(KeyedToken(s.Keys()[0], session.ID))
 	if err := model.Remember(tx, session.IdentityID, req.EnvInfo, req.SDKInfo); err != nil {
 		return nil, err
 	}
@@ -158,8 +160,23 @@ func ResolveConfigTypes(r kind.Reader, asked []string) []string {
 	return ids
 }
 
-// Token returns the token of a session.
-func (s *APISessions) Token(id string) string { return KeyedToken(s.Key, id) }
+// Token returns the token of a session, by the key that made it.
+func (s *APISessions) Token(session *model.APISession) (token string) {
+	keys := s.Keys()
+	for _, key := range keys {
+		token = KeyedToken(key, session.ID)
+		if len(keys) == 1 || digest(token) == session.TokenHash {
+			return token
+		}
+	}
+	return token // which nobody has
+}
+
+// Aged reports whether the token of a session was made by another key than tokens
+// are now.
+func (s *APISessions) Aged(session *model.APISession) bool {
+	return digest(KeyedToken(s.Keys()[0], session.ID)) != session.TokenHash
+}
 
 // KeyedToken returns the token that goes with an id: a keyed digest in the
 // shape of a random UUID. Who knows ids but not the key cannot make it up.

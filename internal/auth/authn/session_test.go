@@ -52,7 +52,7 @@ func newController(t testing.TB, memory store.Store) *world {
 			t.Error(err)
 		}
 	})
-	s := &APISessions{State: st, Key: []byte("a key for tests"), Timeout: 30 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	s := &APISessions{State: st, Keys: func() [][]byte { return [][]byte{[]byte("a key for tests")} }, Timeout: 30 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	return &world{APISessions: s, passwords: NewPasswords(NewHasher(), s, time.Now, 0)}
 }
 
@@ -484,8 +484,8 @@ func TestTokens(t *testing.T) {
 		t.Errorf("the token is stored: %s", stored)
 	}
 	// Without the key the store opens no session.
-	other := &APISessions{State: w.State, Key: []byte("another key"), Timeout: w.Timeout, Now: time.Now, Log: w.Log}
-	if token := other.Token(who.Session().ID); token == who.Token() || w.works(t, token) {
+	other := &APISessions{State: w.State, Keys: func() [][]byte { return [][]byte{[]byte("another key")} }, Timeout: w.Timeout, Now: time.Now, Log: w.Log}
+	if token := other.Token(who.Session()); token == who.Token() || w.works(t, token) {
 		t.Error("a token of another key works")
 	}
 	if w.works(t, who.Session().TokenHash) || w.works(t, who.Session().ID) {

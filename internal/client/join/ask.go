@@ -37,7 +37,8 @@ type Request struct {
 	Secret   string    `json:"secret"`
 	Seal     []byte    `json:"seal"` // the key to seal for
 	Version  string    `json:"version"`
-	Format   int       `json:"format"` // of the store
+	Format   int       `json:"format"` // the newest of the store that it can work with
+	Oldest   int       `json:"oldest"` // and the oldest; 0 if there is only one
 	Time     time.Time `json:"time"`
 	// Peer is the host and port where it is reached as a member of the store;
 	// empty if the store is a cluster by address.

@@ -48,8 +48,18 @@ func Steps(seal Seal) []Step {
 	}
 }
 
-// Current is the format of this version.
-var Current = current(Steps(nil))
+// Waits is how many of the last steps this version can leave for later: it works
+// with what is stored before them too, as it must beside controllers of a version
+// that knows nothing of them. A step that is added makes it 1 where that is so, and
+// a version that needs the step makes it 0 again.
+const Waits = 0
+
+// Current is the format of this version, and Oldest the first that it can work with
+// as it is.
+var (
+	Current = current(Steps(nil))
+	Oldest  = Current - Waits
+)
 
 func current(steps []Step) int { return 1 + len(steps) }
 

@@ -14,8 +14,12 @@ import (
 // string as it is.
 type Seal func(place string, plain []byte) []byte
 
-// sealMark begins whatever is sealed. No value of before does.
-const sealMark = `"sealed1.`
+// sealMarks begin whatever is sealed. No value of before does.
+var sealMarks = []string{`"sealed1.`, `"sealed2.`}
+
+func isSealed(member []byte) bool {
+	return slices.ContainsFunc(sealMarks, func(mark string) bool { return bytes.HasPrefix(member, []byte(mark)) })
+}
 
 // sealed are the members that have been sealed since format 3, by kind.
 var sealed = map[string][]string{
@@ -33,7 +37,7 @@ func sealStep(seal Seal) func(key string, value []byte) ([]byte, error) {
 			return value, nil
 		}
 		return eachMember(value, func(name string, member jsontext.Value) ([]byte, error) {
-			if !slices.Contains(members, name) || bytes.HasPrefix(member, []byte(sealMark)) || member.Kind() == 'n' {
+			if !slices.Contains(members, name) || isSealed(member) || member.Kind() == 'n' {
 				return member, nil
 			}
 			if err := member.Compact(); err != nil {

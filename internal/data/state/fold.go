@@ -8,6 +8,7 @@ import (
 
 	"netkeep.internal/internal/data/format"
 	"netkeep.internal/internal/data/invite"
+	"netkeep.internal/internal/data/keyring"
 	"netkeep.internal/internal/data/owner"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/lang/kind"
@@ -97,7 +98,9 @@ func (f Fold) change(w draft, op store.Op, rev store.Rev, seen *Keys) (change, b
 }
 
 // foreign reports whether what a key names is of no kind.
-func foreign(key string) bool { return key == format.Key || key == owner.Key || key == invite.Key }
+func foreign(key string) bool {
+	return key == format.Key || key == owner.Key || key == invite.Key || key == keyring.Key
+}
 
 // Split tells which record a key names; ok is false if it is of no known kind.
 func (f Fold) Split(key string) (d *kind.Def, id string, ok bool) {

@@ -22,7 +22,7 @@ import (
 // APISessions is what is known of API sessions.
 type APISessions interface {
 	// Token returns the token of one.
-	Token(id string) string
+	Token(s *model.APISession) string
 	// IDOf returns the id of the one with a token, whether it is still good or
 	// not.
 	IDOf(r kind.Reader, token string) (id string, ok bool)

@@ -111,7 +111,7 @@ func (s *Sync) usable(snap *state.Snapshot, routerID string) iter.Seq[message.AP
 // holder may show.
 func (s *Sync) describe(snap *state.Snapshot, api *model.APISession) message.APISession {
 	return message.APISession{
-		ID: api.ID, IdentityID: api.IdentityID, Token: s.Sessions.Token(api.ID), Fingerprints: fingerprints(snap, api, s.Now()),
+		ID: api.ID, IdentityID: api.IdentityID, Token: s.Sessions.Token(api), Fingerprints: fingerprints(snap, api, s.Now()),
 	}
 }
 

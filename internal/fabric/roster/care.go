@@ -42,6 +42,9 @@ func (r *Roster) care(ctx context.Context) {
 	for {
 		changes := r.changes()
 		list := r.count()
+		if _, listed := model.Controllers.Get(r.opt.State.Snapshot(), r.id); !listed && !r.Behind() {
+			r.opt.Removed()
+		}
 		for _, c := range list {
 			r.miss(ctx, &parts, list, c)
 		}

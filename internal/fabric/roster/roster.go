@@ -65,6 +65,8 @@ type Options struct {
 	// Lost is told when this controller may not answer under its id any more, and
 	// Found when it may again.
 	Lost, Found func()
+	// Removed is told when this controller is on the list no more.
+	Removed func()
 	// Changed is told when what controllers see to is divided otherwise.
 	Changed func()
 	// StandIn begins to answer routers in the place of a controller that is gone, at
@@ -325,6 +327,23 @@ func (r *Roster) Remove(ctx context.Context, id string) error {
 			return nil
 		})
 	})
+}
+
+// Present is the ids under which somebody answers at the moment.
+func Present(ctx context.Context, claims store.Claims) (ids []string, err error) {
+	seen := errors.New("seen")
+	err = claims.FollowClaims(ctx, idPrefix, func(all []store.Claim, _ bool) error {
+		for _, c := range all {
+			if id, wants := strings.CutSuffix(strings.TrimPrefix(c.Name, idPrefix), wantedSuffix); !wants && c.Value != nil {
+				ids = append(ids, id)
+			}
+		}
+		return seen
+	})
+	if errors.Is(err, seen) {
+		err = nil
+	}
+	return ids, err
 }
 
 // List is the controllers in the order in which they came, and a number that is

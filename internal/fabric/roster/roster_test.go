@@ -56,7 +56,8 @@ func (w *world) start(n int, reserve bool) *node {
 		self.Reserve = fmt.Sprint("tls:reserve:", n)
 	}
 	r, err := roster.Open(w.t.Context(), id(n), roster.Options{
-		State: st, Claims: w.claims, Self: func() model.Controller { return self },
+		Removed: func() {},
+		State:   st, Claims: w.claims, Self: func() model.Controller { return self },
 		Lost: func() {}, Found: func() {}, Changed: func() {},
 		StandIn: func(of string, _ store.Lease) roster.StandIn {
 			return roster.StandIn{Routers: func() int { return 1 }, Stop: w.answer(of, id(n))}

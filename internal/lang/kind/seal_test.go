@@ -35,11 +35,7 @@ func newSealer(t *testing.T) *pki.Sealer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := keys.Sealer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return keys.Sealer()
 }
 
 // TestSealed has records come back from under their seals as they were, with

@@ -48,7 +48,7 @@ func newWorld(t *rapid.T) *world {
 	}
 	t.Cleanup(st.Close)
 	log := slog.New(slog.DiscardHandler)
-	holders := &authn.APISessions{State: st, Key: []byte("key"), Timeout: 30 * time.Minute, Lifetime: 24 * time.Hour, Now: now, Log: log}
+	holders := &authn.APISessions{State: st, Keys: func() [][]byte { return [][]byte{[]byte("key")} }, Timeout: 30 * time.Minute, Lifetime: 24 * time.Hour, Now: now, Log: log}
 	w := &world{t: t, st: st, holders: holders, hosted: map[string]bool{}, offline: map[string]bool{}}
 	w.grants = &grant.Grants{
 		State: st, Usable: holders.Usable, Failures: new(posture.Failures), Changes: new(access.LastChange), Now: now, Log: log,

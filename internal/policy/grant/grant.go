@@ -105,7 +105,7 @@ func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.
 	session := &model.Session{
 		Meta:         kind.Meta{Tags: req.Tags},
 		APISessionID: api.ID, IdentityID: api.IdentityID, ServiceID: req.ServiceID, Type: req.Type, Key: key,
-		Plain: s.Plain != nil && s.Plain(tx.Snapshot, api.IdentityID, req.ServiceID),
+		Plain: s.Plain != nil && s.Plain(tx.Snapshot, api.IdentityID, req.ServiceID), SignedBy: s.Tokens.Current(),
 	}
 	return session, model.Sessions.Create(tx, session)
 }

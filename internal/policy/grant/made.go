@@ -17,14 +17,15 @@ type made struct {
 	young, aged map[facts]string
 }
 
-// facts is all that a token says of its session. None of it ever changes.
+// facts is all that a token says of its session, and who signed it. None of it ever
+// changes.
 type facts struct {
-	id, service, apiSession, identity, typ string
-	created                                int64
+	id, service, apiSession, identity, typ, by string
+	created                                    int64
 }
 
-func factsOf(s *model.Session) facts {
-	return facts{s.ID, s.ServiceID, s.APISessionID, s.IdentityID, s.Type, s.CreatedAt.Unix()}
+func factsOf(s *model.Session, by string) facts {
+	return facts{s.ID, s.ServiceID, s.APISessionID, s.IdentityID, s.Type, by, s.CreatedAt.Unix()}
 }
 
 // of returns the token that says something, and makes it if it is not at hand.

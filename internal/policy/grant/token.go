@@ -12,7 +12,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"netkeep.internal/internal/auth/token"
@@ -26,13 +29,31 @@ import (
 // looks like a JWT. The keys follow from a secret of the network and a signature
 // from what is signed, so that every controller makes the same token of a
 // session, at any time, and none is stored.
+//
+// Of one secret that takes the place of another, both are good: the record of a
+// session says whose its token is.
 type Tokens struct {
+	signers atomic.Pointer[signers]
+	made    made
+}
+
+// signers are the keys that there are.
+type signers struct {
+	current, former *signer // the latter may be nil
+	by              map[string]*signer
+}
+
+// signer is the keys that follow from one secret.
+type signer struct {
 	maker  *token.Maker
 	plain  []byte // for plain ones
-	public []byte
-	keyID  string
+	public PublicKey
+}
 
-	made made
+// PublicKey is what tokens can be checked with, as PKIX, and what they call it.
+type PublicKey struct {
+	PKIX []byte
+	ID   string
 }
 
 // lifetime is what tokens say of themselves. A session really lives as long as
@@ -41,33 +62,87 @@ const lifetime = 365 * 24 * time.Hour
 
 // NewTokens derives the key from a secret.
 func NewTokens(secret []byte) (*Tokens, error) {
+	t := new(Tokens)
+	return t, t.Use(secret, nil, nil)
+}
+
+// Use has tokens made with one secret from now on, and those believed that were
+// made with it, with the one before, or with the next one. The latter two may be
+// nil.
+func (t *Tokens) Use(current, former, next []byte) error {
+	all := &signers{by: map[string]*signer{}}
+	for _, secret := range [][]byte{current, former, next} {
+		if secret == nil {
+			continue
+		}
+		made, err := newSigner(secret)
+		if err != nil {
+			return fmt.Errorf("deriving the key of session tokens: %w", err)
+		}
+		all.by[made.public.ID] = made
+		if all.current == nil {
+			all.current = made
+		} else if former != nil && all.former == nil {
+			all.former = made
+		}
+	}
+	t.signers.Store(all)
+	return nil
+}
+
+func newSigner(secret []byte) (*signer, error) {
 	plain, err := hkdf.Key(sha256.New, secret, nil, "plain session tokens", 32)
 	if err != nil {
-		return nil, fmt.Errorf("deriving the key of session tokens: %w", err)
+		return nil, err
 	}
 	for n := 0; ; n++ {
 		// One in four billion is no key: then the next is.
 		raw, err := hkdf.Key(sha256.New, secret, nil, fmt.Sprint("session tokens ", n), 32)
 		if err != nil {
-			return nil, fmt.Errorf("deriving the key of session tokens: %w", err)
+			return nil, err
 		}
 		key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), raw)
 		if err != nil {
 			continue
 		}
-		t := &Tokens{plain: plain}
-		if t.public, err = x509.MarshalPKIXPublicKey(key.Public()); err != nil {
-			return nil, fmt.Errorf("deriving the key of session tokens: %w", err)
+		s := &signer{plain: plain}
+		if s.public.PKIX, err = x509.MarshalPKIXPublicKey(key.Public()); err != nil {
+			return nil, err
 		}
-		sum := sha1.Sum(t.public)
-		t.keyID = hex.EncodeToString(sum[:])
-		t.maker, err = token.NewMaker(key, t.keyID)
-		return t, err
+		sum := sha1.Sum(s.public.PKIX)
+		s.public.ID = hex.EncodeToString(sum[:])
+		s.maker, err = token.NewMaker(key, s.public.ID)
+		return s, err
 	}
 }
 
-// PublicKey is what tokens can be checked with, as PKIX, and what they call it.
-func (t *Tokens) PublicKey() (pkix []byte, keyID string) { return t.public, t.keyID }
+// PublicKeys is what tokens can be checked with, the current one first.
+func (t *Tokens) PublicKeys() (keys []PublicKey) {
+	all := t.signers.Load()
+	keys = append(keys, all.current.public)
+	for _, id := range slices.Sorted(maps.Keys(all.by)) {
+		if id != all.current.public.ID {
+			keys = append(keys, all.by[id].public)
+		}
+	}
+	return keys
+}
+
+// Current is the id of the key that makes the tokens of new sessions.
+func (t *Tokens) Current() string { return t.signers.Load().current.public.ID }
+
+// of is whose the token of a session is; nil if that is not believed any more. One
+// that does not say is of the first key that the network had.
+func (t *Tokens) of(s *model.Session) *signer {
+	all := t.signers.Load()
+	switch {
+	case s.SignedBy != "":
+		return all.by[s.SignedBy]
+	case all.former != nil:
+		return all.former
+	}
+	return all.current
+}
 
 // claims are what a token says, in the words of those who read it.
 type claims struct {
@@ -84,19 +159,23 @@ type claims struct {
 	Kind       string   `json:"z_t"`
 }
 
-// Of returns the token of a session.
+// Of returns the token of a session; empty if the key that made it has gone.
 func (t *Tokens) Of(s *model.Session) string {
+	by := t.of(s)
+	if by == nil {
+		return ""
+	}
 	if s.Plain {
-		mac := hmac.New(sha256.New, t.plain)
+		mac := hmac.New(sha256.New, by.plain)
 		mac.Write([]byte(s.ID))
 		return s.ID + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	}
-	return t.made.of(factsOf(s), func() string { return t.sign(s) })
+	return t.made.of(factsOf(s, by.public.ID), func() string { return by.sign(s) })
 }
 
 // sign makes the token of a session that is not plain.
-func (t *Tokens) sign(s *model.Session) string {
-	text, err := t.maker.Make(claims{
+func (by *signer) sign(s *model.Session) string {
+	text, err := by.maker.Make(claims{
 		Audience: []string{"openziti"}, Issuer: "netkeep", Issued: s.CreatedAt.Unix(), Expires: s.CreatedAt.Add(lifetime).Unix(),
 		ID: s.ID, Service: s.ServiceID, APISession: s.APISessionID, Identity: s.IdentityID, Legacy: true, Type: s.Type, Kind: "s",
 	})

@@ -3,6 +3,7 @@ package grant
 import (
 	"crypto/x509"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func TestTokens(t *testing.T) {
 	if token != again.Of(s) || token == other.Of(s) || !strings.HasPrefix(token, "ey") {
 		t.Error("a token does not follow from the secret and the session")
 	}
-	pkix, keyID := tokens.PublicKey()
+	pkix, keyID := tokens.PublicKeys()[0].PKIX, tokens.Current()
 	public, err := x509.ParsePKIXPublicKey(pkix)
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +92,56 @@ func recognised(t *testing.T, tokens, other *Tokens, s *model.Session) {
 			t.Errorf("%.20q is found", bad)
 		}
 	}
+}
+
+// TestTokensTurn has one secret take the place of another: a session keeps its
+// token as long as either is good.
+func TestTokensTurn(t *testing.T) {
+	first, next := []byte("secret"), []byte("another")
+	tokens, err := NewTokens(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := map[string]*model.Session{}
+	add := func(name, by string, plain bool) {
+		sessions[name] = &model.Session{Meta: kind.Meta{ID: name, CreatedAt: time.Now()}, ServiceID: "service", Type: model.Bind, SignedBy: by, Plain: plain}
+	}
+	add("says nothing", "", false)
+	add("of before", tokens.Current(), false)
+	add("plain", tokens.Current(), true)
+	had := map[string]string{}
+	use := func(what string, gone []string, secrets ...[]byte) {
+		t.Helper()
+		if err := tokens.Use(secrets[0], secrets[1], secrets[2]); err != nil {
+			t.Fatal(err)
+		}
+		for name, s := range sessions {
+			token := tokens.Of(s)
+			if slices.Contains(gone, name) {
+				if _, ok := tokens.Find(one{s}, had[name]); ok {
+					t.Errorf("%s: the token of %q is believed", what, name)
+				}
+				continue
+			}
+			if was, ok := had[name]; ok && was != token {
+				t.Errorf("%s: %q has another token", what, name)
+			}
+			if _, ok := tokens.Find(one{s}, token); !ok || token == "" {
+				t.Errorf("%s: the token of %q is not believed", what, name)
+			}
+			had[name] = token
+		}
+	}
+	use("before", nil, first, nil, nil)
+	use("when the next is known", nil, first, nil, next)
+	if len(tokens.PublicKeys()) != 2 {
+		t.Error("routers are not told of both")
+	}
+	use("when it takes its place", nil, next, first, nil)
+	add("of now", tokens.Current(), false)
+	add("plain of now", tokens.Current(), true)
+	use("with both", nil, next, first, nil)
+	use("when the first is gone", []string{"says nothing", "of before", "plain"}, next, nil, nil)
 }
 
 func BenchmarkTokens(b *testing.B) {

@@ -46,7 +46,7 @@ func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 	must(err)
 	tokens, err := grant.NewTokens([]byte("sessions"))
 	must(err)
-	sessions := &authn.APISessions{State: st, Key: []byte("API sessions"), Timeout: time.Hour, Now: time.Now, Log: log}
+	sessions := &authn.APISessions{State: st, Keys: func() [][]byte { return [][]byte{[]byte("API sessions")} }, Timeout: time.Hour, Now: time.Now, Log: log}
 	grants := newGrants(st, sessions, tokens, log)
 	b.Cleanup(st.Close)
 	hasher := authn.NewHasher()

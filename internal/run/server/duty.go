@@ -13,15 +13,17 @@ const (
 	dutySessions  = "sessions"  // those that time has ended, or that have lost what they rest on
 	dutyHistory   = "history"   // history that nobody needs any more
 	dutySnapshots = "snapshots" // those by the clock
+	dutyFormat    = "format"    // that of the store, after an upgrade
 )
 
 // divide has this controller do its share of what is to be done once, for as long
 // as ctx lasts.
 func (s *Server) divide(ctx context.Context, sessions *authn.APISessions, grants *grant.Grants) {
-	s.duties = duty.New(s.claims(), s.roster.ID(), s.log, dutySessions, dutyHistory, dutySnapshots)
+	s.duties = duty.New(s.claims(), s.roster.ID(), s.log, dutySessions, dutyHistory, dutySnapshots, dutyFormat)
 	mine := func(name string) func() bool { return func() bool { return s.duties.Mine(name) } }
 	sessions.Mine, grants.Mine = mine(dutySessions), mine(dutySessions)
 	s.jobs.Go(func() { s.duties.Run(ctx) })
+	s.jobs.Go(func() { s.watchFormat(ctx) })
 	s.jobs.Go(func() { sessions.Sweep(ctx, sweepEvery) })
 	s.jobs.Go(func() { sessions.Enforce(ctx) })
 	s.jobs.Go(func() { grants.Enforce(ctx) })

@@ -101,7 +101,7 @@ func (s *Server) takePart(ctx context.Context, token join.Token) error {
 		return err
 	}
 	answer, err := join.Ask(ctx, token, join.Request{
-		Seal: to.Public(), Version: build.Version, Format: format.Current, Time: time.Now().UTC(), Peer: s.peerAddress(),
+		Seal: to.Public(), Version: build.Version, Format: format.Current, Oldest: format.Oldest, Time: time.Now().UTC(), Peer: s.peerAddress(),
 	})
 	if err != nil {
 		return errors.Join(err, s.dir.drop(clusterFile)) // nothing was changed

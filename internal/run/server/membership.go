@@ -23,10 +23,13 @@ func (c cluster) Invite(ctx context.Context) (token string, expires time.Time, e
 	return c.s.invite(ctx)
 }
 
-// Members lists those that keep the store.
+// Members lists those that keep the store, or if others do, those that share it.
 func (c cluster) Members(ctx context.Context) ([]api.Member, error) {
 	own := c.s.members()
-	if own == nil {
+	switch {
+	case own == nil && c.s.cfg.Shared():
+		return c.s.listed(), nil
+	case own == nil:
 		return nil, nil
 	}
 	all, err := own.Members(ctx)
@@ -44,6 +47,9 @@ func (c cluster) Members(ctx context.Context) ([]api.Member, error) {
 func (s *Server) described(m api.Member) api.Member {
 	if rec, ok := model.Controllers.Get(s.state.Snapshot(), m.Name); ok {
 		m.Version, m.Online = rec.Version, s.roster.Online(m.Name)
+	}
+	if ring := s.ring.Load(); ring != nil {
+		m.KeyGeneration = ring.Holders[m.Name].Generation
 	}
 	h, ok := s.reports.of(m.Name)
 	if m.Self {
@@ -88,6 +94,9 @@ func (c cluster) Promote(ctx context.Context, name string) error {
 
 // Remove takes a member out for good.
 func (c cluster) Remove(ctx context.Context, name string) error {
+	if c.s.members() == nil && c.s.cfg.Shared() {
+		return c.s.removeListed(ctx, name)
+	}
 	return c.change(ctx, name, func(ctx context.Context, own *etcdstore.Store, m etcdstore.Member, all []etcdstore.Member) error {
 		if len(all) == 1 {
 			return fault.New(fault.CodeCluster, "this is the only controller that keeps the store: it cannot be removed")

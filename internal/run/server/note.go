@@ -10,10 +10,13 @@ import (
 	"netkeep.internal/internal/pki"
 )
 
+// addressFile is where in the data directory that is.
+const addressFile = "address"
+
 // noteAddress leaves where the controller is, for a login that knows the
 // directory alone. A full disk must not keep the controller from its work.
 func (s *Server) noteAddress() {
-	if err := s.dir.note("address", s.ManagementAddress()); err != nil {
+	if err := s.dir.note(addressFile, s.ManagementAddress()); err != nil {
 		s.log.Warn("the address could not be noted in the data directory; log in with the address, and not with --data", "address", s.ManagementAddress(), "error", err)
 	}
 }

@@ -1,14 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"slices"
-	"time"
 
 	"netkeep.internal/internal/auth/authn"
-	"netkeep.internal/internal/data/format"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store/etcdstore"
 	"netkeep.internal/internal/model"
@@ -20,6 +19,9 @@ const storeDir = "store"
 // openStore opens the store.
 func (s *Server) openStore(ctx context.Context) (err error) {
 	if len(s.cfg.Store.Endpoints) > 0 {
+		if st, err := s.dir.stage(); err != nil || st.Stage == stageJoining {
+			return cmp.Or(err, s.checkStage(st))
+		}
 		s.store, err = dialCluster(ctx, s.cfg.Store, s.log)
 	} else {
 		s.store, err = s.openMember(ctx)
@@ -29,27 +31,6 @@ func (s *Server) openStore(ctx context.Context) (err error) {
 	}
 	s.onClose(s.store.Close)
 	return nil
-}
-
-// migrate brings the store to the format of this version. Nothing of it is
-// changed before it is known to be ours.
-func (s *Server) migrate(ctx context.Context) error {
-	before := func(ctx context.Context) error {
-		if err := s.keepCopy(ctx); err != nil {
-			return err
-		}
-		return s.claimStore(ctx)
-	}
-	m := format.Migration{Store: s.store, Steps: format.Steps(s.sealer.Seal), Before: before, Now: time.Now, Log: s.log}
-	if err := m.Run(ctx); err != nil {
-		return err
-	}
-	if m.Rewrote {
-		if err := s.forget(ctx); err != nil {
-			s.log.Warn("the store may still hold what its records were before; forget its history", "error", err)
-		}
-	}
-	return s.claimStore(ctx)
 }
 
 // forget takes everything out of the store that its records were before. They

@@ -2,19 +2,16 @@ package server
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/model"
-	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/internal/pki"
 )
 
@@ -24,8 +21,15 @@ func (s *Server) followKeys(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var report reporter
-	for {
+	for shared := true; ; {
 		s.takeKeys(ctx)
+		if s.handover != nil {
+			err := s.shareKeys(ctx)
+			if err != nil && shared && ctx.Err() == nil {
+				s.log.Warn("keys could not be shared with other controllers; trying again", "error", err)
+			}
+			shared = err == nil
+		}
 		if err := report.write(s); err != nil {
 			s.log.Warn("how far the rotation of the root CA has come could not be noted in the data directory", "error", err)
 		}
@@ -48,25 +52,34 @@ func (s *Server) takeKeys(ctx context.Context) {
 		return
 	}
 	now := s.keys.Authorities()
-	s.log.Info("other authorities sign from now on", "root", rootName(now.Root), "intermediate", rootName(now.Intermediate), "rotating", now.Rotating(), "retired", len(now.Retired))
+	s.log.Info("other keys are in force from now on", "root", rootName(now.Root), "intermediate", rootName(now.Intermediate), "rotating", now.Rotating(), "retired", len(now.Retired))
 	if s.cfg.TLS.Cert == "" {
 		if err := s.served.Reload(); err != nil {
 			s.log.Error("the server certificate of the new authority cannot be served", "error", err)
 		}
 	}
-	s.fabric.AuthoritiesChanged()
+	if s.fabric != nil { // or it begins with them
+		if err := s.useSecrets(); err != nil {
+			s.log.Error("the keys of tokens cannot be used", "error", err)
+		}
+		s.fabric.AuthoritiesChanged()
+	}
 	if err := s.noteRoots(ctx); err != nil {
 		s.log.Error("which root CAs the network has had could not be stored; it is when the controller next starts", "error", err)
 	}
 }
 
-// Progress is how far a rotation of the root CA has come, as the controller sees
-// it.
+// Progress is how far a rotation of the root CA, or of a secret, has come, as the
+// controller sees it.
 type Progress struct {
 	Root       string    `json:"root"` // that takes the other's place
 	At         time.Time `json:"at"`
 	Routers    Followers `json:"routers"`
 	Identities Followers `json:"identities"`
+	// Sessions and Seals is how much rests on the secret of before: sessions with a
+	// token of it, and records that are sealed with it. Nil if that is not known.
+	Sessions *int `json:"sessions,omitempty"`
+	Seals    *int `json:"seals,omitempty"`
 }
 
 // Followers are those who have certificates of the network, and those of them
@@ -111,6 +124,7 @@ const (
 type reporter struct {
 	root     string
 	rotating bool
+	turning  bool
 	known    map[string]bool // by fingerprint
 	said     time.Time
 	lost     int
@@ -120,17 +134,18 @@ type reporter struct {
 // behind, as may be found in a snapshot of before.
 func (r *reporter) write(s *Server) error {
 	now, at := s.keys.Authorities(), time.Now()
+	turning := s.keys.Turning(pki.SessionSecret) || s.keys.Turning(pki.SealSecret)
 	every := progressEvery
-	if !now.Rotating() {
+	if !now.Rotating() && !turning {
 		every = lostEvery
 	}
-	if r.known == nil || r.root != rootName(now.Root) || r.rotating != now.Rotating() {
-		r.root, r.rotating, r.known, r.lost = rootName(now.Root), now.Rotating(), map[string]bool{}, 0
+	if r.known == nil || r.root != rootName(now.Root) || r.rotating != now.Rotating() || r.turning != turning {
+		r.root, r.rotating, r.turning, r.known, r.lost = rootName(now.Root), now.Rotating(), turning, map[string]bool{}, 0
 	} else if at.Sub(r.said) < every {
 		return nil
 	}
 	r.said = at
-	var p Progress
+	p := Progress{Root: r.root, At: at.UTC()}
 	if now.Rotating() || len(now.Retired) > 0 {
 		p = r.survey(s.state.Snapshot(), now, at)
 	}
@@ -139,9 +154,12 @@ func (r *reporter) write(s *Server) error {
 			s.log.Warn("some have certificates of a root CA that has retired and are not let in: enroll them again; netkeep keys status names them",
 				"identities", p.Identities.Left, "routers", p.Routers.Left)
 		}
-		if r.lost = p.left(); r.lost == 0 {
+		if r.lost = p.left(); r.lost == 0 && !turning {
 			return s.dir.drop(progressFile)
 		}
+	}
+	if left := s.left.Load(); left != nil && left.of == s.secretIDs() && turning {
+		p.Sessions, p.Seals = &left.Sessions, &left.Seals
 	}
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -206,90 +224,4 @@ func readProgress(data string) (*Progress, error) {
 		return nil, fmt.Errorf("%s is damaged: remove it, and the controller writes another", filepath.Join(data, progressFile))
 	}
 	return p, nil
-}
-
-// KeysStatus is who signs, and how far a rotation of the root CA has come.
-type KeysStatus struct {
-	*pki.Authorities
-	// Progress is what the controller said last; nil if it has said nothing of
-	// this rotation. Old is whether that was a while ago.
-	// Without a rotation it is of those whom the last one has left behind.
-	Progress *Progress
-	Old      bool
-}
-
-// Fingerprint is by what people recognise a certificate.
-func (KeysStatus) Fingerprint(cert *x509.Certificate) string { return rootName(cert) }
-
-// ReadKeys returns who signs for the network in a data directory, whether its
-// controller runs or not.
-func ReadKeys(cfg config.Config) (KeysStatus, error) {
-	keys, err := pki.Read(filepath.Join(cfg.Data, keysDir))
-	switch {
-	case err != nil:
-		return KeysStatus{}, err
-	case keys == nil || keys.Intermediate == nil:
-		return KeysStatus{}, fmt.Errorf("there is no network in %s; name the data directory of its controller with --data", cfg.Data)
-	}
-	st := KeysStatus{Authorities: keys}
-	if st.Progress, err = readProgress(cfg.Data); err != nil {
-		return st, err
-	}
-	if p := st.Progress; p != nil && p.Root != rootName(keys.Root) {
-		st.Progress = nil
-	}
-	st.Old = st.Progress != nil && time.Since(st.Progress.At) > progressOld
-	return st, nil
-}
-
-// Rotation is which step of which rotation is to be made.
-type Rotation struct {
-	// Root is whether it is about the root CA, and not the intermediate one alone.
-	Root, Finish, Undo bool
-	// Force finishes although somebody has not followed yet.
-	Force   bool
-	RootKey string
-}
-
-// RotateKeys makes a step of a rotation in a data directory. A controller that
-// uses it follows within seconds.
-func RotateKeys(cfg config.Config, r Rotation, log *slog.Logger) (KeysStatus, error) {
-	st, err := ReadKeys(cfg)
-	if err != nil {
-		return st, err
-	}
-	step := pki.Rotation{
-		Dir: filepath.Join(cfg.Data, keysDir), RootKey: r.RootKey, Present: st.Root, Algorithm: pki.Algorithm(cfg.Keys.Algorithm), Now: time.Now, Log: log,
-	}
-	switch {
-	case r.Finish:
-		if st.Rotating() && !r.Force {
-			err = st.ready()
-		}
-		if err == nil {
-			st.Authorities, err = step.Finish()
-		}
-	case r.Undo:
-		st.Authorities, err = step.Undo()
-	case r.Root:
-		st.Authorities, err = step.Root()
-	default:
-		st.Authorities, err = step.Intermediate()
-	}
-	return st, err
-}
-
-// ready says why a rotation should not be finished yet.
-func (st KeysStatus) ready() error {
-	const force = "; --force finishes all the same, and who has not followed then has to enroll again"
-	p := st.Progress
-	switch {
-	case p == nil:
-		return errors.New("the controller has not said yet who has followed: start it if it does not run, and see netkeep keys status" + force)
-	case st.Old:
-		return fmt.Errorf("the controller last said at %s who has followed: start it, and see netkeep keys status%s", p.At.Format(time.RFC3339), force)
-	case p.left() > 0:
-		return fmt.Errorf("%d routers and %d identities have certificates of the root CA before, and could not come in any more: netkeep keys status names them%s", p.Routers.Left, p.Identities.Left, force)
-	}
-	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"netkeep.internal/internal/auth/enroll"
 	"netkeep.internal/internal/data/backup"
 	"netkeep.internal/internal/data/duty"
+	"netkeep.internal/internal/data/keyring"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/etcdstore"
@@ -75,6 +76,7 @@ type Server struct {
 	state     *state.State
 	keys      *pki.Keystore
 	sealer    *pki.Sealer
+	handover  *pki.Handover // nil if the store is not shared
 	served    *pki.Served
 	roster    *roster.Roster
 	book      *whereabouts.Book // nil if there is no other controller
@@ -114,6 +116,14 @@ type Server struct {
 	last        atomic.Pointer[found]     // found, for others
 	reports     reports                   // of the controllers of the network
 	votes       atomic.Int64              // of those that keep the store, 0 if that is not known
+	// The keys of tokens, what rests on keys of before, and who has which.
+	tokenKeys     atomic.Pointer[[][]byte]
+	sessionTokens *grant.Tokens
+	left          atomic.Pointer[turnLeft]
+	ring          atomic.Pointer[keyring.Ring]
+	keysRefused   string // why a change of keys was not made, of one goroutine
+	held          bool   // whether the store keeps a format of before for others
+	differs       bool   // whether keys were found to differ, of the same
 }
 
 // Start opens everything and begins to serve. When it returns nil the
@@ -164,6 +174,10 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server,
 	if err = s.openRoster(ctx); err != nil {
 		return nil, err
 	}
+	if err = s.settleKeys(ctx, s.roster.ID()); err != nil {
+		return nil, err
+	}
+	s.takeKeys(ctx)
 	if err = s.serve(hasher); err != nil {
 		return nil, err
 	}
@@ -187,6 +201,9 @@ func (s *Server) Fingerprint() string {
 // brings the store to the format of this version.
 func (s *Server) openData(ctx context.Context) error {
 	if err := s.openStore(ctx); err != nil {
+		return err
+	}
+	if err := s.catchUp(ctx); err != nil {
 		return err
 	}
 	if err := s.checkOwner(ctx); err != nil {
@@ -248,8 +265,8 @@ func (s *Server) openKeystore(opt pki.Options) (err error) {
 	if s.keys, err = pki.Open(s.dir.sub(keysDir), opt); err != nil {
 		return err
 	}
-	s.sealer, err = s.keys.Sealer()
-	return err
+	s.sealer = s.keys.Sealer()
+	return nil
 }
 
 // openKeys opens the keystore and picks the certificate to serve.
@@ -280,16 +297,7 @@ func (s *Server) openKeys() (err error) {
 
 // serve puts the APIs together and starts to answer.
 func (s *Server) serve(hasher *authn.Hasher) error {
-	key, err := s.keys.MACKey("api session tokens")
-	if err != nil {
-		return err
-	}
-	secret, err := s.keys.MACKey("session tokens")
-	if err != nil {
-		return err
-	}
-	sessionTokens, err := grant.NewTokens(secret)
-	if err != nil {
+	if err := s.useSecrets(); err != nil {
 		return err
 	}
 	run, stop := context.WithCancel(context.Background())
@@ -298,8 +306,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		return err
 	}
 	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, time.Now, s.log)
-	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Key: key, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: time.Now, Log: s.log}
-	grants := newGrants(s.state, sessions, sessionTokens, s.log)
+	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Keys: s.apiKeys, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: time.Now, Log: s.log}
+	grants := newGrants(s.state, sessions, s.sessionTokens, s.log)
 	grants.CutOff = s.cutOff
 	s.divide(run, sessions, grants)
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
@@ -320,6 +328,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { seam.DropLost(run, s.state, s.fabric) })
 	s.jobs.Go(func() { s.renewCertificate(run, 12*time.Hour) })
 	s.jobs.Go(func() { s.followKeys(run, time.Second) })
+	s.jobs.Go(func() { s.turnSecrets(run, sessions) })
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
 	s.jobs.Go(func() { s.watchMembers(run, time.Second) })
 	s.jobs.Go(func() { s.report(run) })

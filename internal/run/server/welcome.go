@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,7 +93,7 @@ func (s *Server) welcome(r *http.Request, attempts *limit.Rate[limit.Party]) (st
 	if err != nil || json.Unmarshal(body, &req) != nil {
 		return refuse(http.StatusBadRequest, errors.New("the request cannot be read: use the same version of netkeep"))
 	}
-	if err := s.fits(req); err != nil {
+	if err := s.fits(r.Context(), req); err != nil {
 		return refuse(http.StatusConflict, err)
 	}
 	answer, err := s.admit(r.Context(), req)
@@ -105,12 +106,16 @@ func (s *Server) welcome(r *http.Request, attempts *limit.Rate[limit.Party]) (st
 
 // fits refuses a controller that could not work with this one, before it costs
 // it its token.
-func (s *Server) fits(req join.Request) error {
+func (s *Server) fits(ctx context.Context, req join.Request) error {
+	now, err := format.Of(ctx, s.store)
+	if err != nil {
+		return err
+	}
 	switch {
 	case req.Protocol != join.Protocol:
 		return fmt.Errorf("it joins in the form %d, and this controller knows %d: use the same version of netkeep, %s", req.Protocol, join.Protocol, build.Version)
-	case req.Format != format.Current:
-		return fmt.Errorf("its version %s keeps records in the format %d, and this one, %s, in %d: use the same version", req.Version, req.Format, build.Version, format.Current)
+	case now > req.Format || now < cmp.Or(req.Oldest, req.Format):
+		return fmt.Errorf("its version %s keeps records in the format %d, and this network, of version %s, in %d: use the same version", req.Version, req.Format, build.Version, now)
 	case !s.cfg.Shared():
 		return errNobodyJoins
 	case req.Peer == "" && s.cfg.Cluster.Listen != "":

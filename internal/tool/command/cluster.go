@@ -16,7 +16,7 @@ const clusterMembers = "/cluster/members"
 
 func clusterCommand(env Env) *cobra.Command {
 	cmd := Parent(&cobra.Command{Use: "cluster", Short: "Look after the controllers of a network."})
-	members := &cobra.Command{Use: "members", Short: "List the controllers that keep the store together.", Args: Exactly(0)}
+	members := &cobra.Command{Use: "members", Short: "List the controllers of a network that share its store.", Args: Exactly(0)}
 	output := outputFlag(members, formTable, formName)
 	members.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.members(cmd, *output) })
 	cmd.AddCommand(members,
@@ -57,7 +57,7 @@ func clusterCommand(env Env) *cobra.Command {
 // memberColumns are those of the table of members.
 var memberColumns = []column{
 	{head: "name", path: "name"}, {head: "address", path: "address"}, {head: "vote", path: "vote"}, {head: "leader", path: "leader"}, {head: "online", path: "isOnline"},
-	{head: "version", path: "version"}, {head: "behind", path: "behind"}, {head: "size", path: "storeSize"}, {head: "routers", path: "routers"}, {head: "seen", path: "lastSeenAt"},
+	{head: "version", path: "version"}, {head: "behind", path: "behind"}, {head: "size", path: "storeSize"}, {head: "routers", path: "routers"}, {head: "keys", path: "keyGeneration"}, {head: "seen", path: "lastSeenAt"},
 }
 
 func (s *session) members(cmd *cobra.Command, form string) error {
@@ -88,7 +88,7 @@ func (s *session) members(cmd *cobra.Command, form string) error {
 		}
 		return nil
 	case len(recs) == 0:
-		s.Notef("The controller keeps its store alone, or others keep it: nobody can join until it runs with --cluster-listen.")
+		s.Notef("The controller keeps its store alone: nobody can join until it runs with --cluster-listen.")
 		return nil
 	}
 	if err := s.Write(rows(memberColumns, recs)); err != nil {

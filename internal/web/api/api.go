@@ -94,7 +94,8 @@ type Service struct {
 type Cluster interface {
 	// Invite makes a token with which one controller may join.
 	Invite(ctx context.Context) (token string, expires time.Time, err error)
-	// Members are the controllers that keep the store; none if others do.
+	// Members are the controllers that keep the store, or if others do, those that
+	// share it; none if there can be no other.
 	Members(ctx context.Context) ([]Member, error)
 	// Promote gives a member a vote, and Remove takes one out for good. Both are
 	// named by id or name.
@@ -111,12 +112,14 @@ type Member struct {
 	Leader  bool   `json:"leader" doc:"Whether it leads the others at present."`
 	Self    bool   `json:"self" doc:"Whether it is the controller that answers."`
 	// What it tells of itself, while it does.
-	Online    bool       `json:"isOnline" doc:"Whether it is there."`
-	Version   string     `json:"version" kind:"nullable" doc:"What it runs; null if it has never been started."`
-	Behind    int64      `json:"behind" doc:"How many revisions the store had that its memory lacked when it was last seen."`
-	StoreSize int64      `json:"storeSize" kind:"nullable" doc:"Size of its store in bytes when it was last seen; null if that is not known."`
-	Routers   int        `json:"routers" doc:"How many routers were connected to it when it was last seen."`
-	LastSeen  *time.Time `json:"lastSeenAt" doc:"When the controller that answers last heard of it; null if it never has since it started."`
+	Online    bool   `json:"isOnline" doc:"Whether it is there."`
+	Version   string `json:"version" kind:"nullable" doc:"What it runs; null if it has never been started."`
+	Behind    int64  `json:"behind" doc:"How many revisions the store had that its memory lacked when it was last seen."`
+	StoreSize int64  `json:"storeSize" kind:"nullable" doc:"Size of its store in bytes when it was last seen; null if that is not known."`
+	Routers   int    `json:"routers" doc:"How many routers were connected to it when it was last seen."`
+	// KeyGeneration tells whether all have the same keys.
+	KeyGeneration int        `json:"keyGeneration" doc:"How often the keys that controllers share had changed when it last got some."`
+	LastSeen      *time.Time `json:"lastSeenAt" doc:"When the controller that answers last heard of it; null if it never has since it started."`
 }
 
 // configTypesParam is read by what shows services.

@@ -38,7 +38,7 @@ func gated(t testing.TB) (*rest.API, string) {
 	if err := authn.CreateAdmin(t.Context(), st, hasher, authn.FirstAdmin{Username: "admin", Password: "secret"}); err != nil {
 		t.Fatal(err)
 	}
-	sessions := &authn.APISessions{State: st, Key: []byte("a key for tests"), Timeout: time.Hour, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	sessions := &authn.APISessions{State: st, Keys: func() [][]byte { return [][]byte{[]byte("a key for tests")} }, Timeout: time.Hour, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	passwords := authn.NewPasswords(hasher, sessions, time.Now, 0)
 	proof, err := passwords.Check(t.Context(), state.Nobody, st.Snapshot(), authn.Login{Username: "admin", Password: "secret"})
 	if err != nil {

@@ -28,7 +28,7 @@ func mountCluster(a *rest.API, s *api.Service) {
 			token, expires, err := s.Cluster.Invite(c.Context())
 			return invitationOut{token, expires}, err
 		})
-	list := op(http.MethodGet, "members", "listClusterMembers", "List the controllers that keep the store together; none if it is a cluster by address.")
+	list := op(http.MethodGet, "members", "listClusterMembers", "List the controllers that keep the store together, or that share one that others keep.")
 	list.Entries = memberOutput.Schema()
 	rest.Handle(a, list, func(c *rest.Call, _ rest.None) (rest.List, error) {
 		all, err := s.Cluster.Members(c.Context())
@@ -41,7 +41,7 @@ func mountCluster(a *rest.API, s *api.Service) {
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 			return rest.Empty{}, s.Cluster.Promote(c.Context(), c.Param("id"))
 		})
-	rest.Handle(a, op(http.MethodDelete, "members/{id}", "removeClusterMember", "Take a controller out of those that keep the store, for good, named by the id of the member or that of the controller."),
+	rest.Handle(a, op(http.MethodDelete, "members/{id}", "removeClusterMember", "Take a controller out for good, named by the id of the member or that of the controller."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 			return rest.Empty{}, s.Cluster.Remove(c.Context(), c.Param("id"))
 		})
