@@ -14,6 +14,10 @@ import (
 const (
 	tendEvery  = 5 * time.Second
 	renewAgain = time.Hour
+	// renewSoon is that, at first, for certificates that another authority signed
+	// than the one we were told of: of several controllers, one may be the last to
+	// hear of it, or just be gone.
+	renewSoon = 10 * time.Second
 	// doubtTime is how long a connection with the former certificates lasts before
 	// they are those that count: a controller may be the last to hear.
 	doubtTime = 30 * time.Second
@@ -43,13 +47,20 @@ func (s *Station) tend(ctx context.Context, r *node.Router) {
 	defer tick.Stop()
 	var again time.Time
 	tried := "" // whom we were to trust when it was last tried
+	soon := renewSoon
 	for {
 		s.resolve(r)
 		told := s.told(r.Controller())
 		if now := s.opt.Now(); r.Status().Connected && (told != tried && told != "" || (told != "" || s.due(now)) && now.After(again)) {
+			if told != tried {
+				soon = renewSoon
+			}
 			again, tried = now.Add(renewAgain), told
 			if err := s.renew(ctx, r.Controller()); err != nil {
 				s.opt.Log.Warn("the router's certificates could not be renewed; it is tried again", "expires", s.expires(), "error", err)
+			}
+			if s.outdated(r.Controller()) {
+				again, soon = now.Add(min(soon, renewAgain)), 2*soon
 			}
 		}
 		select {
@@ -76,8 +87,18 @@ func (s *Station) due(now time.Time) bool {
 	return now.After(s.papers.expires().Add(-life / 3))
 }
 
+// outdated reports whether the router's certificate is of another authority than the
+// one that the controller says signs.
+func (s *Station) outdated(u *uplink.Uplink) bool {
+	text, _ := u.Authorities()
+	all, err := pki.ParseCertificates([]byte(text), maxCAs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return err == nil && pki.Outdated(s.papers.Client.Leaf, all)
+}
+
 // told is whom the controller says to trust, if those are others than the router
-// does; empty if not.
+// does, or another of them signs than signed its certificate; empty if not.
 func (s *Station) told(u *uplink.Uplink) string {
 	text, shown := u.Authorities()
 	all, err := pki.ParseCertificates([]byte(text), maxCAs)
@@ -85,9 +106,9 @@ func (s *Station) told(u *uplink.Uplink) string {
 		return ""
 	}
 	s.mu.Lock()
-	present := s.papers.CAs
+	present, leaf := s.papers.CAs, s.papers.Client.Leaf
 	s.mu.Unlock()
-	if pki.SameSet(pki.Succession(present, all, shown, s.opt.Now()), present) {
+	if pki.SameSet(pki.Succession(present, all, shown, s.opt.Now()), present) && !pki.Outdated(leaf, all) {
 		return ""
 	}
 	return text
