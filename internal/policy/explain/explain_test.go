@@ -49,9 +49,13 @@ func newWorld(t *rapid.T) *world {
 	t.Cleanup(st.Close)
 	log := slog.New(slog.DiscardHandler)
 	holders := &authn.APISessions{State: st, Keys: func() [][]byte { return [][]byte{[]byte("key")} }, Timeout: 30 * time.Minute, Lifetime: 24 * time.Hour, Now: now, Log: log}
+	tokens, err := grant.NewTokens([]byte("key"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := &world{t: t, st: st, holders: holders, hosted: map[string]bool{}, offline: map[string]bool{}}
 	w.grants = &grant.Grants{
-		State: st, Usable: holders.Usable, Failures: new(posture.Failures), Changes: new(access.LastChange), Now: now, Log: log,
+		State: st, Tokens: tokens, Usable: holders.Usable, Failures: new(posture.Failures), Changes: new(access.LastChange), Now: now, Log: log,
 	}
 	w.write(func(tx *state.Tx) error { return model.Seed(tx) })
 	return w
@@ -203,7 +207,7 @@ func (w *world) addSessions() {
 					at := start.Add(-time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds ago")) * time.Second)
 					api.IsMFAComplete, api.MFAPassedAt = true, &at
 				}
-				sum := sha256.Sum256([]byte(w.holders.Token(api.ID)))
+				sum := sha256.Sum256([]byte(w.holders.Token(api)))
 				api.TokenHash = hex.EncodeToString(sum[:])
 				must(t, model.APISessions.Create(tx, api))
 				if chance(t, "reports", 2) {
@@ -222,7 +226,7 @@ func (w *world) addSessions() {
 func (w *world) succeeds(identity, service, typ string) bool {
 	snap, ctx := w.st.Snapshot(), context.Background()
 	for api := range model.APISessions.Select(snap, "identityId", identity) {
-		who, err := w.holders.Verify(ctx, snap, authn.Credentials{Token: w.holders.Token(api.ID)})
+		who, err := w.holders.Verify(ctx, snap, authn.Credentials{Token: w.holders.Token(api)})
 		if err != nil || !who.Complete() {
 			continue
 		}
