@@ -123,7 +123,8 @@ func (b *balancer) caller(t *testing.T, cfg *tls.Config, cert *tls.Certificate) 
 	}}}
 }
 
-func (c *caller) ask(method, path string, body M) (status int, data M) {
+// must asks for something that has to be answered with a status, and returns the data.
+func (c *caller) must(want int, method, path string, body M) M {
 	c.t.Helper()
 	var sent []byte
 	if body != nil {
@@ -156,7 +157,10 @@ func (c *caller) ask(method, path string, body M) (status int, data M) {
 	if rev := resp.Header.Get("netkeep-revision"); rev != "" {
 		c.revision = rev
 	}
-	return resp.StatusCode, answer.Data
+	if resp.StatusCode != want {
+		c.t.Fatalf("%s %s is answered %d", method, path, resp.StatusCode)
+	}
+	return answer.Data
 }
 
 // TestBalancer puts a load balancer in front of two controllers, as
@@ -178,40 +182,25 @@ func TestBalancer(t *testing.T) {
 	b.check = &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: check, DisableKeepAlives: true}}
 
 	admin := b.caller(t, first.TLS(), nil)
-	status, session := admin.ask(http.MethodPost, "authenticate?method=password", M{"username": servertest.Username, "password": servertest.Password})
-	if status != http.StatusOK {
-		t.Fatalf("a login is answered %d", status)
-	}
-	admin.token = session["token"].(string)
-	status, invited := admin.ask(http.MethodPost, "cluster/invitations", nil)
-	if status != http.StatusOK {
-		t.Fatalf("an invitation is answered %d", status)
-	}
-	other, err := servertest.Open(t.TempDir(), use, func(c *config.Config) { c.Join = invited["token"].(string) })
+	admin.token = admin.must(http.StatusOK, http.MethodPost, "authenticate?method=password", M{"username": servertest.Username, "password": servertest.Password})["token"].(string)
+	invited := admin.must(http.StatusOK, http.MethodPost, "cluster/invitations", nil)["token"].(string)
+	other, err := servertest.Open(t.TempDir(), use, func(c *config.Config) { c.Join = invited })
 	if err != nil {
 		t.Fatal(err)
 	}
 	works := func() {
 		t.Helper()
 		for range 10 {
-			status, made := admin.ask(http.MethodPost, "services", M{"name": servertest.Unique("service"), "encryptionRequired": true})
-			if status != http.StatusCreated {
-				t.Fatalf("a write is answered %d", status)
-			}
-			if status, _ := admin.ask(http.MethodGet, "services/"+made["id"].(string), nil); status != http.StatusOK {
-				t.Errorf("what was written is answered %d", status)
-			}
+			made := admin.must(http.StatusCreated, http.MethodPost, "services", M{"name": servertest.Unique("service"), "encryptionRequired": true})
+			admin.must(http.StatusOK, http.MethodGet, "services/"+made["id"].(string), nil)
 		}
 	}
 	works()
-	_, made := admin.ask(http.MethodPost, "identities", M{"name": "tool", "type": "Device", "isAdmin": true, "enrollment": M{"ott": true}})
-	_, whole := admin.ask(http.MethodGet, "identities/"+made["id"].(string), nil)
-	token := whole["enrollment"].(M)["ott"].(M)["token"].(string)
-	tool := b.caller(t, first.TLS(), enroll(t, first, token))
+	made := admin.must(http.StatusCreated, http.MethodPost, "identities", M{"name": "tool", "type": "Device", "isAdmin": true, "enrollment": M{"ott": true}})
+	whole := admin.must(http.StatusOK, http.MethodGet, "identities/"+made["id"].(string), nil)
+	tool := b.caller(t, first.TLS(), enroll(t, first, whole["enrollment"].(M)["ott"].(M)["token"].(string)))
 	tool.revision = admin.revision
-	if status, _ := tool.ask(http.MethodPost, "authenticate?method=cert", M{}); status != http.StatusOK {
-		t.Errorf("a login with a certificate is answered %d", status)
-	}
+	tool.must(http.StatusOK, http.MethodPost, "authenticate?method=cert", M{})
 	b.mu.Lock()
 	for _, at := range b.controllers {
 		if b.taken[at] == 0 {
