@@ -25,7 +25,7 @@ import (
 )
 
 // grace is for how long a controller without the store answers.
-const grace = 5 * time.Second
+const grace = 10 * time.Second
 
 // team is three controllers in processes of their own that keep one store, and
 // wires between them.
