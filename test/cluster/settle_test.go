@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +28,13 @@ func TestDialWaits(t *testing.T) {
 	s, host := addService(t, a), a.AddRouter(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	got, err := host.Connect(t).Host(ctx, message.CreateTerminator{Address: "terminator1", SessionToken: s.hosting})
+	opt := host.Options()
+	hosting, err := scripted.Connect(ctx, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hosting.Close)
+	got, err := hosting.Host(ctx, message.CreateTerminator{Address: "terminator1", SessionToken: s.hosting})
 	if err != nil || got.Result != message.TerminatorOK {
 		t.Fatalf("hosting: %+v, %v", got, err)
 	}
@@ -41,7 +48,6 @@ func TestDialWaits(t *testing.T) {
 		t.Fatalf("a dial to a router that is at another controller: %v", err)
 	}
 
-	opt := host.Options()
 	opt.Address = b.RouterAddress()
 	came, err := scripted.Connect(ctx, opt)
 	if err != nil {
@@ -91,4 +97,54 @@ func TestStrays(t *testing.T) {
 	if has, _ := r.Has(); has[other] == nil {
 		t.Error("a circuit of another session was ended")
 	}
+}
+
+// TestEndsMeanwhile has a router say that a circuit is over while the controller asks
+// what it carries, and answer as it was before: the circuit is not taken on.
+func TestEndsMeanwhile(t *testing.T) {
+	a := servertest.Start(t)
+	s := addService(t, a)
+	ids := map[string]string{}
+	for _, m := range a.Admin(t).Get("sessions?limit=500").Want(http.StatusOK).List() {
+		ids[m["type"].(string)] = m["id"].(string)
+	}
+	circuit := "circuit." + ids[model.Dial] + "." + ids[model.Bind]
+	self := make(chan *scripted.Router, 1)
+	var once sync.Once
+	r := s.connect(t, a.RouterAddress(), func(o *scripted.Options) {
+		o.Circuits = map[string]*message.Route{circuit: {Forwards: []message.Forward{{From: "in.x", To: "out.x"}, {From: "out.x", To: "in.x"}}}}
+		o.Then = func(r *scripted.Router) { self <- r }
+		o.Seen = func(f *wire.Frame) {
+			if f.Type == message.TypeInspectRequest {
+				once.Do(func() {
+					_ = (<-self).Send(&wire.Frame{Type: message.TypeFault, Body: message.Marshal(&message.Fault{Subject: message.FaultIngress, ID: circuit})})
+				})
+			}
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := r.Await(ctx, func(k scripted.Known) bool { return k.Circuits[circuit] == nil }); err != nil {
+		t.Errorf("a circuit goes on that is over: %v", err)
+	}
+	a.Admin(t).Get(fabricRoot + "circuits/" + circuit).Want(http.StatusNotFound)
+}
+
+// TestForgottenLater has a router name a circuit when it is asked what it carries, and
+// not a while later: routers of others name circuits for some seconds that are over.
+func TestForgottenLater(t *testing.T) {
+	a := servertest.Start(t)
+	s := addService(t, a)
+	ids := map[string]string{}
+	for _, m := range a.Admin(t).Get("sessions?limit=500").Want(http.StatusOK).List() {
+		ids[m["type"].(string)] = m["id"].(string)
+	}
+	circuit := "circuit." + ids[model.Dial] + "." + ids[model.Bind]
+	r := s.connect(t, a.RouterAddress(), func(o *scripted.Options) {
+		o.Circuits = map[string]*message.Route{circuit: {Forwards: []message.Forward{{From: "in.x", To: "out.x"}, {From: "out.x", To: "in.x"}}}}
+	})
+	shown := func() bool { return a.Admin(t).Get(fabricRoot+"circuits/"+circuit).Status == http.StatusOK }
+	servertest.Eventually(t, patience, "the circuit is taken on", shown)
+	r.Drop(circuit)
+	servertest.Eventually(t, patience, "the circuit is forgotten", func() bool { return !shown() })
 }

@@ -79,6 +79,13 @@ func (c *Circuits) onLateResult(r *control.Router, f *wire.Frame) {
 	}
 }
 
+// over ends a circuit that a router says is over, if it is one of its own. Usually
+// both ends say so; the second finds nothing.
+func (c *Circuits) over(r *control.Router, id string) bool {
+	circuit, ok := c.table.get(id)
+	return ok && circuit.involves(r.ID) && c.end(id, false)
+}
+
 // maxFault is how many circuits one fault may name.
 const maxFault = 10_000
 
@@ -86,9 +93,8 @@ const maxFault = 10_000
 func (c *Circuits) onFault(r *control.Router, _ *wire.Frame, m *message.Fault) {
 	switch m.Subject {
 	case message.FaultIngress, message.FaultEgress:
-		// Usually both ends say so; the second finds nothing.
-		if circuit, ok := c.table.get(m.ID); ok && circuit.involves(r.ID) {
-			c.end(m.ID, false)
+		if !c.over(r, m.ID) {
+			c.known.ended(r, m.ID)
 		}
 	case message.FaultForward, message.FaultForwardUnknown:
 		var strange []string

@@ -17,8 +17,14 @@ import (
 	"netkeep.internal/internal/policy/access"
 )
 
-// learnWait is how long a router has to say which circuits it carries.
-const learnWait = 20 * time.Second
+const (
+	// learnWait is how long a router has to say which circuits it carries.
+	learnWait = 20 * time.Second
+	// relearnAfter is when it is asked once more: routers of others name circuits for
+	// some seconds that are over, also if it was another that ended them, in the place
+	// of this controller.
+	relearnAfter = 20 * time.Second
+)
 
 // Bounds of what a router may say that it carries. Routers keep the routes of
 // former paths for a while, so that there may be more than two of a circuit.
@@ -34,6 +40,32 @@ const (
 type asked struct {
 	mu    sync.Mutex
 	state map[*control.Router]bool // true when it has answered
+	// over are the circuits that a router said are over before it had answered: its
+	// answer may be older.
+	over map[*control.Router][]string
+}
+
+// ended takes note that a router says of a circuit that it is over which is not
+// known, unless the router has answered.
+func (a *asked) ended(r *control.Router, id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state[r] || len(a.over[r]) == maxFault || r.Context().Err() != nil {
+		return
+	}
+	if a.over == nil {
+		a.over = map[*control.Router][]string{}
+	}
+	a.over[r] = append(a.over[r], id)
+}
+
+// overMeanwhile are the circuits that a router said are over before it had answered.
+func (a *asked) overMeanwhile(r *control.Router) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ids := a.over[r]
+	delete(a.over, r)
+	return ids
 }
 
 // begin reports whether a router is to be asked: not while it is being asked.
@@ -70,6 +102,7 @@ func (a *asked) forget(r *control.Router) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.state, r)
+	delete(a.over, r)
 }
 
 // learn asks a router that has connected which circuits it carries. Those that
@@ -96,18 +129,41 @@ func (c *Circuits) learn(r *control.Router) {
 		}
 		c.take(ctx, r, carries)
 		c.known.done(r, true)
-		for _, id := range c.table.ids(byRouter, r.ID) {
-			if _, does := carries[id]; !does && ctx.Err() == nil {
-				c.forgotten(r.ID, id, at)
-			}
+		for _, id := range c.known.overMeanwhile(r) {
+			c.over(r, id)
 		}
+		c.compare(ctx, r, carries, at)
 		if ctx.Err() != nil {
 			c.onLeft(r) // it may have gone in between
+			return
 		}
+		time.AfterFunc(relearnAfter, func() { c.relearn(r) })
 	})
 	if !started {
 		c.known.done(r, false)
 	}
+}
+
+// compare deals with circuits that a router should carry, and does not.
+func (c *Circuits) compare(ctx context.Context, r *control.Router, carries map[string]map[string]string, at time.Time) {
+	for _, id := range c.table.ids(byRouter, r.ID) {
+		if _, does := carries[id]; !does && ctx.Err() == nil {
+			c.forgotten(r.ID, id, at)
+		}
+	}
+}
+
+// relearn asks a router once more, if it is said to carry anything.
+func (c *Circuits) relearn(r *control.Router) {
+	if r.Context().Err() != nil || len(c.table.ids(byRouter, r.ID)) == 0 {
+		return
+	}
+	r.Go(func(ctx context.Context) {
+		at := c.Now()
+		if carries, err := c.carried(ctx, r); err == nil {
+			c.compare(ctx, r, carries, at)
+		}
+	})
 }
 
 // take goes through what a router says that it carries.
