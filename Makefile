@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test late race cluster network network-bench check lint golden bench module clean
+.PHONY: build run test late race cluster network network-faults network-bench check lint golden bench module clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -63,6 +63,9 @@ network: ## a whole network with routers and clients of others
 		echo '*** make network: NOT RUN. The modules of the public router cannot be had here.'; \
 		echo '*** Nothing was shown about routers and clients of others.'; exit 0; } && \
 	$(GO) test -count=1 -timeout 15m -v ./...
+
+network-faults: ## three controllers under faults, with traffic of routers and clients of others, with figures
+	cd test/network && $(GO) test -count=1 -timeout 60m -v . -run TestSeveralControllers -connections 100 -dials 50 -rounds 1 $(ARGS)
 
 network-bench: build ## our router beside the public one, in one run
 	@cd test/network && $(GO) build -o ../../bin/network-bench ./bench && \

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,7 +26,7 @@ import (
 )
 
 // programs are built once, before all tests.
-var programs struct{ netkeep, paste, party, ziti, peer, newer string }
+var programs struct{ netkeep, paste, party, switchboard, ziti, peer, newer string }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -45,6 +46,7 @@ func run(m *testing.M) int {
 		{&programs.netkeep, "netkeep", "./cmd/netkeep", filepath.Join("..", ".."), nil},
 		{&programs.paste, "paste", "./test/paste", filepath.Join("..", ".."), nil},
 		{&programs.party, "party", "./test/party", filepath.Join("..", ".."), nil},
+		{&programs.switchboard, "switchboard", "./test/switchboard", filepath.Join("..", ".."), nil},
 		{&programs.ziti, "ziti", "github.com/openziti/ziti/ziti", ".", nil},
 		{&programs.peer, "peer", "./peer", ".", nil},
 		{&programs.newer, "newer peer", "./peer", ".", []string{"-modfile=sdk-1.5.0.mod"}},
@@ -80,11 +82,13 @@ type network struct {
 	http    *http.Client
 	token   string
 	control *process
+	started func(pid int) // is told of each process of the controller, if set
 }
 
 // process is a running program with what it says.
 type process struct {
 	cmd  *exec.Cmd
+	in   io.Writer // what it reads
 	done chan struct{}
 
 	mu      sync.Mutex
@@ -102,6 +106,9 @@ func start(t *testing.T, dir string, env []string, program string, args ...strin
 		t.Fatal(err)
 	}
 	p.cmd.Stderr = p.cmd.Stdout
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -195,21 +202,33 @@ func free(t *testing.T) string {
 func newNetwork(t *testing.T, flags ...string) *network {
 	t.Helper()
 	n := &network{t: t, dir: t.TempDir(), address: free(t), metrics: free(t), flags: flags}
-	n.startController()
-	roots := x509.NewCertPool()
-	ca, err := os.ReadFile(filepath.Join(n.dir, "data", "pki", "root.crt"))
-	if err != nil || !roots.AppendCertsFromPEM(ca) {
-		t.Fatalf("the root certificate: %v", err)
-	}
-	n.http = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: soon}
-	n.login()
+	n.begin()
 	return n
 }
 
-func (n *network) startController() {
+// begin starts the controller for the first time. It may be given flags that hold
+// for this time only.
+func (n *network) begin(once ...string) {
+	n.t.Helper()
+	n.startController(once...)
+	roots := x509.NewCertPool()
+	ca, err := os.ReadFile(filepath.Join(n.dir, "data", "pki", "root.crt"))
+	if err != nil || !roots.AppendCertsFromPEM(ca) {
+		n.t.Fatalf("the root certificate: %v", err)
+	}
+	n.http = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: soon}
+	if n.token == "" {
+		n.login()
+	}
+}
+
+func (n *network) startController(once ...string) {
 	n.t.Helper()
 	n.control = start(n.t, n.dir, []string{"NETKEEP_ADMIN_PASSWORD=" + password}, programs.netkeep,
-		append([]string{"run", "--data", "data", "--listen", n.address, "--metrics-listen", n.metrics, "--log-format", "text"}, n.flags...)...)
+		slices.Concat([]string{"run", "--data", "data", "--listen", n.address, "--metrics-listen", n.metrics, "--log-format", "text"}, n.flags, once)...)
+	if n.started != nil {
+		n.started(n.control.cmd.Process.Pid)
+	}
 	n.control.says(n.t, "netkeep is ready", 0)
 }
 

@@ -2,12 +2,14 @@
 // beside clients of others. It hosts a service that sends back what it gets, or
 // dials one.
 //
-//	party [-plain] host IDENTITY SERVICE         one line a connection, until it is ended
+//	party [-plain] host IDENTITY SERVICE…        one line a connection, until it is ended
 //	party [-plain] dial IDENTITY SERVICE BYTES [CONNECTIONS]
 //	party [-plain] hold IDENTITY SERVICE         a word every 100 ms, until it fails
+//	party [-plain] lead IDENTITY SERVICE         leads connections to a port on to services
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -17,8 +19,10 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,7 +40,7 @@ func main() {
 
 func run(args []string, plain bool) error {
 	if len(args) < 3 {
-		return errors.New("usage: party host|dial|hold IDENTITY SERVICE …")
+		return errors.New("usage: party host|dial|hold|lead IDENTITY SERVICE …")
 	}
 	ctx := context.Background()
 	c, err := sdk.Open(ctx, sdk.Options{
@@ -48,13 +52,24 @@ func run(args []string, plain bool) error {
 	defer c.Close()
 	switch service := args[2]; args[0] {
 	case "host":
-		return host(ctx, c, service)
+		return hostAll(ctx, c, args[2:])
 	case "dial":
 		return dialAll(ctx, c, service, args[3:])
 	case "hold":
 		return hold(ctx, c, service)
+	case "lead":
+		return lead(ctx, c)
 	}
 	return fmt.Errorf("unknown command %q", args[0])
+}
+
+// hostAll hosts services until one of them cannot be any more.
+func hostAll(ctx context.Context, c *sdk.Client, services []string) error {
+	failed := make(chan error, len(services))
+	for _, service := range services {
+		go func() { failed <- host(ctx, c, service) }()
+	}
+	return <-failed
 }
 
 // host sends back what it gets.
@@ -165,5 +180,41 @@ func hold(ctx context.Context, c *sdk.Client, service string) error {
 			fmt.Println("word", n)
 		}
 		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// lead leads whoever connects to a port of this machine on to a service: the first
+// line names it, and is answered with a plus, or with a minus and why not.
+func lead(ctx context.Context, c *sdk.Client) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("leading from", l.Addr())
+	for {
+		near, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer near.Close()
+			in := bufio.NewReader(near)
+			service, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			far, err := dial(ctx, c, strings.TrimSpace(service))
+			if err != nil {
+				fmt.Fprintf(near, "- %.500q\n", err.Error())
+				return
+			}
+			defer far.Close()
+			fmt.Fprintln(near, "+")
+			go func() {
+				_, _ = io.Copy(far, in)
+				_ = far.Close()
+			}()
+			_, _ = io.Copy(near, far)
+		}()
 	}
 }

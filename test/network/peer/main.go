@@ -1,15 +1,17 @@
 // Command peer is a client of the network that is made with the public SDK,
 // for tests. It hosts a service that sends back what it gets, or dials one.
 //
-//	peer host IDENTITY SERVICE         one line a connection, until it is ended
+//	peer host IDENTITY SERVICE…        one line a connection, until it is ended
 //	peer dial IDENTITY SERVICE BYTES [CONNECTIONS]
 //	peer hold IDENTITY SERVICE         a word every 100 ms, until it fails
+//	peer lead IDENTITY SERVICE         leads connections to a port on to services
 //
 // With -flow before that the SDK holds the flow of data, and not its router. The
 // same source is built with one version of the SDK and another.
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -21,6 +23,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,7 +45,7 @@ func run(args []string) error {
 		flow, args = new(true), args[1:]
 	}
 	if len(args) < 3 {
-		return errors.New("usage: peer [-flow] host|dial|hold IDENTITY SERVICE …")
+		return errors.New("usage: peer [-flow] host|dial|hold|lead IDENTITY SERVICE …")
 	}
 	client, err := ziti.NewContextFromFile(args[1])
 	if err != nil {
@@ -51,13 +54,24 @@ func run(args []string) error {
 	defer client.Close()
 	switch service := args[2]; args[0] {
 	case "host":
-		return host(client, service)
+		return hostAll(client, args[2:])
 	case "dial":
 		return dialAll(client, service, args[3:])
 	case "hold":
 		return hold(client, service)
+	case "lead":
+		return lead(client, service)
 	}
 	return fmt.Errorf("unknown command %q", args[0])
+}
+
+// hostAll hosts services until one of them cannot be any more.
+func hostAll(client ziti.Context, services []string) error {
+	failed := make(chan error, len(services))
+	for _, service := range services {
+		go func() { failed <- host(client, service) }()
+	}
+	return <-failed
 }
 
 // host sends back what it gets.
@@ -210,5 +224,44 @@ func hold(client ziti.Context, service string) error {
 			fmt.Println("word", n)
 		}
 		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// lead leads whoever connects to a port of this machine on to a service: the first
+// line names it, and is answered with a plus, or with a minus and why not.
+func lead(client ziti.Context, service string) error {
+	if _, ok := client.GetService(service); !ok { // before all others, as with dialAll
+		return fmt.Errorf("no service %q is offered", service)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("leading from", l.Addr())
+	for {
+		near, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer near.Close()
+			in := bufio.NewReader(near)
+			service, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			far, err := dial(client, strings.TrimSpace(service))
+			if err != nil {
+				fmt.Fprintf(near, "- %.500q\n", err.Error())
+				return
+			}
+			defer far.Close()
+			fmt.Fprintln(near, "+")
+			go func() {
+				_, _ = io.Copy(far, in)
+				_ = far.Close()
+			}()
+			_, _ = io.Copy(near, far)
+		}()
 	}
 }
