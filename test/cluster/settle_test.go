@@ -60,6 +60,19 @@ func TestDialWaits(t *testing.T) {
 	s.dial(t, there)
 }
 
+// sessions are the one to dial and the one to host that there are, and who dials.
+func sessions(t *testing.T, s *servertest.Server) (dial, bind, identity string) {
+	t.Helper()
+	for _, m := range s.Admin(t).Get("sessions?limit=500").Want(http.StatusOK).List() {
+		if m["type"] == model.Bind {
+			bind = m["id"].(string)
+			continue
+		}
+		dial, identity = m["id"].(string), m["identityId"].(string)
+	}
+	return dial, bind, identity
+}
+
 // TestStrays has a router carry a circuit by the word of a controller that is gone,
 // with a session that ends: another controller ends the circuit, and leaves those of
 // other sessions alone.
@@ -68,15 +81,8 @@ func TestStrays(t *testing.T) {
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use)
 	s, admin := addService(t, a), a.Admin(t)
-	sessions := admin.Get("sessions?limit=500").Want(http.StatusOK).List()
-	ids, identity := map[string]string{}, ""
-	for _, m := range sessions {
-		ids[m["type"].(string)] = m["id"].(string)
-		if m["type"] == model.Dial {
-			identity = m["identityId"].(string)
-		}
-	}
-	stray, other := "stray."+ids[model.Dial]+"."+ids[model.Bind], "other.x."+ids[model.Bind]
+	dial, bind, identity := sessions(t, a)
+	stray, other := "stray."+dial+"."+bind, "other.x."+bind
 	r := s.connect(t, a.RouterAddress(), func(o *scripted.Options) {
 		o.Circuits = map[string]*message.Route{stray: {}, other: {}}
 		o.Owners = map[string]string{stray: "netkeep-0123456789ab", other: "netkeep-0123456789ab"}
@@ -88,7 +94,7 @@ func TestStrays(t *testing.T) {
 	servertest.Eventually(t, patience, "the client is connected", func() bool {
 		return admin.Get("identities/" + identity).Want(http.StatusOK).Data()["hasEdgeRouterConnection"] == true
 	})
-	admin.Delete("sessions/" + ids[model.Dial]).Want(http.StatusOK)
+	admin.Delete("sessions/" + dial).Want(http.StatusOK)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := r.Await(ctx, func(k scripted.Known) bool { return k.Circuits[stray] == nil }); err != nil {
@@ -104,11 +110,8 @@ func TestStrays(t *testing.T) {
 func TestEndsMeanwhile(t *testing.T) {
 	a := servertest.Start(t)
 	s := addService(t, a)
-	ids := map[string]string{}
-	for _, m := range a.Admin(t).Get("sessions?limit=500").Want(http.StatusOK).List() {
-		ids[m["type"].(string)] = m["id"].(string)
-	}
-	circuit := "circuit." + ids[model.Dial] + "." + ids[model.Bind]
+	dial, bind, _ := sessions(t, a)
+	circuit := "circuit." + dial + "." + bind
 	self := make(chan *scripted.Router, 1)
 	var once sync.Once
 	r := s.connect(t, a.RouterAddress(), func(o *scripted.Options) {
@@ -135,11 +138,8 @@ func TestEndsMeanwhile(t *testing.T) {
 func TestForgottenLater(t *testing.T) {
 	a := servertest.Start(t)
 	s := addService(t, a)
-	ids := map[string]string{}
-	for _, m := range a.Admin(t).Get("sessions?limit=500").Want(http.StatusOK).List() {
-		ids[m["type"].(string)] = m["id"].(string)
-	}
-	circuit := "circuit." + ids[model.Dial] + "." + ids[model.Bind]
+	dial, bind, _ := sessions(t, a)
+	circuit := "circuit." + dial + "." + bind
 	r := s.connect(t, a.RouterAddress(), func(o *scripted.Options) {
 		o.Circuits = map[string]*message.Route{circuit: {Forwards: []message.Forward{{From: "in.x", To: "out.x"}, {From: "out.x", To: "in.x"}}}}
 	})

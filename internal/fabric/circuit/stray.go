@@ -14,7 +14,7 @@ import (
 // strayTime is how long the controller that has made a circuit has to end it, and a
 // router to end a connection, when the session is over. Whoever else is there ends it
 // then: the controller may be gone, which takes longer to find out.
-const strayTime = 700 * time.Millisecond
+const strayTime = 400 * time.Millisecond
 
 // strays is the sessions that are over, of which other controllers may have made
 // circuits.
