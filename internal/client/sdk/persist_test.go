@@ -3,11 +3,14 @@ package sdk
 import (
 	"context"
 	"errors"
+	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/channel"
 	"netkeep.internal/internal/wire/message"
 )
 
@@ -101,4 +104,30 @@ func TestPersistTwice(t *testing.T) {
 			t.Error("it is not the one that came later which is closed")
 		}
 	})
+}
+
+// TestLateDial has a router connect a dial that was given up: it is told to close it.
+func TestLateDial(t *testing.T) {
+	near, far := net.Pipe()
+	heard := make(chan *wire.Frame, 10)
+	r := &router{client: &Client{opt: Options{Now: time.Now}}, ends: map[uint32]end{}}
+	r.ch = channel.New("near", channel.Options{Handle: r.handle, Beat: -1, Now: time.Now})
+	theirs := channel.New("far", channel.Options{Handle: func(_ *channel.Channel, f *wire.Frame) { heard <- f }, Beat: -1, Now: time.Now})
+	r.ch.Attach(near)
+	theirs.Attach(far)
+	defer r.ch.Close(nil)
+	defer theirs.Close(nil)
+	late := about(message.TypeConnected, 7, nil)
+	late.Headers.SetUint32(message.HeaderReplyFor, 3)
+	if err := theirs.Send(late); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case f := <-heard:
+		if number, _ := f.Headers.Uint32(message.HeaderConn); f.Type != message.TypeClosed || number != 7 {
+			t.Errorf("the router is told %d of %d", f.Type, number)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the router is told nothing")
+	}
 }

@@ -314,6 +314,9 @@ func (r *router) handle(_ *channel.Channel, f *wire.Frame) {
 		_ = r.ch.Reply(f, inspected(number, 0)) // there is no such thing
 	case f.Type == message.TypeDial:
 		_ = r.ch.Reply(f, dialFailed(number, "nothing is hosted under this number"))
+	case f.Type == message.TypeConnected:
+		// A dial that nobody waits for any more: a router of others did not mind that.
+		_ = r.ch.Send(about(message.TypeClosed, number, nil))
 	}
 }
 
