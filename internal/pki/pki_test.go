@@ -82,6 +82,12 @@ func clientChain(t testing.TB, s *Signer, key crypto.Signer) []*x509.Certificate
 	return must(s.Sign(grant, key.Public()))(t)
 }
 
+// MACKey is the current key for a purpose.
+func (ks *Keystore) MACKey(purpose string) ([]byte, error) {
+	keys, err := ks.MACKeys(purpose)
+	return keys.Current, err
+}
+
 // contents reads every file of a directory.
 func contents(t testing.TB, dir string) map[string]string {
 	t.Helper()

@@ -180,12 +180,6 @@ func (ks *Keystore) MACKeys(purpose string) (Turn, error) {
 	return ks.secrets.Load().of(purpose).derive(purpose)
 }
 
-// MACKey returns the current one of them.
-func (ks *Keystore) MACKey(purpose string) ([]byte, error) {
-	keys, err := ks.MACKeys(purpose)
-	return keys.Current, err
-}
-
 // SealMark is what begins all that is sealed with the current key.
 func (ks *Keystore) SealMark() string { return ks.secrets.Load().seals[0].mark }
 

@@ -187,10 +187,11 @@ func (l *ledger) addStored(s *Server) {
 		l.add(mark, secret{what: mark})
 	}
 	for _, purpose := range []string{"api session tokens", "session tokens", "seals", "nonces of seals"} {
-		key, err := s.Keys().MACKey(purpose)
+		keys, err := s.Keys().MACKeys(purpose)
 		if err != nil {
 			panic(err) // it was derived when the controller started
 		}
+		key := keys.Current
 		for _, text := range []string{string(key), hex.EncodeToString(key), base64.StdEncoding.EncodeToString(key)} {
 			l.add(text, secret{what: "the key of " + purpose})
 		}

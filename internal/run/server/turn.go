@@ -42,7 +42,9 @@ func (s *Server) useSecrets() error {
 		return err
 	}
 	if s.sessionTokens == nil {
-		s.sessionTokens = new(grant.Tokens)
+		if s.sessionTokens, err = grant.NewTokens(t.Current); err != nil {
+			return err
+		}
 	}
 	return s.sessionTokens.Use(t.Current, t.Former, t.Next)
 }
