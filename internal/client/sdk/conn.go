@@ -57,10 +57,11 @@ type (
 // Conn is a connection through the network to the other end of a service. It
 // is a net.Conn that can also be closed for writing alone.
 type Conn struct {
-	router *router
-	number uint32
-	about  Info
-	c      atomic.Pointer[carrier]
+	router  *router
+	number  uint32
+	about   Info
+	dialled bool // by this client, which waits for the router's answer
+	c       atomic.Pointer[carrier]
 
 	readable chan struct{} // has an element when there may be something to read
 
@@ -418,6 +419,10 @@ func (c *Conn) frame(f *wire.Frame) {
 	switch f.Type {
 	case message.TypeClosed:
 		c.carrier().closed(c.cutOff(message.RefusalIn(f)))
+	case message.TypeConnected:
+		if c.dialled { // and given up a moment ago, or it would have been waited for
+			c.router.late(f)
+		}
 	case message.TypeConnInspect:
 		_ = c.router.ch.Reply(f, inspected(c.number, message.ConnDial))
 	case message.TypeTraceRoute:

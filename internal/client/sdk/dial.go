@@ -91,6 +91,7 @@ func slow(s *Service, err error) error {
 // dial asks a router for a connection.
 func (r *router) dial(ctx context.Context, s *Service, leave *session, opt DialOptions) (*Conn, error) {
 	conn := newConn(r, Info{Service: s.Name})
+	conn.dialled = true
 	err := r.add(conn, 0)
 	if err != nil {
 		return nil, err

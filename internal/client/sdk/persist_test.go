@@ -106,28 +106,52 @@ func TestPersistTwice(t *testing.T) {
 	})
 }
 
-// TestLateDial has a router connect a dial that was given up: it is told to close it.
+// TestLateDial has a router connect a dial that was given up: it is told to end it,
+// by the number or by the circuit, and also if the dial is only about to be forgotten.
 func TestLateDial(t *testing.T) {
-	near, far := net.Pipe()
-	heard := make(chan *wire.Frame, 10)
-	r := &router{client: &Client{opt: Options{Now: time.Now}}, ends: map[uint32]end{}}
-	r.ch = channel.New("near", channel.Options{Handle: r.handle, Beat: -1, Now: time.Now})
-	theirs := channel.New("far", channel.Options{Handle: func(_ *channel.Channel, f *wire.Frame) { heard <- f }, Beat: -1, Now: time.Now})
-	r.ch.Attach(near)
-	theirs.Attach(far)
-	defer r.ch.Close(nil)
-	defer theirs.Close(nil)
-	late := about(message.TypeConnected, 7, nil)
-	late.Headers.SetUint32(message.HeaderReplyFor, 3)
-	if err := theirs.Send(late); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case f := <-heard:
-		if number, _ := f.Headers.Uint32(message.HeaderConn); f.Type != message.TypeClosed || number != 7 {
-			t.Errorf("the router is told %d of %d", f.Type, number)
-		}
-	case <-time.After(30 * time.Second):
-		t.Error("the router is told nothing")
+	for name, test := range map[string]struct {
+		flow, known bool
+		told        int32
+		body        string
+	}{
+		"the router holds the flow": {told: message.TypeClosed},
+		"the client holds the flow": {flow: true, told: message.TypeCircuitEnded, body: "circuit"},
+		"a moment ago":              {flow: true, known: true, told: message.TypeCircuitEnded, body: "circuit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := net.Pipe()
+			heard := make(chan *wire.Frame, 10)
+			r := &router{client: &Client{opt: Options{Now: time.Now}}, ends: map[uint32]end{}}
+			r.ch = channel.New("near", channel.Options{Handle: r.handle, Beat: -1, Now: time.Now})
+			theirs := channel.New("far", channel.Options{Handle: func(_ *channel.Channel, f *wire.Frame) { heard <- f }, Beat: -1, Now: time.Now})
+			if test.known {
+				conn := newConn(r, Info{})
+				conn.dialled = true
+				if err := r.add(conn, 7); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.ch.Attach(near)
+			theirs.Attach(far)
+			defer r.ch.Close(nil)
+			defer theirs.Close(nil)
+			late := about(message.TypeConnected, 7, nil)
+			late.Headers.SetUint32(message.HeaderReplyFor, 3)
+			if test.flow {
+				late.Headers.SetBool(message.HeaderClientFlow, true)
+				late.Headers.SetText(message.HeaderClientCircuit, "circuit")
+			}
+			if err := theirs.Send(late); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case f := <-heard:
+				if number, _ := f.Headers.Uint32(message.HeaderConn); f.Type != test.told || number != 7 || string(f.Body) != test.body {
+					t.Errorf("the router is told %d of %d and %q", f.Type, number, f.Body)
+				}
+			case <-time.After(30 * time.Second):
+				t.Error("the router is told nothing")
+			}
+		})
 	}
 }

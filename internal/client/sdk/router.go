@@ -315,9 +315,20 @@ func (r *router) handle(_ *channel.Channel, f *wire.Frame) {
 	case f.Type == message.TypeDial:
 		_ = r.ch.Reply(f, dialFailed(number, "nothing is hosted under this number"))
 	case f.Type == message.TypeConnected:
-		// A dial that nobody waits for any more: a router of others did not mind that.
-		_ = r.ch.Send(about(message.TypeClosed, number, nil))
+		r.late(f)
 	}
+}
+
+// late ends what a router has connected after the dial was given up: a router of
+// others does not mind that one is. Where clients hold the flow it goes by circuits
+// alone.
+func (r *router) late(f *wire.Frame) {
+	number, _ := f.Headers.Uint32(message.HeaderConn)
+	if f.Headers.Bool(message.HeaderClientFlow) {
+		_ = r.ch.Send(about(message.TypeCircuitEnded, number, f.Headers[message.HeaderClientCircuit]))
+		return
+	}
+	_ = r.ch.Send(about(message.TypeClosed, number, nil))
 }
 
 func inspected(number uint32, is byte) *wire.Frame {
