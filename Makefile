@@ -22,18 +22,18 @@ test late lint race: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=
 TEST := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 
 # What takes long, and fails when something else does too.
-LATE := ./test/attack ./test/cluster ./test/module
+LATE := ./test/attack ./test/cluster ./test/module ./test/router ./test/transit
 
 # The slowest packages go first, so that no core is idle at the end, and three at
-# a time, since some wait more than they work; lint vets everything. Clients are
-# generated from documents outside of their module, which the test cache does not
-# look at.
+# a time, since some wait more than they work; lint vets everything.
 test: ## what the program does
 	@$(TEST) ./test/program ./test/fabric $(filter-out $(shell $(GO) list $(LATE)),$(shell $(GO) list ./test/... ./...))
-	$(CLIENTGEN) test -count=1 -vet=off ./...
 
-late: ## what it does when somebody attacks it, when controllers fail, and under another name
+# Clients are generated from documents outside of their module, which the test cache
+# does not look at.
+late: ## what takes long: attacks, controllers that fail, routers and tunnelers for minutes, generated clients
 	$(TEST) $(LATE)
+	$(CLIENTGEN) test -count=1 -vet=off ./...
 
 # The race detector stays out of Argon2, a library that shares its memory with nobody
 # else: each hash goes over 19 MiB twice, and to watch that takes longer than to hash.
