@@ -120,31 +120,41 @@ func send(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-// TestLostIsNoEnd takes the router away in the middle: nobody takes what came
-// for all.
+// TestLostIsNoEnd takes the router away in the middle, or who speaks: nobody takes
+// what came for all.
 func TestLostIsNoEnd(t *testing.T) {
+	lost := map[string]func(*networktest.Network, *networktest.Router, networktest.Identity){
+		"the router": func(_ *networktest.Network, r *networktest.Router, _ networktest.Identity) { r.Stop() },
+		"its API session": func(n *networktest.Network, _ *networktest.Router, host networktest.Identity) {
+			if endSessions(n, host) == 0 {
+				n.T.Fatal("there was no API session")
+			}
+		},
+	}
 	for name, mode := range modes {
-		t.Run(name, func(t *testing.T) {
-			n := networktest.New(t, shared)
-			r := n.AddRouter("one")
-			user, host := n.AddIdentity("user"), n.AddIdentity("host")
-			service := n.AddService("lost", true)
-			l, err := n.Client(host, mode).Listen(within(t, networktest.Soon), service, sdk.ListenOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			near, far := pairOf(t, n.Client(user, mode), l, service)
-			send(t, far, "half of it")
-			buf := make([]byte, 100)
-			if got, err := near.Read(buf); string(buf[:got]) != "half of it" || err != nil {
-				t.Fatalf("read %q, %v", buf[:got], err)
-			}
-			r.Stop()
-			_ = near.SetReadDeadline(time.Now().Add(networktest.Soon))
-			if _, err := near.Read(buf); err == nil || err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("the end of a router is read as %v", err)
-			}
-		})
+		for what, lose := range lost {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				n := networktest.New(t, shared)
+				r := n.AddRouter("one")
+				user, host := n.AddIdentity("user"), n.AddIdentity("host")
+				service := n.AddService("lost", true)
+				l, err := n.Client(host, mode).Listen(within(t, networktest.Soon), service, sdk.ListenOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				near, far := pairOf(t, n.Client(user, mode), l, service)
+				send(t, far, "half of it")
+				buf := make([]byte, 100)
+				if got, err := near.Read(buf); string(buf[:got]) != "half of it" || err != nil {
+					t.Fatalf("read %q, %v", buf[:got], err)
+				}
+				lose(n, r, host)
+				_ = near.SetReadDeadline(time.Now().Add(networktest.Soon))
+				if _, err := near.Read(buf); err == nil || err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("that %s is gone is read as %v", what, err)
+				}
+			})
+		}
 	}
 }
 

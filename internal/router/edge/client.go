@@ -351,7 +351,9 @@ func (c *client) drop(conn *conn) {
 	}
 }
 
-// closed is the end of the client: so it is of all that it had.
+// closed is the end of the client: so it is of all that it had. What a client had
+// to say that went arrives yet; one that was cut off may have had more to say, and
+// nobody is to take what came for all of it.
 func (c *client) closed(_ *channel.Channel, reason error) {
 	if c.door.remove(c) {
 		c.entry.Leave()
@@ -372,8 +374,13 @@ func (c *client) closed(_ *channel.Channel, reason error) {
 		c.forget(b)
 		c.door.hosts.remove(b)
 	}
+	cut := errors.Is(reason, errStops) || errors.Is(reason, errSessionOver)
 	for _, conn := range conns {
-		conn.closedByClient()
+		if cut {
+			conn.abort(reason)
+		} else {
+			conn.closedByClient()
+		}
 	}
 	c.resume(nil)
 }

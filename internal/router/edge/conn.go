@@ -157,7 +157,7 @@ func (c *conn) drain() bool {
 func (c *conn) toClient(m stream.Message) *wire.Packet {
 	c.mu.Lock()
 	gone, fin := c.gone || m.Err != nil, c.fin
-	c.fin = c.fin || m.End || m.Flags&message.DataFIN != 0
+	c.fin = c.fin || m.Err == nil && (m.End || m.Flags&message.DataFIN != 0)
 	c.mu.Unlock()
 	flags := m.Flags
 	if m.End {
@@ -278,8 +278,21 @@ func (c *conn) tellEnd() {
 	c.client.drop(c)
 	c.counted()
 	if !gone {
-		c.client.tellClosed(c.id, c.reason)
+		c.client.tellClosed(c.id, c.told())
 	}
+}
+
+// told is why the connection has ended as the client is told. A stream whose end is
+// here and that was cut off before it had come to its end goes with a code: who hears
+// of none takes what came for all.
+func (c *conn) told() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, refused := errors.AsType[*message.Refusal](c.reason)
+	if c.end == nil || c.fin || refused || c.reason == errEnded {
+		return c.reason
+	}
+	return message.Refuse(message.CodeInternal, c.reason.Error())
 }
 
 // flowing takes a frame of a stream from a client that is its end. It names the

@@ -193,7 +193,7 @@ func (d *Door) Run(ctx context.Context) {
 	all := slices.Collect(maps.Values(d.clients))
 	d.mu.Unlock()
 	for _, c := range all {
-		c.ch.Close(nil)
+		c.ch.Close(errStops)
 	}
 }
 
@@ -310,8 +310,11 @@ func (d *Door) join(conn net.Conn, hello *channel.Hello, leaf *x509.Certificate)
 	return true, nil
 }
 
-// errSessionOver is why a client is cut off whose API session is over.
-var errSessionOver = errors.New("its API session is over")
+// Why a client is cut off that did not want to go.
+var (
+	errSessionOver = errors.New("its API session is over")
+	errStops       = errors.New("the router stops")
+)
 
 // add takes a client in, unless there are too many.
 func (d *Door) add(c *client) error {
