@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/goleak"
 
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/storetest"
@@ -153,8 +154,22 @@ func contractOf(t *testing.T, all []*member) {
 				return all[int(n.Add(1))%len(all)].handle(prefix, func() error { return nil })
 			},
 			Restore: restorer(prefix),
+			Around:  between,
 		}
 	})
+}
+
+// between are the goroutines of members that talk to each other: they connect anew
+// whenever one was not heard of in time.
+var between = []goleak.Option{
+	goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
+	goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
+	goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+	goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	goleak.IgnoreAnyFunction("net/http.(*Transport).dialConn"),
+	goleak.IgnoreAnyFunction("github.com/soheilhy/cmux.(*cMux).serve"),
+	goleak.IgnoreAnyFunction("go.etcd.io/etcd/server/v3/etcdserver.(*EtcdServer).GoAttach.func1"),
+	goleak.IgnoreAnyFunction("go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp.(*pipeline).post.func1"),
 }
 
 // removeOne lists them, has one go and come back, and removes it.

@@ -223,7 +223,7 @@ func closeEndsAll(t *testing.T, o Opener) {
 	if err := s.Close(); err != nil {
 		t.Errorf("second Close: %v", err)
 	}
-	if err := goleak.Find(before); err != nil {
+	if err := goleak.Find(append([]goleak.Option{before}, o.Around...)...); err != nil {
 		t.Error(err)
 	}
 	for method, call := range calls(j.ctx, s, j.head) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"netkeep.internal/internal/data/store"
 )
@@ -26,6 +27,9 @@ type Opener struct {
 	Open func(t testing.TB) store.Store
 	// Restore returns a store on new data, made from a snapshot of these.
 	Restore func(t testing.TB, snapshot io.Reader) store.Store
+	// Around are the goroutines that come and go in this process whatever handles
+	// do: those of a store that others serve from here.
+	Around []goleak.Option
 }
 
 type test struct {
