@@ -168,6 +168,7 @@ func (c *caller) must(want int, method, path string, body M) M {
 // with a password or a certificate, finds what it wrote a moment ago at the other, and
 // does not notice when one is gone.
 func TestBalancer(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	b := newBalancer(t)
 	_, port, _ := net.SplitHostPort(b.Addr().String())

@@ -59,6 +59,7 @@ func stop(t *testing.T, s *servertest.Server) {
 // other at once: a session is good there, and what the answer's revision stands for
 // is there.
 func TestReadOwnWrites(t *testing.T) {
+	beside(t)
 	a, b := two(t)
 	closing(t, a)
 	for i := range 25 {
@@ -86,6 +87,7 @@ func TestReadOwnWrites(t *testing.T) {
 // TestFreshToken enrolls at one of two controllers with a token that the other has
 // just given out, and logs in at the other with the certificate.
 func TestFreshToken(t *testing.T) {
+	beside(t)
 	a, b := two(t)
 	closing(t, a)
 	admin := a.Admin(t)
@@ -100,6 +102,7 @@ func TestFreshToken(t *testing.T) {
 // TestBehind has a controller that does not hear of what others write: who has seen
 // it is not told less, and who shows what was never there is told so.
 func TestBehind(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	line := etcd.NewLine(t)
 	a := servertest.Start(t, func(c *config.Config) { etcd.Settings(c) })
@@ -177,6 +180,7 @@ func TestBehind(t *testing.T) {
 // TestInvented has strangers make tokens up, many at a time: all are refused, and
 // those who have a session of another controller get through beside them.
 func TestInvented(t *testing.T) {
+	beside(t)
 	a, b := two(t)
 	closing(t, a)
 	var strangers sync.WaitGroup
@@ -230,6 +234,7 @@ func texts(v any) (list []string) {
 // TestAnyController invites at one of two controllers, which is gone before anybody
 // comes: all enroll at the other, and go on from there.
 func TestAnyController(t *testing.T) {
+	beside(t)
 	a, b := two(t)
 	admin := a.Admin(t)
 	apis := []string{"https://" + a.Address(), "https://" + b.Address()}
@@ -325,6 +330,7 @@ func identityAt(t *testing.T, path string) (is M) {
 // TestFalseController leads an invitation to a controller of another network: it is
 // sent nothing.
 func TestFalseController(t *testing.T) {
+	beside(t)
 	a, b := two(t)
 	id := a.Admin(t).Post("identities", M{"name": "phone", "type": "Device", "isAdmin": false, "enrollment": M{"ott": true}}).Want(http.StatusCreated).ID()
 	jwt := a.Admin(t).Get("identities/" + id + "/enrollments").List()[0]["jwt"].(string)
@@ -373,6 +379,7 @@ func commandAt(t *testing.T, dir string, now func() time.Time, args ...string) (
 // TestCommandGoesOn logs in at one of two controllers, which is gone then: commands
 // go on at the other, also one that logs in again.
 func TestCommandGoesOn(t *testing.T) {
+	beside(t)
 	a, b := two(t)
 	dir := t.TempDir()
 	netkeep := func(args ...string) string {
@@ -402,6 +409,7 @@ func TestCommandGoesOn(t *testing.T) {
 // TestCommandLearns logs in while there is one controller. It is gone after another
 // came: commands go on there.
 func TestCommandLearns(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a, err := servertest.Open(t.TempDir(), use)
@@ -434,6 +442,7 @@ func TestCommandLearns(t *testing.T) {
 // which is gone once it has logged in: it goes on with the other, under the same
 // session.
 func TestClientGoesOn(t *testing.T) {
+	beside(t)
 	a, b := two(t)
 	id := a.Admin(t).Post("identities", M{"name": "phone", "type": "Device", "isAdmin": false, "enrollment": M{"ott": true}}).Want(http.StatusCreated).ID()
 	jwt := a.Admin(t).Get("identities/" + id + "/enrollments").List()[0]["jwt"].(string)

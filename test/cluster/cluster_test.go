@@ -91,6 +91,7 @@ func eventually(t *testing.T, c *servertest.Client, path string, status int) {
 // TestTwoControllers has two controllers serve one network: whatever somebody
 // has got from one is good at the other, and gone there when it is taken away.
 func TestTwoControllers(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use)
@@ -150,6 +151,7 @@ func enroll(t *testing.T, s *servertest.Server, token string) *tls.Certificate {
 // TestForeignController starts a controller with keys of its own on a network
 // that has some. It is refused, and makes none.
 func TestForeignController(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	servertest.Start(t, use)
@@ -171,6 +173,7 @@ func TestForeignController(t *testing.T) {
 // somebody. It refuses writes soon, answers from memory for a while, and then
 // nobody who is logged in; when it is back it knows.
 func TestCutOff(t *testing.T) {
+	beside(t)
 	// A write gives up after 3 seconds, and long before its request is over; a busy
 	// machine takes its time to say so.
 	const grace, slow = 8 * time.Second, 30 * time.Second
@@ -253,6 +256,7 @@ func TestCutOff(t *testing.T) {
 // TestAdminReset lets the default admin of a network in a cluster in again. The
 // lock of the data directory keeps it from a controller that runs.
 func TestAdminReset(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	dir := t.TempDir()
@@ -284,6 +288,7 @@ func TestAdminReset(t *testing.T) {
 
 // TestControllerList has each of two controllers list both, and say which is gone.
 func TestControllerList(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use)

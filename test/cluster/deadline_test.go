@@ -17,6 +17,7 @@ import (
 // before it has: what was stored is never called refused, whatever the operation,
 // and what is called refused was not stored.
 func TestDeadline(t *testing.T) {
+	beside(t)
 	const short = 500 * time.Millisecond
 	etcd := etcdtest.Start(t)
 	line := etcd.NewLine(t)

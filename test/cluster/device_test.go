@@ -32,6 +32,7 @@ func guarded(t *testing.T, s *servertest.Server) (user servertest.User, service,
 // TestDevicesOfTwoControllers reports on a device to one controller: another one
 // knows the same, so that it neither refuses nor takes away.
 func TestDevicesOfTwoControllers(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use)
@@ -75,6 +76,7 @@ func TestDevicesOfTwoControllers(t *testing.T) {
 // TestDevicesAfterARestart restarts a controller: what devices have reported is
 // known, and their sessions are there.
 func TestDevicesAfterARestart(t *testing.T) {
+	beside(t)
 	dir := t.TempDir()
 	open := func() *servertest.Server {
 		t.Helper()

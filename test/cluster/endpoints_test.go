@@ -54,6 +54,7 @@ func refusedStart(t *testing.T, dir string, change func(*config.Config), words .
 // of a network that has another. It is refused while that one is there, and takes
 // its place when it is not.
 func TestUninvited(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a, err := servertest.Open(t.TempDir(), use)
@@ -85,6 +86,7 @@ func TestUninvited(t *testing.T) {
 // TestRemoveByAddress takes one of three controllers off the list that share a store
 // by address. It ends, is refused when it comes back, and joins again as another.
 func TestRemoveByAddress(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use)
@@ -144,6 +146,7 @@ func TestRemoveByAddress(t *testing.T) {
 // TestJoinByAddress joins with a token where the store is elsewhere: once, to the
 // store of the network, and with an empty directory.
 func TestJoinByAddress(t *testing.T) {
+	beside(t)
 	etcd, other := etcdtest.Start(t), etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use)

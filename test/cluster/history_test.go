@@ -174,6 +174,7 @@ func told(history []event) string {
 
 // The model itself must be able to say no.
 func TestHistoryModel(t *testing.T) {
+	t.Parallel()
 	begin := time.Now()
 	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
 	write := func(ctrl int, value byte, from, to float64) event {

@@ -14,6 +14,7 @@ import (
 // TestLargeList makes thousands of changes at once in a cluster whose
 // transactions hold a hundred. Another controller has all of them a moment later.
 func TestLargeList(t *testing.T) {
+	beside(t)
 	const n = 5000
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) {

@@ -32,6 +32,7 @@ const (
 // network. The machines are addresses of a network that nobody else is in, or of
 // the loopback where such a network cannot be made.
 func TestThreeMachines(t *testing.T) {
+	t.Parallel()
 	if built := os.Getenv(builtEnv); built != "" {
 		if err := addAddresses(net.IPv4(10, 0, 0, 1), net.IPv4(10, 0, 0, 2), net.IPv4(10, 0, 0, 3), net.IPv4(10, 0, 0, 4)); err != nil {
 			fmt.Println("the addresses of the machines:", err)
@@ -40,11 +41,7 @@ func TestThreeMachines(t *testing.T) {
 		newMachines(t, built, "10.0.0.").live(t)
 		return
 	}
-	built := filepath.Join(t.TempDir(), "netkeep")
-	build := exec.Command("go", "build", "-trimpath", "-o", built, "../../cmd/netkeep")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", build, err, out)
-	}
+	built := built(t)
 	inside := exec.Command(os.Args[0], "-test.run=^TestThreeMachines$", "-test.v", "-test.timeout=8m")
 	inside.Env = append(os.Environ(), builtEnv+"="+built)
 	inside.SysProcAttr = &syscall.SysProcAttr{

@@ -48,16 +48,12 @@ type node struct {
 	log                 *journal.Journal
 }
 
-// newTeam builds the program and starts three of it.
+// newTeam starts three of the program.
 func newTeam(t *testing.T) *team {
 	t.Helper()
 	dir := t.TempDir()
-	team := &team{binary: filepath.Join(dir, "netkeep"), wires: wires.New()}
+	team := &team{binary: built(t), wires: wires.New()}
 	t.Cleanup(team.wires.End)
-	build := exec.Command("go", "build", "-trimpath", "-o", team.binary, "../../cmd/netkeep")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", build, err, out)
-	}
 	for n := range 3 {
 		node := &node{
 			team: team, n: n, data: filepath.Join(dir, fmt.Sprint("node", n)), log: &journal.Journal{},

@@ -45,6 +45,7 @@ func (m members) want(t *testing.T, count int, above uint64) *message.Members {
 // TestRoutersAreTold has a second controller come: routers of both generations hear
 // where both are, and hear it again when they ask.
 func TestRoutersAreTold(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use)
@@ -79,6 +80,7 @@ func TestRoutersAreTold(t *testing.T) {
 // TestCircuitsOfOthers has a router carry circuits that nobody knows, some by the
 // word of another controller: those are left alone.
 func TestCircuitsOfOthers(t *testing.T) {
+	beside(t)
 	s := servertest.Start(t, func(*config.Config) {})
 	const each = 20
 	gone := make(chan string, 2*each)
@@ -112,6 +114,7 @@ func TestCircuitsOfOthers(t *testing.T) {
 // tells it who may connect, and both that somebody may not any more. When that one
 // is gone, the other does.
 func TestOneTells(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use)

@@ -21,6 +21,7 @@ import (
 // service is hosted, which is at another: nobody is told that nobody hosts it, and
 // the dial comes about when the router does.
 func TestDialWaits(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use)
@@ -77,6 +78,7 @@ func sessions(t *testing.T, s *servertest.Server) (dial, bind, identity string) 
 // with a session that ends: another controller ends the circuit, and leaves those of
 // other sessions alone.
 func TestStrays(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use)
@@ -108,6 +110,7 @@ func TestStrays(t *testing.T) {
 // TestEndsMeanwhile has a router say that a circuit is over while the controller asks
 // what it carries, and answer as it was before: the circuit is not taken on.
 func TestEndsMeanwhile(t *testing.T) {
+	beside(t)
 	a := servertest.Start(t)
 	s := addService(t, a)
 	dial, bind, _ := sessions(t, a)
@@ -136,6 +139,7 @@ func TestEndsMeanwhile(t *testing.T) {
 // TestForgottenLater has a router name a circuit when it is asked what it carries, and
 // not a while later: routers of others name circuits for some seconds that are over.
 func TestForgottenLater(t *testing.T) {
+	t.Parallel()
 	a := servertest.Start(t)
 	s := addService(t, a)
 	dial, bind, _ := sessions(t, a)

@@ -67,12 +67,23 @@ func (s *service) connect(t *testing.T, address string, change ...func(*scripted
 // dial dials until that works: who is asked may not have heard yet that it may.
 func (s *service) dial(t *testing.T, r *scripted.Router) (circuit string) {
 	t.Helper()
+	return s.dialOver(t, func() *scripted.Router { return r })
+}
+
+// dialOver dials through the router that there is at the time.
+func (s *service) dialOver(t *testing.T, router func() *scripted.Router) (circuit string) {
+	t.Helper()
+	var failed error
+	defer func() {
+		if failed != nil {
+			t.Log(failed)
+		}
+	}()
 	servertest.Eventually(t, patience, "a dial", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		id, _, err := r.Dial(ctx, s.dialing, s.token, nil)
-		circuit = id
-		return err == nil
+		circuit, _, failed = router().Dial(ctx, s.dialing, s.token, nil)
+		return failed == nil
 	})
 	return circuit
 }
@@ -134,6 +145,7 @@ func carried(t *testing.T, s *servertest.Server) (sum float64) {
 // another address, to which routers are led. What was made under the id is looked
 // after, and more is made; when the first is back, it goes on there.
 func TestStandIn(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use, func(c *config.Config) { c.Routers.Reserve = "127.0.0.1:0" })
@@ -223,6 +235,7 @@ func TestStandIn(t *testing.T) {
 // TestPresenceEverywhere connects routers to one controller or the other: both show
 // the same of each.
 func TestPresenceEverywhere(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	a := servertest.Start(t, use)

@@ -57,6 +57,7 @@ func openStore(t *testing.T, etcd *etcdtest.Server) *etcdstore.Store {
 // rewrite, while a controller of an older version is there: it is refused and
 // nothing is changed. When the other is gone the store is brought to its format.
 func TestUpgradeBesideOld(t *testing.T) {
+	beside(t)
 	etcd := etcdtest.Start(t)
 	use := func(c *config.Config) { etcd.Settings(c) }
 	dir := t.TempDir()
