@@ -14,7 +14,7 @@ import (
 // beside each other, each with networks of its own. Those that begin in beside take
 // turns, so that what runs at a time is no more than two cores can do without anybody
 // losing a lease; those that wait longest do not wait for a turn as well.
-const turns = 5
+const turns = 3
 
 var turn = make(chan struct{}, turns)
 
