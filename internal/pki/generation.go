@@ -183,6 +183,15 @@ func (b Bundle) Digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// After is the bundle as what follows a generation whose keys nobody has any more.
+func (b Bundle) After(lost int) (Bundle, error) {
+	c := change{}
+	if err := (generation{Number: lost}).follow(c, b.generation.Next); err != nil {
+		return b, err
+	}
+	return b.with("", c)
+}
+
 // Advance is the bundle in which what is trusted has taken its place.
 func (b Bundle) Advance() (Bundle, error) {
 	f := folder{given: b.files}

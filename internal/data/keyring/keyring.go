@@ -83,19 +83,23 @@ func (r *Ring) Lacking(list []string, now time.Time) (ids []string) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.Holders)) {
-		if !slices.Contains(list, id) && !r.Has(id) && now.Sub(r.Holders[id].Said).Abs() < newcomer {
+		if !slices.Contains(list, id) && !r.Has(id) && !r.Holders[id].Gone(now) {
 			ids = append(ids, id)
 		}
 	}
 	return ids
 }
 
+// Gone reports whether a controller that is not on the list is not about to be
+// either.
+func (h Holder) Gone(now time.Time) bool { return now.Sub(h.Said).Abs() >= newcomer }
+
 // Tidy takes away what nobody needs any more: keys for those who have them, and
 // what controllers said that are not on the list. It reports whether there was
 // anything.
 func (r *Ring) Tidy(list []string, now time.Time) (changed bool) {
 	for id, h := range r.Holders {
-		if !slices.Contains(list, id) && now.Sub(h.Said).Abs() >= newcomer {
+		if !slices.Contains(list, id) && h.Gone(now) {
 			delete(r.Holders, id)
 			changed = true
 		}

@@ -64,7 +64,11 @@ func (s *Server) settleKeys(ctx context.Context, id string) (err error) {
 			return err
 		}
 	}
-	for late := time.Now().Add(handoverWait); ; waitFor(ctx, handoverAgain) {
+	late := time.Now().Add(handoverWait)
+	if s.keepsAlone(ctx) {
+		late = time.Now()
+	}
+	for ; ; waitFor(ctx, handoverAgain) {
 		own, err := pki.ReadBundle(s.dir.sub(keysDir))
 		if err != nil {
 			return err
@@ -90,6 +94,17 @@ func (s *Server) settleKeys(ctx context.Context, id string) (err error) {
 			return fmt.Errorf("the keys in %s are of before the last changes (%d, and the network has %d), and no other controller has handed over those of now: start one that has them; if there is none, put a later backup of its pki directory there", s.dir.sub(keysDir), own.Generation(), ring.Generation)
 		}
 	}
+}
+
+// keepsAlone reports whether this controller keeps the store and no other does, so
+// that there is nobody to wait for.
+func (s *Server) keepsAlone(ctx context.Context) bool {
+	own := s.members()
+	if own == nil {
+		return false
+	}
+	all, err := own.Members(ctx)
+	return err == nil && len(all) == 1
 }
 
 // tell says to the others which keys this controller has.
@@ -203,6 +218,13 @@ func (s *Server) shareIn(ring *keyring.Ring, r *round) (changed bool, err error)
 	switch {
 	case r.own.Generation() > ring.Generation: // it was changed while nobody could be told
 		changed, err = true, s.publish(ring, r, r.own)
+	case !current && s.keepsKeys(ring, r):
+		s.log.Warn("keys of the network are lost with the controllers that had them: those of this controller are the network's from now on, and what was changed last has to be changed again", "lost", ring.Generation, "has", r.own.Generation())
+		own, bad := r.own.After(ring.Generation)
+		if bad != nil {
+			return changed, bad
+		}
+		changed, err = true, s.publish(ring, r, own)
 	case r.proposed:
 		if r.refused = refuses(ring, r); r.refused == nil {
 			changed, err = true, s.publish(ring, r, r.proposal)
@@ -222,6 +244,18 @@ func (s *Server) shareIn(ring *keyring.Ring, r *round) (changed bool, err error)
 		}
 	}
 	return ring.Tidy(r.list, r.now) || changed, err
+}
+
+// keepsKeys reports whether nobody is left who could hand over what the record says
+// that the network has, as after a snapshot was put back beside keys of before it.
+func (s *Server) keepsKeys(ring *keyring.Ring, r *round) bool {
+	id := s.roster.ID()
+	for other, h := range ring.Holders {
+		if other != id && !h.Gone(r.now) {
+			return false
+		}
+	}
+	return slices.Equal(r.list, []string{id}) && ring.Sealed[id] == nil && r.own.Generation()+1 >= ring.Generation
 }
 
 // refuses says why what a command wants to change cannot be.

@@ -154,6 +154,8 @@ func (st KeysStatus) sharable(data string) error {
 	switch k := st.Shared; {
 	case k == nil || k.old(time.Now()):
 		return fmt.Errorf("there are other controllers, and the one of %s, which hands them what changes, has said nothing for a while: start it, or wait a minute if it has just started", data)
+	case st.Keys.Generation() < k.Generation:
+		return fmt.Errorf("the controller of %s lacks the keys that were changed last itself: start one that has them, which netkeep keys status names; take those out with netkeep cluster remove that are gone for good, and when none is left, the keys of this one are the network's within two minutes", data)
 	case len(k.Lacking) > 0 && st.Keys.Next() == "":
 		return errLacking(k.Lacking)
 	}
