@@ -13,6 +13,7 @@ var shared = []string{
 	macKeyFile, rootKeyFile, rootFile, intermediateKeyFile, intermediateFile,
 	formerRootKeyFile, formerRootFile, formerIntermediateKeyFile, formerIntermediateFile,
 	olderFile, crossFile, originFile, retiredFile, clusterKeyFile, clusterFile,
+	nextClusterKeyFile, nextClusterFile, formerClusterFile,
 	generationFile, nextIntermediateKeyFile, nextIntermediateFile,
 	"session.key", "former-session.key", "next-session.key", "seal.key", "former-seal.key", "next-seal.key",
 }

@@ -54,9 +54,9 @@ const restore = "restore it from a backup"
 func (f folder) problem(name string, err error) error {
 	remedy := restore
 	switch name {
-	case serverKeyFile, serverFile, peerKeyFile, peerFile:
+	case serverKeyFile, serverFile, peerKeyFile, peerFile, peerTrustFile:
 		remedy = "delete it and a new one is made"
-	case clusterKeyFile, clusterFile:
+	case clusterKeyFile, clusterFile, nextClusterKeyFile, nextClusterFile, formerClusterFile:
 		remedy = "copy it from the pki directory of another member of the cluster"
 	case macKeyFile:
 		remedy = "restore it from a backup, or put 32 random bytes there, which ends every API session, and no invitation or second factor can be read any more"

@@ -65,6 +65,8 @@ func (f folder) advance(a *Authorities, g generation) (change, error) {
 		c[olderFile] = olderThan(a)
 		err = f.take(c, map[string]string{nextIntermediateFile: intermediateFile, nextIntermediateKeyFile: intermediateKeyFile})
 		c[nextIntermediateFile], c[nextIntermediateKeyFile] = nil, nil
+	case ClusterCA:
+		err = f.takeCluster(c)
 	default:
 		err = f.takeTurn(c, g.Next)
 	}
@@ -95,6 +97,7 @@ type Bundle struct {
 	generation
 	authorities *Authorities
 	secrets     *secrets
+	cluster     Cluster
 }
 
 // newBundle looks at files before they count.
@@ -115,6 +118,9 @@ func newBundle(path string, files change) (Bundle, error) {
 	}
 	if b.authorities == nil || b.authorities.Intermediate == nil {
 		return b, errors.New("the keys lack a root or an intermediate CA")
+	}
+	if b.cluster, err = f.cluster(); err != nil {
+		return b, err
 	}
 	b.secrets, err = f.secrets()
 	return b, err
@@ -165,6 +171,9 @@ func (b Bundle) Next() string { return b.generation.Next }
 // Authorities are who signs, and who is trusted.
 func (b Bundle) Authorities() *Authorities { return b.authorities }
 
+// Cluster are the CAs between members of a cluster.
+func (b Bundle) Cluster() Cluster { return b.cluster }
+
 // SecretID is how people know the current secret of a name.
 func (b Bundle) SecretID(name string) string { return secretID(b.secrets.turns[name].Current) }
 
@@ -212,7 +221,8 @@ func (b Bundle) Write(dir string) error {
 func (f folder) replace(b Bundle) change {
 	c := change{}
 	for _, name := range shared {
-		if name != clusterKeyFile && name != clusterFile { // which is not rotated
+		// A controller that does not keep the store need not have its CA.
+		if name != clusterKeyFile && name != clusterFile || b.files[name] != nil {
 			c[name] = b.files[name]
 		}
 	}

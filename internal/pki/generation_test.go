@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"fmt"
 	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -20,6 +22,7 @@ type pair struct {
 func newPair(t *testing.T) *pair {
 	p := &pair{clock: newClock(), dirs: [2]string{t.TempDir(), t.TempDir()}}
 	p.ks[0] = must(Open(p.dirs[0], options(p.clock)))(t)
+	openPeer(t, p.dirs[0], Peer{Make: true, Now: p.clock.Now})
 	to := must(NewRecipient())(t)
 	sealed := must(Export(p.dirs[0], to.Public(), "test"))(t)
 	if err := to.Import(p.dirs[1], sealed, "test", func(*Authorities) error { return nil }); err != nil {
@@ -45,6 +48,7 @@ func (p *pair) give(t *testing.T, to int, b Bundle) {
 func (p *pair) together(t *testing.T, what string) {
 	t.Helper()
 	key := ecKey(t)
+	p.members(t, what)
 	for by, from := range p.ks {
 		at := p.ks[1-by]
 		leaf := clientChain(t, from.Signer(), key)[:1]
@@ -64,6 +68,22 @@ func (p *pair) together(t *testing.T, what string) {
 	}
 }
 
+// members fails unless either takes the other's certificate of a member.
+func (p *pair) members(t *testing.T, what string) {
+	t.Helper()
+	leaf := [2]*x509.Certificate{}
+	for by, dir := range p.dirs {
+		leaf[by] = openPeer(t, dir, Peer{Now: p.clock.Now})
+	}
+	for by, dir := range p.dirs {
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(must(os.ReadFile(filepath.Join(dir, peerTrustFile)))(t))
+		if _, err := leaf[1-by].Verify(x509.VerifyOptions{Roots: pool, CurrentTime: p.clock.Now()}); err != nil {
+			t.Errorf("%s: a member's certificate is not taken by %d: %v", what, by, err)
+		}
+	}
+}
+
 // TestNeighbours has keys change in all ways there are, one controller always a
 // step behind the other: what either makes is good at both.
 func TestNeighbours(t *testing.T) {
@@ -75,7 +95,7 @@ func TestNeighbours(t *testing.T) {
 			return func() (*Authorities, error) { return step(name) }
 		}
 		orders := []func() (*Authorities, error){
-			nil, nil, r.Undo, r.Finish, r.Root, r.Intermediate,
+			nil, nil, r.Undo, r.Finish, r.Root, r.Intermediate, r.Cluster, r.FinishCluster,
 			secret(r.Secret, SessionSecret), secret(r.Secret, SealSecret), secret(r.FinishSecret, SessionSecret), secret(r.FinishSecret, SealSecret),
 		}
 		for made := 0; made < 10; {

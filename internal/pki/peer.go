@@ -19,6 +19,7 @@ const (
 	clusterFile    = "cluster.crt"
 	peerKeyFile    = "peer.key"
 	peerFile       = "peer.crt"
+	peerTrustFile  = "peer.ca" // whose certificates it takes
 
 	peerCommonName = "netkeep cluster member"
 	peerLifetime   = 90 * day
@@ -37,35 +38,47 @@ type Peer struct {
 	Log      *slog.Logger
 }
 
-// PeerFiles are where those are.
-type PeerFiles struct{ CA, Cert, Key string }
+// PeerFiles are where those are, and whose certificates are taken.
+type PeerFiles struct {
+	CA, Cert, Key string
+	Trusted       []*x509.Certificate
+}
 
 // Open makes what is not there yet in the directory of a keystore, and issues
 // the certificate again when it is due, as that of a server.
 func (p Peer) Open(dir string) (files PeerFiles, err error) {
 	f := folder{path: dir, rename: os.Rename}
-	if err = p.open(f); err != nil {
+	is, err := p.open(f)
+	if err != nil {
 		return PeerFiles{}, fmt.Errorf("opening the certificate of a cluster's member: %w", err)
 	}
-	return PeerFiles{CA: f.file(clusterFile), Cert: f.file(peerFile), Key: f.file(peerKeyFile)}, nil
+	return PeerFiles{CA: f.file(peerTrustFile), Cert: f.file(peerFile), Key: f.file(peerKeyFile), Trusted: is.Trusted()}, nil
 }
 
-func (p Peer) open(f folder) error {
+func (p Peer) open(f folder) (is Cluster, err error) {
 	if err := f.make(); err != nil {
-		return err
+		return is, err
 	}
 	unlock, err := f.lock()
 	if err != nil {
-		return err
+		return is, err
 	}
 	defer unlock()
 	if err := errors.Join(f.close(), f.sweep(), f.finish()); err != nil {
-		return err
+		return is, err
 	}
 	ca, err := p.authority(f)
 	if err != nil {
-		return err
+		return is, err
 	}
+	if is, err = f.cluster(); err != nil {
+		return is, err
+	}
+	return is, errors.Join(f.writeTrust(is), p.renew(f, ca))
+}
+
+// renew sees to it that the member has a certificate of the authority.
+func (p Peer) renew(f folder, ca authority) error {
 	key, err := f.readKey(peerKeyFile)
 	if err != nil {
 		return err
@@ -104,23 +117,13 @@ func (p Peer) authority(f folder) (ca authority, err error) {
 	return ca, nil
 }
 
-func (p Peer) newAuthority(f folder) (ca authority, err error) {
-	key, text, err := newPeerKey()
+func (p Peer) newAuthority(f folder) (authority, error) {
+	c := change{}
+	ca, err := newClusterCA(c, clusterKeyFile, clusterFile, p.Now(), p.Log)
 	if err != nil {
 		return ca, err
 	}
-	t, err := caTemplate("Netkeep Cluster CA", key.Public())
-	if err != nil {
-		return ca, err
-	}
-	t.MaxPathLenZero = true
-	t.NotBefore, t.NotAfter = p.Now().Add(-backdate), p.Now().Add(rootLifetime)
-	cert, err := certify(t, t, key.Public(), key)
-	if err != nil {
-		return ca, err
-	}
-	logMade(p.Log, cert)
-	return authority{cert: cert, key: key}, f.commit(change{clusterKeyFile: text, clusterFile: EncodeCertificates(cert)})
+	return ca, f.commit(c)
 }
 
 // issue signs a certificate, for the key that there is or for a new one. Who
@@ -146,8 +149,6 @@ func (p Peer) issue(f folder, ca authority, key crypto.Signer) error {
 	c[peerFile] = EncodeCertificates(chain...)
 	return f.commit(c)
 }
-
-func newPeerKey() (crypto.Signer, []byte, error) { return Rotation{Algorithm: P256}.newKey() }
 
 // due reports whether a member needs another certificate than it has.
 func (p Peer) due(leaf, ca *x509.Certificate) bool {

@@ -145,6 +145,9 @@ func (r Rotation) begin(doing, what string, step func(f folder, a *Authorities) 
 }
 
 func errWaits(what string) error {
+	if what == ClusterCA {
+		return errors.New("the new CA between controllers is not used yet: some of them have still to be started again to trust it, and netkeep keys status says which")
+	}
 	return fmt.Errorf("the new %s key or CA is not used yet: other controllers have still to get it, and netkeep keys status says which; netkeep keys rotate %s --force uses it without them", what, what)
 }
 

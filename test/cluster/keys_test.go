@@ -29,6 +29,7 @@ import (
 // trio is three controllers of one network.
 type trio struct {
 	use  func(*config.Config)
+	own  []func(*config.Config) // what each has for itself; empty for nothing
 	all  []*servertest.Server
 	dirs []string
 }
@@ -37,6 +38,13 @@ func newTrio(t *testing.T) *trio {
 	t.Helper()
 	etcd := etcdtest.Start(t)
 	c := &trio{use: func(c *config.Config) { etcd.Settings(c) }}
+	c.found(t)
+	return c
+}
+
+// found starts all of them for the first time.
+func (c *trio) found(t *testing.T) {
+	t.Helper()
 	for n := range 3 {
 		c.dirs = append(c.dirs, t.TempDir())
 		c.all = append(c.all, nil)
@@ -51,12 +59,14 @@ func newTrio(t *testing.T) *trio {
 			c.stop(t, n)
 		}
 	})
-	return c
 }
 
 // start starts one of them, for the first time or again.
 func (c *trio) start(t *testing.T, n int, change ...func(*config.Config)) {
 	t.Helper()
+	if len(c.own) > 0 {
+		change = append(change, c.own[n])
+	}
 	s, err := servertest.Open(c.dirs[n], append([]func(*config.Config){c.use}, change...)...)
 	if err != nil {
 		t.Fatal(err)

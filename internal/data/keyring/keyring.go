@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -58,7 +59,13 @@ type Holder struct {
 	Digest     string    `json:"digest"`
 	Said       time.Time `json:"said"` // when it said so
 	Keys       Names     `json:"keys"`
+	// Trusts are the CAs whose certificates it takes from other members of the
+	// store since it was started, joined by blanks; empty if it is none.
+	Trusts string `json:"trusts,omitzero"`
 }
+
+// Trusting reports whether a controller takes certificates of a CA from others.
+func (h Holder) Trusting(ca string) bool { return slices.Contains(strings.Fields(h.Trusts), ca) }
 
 // Names are by what people know keys.
 type Names struct {
@@ -66,6 +73,7 @@ type Names struct {
 	Intermediate string `json:"intermediate"`
 	Session      string `json:"session"`
 	Seal         string `json:"seal"`
+	Cluster      string `json:"cluster,omitzero"` // empty for none
 }
 
 // Has reports whether a controller has the keys of the present generation.
@@ -117,7 +125,7 @@ func (r *Ring) Tidy(list []string, now time.Time) (changed bool) {
 func (r *Ring) Say(id string, h Holder) bool {
 	was, there := r.Holders[id]
 	h.Said = was.Said
-	if there && was.Generation == h.Generation && was.Digest == h.Digest && was.Keys == h.Keys && slices.Equal(was.Key, h.Key) && slices.Equal(was.Proof, h.Proof) {
+	if there && was.Generation == h.Generation && was.Digest == h.Digest && was.Keys == h.Keys && was.Trusts == h.Trusts && slices.Equal(was.Key, h.Key) && slices.Equal(was.Proof, h.Proof) {
 		return false
 	}
 	if !slices.Equal(was.Key, h.Key) {

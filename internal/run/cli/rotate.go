@@ -17,11 +17,12 @@ import (
 // rotated are the keys that can be rotated, as people say them.
 var rotated = map[string]string{
 	server.IntermediateCA: "intermediate CA", server.RootCA: "root CA", server.SessionSecret: "key of session tokens", server.SealSecret: "key of seals",
+	server.ClusterCA: "CA between controllers",
 }
 
 func keysRotateCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "rotate intermediate|root|session|seal",
+		Use:   "rotate intermediate|root|session|seal|cluster",
 		Short: "Put another key in place of the one in use, while the network goes on.",
 		Long: "Puts another key in place of the present one, at a controller that may run meanwhile and\n" +
 			"follows within seconds. Other controllers of the network get it from that one, and it is\n" +
@@ -31,8 +32,10 @@ func keysRotateCommand(env Env) *cobra.Command {
 			"A root CA: clients and routers get new certificates, and netkeep keys status says who has\n" +
 			"not yet; --undo goes back. The key of session tokens: --finish ends the sessions that were\n" +
 			"opened before. The key of seals, under which invitations and second factors are stored: they\n" +
-			"are sealed anew by themselves, and --finish gives up the one before.",
-		Args: command.Exactly(1), ValidArgs: []string{server.IntermediateCA, server.RootCA, server.SessionSecret, server.SealSecret},
+			"are sealed anew by themselves, and --finish gives up the one before. The CA between\n" +
+			"controllers that keep the store together: each has to be started again, one after the other,\n" +
+			"to trust the new one, and once more after --finish to trust the one before no more.",
+		Args: command.Exactly(1), ValidArgs: []string{server.IntermediateCA, server.RootCA, server.SessionSecret, server.SealSecret, server.ClusterCA},
 	}
 	load := settings(cmd, env)
 	var r server.Rotation
@@ -63,7 +66,7 @@ func keysRotateCommand(env Env) *cobra.Command {
 func checkRotation(r server.Rotation) error {
 	switch _, known := rotated[r.What]; {
 	case !known:
-		return fmt.Errorf("%q is no key of a network; rotate the intermediate, the root, session or seal", r.What)
+		return fmt.Errorf("%q is no key of a network; rotate the intermediate, the root, session, seal or cluster", r.What)
 	case r.What == server.IntermediateCA && (r.Finish || r.Undo):
 		return errors.New("an intermediate CA is replaced at once: there is nothing to finish or to undo")
 	case r.What != server.RootCA && r.Undo:
@@ -81,6 +84,8 @@ func sayRotated(w io.Writer, r server.Rotation, st server.KeysStatus) error {
 	text := rotatedText(r, st)
 	switch k := st.Shared; {
 	case k == nil:
+	case len(k.Restart) > 0 && len(k.Lacking) == 0:
+		text += restartText(k)
 	case k.Next != "" || len(k.Lacking) > 0:
 		text += fmt.Sprintf("These controllers have still to get it: %s.\n", strings.Join(k.Lacking, ", "))
 		if k.Next != "" {
@@ -94,6 +99,15 @@ func sayRotated(w io.Writer, r server.Rotation, st server.KeysStatus) error {
 	return err
 }
 
+// restartText says which controllers to start again, and what for.
+func restartText(k *server.SharedKeys) string {
+	why := "to trust the CA between controllers of before no more"
+	if k.Next == server.ClusterCA {
+		why = "to trust the new CA between controllers, which is used as soon as all do"
+	}
+	return fmt.Sprintf("Start these controllers again, one after the other, %s: %s.\n", why, strings.Join(k.Restart, ", "))
+}
+
 func rotatedText(r server.Rotation, st server.KeysStatus) string {
 	root := st.Fingerprint(st.Authorities.Root)
 	if r.What == server.RootCA && !r.Finish && !r.Undo && st.Shared != nil && st.Shared.Next == server.RootCA {
@@ -101,6 +115,10 @@ func rotatedText(r server.Rotation, st server.KeysStatus) string {
 	}
 	secret := r.What == server.SessionSecret || r.What == server.SealSecret
 	switch {
+	case r.What == server.ClusterCA && r.Finish:
+		return "The CA between controllers of before has retired. Keep a backup of the pki directory.\n"
+	case r.What == server.ClusterCA:
+		return "There is a new CA between controllers. Both are trusted until\n\n  netkeep keys rotate cluster --finish\n\nKeep a backup of the pki directory.\n"
 	case r.Finish && secret:
 		return fmt.Sprintf("The %s of before is gone. Keep a backup of the pki directory.\n", rotated[r.What])
 	case secret:
@@ -167,6 +185,14 @@ func sayStatus(w io.Writer, st server.KeysStatus, most int) error {
 	for _, name := range server.Secrets {
 		fmt.Fprintf(&b, "%-15s  %s\n", name+" key", st.Keys.SecretID(name))
 	}
+	for _, ca := range []struct {
+		what string
+		cert *x509.Certificate
+	}{{"cluster CA", st.Keys.Cluster().Current}, {"next", st.Keys.Cluster().Next}, {"trusted as well", st.Keys.Cluster().Former}} {
+		if ca.cert != nil {
+			line(ca.what, ca.cert)
+		}
+	}
 	if !st.Origin.Equal(st.Root) {
 		b.WriteString("network          " + st.Fingerprint(st.Origin) + "  by its first root CA, as snapshots name it\n")
 	}
@@ -230,7 +256,14 @@ func sayShared(b *strings.Builder, st server.KeysStatus) {
 	}
 	fmt.Fprintf(b, "\nControllers, as of %s; the keys have changed %d times:\n", k.At.Format(time.RFC3339), k.Generation)
 	for _, c := range k.Controllers {
-		fmt.Fprintf(b, "  %s %s: root %.16s, intermediate %.16s, session %s, seal %s\n", c.ID, k.Has(c), c.Root, c.Intermediate, c.Session, c.Seal)
+		fmt.Fprintf(b, "  %s %s: root %.16s, intermediate %.16s, session %s, seal %s", c.ID, k.Has(c), c.Root, c.Intermediate, c.Session, c.Seal)
+		if c.Cluster != "" {
+			fmt.Fprintf(b, ", cluster %.16s", c.Cluster)
+		}
+		b.WriteString("\n")
+	}
+	if len(k.Restart) > 0 {
+		b.WriteString(restartText(k))
 	}
 	if k.Next != "" {
 		fmt.Fprintf(b, "The new %s is used as soon as all have it.\n", rotated[k.Next])

@@ -124,13 +124,23 @@ func (s *Server) say(r *keyring.Ring, id string, own pki.Bundle) bool {
 		Key: s.handover.Public(), Proof: s.handover.Proof(id, s.handover.Public()), Generation: own.Generation(), Digest: own.Digest(),
 		Keys: keyring.Names{
 			Root: rootName(a.Root), Intermediate: rootName(a.Intermediate),
-			Session: own.SecretID(pki.SessionSecret), Seal: own.SecretID(pki.SealSecret),
+			Session: own.SecretID(pki.SessionSecret), Seal: own.SecretID(pki.SealSecret), Cluster: clusterName(own),
 		},
+		Trusts: strings.Join(s.trusts, " "),
 	})
 	if r.Digest == "" && r.Generation == own.Generation() {
 		r.Digest, changed = own.Digest(), true
 	}
 	return changed
+}
+
+// clusterName is by what people know the CA between members of the store; empty if
+// there is none.
+func clusterName(b pki.Bundle) string {
+	if ca := b.Cluster().Current; ca != nil {
+		return rootName(ca)
+	}
+	return ""
 }
 
 // handoverPurpose is what keys are sealed for.
@@ -202,6 +212,7 @@ func (s *Server) shareKeys(ctx context.Context) error {
 		took, bad := s.takeShared(ctx, s.roster.ID(), ring, r.own)
 		if err = errors.Join(err, bad); took {
 			s.takeKeys(ctx)
+			err = errors.Join(err, s.renewPeer())
 		}
 	}
 	err = errors.Join(err, s.sayKeys(ring, &r))
@@ -229,7 +240,7 @@ func (s *Server) shareIn(ring *keyring.Ring, r *round) (changed bool, err error)
 		if r.refused = refuses(ring, r); r.refused == nil {
 			changed, err = true, s.publish(ring, r, r.proposal)
 		}
-	case current && r.own.Next() != "" && len(ring.Lacking(r.list, r.now)) == 0:
+	case current && r.own.Next() != "" && len(ring.Lacking(r.list, r.now)) == 0 && usable(ring, r):
 		next, bad := r.own.Advance()
 		if bad != nil {
 			return changed, bad
@@ -244,6 +255,21 @@ func (s *Server) shareIn(ring *keyring.Ring, r *round) (changed bool, err error)
 		}
 	}
 	return ring.Tidy(r.list, r.now) || changed, err
+}
+
+// usable reports whether what waits can be used when all have it. Members of the
+// store trust each other by what they were started with.
+func usable(ring *keyring.Ring, r *round) bool {
+	if r.own.Next() != pki.ClusterCA {
+		return true
+	}
+	next := rootName(r.own.Cluster().Next)
+	for id, h := range ring.Holders {
+		if !h.Trusting(next) && (slices.Contains(r.list, id) || !h.Gone(r.now)) {
+			return false
+		}
+	}
+	return true
 }
 
 // keepsKeys reports whether nobody is left who could hand over what the record says

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"netkeep.internal/internal/data/keyring"
@@ -31,6 +32,9 @@ type SharedKeys struct {
 	// Lacking are the controllers that have not said that they have them.
 	Lacking     []string         `json:"lacking,omitempty"`
 	Controllers []ControllerKeys `json:"controllers"`
+	// Restart are the controllers that have to be started again, to trust another CA
+	// between them, or to trust one no more.
+	Restart []string `json:"restart,omitempty"`
 	// Refused is why the last change that was wanted here was not made; empty if it
 	// was.
 	Refused string `json:"refused,omitempty"`
@@ -59,12 +63,28 @@ func (s *Server) sayKeys(ring keyring.Ring, r *round) error {
 		}
 		s.keysRefused = said.Refused
 	}
+	said.Restart = outrun(ring, r)
 	s.warnDiffering(ring)
 	text, err := json.Marshal(said)
 	if err != nil {
 		return err
 	}
 	return s.dir.note(sharedFile, string(text))
+}
+
+// outrun are the controllers that trust others, as members of the store, than they
+// would if they were started now.
+func outrun(ring keyring.Ring, r *round) (ids []string) {
+	now := rootNames(r.own.Cluster().Trusted())
+	slices.Sort(now)
+	for _, id := range r.list {
+		trusts := strings.Fields(ring.Holders[id].Trusts)
+		slices.Sort(trusts)
+		if len(trusts) > 0 && ring.Has(id) && r.own.Generation() == ring.Generation && !slices.Equal(trusts, now) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // warnDiffering says once that keys of this controller differ from those of others

@@ -179,6 +179,7 @@ func (s *Server) peers(st stage) (*etcdstore.Peers, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.trusts = rootNames(files.Trusted)
 	name, err := s.memberName()
 	return &etcdstore.Peers{
 		Name: name, Listen: s.cfg.Cluster.Listen, Advertise: s.peerAddress(),
@@ -290,8 +291,8 @@ func (s *Server) dropStrangers(ctx context.Context, members []etcdstore.Member) 
 	}
 }
 
-// renewPeer keeps the certificate for the others from running out. What uses it
-// reads it anew.
+// renewPeer keeps the certificate for the others from running out, and has one of the
+// CA that signs now. What uses it reads it anew.
 func (s *Server) renewPeer() error {
 	if s.cfg.Cluster.Listen == "" {
 		return nil

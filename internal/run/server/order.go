@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"netkeep.internal/internal/ops/config"
@@ -19,6 +20,7 @@ const (
 	IntermediateCA = pki.IntermediateCA
 	SessionSecret  = pki.SessionSecret
 	SealSecret     = pki.SealSecret
+	ClusterCA      = pki.ClusterCA
 )
 
 var Secrets = pki.Secrets
@@ -122,13 +124,15 @@ func RotateKeys(ctx context.Context, cfg config.Config, r Rotation, log *slog.Lo
 
 // make makes the step.
 func (r Rotation) make(step pki.Rotation, st KeysStatus) (*pki.Authorities, error) {
-	secret := r.What != pki.RootCA && r.What != pki.IntermediateCA
+	secret := slices.Contains(pki.Secrets[:], r.What)
 	if r.Finish && !r.Force {
 		if err := st.ready(r.What); err != nil {
 			return st.Authorities, err
 		}
 	}
 	switch {
+	case r.Force && r.What == pki.ClusterCA:
+		return st.Authorities, errors.New("a controller that does not trust the new CA between controllers could not reach the store any more: start it again, or take it out with netkeep cluster remove; there is nothing to force")
 	case r.Force && !r.Finish && st.Keys.Next() != r.What:
 		return st.Authorities, fmt.Errorf("nothing of the %s waits for controllers that have not got it: there is nothing to force", r.What)
 	case r.Force && !r.Finish:
@@ -136,6 +140,8 @@ func (r Rotation) make(step pki.Rotation, st KeysStatus) (*pki.Authorities, erro
 		return step.Advance()
 	case r.Finish && secret:
 		return step.FinishSecret(r.What)
+	case r.Finish && r.What == pki.ClusterCA:
+		return step.FinishCluster()
 	case r.Finish:
 		return step.Finish()
 	case r.Undo:
@@ -143,6 +149,8 @@ func (r Rotation) make(step pki.Rotation, st KeysStatus) (*pki.Authorities, erro
 		return step.Undo()
 	case r.What == pki.RootCA:
 		return step.Root()
+	case r.What == pki.ClusterCA:
+		return step.Cluster()
 	case secret:
 		return step.Secret(r.What)
 	}
@@ -188,9 +196,15 @@ func awaitShared(ctx context.Context, cfg config.Config, generation int) (st Key
 	}
 	awaitKeys(ctx, allTime, func() bool {
 		st, err = ReadKeys(cfg)
-		return err != nil || st.Shared == nil || st.Keys.Generation() >= generation && st.Shared.Generation >= generation && st.Shared.Next == "" && len(st.Shared.Lacking) == 0
+		return err != nil || st.Shared == nil || st.Keys.Generation() >= generation && st.Shared.Generation >= generation && (st.Shared.Next == "" || st.waitsForStarts()) && len(st.Shared.Lacking) == 0
 	})
 	return st, err
+}
+
+// waitsForStarts reports whether what is new waits for controllers to be started
+// again, which nobody does by itself.
+func (st KeysStatus) waitsForStarts() bool {
+	return st.Shared.Next == pki.ClusterCA && len(st.Shared.Restart) > 0
 }
 
 // ready says why a rotation should not be finished yet. That none is under way is
