@@ -112,7 +112,7 @@ const meetTime = 10 * time.Second
 func (i *Invitation) authority(ctx context.Context) (*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, meetTime)
 	defer cancel()
-	root, err := remote.Authority(ctx, i.Controller)
+	root, err := remote.OwnAuthority(ctx, i.Controller)
 	if err != nil {
 		return nil, err
 	}
@@ -137,18 +137,25 @@ func meet(ctx context.Context, inv *Invitation, root *x509.Certificate, opt Opti
 		// Whatever the server says it accepts: it is the one that was asked for.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return opt.Show, nil }
 	}
+	if root != nil {
+		config.NextProtos = remote.OwnProtocols
+	}
 	dialer := &net.Dialer{}
 	if len(inv.others) > 0 {
 		dialer.Timeout = meetTime // there is somebody else to ask
 	}
 	c.http = &http.Client{
-		Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext},
+		Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: root == nil, Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext},
 		Timeout:   patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return errors.New("it leads on to another address, which enrollment never does")
 		},
 	}
-	if err := c.authorities(ctx); err != nil {
+	err := c.authorities(ctx)
+	if err == nil && root != nil {
+		err = c.servedToOthers(ctx)
+	}
+	if err != nil {
 		c.Close()
 		if inv.expired(opt.Now()) && !errors.As(err, new(*suspicion)) {
 			return nil, c.tooLate()
@@ -238,7 +245,11 @@ func (c *Controller) vouched() error {
 	for _, cert := range state.PeerCertificates[1:] {
 		between.AddCert(cert)
 	}
-	c.vouches = append(c.vouches, c.opt.Trust...)
+	for _, cert := range c.opt.Trust {
+		if !slices.ContainsFunc(c.vouches, cert.Equal) {
+			c.vouches = append(c.vouches, cert)
+		}
+	}
 	ours := x509.NewCertPool()
 	for _, cert := range c.vouches {
 		ours.AddCert(cert)
@@ -256,6 +267,77 @@ func (c *Controller) vouched() error {
 	}
 	c.vouches = append(c.vouches, chains[0][len(chains[0])-1])
 	return nil
+}
+
+// servedToOthers is vouched for the certificate that a controller serves, if that is
+// another than it has of its network. Which it is the controller has to say itself:
+// somebody in between may have one that this machine trusts.
+func (c *Controller) servedToOthers(ctx context.Context) error {
+	told, err := c.told(ctx)
+	if err != nil || told == nil || told.Equal(c.leaf.Load().PeerCertificates[0]) {
+		return err
+	}
+	var shown tls.ConnectionState
+	plain := &http.Client{Timeout: patience, Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, // VerifyConnection does
+			VerifyConnection: func(state tls.ConnectionState) error {
+				shown = state
+				if !told.Equal(state.PeerCertificates[0]) {
+					return &suspicion{fmt.Sprintf("the certificate of %s is not the one that the controller says it serves, so nothing was sent to it", c.inv.Controller)}
+				}
+				return nil
+			},
+		},
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.inv.Controller+clientRoot+"/version", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := plain.Do(req)
+	if err != nil {
+		return c.unreachable(err)
+	}
+	_ = resp.Body.Close()
+	if err := told.VerifyHostname(c.inv.host); err != nil {
+		return &suspicion{fmt.Sprintf("the certificate of %s is not for that name (%v): the controller must be served under the address it advertises", c.inv.Controller, err)}
+	}
+	c.leaf.Store(&shown)
+	return c.vouched()
+}
+
+// told is the certificate that a controller says it serves at the address where it was
+// met; nil if it says nothing.
+func (c *Controller) told(ctx context.Context) (*x509.Certificate, error) {
+	a, err := c.ask(ctx, http.MethodGet, "/controllers", nil, "", nil)
+	if err != nil || a.status != http.StatusOK {
+		return nil, err
+	}
+	var list struct {
+		Data []struct {
+			Cert string `json:"certPem"`
+			At   map[string][]struct {
+				URL string `json:"url"`
+			} `json:"apiAddresses"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(a.body, &list); err != nil {
+		return nil, fmt.Errorf("%s gave an answer that cannot be read: %w", c.inv.Controller, err)
+	}
+	for _, one := range list.Data {
+		for _, at := range one.At["edge-client"] {
+			if at.URL != c.inv.Controller+clientRoot {
+				continue
+			}
+			certs, err := pki.ParseCertificates([]byte(one.Cert), 1)
+			if err != nil {
+				return nil, fmt.Errorf("%s does not say which certificate it serves: %w", c.inv.Controller, err)
+			}
+			return certs[0], nil
+		}
+	}
+	return nil, nil
 }
 
 // answer is what a controller answered.

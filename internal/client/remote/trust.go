@@ -61,9 +61,26 @@ func trusting(cas string) (*tls.Config, error) {
 // says itself. Only a person who knows its fingerprint can say whether that is
 // true.
 func Authority(ctx context.Context, address string) (*x509.Certificate, error) {
+	return authority(ctx, address)
+}
+
+// OwnProtocol is offered in the handshake by who wants to see the certificate that the
+// controller has of its network, also if it serves one of another authority.
+const OwnProtocol = "netkeep-own"
+
+// OwnProtocols are all that such a client offers: nothing is spoken but HTTP.
+var OwnProtocols = []string{OwnProtocol, "http/1.1"}
+
+// OwnAuthority is Authority of the certificate that it has of its network.
+func OwnAuthority(ctx context.Context, address string) (*x509.Certificate, error) {
+	return authority(ctx, address, OwnProtocols...)
+}
+
+func authority(ctx context.Context, address string, protocols ...string) (*x509.Certificate, error) {
 	var shown []*x509.Certificate
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
+		NextProtos:         protocols,
 		InsecureSkipVerify: true, // nothing is sent but the question whom to trust
 		VerifyConnection: func(state tls.ConnectionState) error {
 			shown = state.PeerCertificates

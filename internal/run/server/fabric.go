@@ -12,6 +12,7 @@ import (
 
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/auth/enroll"
+	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric"
 	"netkeep.internal/internal/fabric/asclient"
@@ -96,16 +97,22 @@ func (c routerClient) Grant(ctx context.Context, by state.Author, serviceID, typ
 }
 
 // tlsConfig is that of the APIs, except that who asks for the protocol of
-// routers gets it alone, and must show a certificate.
+// routers gets it alone, and must show a certificate. Who knows the root CA of the
+// network alone may ask for the certificate that the controller has of it, where
+// another is served.
 func (s *Server) tlsConfig() *tls.Config {
-	web := s.served.TLSConfig()
-	if s.control != nil {
-		return web
+	web, routers := s.served.TLSConfig(), s.routerTLS()
+	var own *tls.Config
+	if s.own != nil {
+		own = s.own.TLSConfig()
+		own.NextProtos = []string{"http/1.1"}
 	}
-	routers := s.routerTLS()
 	web.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if slices.Contains(hello.SupportedProtos, message.ALPN) {
+		switch {
+		case s.control == nil && slices.Contains(hello.SupportedProtos, message.ALPN):
 			return routers, s.handshake(hello)
+		case slices.Contains(hello.SupportedProtos, remote.OwnProtocol):
+			return own, nil
 		}
 		return nil, nil // the one that this is part of
 	}

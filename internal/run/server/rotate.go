@@ -53,10 +53,12 @@ func (s *Server) takeKeys(ctx context.Context) {
 	}
 	now := s.keys.Authorities()
 	s.log.Info("other keys are in force from now on", "root", rootName(now.Root), "intermediate", rootName(now.Intermediate), "rotating", now.Rotating(), "retired", len(now.Retired))
-	if s.cfg.TLS.Cert == "" {
-		if err := s.served.Reload(); err != nil {
-			s.log.Error("the server certificate of the new authority cannot be served", "error", err)
-		}
+	ours := s.served
+	if s.own != nil {
+		ours = s.own
+	}
+	if err := ours.Reload(); err != nil {
+		s.log.Error("the server certificate of the new authority cannot be served", "error", err)
 	}
 	if s.fabric != nil { // or it begins with them
 		if err := s.useSecrets(); err != nil {

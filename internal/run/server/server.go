@@ -78,6 +78,7 @@ type Server struct {
 	sealer    *pki.Sealer
 	handover  *pki.Handover // nil if the store is not shared
 	served    *pki.Served
+	own       *pki.Served // the certificate of the network, if another is served
 	roster    *roster.Roster
 	book      *whereabouts.Book // nil if there is no other controller
 	duties    *duty.Duties
@@ -280,6 +281,9 @@ func (s *Server) openKeys() (err error) {
 		return err
 	}
 	if s.cfg.TLS.Cert != "" {
+		if s.own, err = s.keys.Served(s.log); err != nil {
+			return err
+		}
 		s.served, err = pki.Serve(s.cfg.TLS.Cert, s.cfg.TLS.Key, time.Now, s.log)
 	} else {
 		s.served, err = s.keys.Served(s.log)
