@@ -2,15 +2,20 @@ package fabric
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/channel"
 	"netkeep.internal/internal/wire/message"
 	"netkeep.internal/test/scripted"
 	"netkeep.internal/test/servertest"
@@ -160,4 +165,79 @@ func TestSkewedClock(t *testing.T) {
 			o.TLS.Time = func() time.Time { return time.Now().Add(skew) }
 		})
 	}
+}
+
+// TestFormerConnection has a router of the first generation connect once more for a
+// connection that it has given up: it goes on to dial for one that was lost, also when
+// it has another since, and then neither reads from it nor says anything. The one that
+// it uses stays.
+func TestFormerConnection(t *testing.T) {
+	s := servertest.Start(t)
+	r := addRouter(t, s)
+	// again connects for the channel with an id, and only says hello.
+	again := func(id string) (_ *tls.Conn, now string) {
+		t.Helper()
+		opt := r.Options()
+		opt.TLS.NextProtos = []string{message.ALPN}
+		conn, err := tls.Dial("tcp", opt.Address, opt.TLS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		h := wire.Headers{}
+		h.SetText(message.HeaderVersion, "v1.6.0|abc|2025-05-12 15:08:20|linux|amd64")
+		h.SetText(message.HeaderConnectionID, id)
+		welcome, err := channel.Greet(conn, time.Now().Add(soon), channel.Hello{ID: r.ID, Headers: h})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn, welcome.Text(message.HeaderConnectionID)
+	}
+	say := func(conn *tls.Conn, typ int32) {
+		t.Helper()
+		if _, err := conn.Write((&wire.Frame{Type: typ, Seq: 1}).Append(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over := func(done <-chan struct{}, what string) {
+		t.Helper()
+		select {
+		case <-done:
+		case <-time.After(soon):
+			t.Fatal(what)
+		}
+	}
+	gone := func(conn *tls.Conn) {
+		t.Helper()
+		_ = conn.SetReadDeadline(time.Now().Add(soon))
+		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal("a connection stays that was continued")
+		}
+	}
+	answers := func(what string) {
+		t.Helper()
+		got := s.Admin(t).Post(fabricAPI+"inspections", M{"appRegex": r.ID, "requestedValues": []string{"links"}}).Want(200)
+		if values, _ := got.JSON.(M)["values"].([]any); len(values) != 1 {
+			t.Fatalf("%s: the router says %v", what, got.JSON)
+		}
+	}
+	used := r.Connect(t)
+	answers("before")
+	former, _ := again("one of before")
+	say(former, message.TypeProbe) // which is all that one may say that nobody uses
+	answers("with a connection that was given up")
+
+	say(former, message.TypeRouterLinks)
+	over(used.Done(), "a connection stays after its router has used another")
+
+	// One that is lost is continued at once, as is one whose welcome was lost.
+	used = r.Connect(t)
+	answers("anew")
+	id := used.Welcome.Text(message.HeaderConnectionID)
+	second, _ := again(id)
+	over(used.Done(), "a connection stays that was continued")
+	third, now := again(id)
+	gone(second)
+	again(now)
+	gone(third)
 }

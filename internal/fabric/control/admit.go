@@ -28,6 +28,7 @@ const helloWait = 5 * time.Second
 var (
 	errShutOut   = errors.New("it is disabled, deleted or enrolled anew")
 	errReplaced  = errors.New("it has connected again")
+	errFormer    = errors.New("it is for a connection that the router may not use any more")
 	errStopping  = errors.New("the controller is stopping")
 	errSuspended = errors.New("the controller has lost its store, and others answer for it")
 	errUnknown   = errors.New("its certificate is not that of an enrolled and enabled router")
@@ -81,19 +82,54 @@ func (rs *Routers) admit(conn *tls.Conn, deadline time.Time) (serve func(), err 
 	if err := hello.Welcome(conn, deadline, rs.welcome(r, hello)); err != nil {
 		return nil, err
 	}
-	// Between the look at its record and now it may have been shut out, and
-	// whoever did that found nobody to drop.
-	if err := rs.register(r); err != nil {
+	if err := rs.enter(r, conn.RemoteAddr().String(), false); err != nil && !errors.Is(err, errFormer) {
 		return nil, err
 	}
-	if now, ok := model.Routers.Get(rs.opt.State.Snapshot(), r.ID); !ok || !admissible(now, fingerprint) {
+	return func() { r.ch.Serve(conn) }, nil
+}
+
+// enter makes a router the one with its id, and has everybody told who asked for it.
+// used says that it has shown that it uses the connection.
+func (rs *Routers) enter(r *Router, remote string, used bool) error {
+	if err := rs.register(r, used); err != nil {
+		return err
+	}
+	// Between the look at its record and now it may have been shut out, and
+	// whoever did that found nobody to drop.
+	if now, ok := model.Routers.Get(rs.opt.State.Snapshot(), r.ID); !ok || !admissible(now, r.Fingerprint()) {
 		r.ch.Close(errShutOut)
 	}
-	r.Say(slog.LevelInfo, "router connected", "name", r.Name, "address", conn.RemoteAddr().String(), "version", r.Presence().Version.Version)
+	r.Say(slog.LevelInfo, "router connected", "name", r.Name, "address", remote, "version", r.Presence().Version.Version)
 	for _, fn := range rs.joined {
 		fn(r)
 	}
-	return func() { r.ch.Serve(conn) }, nil
+	return nil
+}
+
+// continues reports whether a router connects for the connection that it has, or for
+// none. One of the first generation dials for a connection that was lost until that
+// works, also when it has given it up since and has another. Then it neither reads
+// from it nor says anything, and in the place of the other it would cut the router off.
+// The name that it knows its connection by may be the one of before, if it did not hear
+// the welcome.
+func (r *Router) continues(old *Router) bool {
+	return r.Grouped || r.former == "" || r.former == old.ch.ID || r.former == old.former
+}
+
+// shows takes note that the router uses the connection, and reports whether it may. It
+// runs where that is read.
+func (r *Router) shows() bool {
+	if r.entered.Load() {
+		return true
+	}
+	if err := r.all.enter(r, r.Remote(), true); err != nil {
+		r.ch.Close(err)
+		return false
+	}
+	if err := r.ch.Err(); err != nil {
+		r.all.forget(r, err) // it ended before there was somebody to forget
+	}
+	return true
 }
 
 // identify returns the router whose certificate the connection has proved to
@@ -155,7 +191,7 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 	r := &Router{
 		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Follows: hello.Headers.Bool(message.HeaderAuthorities), Listeners: reached.Listeners, Grouped: hello.Grouped(), Lingers: lingers(speaks),
 		all: rs, fingerprint: fingerprint, secret: hello.Secret(), seats: newSeats(), writes: make(chan struct{}, maxWrites), carrying: map[string]struct{}{},
-		speaks: speaks,
+		speaks: speaks, former: hello.ConnectionID(),
 	}
 	r.work.init()
 	r.paces.init()
@@ -177,6 +213,7 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 	}
 	r.ch = channel.New(id, channel.Options{
 		Handle: r.hear, Unfit: r.unfit, Sockets: maxSockets, Bounds: wire.Bounds{Headers: channel.MaxBody, Body: channel.MaxBody}, Now: rs.opt.Now, Closed: func(_ *channel.Channel, reason error) { rs.forget(r, reason) },
+		Echoed: func(time.Duration) { r.shows() },
 	})
 	return r, nil
 }

@@ -238,29 +238,39 @@ func (rs *Routers) awaitResume() error {
 	}
 }
 
-// register makes a router the one with its id.
-func (rs *Routers) register(r *Router) error {
+// register makes a router the one with its id. used says that it has shown that it
+// uses the connection.
+func (rs *Routers) register(r *Router, used bool) error {
 	defer rs.opt.Changed(r.ID) // when the mutex is free
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
+	old := rs.byID[r.ID]
 	switch {
 	case rs.closed:
 		return errStopping
 	case rs.suspended != nil:
 		return errSuspended
+	case old != nil && !used && !r.continues(old):
+		return errFormer
 	}
-	if old := rs.byID[r.ID]; old != nil {
+	if old != nil {
 		// The newer connection counts: the router itself knows best that the
 		// old one is gone.
 		defer func() { go old.ch.Close(errReplaced) }()
 	}
 	rs.byID[r.ID] = r
+	r.entered.Store(true)
 	return nil
 }
 
-// forget takes note of a connection that is over.
+// forget takes note of a connection that is over, once.
 func (rs *Routers) forget(r *Router, reason error) {
 	rs.mu.Lock()
+	if !r.entered.Load() || r.left {
+		rs.mu.Unlock()
+		return
+	}
+	r.left = true
 	if rs.byID[r.ID] == r {
 		delete(rs.byID, r.ID)
 	}

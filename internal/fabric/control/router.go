@@ -31,6 +31,7 @@ type Router struct {
 	Lingers bool
 
 	speaks   string // the release whose words it uses
+	former   string // the connection that it says it has been connected by
 	all      *Routers
 	ch       *channel.Channel
 	secret   []byte // shared by the sockets of a group
@@ -41,6 +42,8 @@ type Router struct {
 	unknown  atomic.Int32  // frames that nobody takes
 	modelled atomic.Bool
 	carrying map[string]struct{} // identities connected to it; under the mutex of all
+	entered  atomic.Bool         // it is, or was, the one with its id
+	left     bool                // and is no more; under the mutex of all
 
 	presence atomic.Pointer[model.Presence]
 
@@ -176,6 +179,9 @@ func (r *Router) fail(err error) {
 
 // hear hands a frame to who takes it.
 func (r *Router) hear(_ *channel.Channel, f *wire.Frame) {
+	if !r.shows() {
+		return
+	}
 	if fn := r.all.handlers[f.Type]; fn != nil {
 		fn(r, f)
 		return
