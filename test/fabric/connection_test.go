@@ -240,4 +240,24 @@ func TestFormerConnection(t *testing.T) {
 	gone(second)
 	again(now)
 	gone(third)
+
+	// Nobody has more than one that it does not use, nor keeps it when it is shut out.
+	used = r.Connect(t)
+	left := make(chan error, 2)
+	for _, id := range []string{"one of before", "another of before"} {
+		conn, _ := again(id)
+		_ = conn.SetReadDeadline(time.Now().Add(soon))
+		go func() {
+			_, err := io.Copy(io.Discard, conn)
+			left <- err
+		}()
+	}
+	if err := <-left; errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal("a router has two connections that it does not use")
+	}
+	s.Admin(t).Patch("edge-routers/"+r.ID, M{"disabled": true}).Want(200)
+	if err := <-left; errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal("a connection stays of a router that was shut out")
+	}
+	over(used.Done(), "a router stays that was shut out")
 }

@@ -91,13 +91,17 @@ func (rs *Routers) admit(conn *tls.Conn, deadline time.Time) (serve func(), err 
 // enter makes a router the one with its id, and has everybody told who asked for it.
 // used says that it has shown that it uses the connection.
 func (rs *Routers) enter(r *Router, remote string, used bool) error {
-	if err := rs.register(r, used); err != nil {
+	err := rs.register(r, used)
+	if err != nil && !errors.Is(err, errFormer) {
 		return err
 	}
 	// Between the look at its record and now it may have been shut out, and
 	// whoever did that found nobody to drop.
 	if now, ok := model.Routers.Get(rs.opt.State.Snapshot(), r.ID); !ok || !admissible(now, r.Fingerprint()) {
 		r.ch.Close(errShutOut)
+	}
+	if err != nil {
+		return err
 	}
 	r.Say(slog.LevelInfo, "router connected", "name", r.Name, "address", remote, "version", r.Presence().Version.Version)
 	for _, fn := range rs.joined {

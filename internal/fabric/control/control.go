@@ -9,8 +9,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,6 +58,7 @@ type Routers struct {
 
 	mu      sync.RWMutex
 	byID    map[string]*Router
+	silent  map[string]*Router              // second connections of these, that they have not used
 	carried map[string]map[*Router]struct{} // routers by the identities connected to them
 	closed  bool
 	// suspended is closed when routers may connect again; nil while they may.
@@ -83,7 +86,7 @@ func New(opt Options) *Routers {
 		opt.Changed = func(string) {}
 	}
 	rs := &Routers{
-		opt: opt, handlers: map[int32]func(*Router, *wire.Frame){}, byID: map[string]*Router{}, carried: map[string]map[*Router]struct{}{},
+		opt: opt, handlers: map[int32]func(*Router, *wire.Frame){}, byID: map[string]*Router{}, silent: map[string]*Router{}, carried: map[string]map[*Router]struct{}{},
 	}
 	rs.conduct.init(opt.Now)
 	return rs
@@ -168,6 +171,13 @@ func (rs *Routers) All() []*Router {
 	return all
 }
 
+// connections are all that routers have, those among them that they have not used.
+func (rs *Routers) connections() []*Router {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	return append(slices.Collect(maps.Values(rs.byID)), slices.Collect(maps.Values(rs.silent))...)
+}
+
 // Connected returns what a connected router says of itself.
 func (rs *Routers) Connected(id string) (*model.Presence, bool) {
 	r, ok := rs.Get(id)
@@ -180,8 +190,13 @@ func (rs *Routers) Connected(id string) (*model.Presence, bool) {
 // Drop ends a router's connection, if it has one, unless it is here with this
 // certificate.
 func (rs *Routers) Drop(id, except string) {
-	if r, ok := rs.Get(id); ok && r.Fingerprint() != except {
-		r.ch.Close(errShutOut)
+	rs.mu.RLock()
+	both := []*Router{rs.byID[id], rs.silent[id]}
+	rs.mu.RUnlock()
+	for _, r := range both {
+		if r != nil && r.Fingerprint() != except {
+			r.ch.Close(errShutOut)
+		}
 	}
 }
 
@@ -190,7 +205,7 @@ func (rs *Routers) Close() {
 	rs.mu.Lock()
 	rs.closed = true
 	rs.mu.Unlock()
-	for _, r := range rs.All() {
+	for _, r := range rs.connections() {
 		r.ch.Close(nil)
 	}
 }
@@ -203,7 +218,7 @@ func (rs *Routers) Suspend() {
 		rs.suspended = make(chan struct{})
 	}
 	rs.mu.Unlock()
-	for _, r := range rs.All() {
+	for _, r := range rs.connections() {
 		r.ch.Close(errSuspended)
 	}
 }
@@ -251,8 +266,14 @@ func (rs *Routers) register(r *Router, used bool) error {
 	case rs.suspended != nil:
 		return errSuspended
 	case old != nil && !used && !r.continues(old):
+		// One at a time, or a router could have as many as it likes.
+		if other := rs.silent[r.ID]; other != nil {
+			defer func() { go other.ch.Close(errReplaced) }()
+		}
+		rs.silent[r.ID] = r
 		return errFormer
 	}
+	rs.listen(r)
 	if old != nil {
 		// The newer connection counts: the router itself knows best that the
 		// old one is gone.
@@ -263,9 +284,18 @@ func (rs *Routers) register(r *Router, used bool) error {
 	return nil
 }
 
+// listen takes note that a connection is not one any more that says nothing. The
+// caller holds the mutex.
+func (rs *Routers) listen(r *Router) {
+	if rs.silent[r.ID] == r {
+		delete(rs.silent, r.ID)
+	}
+}
+
 // forget takes note of a connection that is over, once.
 func (rs *Routers) forget(r *Router, reason error) {
 	rs.mu.Lock()
+	rs.listen(r)
 	if !r.entered.Load() || r.left {
 		rs.mu.Unlock()
 		return
