@@ -16,6 +16,7 @@ import (
 type flow struct {
 	conn    *Conn
 	end     *stream.End
+	hosts   bool // it is the end of who hosts
 	aborted atomic.Bool
 }
 
@@ -28,7 +29,7 @@ func (c *Conn) carry(said wire.Headers, terminator bool) error {
 	if c.about.Circuit == "" {
 		return say(ErrRefused, "the router %s does not say which circuit a connection has", c.router.name)
 	}
-	f := &flow{conn: c}
+	f := &flow{conn: c, hosts: terminator}
 	f.end = stream.New(stream.Options{
 		Circuit: c.about.Circuit, Terminator: terminator,
 		Send: f.send, Ack: f.ack, Ready: c.wake, Over: f.over, Now: c.router.client.opt.Now,
@@ -62,13 +63,27 @@ func (f *flow) send(p *stream.Payload, wait bool) bool {
 // sent what it is for would take that for lost.
 func (f *flow) ack(a *stream.Ack) { f.conn.router.ch.OfferFirst(a.Packet()) }
 
+// endLater is how much later who hosts ends a circuit than who has dialled. A router
+// of others tells the controller that made a circuit of it once for each end, and
+// nobody while that one is away, and then carries the circuit for ever: by the second
+// time somebody is in its place.
+const endLater = 10 * time.Second
+
 // over forgets the connection, and ends its circuit unless that is done.
-func (f *flow) over(error) {
+func (f *flow) over(reason error) {
 	r := f.conn.router
 	r.remove(f.conn.number)
-	if !f.aborted.Load() {
+	if f.aborted.Load() {
+		return
+	}
+	end := func() {
 		_ = r.ch.Send(about(message.TypeCircuitEnded, f.conn.number, []byte(f.conn.about.Circuit)))
 	}
+	if f.hosts && reason == nil { // the other end knows it too
+		time.AfterFunc(endLater, end)
+		return
+	}
+	end()
 }
 
 func (f *flow) offer(m outgoing) bool {

@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -152,6 +153,40 @@ func TestLateDial(t *testing.T) {
 			case <-time.After(30 * time.Second):
 				t.Error("the router is told nothing")
 			}
+		})
+	}
+}
+
+// TestEnds has both ends of a circuit tell their router that it is over: who has dialled
+// does so at once, and who hosts later, unless it may be the only one that knows.
+func TestEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		hosts  bool
+		reason error
+		after  time.Duration
+	}{
+		"who has dialled":       {},
+		"who hosts":             {hosts: true, after: endLater},
+		"who hosts, for itself": {hosts: true, reason: io.ErrUnexpectedEOF},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				heard := make(chan *wire.Frame, 10)
+				r := &router{client: &Client{opt: Options{Now: time.Now}}, ends: map[uint32]end{}}
+				r.ch = channel.New("near", channel.Options{Handle: r.handle, Beat: -1, Now: time.Now})
+				theirs := channel.New("far", channel.Options{Handle: func(_ *channel.Channel, f *wire.Frame) { heard <- f }, Beat: -1, Now: time.Now})
+				r.ch.Attach(near)
+				theirs.Attach(far)
+				defer r.ch.Close(nil)
+				defer theirs.Close(nil)
+				began := time.Now()
+				(&flow{conn: newConn(r, Info{Circuit: "circuit"}), hosts: test.hosts}).over(test.reason)
+				f := <-heard
+				if took := time.Since(began); f.Type != message.TypeCircuitEnded || string(f.Body) != "circuit" || took != test.after {
+					t.Errorf("the router is told %d of %q after %v, want %v", f.Type, f.Body, took, test.after)
+				}
+			})
 		})
 	}
 }
