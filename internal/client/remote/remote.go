@@ -153,6 +153,8 @@ type Request struct {
 	// Repeatable says that to make the request twice does no harm, though it is
 	// no mere look.
 	Repeatable bool
+
+	stream bool // whether the answer goes on for as long as one likes
 }
 
 // Call makes a request and reads the answer's data into out, which may be nil.
@@ -287,6 +289,13 @@ func (c *Client) sendTo(ctx context.Context, at string, r Request, token string,
 		return nil, !open && !trustProblem(err), unreachable(at, err, open)
 	}
 	c.note(r, resp.Header)
+	if r.stream && resp.StatusCode/100 == 2 {
+		if !isStream(resp) {
+			resp.Body.Close()
+			return nil, false, ErrNoStream
+		}
+		return resp.Body, false, nil
+	}
 	if body = (&answer{resp.Body, at, c.most, c.most}); resp.StatusCode/100 == 2 && !r.looks() {
 		return body, false, nil
 	}

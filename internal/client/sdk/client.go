@@ -28,7 +28,8 @@ type Options struct {
 	Identity string
 	// Log gets what others should know; nothing is said if it is nil.
 	Log *slog.Logger
-	// Poll is how often the controller is asked whether services changed.
+	// Poll is how often the controller is asked whether services changed, unless it
+	// tells that by itself.
 	Poll time.Duration
 	// Program and Version are who we say we are.
 	Program, Version string
@@ -65,6 +66,7 @@ type Client struct {
 	device  reporter
 	factors factors
 	watch   *watch
+	updates updates
 
 	over context.Context
 	end  context.CancelFunc
@@ -98,6 +100,7 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 		routers: map[string]*attempt{}, sessions: map[sessionKey]*session{}, listeners: map[*Listener]struct{}{},
 	}
 	c.renewal.client, c.device.client, c.factors.client = c, c, c
+	c.updates.news = make(chan struct{}, 1)
 	pair, err := cipher.NewPair()
 	if err != nil {
 		return nil, err
@@ -115,6 +118,7 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 	c.api.learn(ctx)
 	c.controllerIs(nil)
 	c.wg.Go(c.follow)
+	c.wg.Go(c.listenForUpdates)
 	return c, nil
 }
 
@@ -142,13 +146,13 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// follow asks for changes until the client is closed, which also keeps the
-// session alive.
+// follow takes up changes until the client is closed: it asks for them, or is told.
+// Either keeps the session alive.
 func (c *Client) follow() {
 	said := "" // of what is wrong
-	for c.pause(c.opt.Poll) {
+	for c.awaitNews(c.opt.Poll) {
 		ctx, cancel := context.WithTimeout(c.over, apiTime)
-		err := c.catchUp(ctx)
+		err := c.keepUp(ctx)
 		if err == nil {
 			err = c.device.tend(ctx)
 		}

@@ -147,6 +147,8 @@ type Limits struct {
 	Guesses     int  `yaml:"guesses" default:"30" range:"0..1000000" doc:"How many wrong passwords a minute one address may send for user names that it was wrong about before, as many for others, and all addresses for one name, before they have to wait, 0 for any number; who logs in from where it did before does not wait for others."`
 	Enrollments int  `yaml:"enrollments" default:"3000" range:"0..1000000" doc:"How many times a minute one address may try to enroll, 0 for any number."`
 
+	Streams             int `yaml:"streams" default:"12000" range:"8..1000000" doc:"How many streams of events may be open at a time; an eighth of them is for admins alone."`
+	IdentityStreams     int `yaml:"identityStreams" default:"20" range:"1..1000000" doc:"How many of them one identity may have."`
 	APISessions         int `yaml:"apiSessions" default:"5000" range:"10..1000000" doc:"How many API sessions one identity may have; one more ends the one that was not used for longest."`
 	SessionCertificates int `yaml:"sessionCertificates" default:"10" range:"1..1000000" doc:"How many certificates that have not expired one API session may have."`
 }

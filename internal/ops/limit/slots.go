@@ -19,6 +19,9 @@ var (
 type Slots struct {
 	Max   int
 	Share Share
+	// Each is how many one party may have if that is less than its share; 0 for
+	// its share.
+	Each int
 
 	mu    sync.Mutex
 	taken [ranks]int
@@ -41,7 +44,7 @@ func (s *Slots) Take(p Party) error {
 			return ErrFull
 		}
 	}
-	if int64(s.by[p]) >= s.Share.of(int64(s.Max)) {
+	if int64(s.by[p]) >= s.each() {
 		return ErrShare
 	}
 	if s.by == nil {
@@ -50,6 +53,15 @@ func (s *Slots) Take(p Party) error {
 	s.by[p]++
 	s.taken[p.Rank]++
 	return nil
+}
+
+// each is how many one party may have.
+func (s *Slots) each() int64 {
+	share := s.Share.of(int64(s.Max))
+	if s.Each > 0 {
+		return min(share, int64(s.Each))
+	}
+	return share
 }
 
 // Leave gives a slot back.

@@ -90,3 +90,24 @@ func TestSlotsProperty(t *testing.T) {
 		}
 	})
 }
+
+// TestSlotsEach gives nobody more than its number, though its share is larger.
+func TestSlotsEach(t *testing.T) {
+	s := limit.Slots{Max: 80, Share: 25, Each: 3}
+	ann, bob := many(limit.Member, 1), many(limit.Member, 2)
+	for range 3 {
+		if err := s.Take(ann); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Take(ann); !errors.Is(err, limit.ErrShare) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := s.Take(bob); err != nil {
+		t.Errorf("another: %v", err)
+	}
+	s.Leave(ann)
+	if err := s.Take(ann); err != nil {
+		t.Errorf("after one was given back: %v", err)
+	}
+}

@@ -30,7 +30,9 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	logins   *prometheus.CounterVec
-	lanes    [2]laneMetrics // by kind.Lane
+	streams  *prometheus.GaugeVec
+	ended    *prometheus.CounterVec // streams that were
+	lanes    [2]laneMetrics         // by kind.Lane
 	queued   prometheus.Gauge
 	waited   prometheus.Histogram
 	dialled  prometheus.Histogram   // circuits that were made
@@ -63,6 +65,10 @@ func New(now func() time.Time) *Metrics {
 		requests: counters("netkeep_requests_total", "Requests by API, operation and class of status.", "api", "operation", "status"),
 		duration: histograms("netkeep_request_duration_seconds", "How long requests took, by API and operation.", durations, "api", "operation"),
 		logins:   counters("netkeep_logins_total", "Attempts to authenticate by method and outcome: success, denied, or error if it could not be told.", "method", "outcome"),
+		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "netkeep_streams", Help: "Streams of events that are open, by operation.",
+		}, []string{"operation"}),
+		ended: counters("netkeep_streams_ended_total", "Streams of events that ended, by operation and by why: left if the client closed it, slow if it did not read, session if it may not go on, server if the controller stopped, source if there was no more.", "operation", "reason"),
 		queued: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "netkeep_password_hash_queue_length", Help: "Passwords that wait for their turn to be hashed.",
 		}),
@@ -77,7 +83,7 @@ func New(now func() time.Time) *Metrics {
 	}
 	m.Registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, m.duration, m.logins, m.queued, m.waited,
+		m.requests, m.duration, m.logins, m.streams, m.ended, m.queued, m.waited,
 	)
 	m.addLanes()
 	return m

@@ -50,3 +50,14 @@ func (m *Metrics) API(api string, operations iter.Seq[string], other string) fun
 		o.took().Observe(took.Seconds())
 	}
 }
+
+// Stream counts an answer that goes on for as long as its caller likes, until what
+// it returns is told why it ended. Both must be words of the program.
+func (m *Metrics) Stream(operation string) (ended func(reason string)) {
+	open := m.streams.WithLabelValues(operation)
+	open.Inc()
+	return func(reason string) {
+		open.Dec()
+		m.ended.WithLabelValues(operation, reason).Inc()
+	}
+}

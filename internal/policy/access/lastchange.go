@@ -23,6 +23,7 @@ type LastChange struct {
 	of     []lastChange // by ordinal of the identity
 	all    int64        // for everyone
 	admins int64        // for admins, who see services without a policy
+	watch  watch        // those who want to be told
 }
 
 // lastChange is what is known of one identity.
@@ -42,6 +43,7 @@ func (l *LastChange) Reset(loaded time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.of, l.admins, l.all = nil, 0, loaded.UnixMicro()
+	l.watch.note(concern{})
 }
 
 // Apply takes note of a commit, under the conditions of Affected, and returns
@@ -63,6 +65,9 @@ func (l *LastChange) Apply(before, after *state.Snapshot, changed []state.Ref) *
 	if forAdmins {
 		l.admins = now
 	}
+	if forAdmins || !identities.IsEmpty() {
+		l.watch.note(concern{snap: after, who: identities, admins: forAdmins})
+	}
 	return identities
 }
 
@@ -79,6 +84,7 @@ func (l *LastChange) Touch(snap *state.Snapshot, identityID string) {
 	defer l.mu.Unlock()
 	l.grow(one.set())
 	l.of[ord].touches++
+	l.watch.note(concern{one: identityID})
 }
 
 // Of returns when what the identity sees last changed.

@@ -151,6 +151,9 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 // finish. It ends those that do not before ctx does.
 func (s *Server) drain(ctx context.Context) error {
 	s.fabric.Close() // routers have no request that could end by itself
+	if s.streams != nil {
+		s.streams.Close() // nor do these
+	}
 	errs := make([]error, len(s.http))
 	var all sync.WaitGroup
 	for i, srv := range s.http {

@@ -64,6 +64,9 @@ const (
 	// waits until it is wanted.
 	maxStreams    = 100
 	receiveBuffer = 64 << 10
+	// streamPulse is how often a stream shows that it is there: often enough for
+	// what lies between, which forgets connections that are still.
+	streamPulse = 15 * time.Second
 )
 
 // Server is a running controller.
@@ -101,6 +104,7 @@ type Server struct {
 	connections limit.Connections
 	handshakes  limit.Turns
 	http        []*http.Server
+	streams     *rest.Streams
 
 	admin  authn.FirstAdmin
 	closed []func() error // what to close, last opened last
@@ -314,6 +318,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Keys: s.apiKeys, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: time.Now, Log: s.log}
 	grants := newGrants(s.state, sessions, s.sessionTokens, s.log)
 	grants.CutOff = s.cutOff
+	s.jobs.Go(func() { grants.Changes.Wake(run) })
 	s.divide(run, sessions, grants)
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
@@ -368,11 +373,17 @@ func (s *Server) newAPIs(shared *rest.Shared, svc *api.Service) (*apis, error) {
 	bodies := &limit.Bodies{Bytes: maxBodies, Max: maxMoving, Share: share, Now: time.Now}
 	answers := &limit.Bodies{Bytes: maxAnswers, Max: maxMoving, Share: share, Now: time.Now}
 	requests := &limit.Slots{Max: maxRequests, Share: share}
+	s.streams = &rest.Streams{
+		Slots: limit.Slots{Max: s.cfg.Limits.Streams, Each: s.cfg.Limits.IdentityStreams},
+		Pulse: streamPulse, Patience: t.Write, Began: s.figures.Stream,
+	}
+	svc.Streams = s.streams
+	s.state.Attend(svc.Review)
 	newAPI := func(name, title, doc, root string) *rest.API {
 		return &rest.API{
 			Name: name, Title: title, Doc: doc, Version: api.Version, Root: root, Groups: api.Groups,
 			State: s.state, Shared: shared, Gate: s.knowing(svc.Gate), Log: s.log, Timeout: t.Request, Sending: t.Write, MaxBody: int64(s.cfg.Limits.Body),
-			Bodies: bodies, Requests: requests, Answers: answers,
+			Bodies: bodies, Requests: requests, Answers: answers, Streams: s.streams,
 			StrangerPace: limit.Pace{First: t.Body}, Pace: limit.Pace{First: t.Body, Least: leastRate, Last: t.Read},
 		}
 	}

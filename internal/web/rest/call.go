@@ -33,6 +33,7 @@ type Call struct {
 
 	w       http.ResponseWriter
 	request *http.Request
+	whole   *http.Request // without the bound on the time of the operation
 	op      *operation
 	path    []string // the path's parameters
 	values  []any    // of the operation's Params
@@ -42,6 +43,8 @@ type Call struct {
 	became  state.Author     // whom the request turned out to be of
 	tried   string           // name of whom it was not, for all we know
 	traced  func(status int) // to be called in the end; nil if nobody asked
+	start   time.Time
+	told    bool // that it was answered
 
 	memos map[any]any // by Memo
 }

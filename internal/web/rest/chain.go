@@ -26,14 +26,13 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request, path string) {
 func (a *API) Missing(w http.ResponseWriter, r *http.Request) { a.serve(w, r, nil, nil) }
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request, ops map[string]*operation, params []string) {
-	start := time.Now()
-	c := &Call{request: r, State: a.State, ID: state.NewID(), api: a, w: w, status: http.StatusOK}
+	c := &Call{request: r, start: time.Now(), State: a.State, ID: state.NewID(), api: a, w: w, status: http.StatusOK}
 	defer c.letGo()
 	defer func() {
 		if p := recover(); p != nil {
 			a.recovered(c, p)
 		}
-		a.answered(c, time.Since(start))
+		a.answered(c, time.Since(c.start))
 	}()
 	c.hurry()
 	cors(w.Header(), r)
@@ -72,8 +71,13 @@ func (c *Call) wait() time.Duration {
 	return c.op.Attempts.Take(limit.At(c.From()))
 }
 
-// answered tells of a request that is over.
+// answered tells of a request that is over, or whose answer has begun and goes on
+// for as long as the client likes.
 func (a *API) answered(c *Call, took time.Duration) {
+	if c.told {
+		return
+	}
+	c.told = true
 	name := Unknown
 	if c.op != nil {
 		name = c.op.Name
@@ -184,6 +188,7 @@ func (c *Call) looks() bool {
 // bound bounds the time of what follows, until it is told that it is over.
 func (c *Call) bound(most time.Duration) (over func()) {
 	whole := c.request
+	c.whole = whole
 	ctx, cancel := context.WithTimeout(whole.Context(), most)
 	c.request = whole.WithContext(state.Deciding(ctx))
 	if !c.looks() {

@@ -194,7 +194,7 @@ func (o *operation) failures() []string {
 	add(strings.Contains(o.Path, "{"), "404")
 	add(o.Method != http.MethodGet && o.Auth != Anonymous, "409")
 	add(body, "413")
-	add(o.Attempts != nil, "429")
+	add(o.Attempts != nil || o.stream, "429")
 	return codes
 }
 
@@ -205,7 +205,7 @@ var failures = kind.Schema{
 	"404": failure("There is no such record, or the caller cannot see it."),
 	"409": failure("It is in use, or something else stands against it."),
 	"413": failure("The body is too large."),
-	"429": retry(failure("There were too many attempts from this address.")),
+	"429": retry(failure("There were too many attempts from this address, or the caller has as many of these open as it may.")),
 	"503": retry(failure("The controller is busy, or cannot reach its store.")),
 	"4XX": failure("It was refused, and why."),
 	"5XX": failure("It went wrong; the controller's log has more under the request's id."),
@@ -223,8 +223,12 @@ func retry(s kind.Schema) kind.Schema {
 
 // bareSchema describes a body without an envelope.
 func bareSchema(contentType string) kind.Schema {
-	if contentType == jsonType {
+	switch contentType {
+	case jsonType:
 		return kind.Schema{"type": "object"}
+	case eventType:
+		return says("Server-sent events, one after the other until either side ends the answer. A line that begins with a colon is a sign of life; "+
+			"the event named end is the last, and says in its data why.", text)
 	}
 	return kind.Schema{"type": "string", "format": "binary"}
 }

@@ -126,6 +126,8 @@ type API struct {
 	Requests *limit.Slots
 	// Answers bounds the memory that answers take while they are sent.
 	Answers *limit.Bodies
+	// Streams are the answers that go on for as long as their callers like.
+	Streams *Streams
 	// StrangerPace is how fast the bodies of strangers must arrive, and Pace
 	// those of all others.
 	StrangerPace, Pace limit.Pace
@@ -150,6 +152,7 @@ type operation struct {
 	status int
 	data   kind.Schema // schema of the answer's data; nil for a bare body
 	list   bool
+	stream bool // whether the answer is one
 }
 
 // Unknown stands for the operation of a request that has none.
@@ -188,6 +191,9 @@ func (a *API) add(o *operation) {
 	}
 	if o.Name == "" || o.Doc == "" || o.Tag == "" {
 		panic(fmt.Sprintf("rest: %s %s needs a name, a tag and a sentence", o.Method, o.Path))
+	}
+	if o.stream {
+		o.Types = []string{eventType}
 	}
 	if o.data == nil && len(o.Types) == 0 {
 		panic(fmt.Sprintf("rest: %s %s does not say what type its answer has", o.Method, o.Path))

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
@@ -79,10 +80,35 @@ func mountUpdates(a *rest.API, s *api.Service) {
 		Doc: "Get a time that is another one whenever the caller's services have changed.", Auth: rest.Full, Polled: true,
 	}, func(c *rest.Call, _ rest.None) (updatesOut, error) {
 		who := api.Caller(c)
-		last := s.Grants.Changes.Of(c.Snap, who.Identity().ID)
-		if begun := who.Session().CreatedAt; begun.After(last) {
-			last = begun
-		}
-		return updatesOut{last.Format(time.RFC3339Nano)}, nil
+		return updatesOut{lastChange(s, c.Snap, who.Identity().ID, who.Session().CreatedAt)}, nil
 	})
+	rest.Handle(a, rest.Op{
+		Method: http.MethodGet, Path: "/current-api-session/service-updates/stream", Name: "streamServiceUpdates", Tag: "current-api-session",
+		Doc:  "Be told that time at once, and again whenever it is another one: as server-sent events, until the session ends.",
+		Auth: rest.Full, Polled: true, Params: []rest.Parameter{rest.LastEvent},
+	}, func(c *rest.Call, _ rest.None) (rest.Stream, error) {
+		who := api.Caller(c)
+		id, begun, told := who.Identity().ID, who.Session().CreatedAt, rest.LastEvent.Of(c)
+		watcher, st := s.Grants.Changes.Watch(id), c.State
+		return rest.Stream{Wake: watcher.C, Over: watcher.Close, Take: func(dst []byte) ([]byte, error) {
+			last := lastChange(s, st.Snapshot(), id, begun)
+			if last == told {
+				return dst, nil
+			}
+			told = last
+			return rest.AppendEvent(dst, "service-updates", last, func(dst []byte) []byte {
+				return append(kind.AppendText(append(dst, `{"lastChangeAt":`...), last), '}')
+			}), nil
+		}}, nil
+	})
+}
+
+// lastChange is when what a caller sees last changed, which is not before its
+// session began.
+func lastChange(s *api.Service, snap *state.Snapshot, identityID string, begun time.Time) string {
+	last := s.Grants.Changes.Of(snap, identityID)
+	if begun.After(last) {
+		last = begun
+	}
+	return last.Format(time.RFC3339Nano)
 }
