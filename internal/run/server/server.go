@@ -377,7 +377,7 @@ func (s *Server) newAPIs(shared *rest.Shared, svc *api.Service) (*apis, error) {
 		Slots: limit.Slots{Max: s.cfg.Limits.Streams, Each: s.cfg.Limits.IdentityStreams},
 		Pulse: streamPulse, Patience: t.Write, Began: s.figures.Stream,
 	}
-	svc.Streams = s.streams
+	svc.Streams, svc.Network = s.streams, func() string { return s.Fingerprint()[:16] }
 	s.state.Attend(svc.Review)
 	newAPI := func(name, title, doc, root string) *rest.API {
 		return &rest.API{

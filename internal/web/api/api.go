@@ -72,6 +72,8 @@ type Service struct {
 	// clients are told that there are several.
 	Controllers seam.Controllers
 	Announce    bool
+	// Network is what tells the network from others, in ids of events.
+	Network func() string
 	// Streams are the answers that go on for as long as their callers like.
 	Streams *rest.Streams
 	// Integrity scans what is stored, and Snapshots copies it.

@@ -20,6 +20,7 @@ var Groups = map[string]string{
 	"edge-routers":                 "Routers that clients connect to.",
 	"enroll":                       "Becoming an identity or a router of the network.",
 	"enrollments":                  "Tokens that make their holders identities or routers.",
+	"events":                       "What happens in the network, as it does.",
 	"ext-jwt-signers":              "The external JWT signers under a shorter name.",
 	"external-jwt-signers":         "Issuers of tokens by which identities may authenticate.",
 	"identities":                   "Persons, devices, services and routers that may authenticate.",

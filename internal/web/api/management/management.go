@@ -47,6 +47,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountCluster(a, s)
 	mountStatus(a, s)
 	mountChanges(a, s, mounted)
+	mountEvents(a, s, mounted)
 }
 
 // resources are the kinds that are offered as they are.
