@@ -146,3 +146,22 @@ func TestRouters(t *testing.T) {
 		t.Errorf("it left behind:\n%s\nwas\n%s", after, before)
 	}
 }
+
+// TestStreams has a few clients told of changes and leaves nothing behind.
+func TestStreams(t *testing.T) {
+	s := servertest.Start(t)
+	before := summary(t, s)
+	var out, progress bytes.Buffer
+	args := arguments(t, s, "streams", "--streams", "6", "--identities", "2", "--changes", "2", "--clients", "2", "--server-pid", fmt.Sprint(os.Getpid()))
+	if err := dispatch(t.Context(), args, &out, &progress); err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	for _, want := range []string{`open +6 streams in .* each`, `(?s)tell +6 streams .* cpu .*\ntell +6 streams`} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("nothing says %s:\n%s", want, &out)
+		}
+	}
+	if after := summary(t, s); after != before {
+		t.Errorf("it left behind:\n%s\nwas\n%s", after, before)
+	}
+}

@@ -20,6 +20,7 @@ const usage = `usage: netkeep-bench COMMAND [flags]
   fill      create a network of a given size through the Management API
   run       put load on a filled controller, scenario by scenario
   routers   connect routers that follow a script, and measure what they cost
+  streams   have clients told of changes as they happen, and measure what that costs
   cluster   start several controllers, and measure what it costs that they are several
   baseline  measure a bare HTTPS server in this process, to compare with
 
@@ -30,7 +31,7 @@ netkeep-bench COMMAND -h lists the flags of a command.
 // progress, from several goroutines.
 type command func(ctx context.Context, args []string, out, progress io.Writer) error
 
-var commands = map[string]command{"fill": fillCommand, "run": runCommand, "routers": routersCommand, "cluster": clusterCommand, "baseline": baselineCommand}
+var commands = map[string]command{"fill": fillCommand, "run": runCommand, "routers": routersCommand, "streams": streamsCommand, "cluster": clusterCommand, "baseline": baselineCommand}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -47,7 +48,7 @@ func main() {
 func dispatch(ctx context.Context, args []string, out, progress io.Writer) error {
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(progress, usage)
-		return errors.New("the first argument must be fill, run, routers, cluster or baseline")
+		return errors.New("the first argument must be fill, run, routers, streams, cluster or baseline")
 	}
 	return commands[args[0]](ctx, args[1:], out, progress)
 }
