@@ -164,5 +164,8 @@ func (s *Server) drain(ctx context.Context) error {
 		})
 	}
 	all.Wait()
+	if s.streams != nil {
+		s.streams.Wait(ctx)
+	}
 	return errors.Join(errs...)
 }

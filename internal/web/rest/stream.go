@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"os"
@@ -59,6 +60,7 @@ type Streams struct {
 	mu   sync.Mutex
 	by   map[string]map[*stream]struct{} // by the id of the caller
 	over bool
+	gone chan struct{} // closed when none is left; nil while nobody waits for that
 }
 
 // Why streams end.
@@ -79,11 +81,13 @@ var (
 // stream is one that is open.
 type stream struct {
 	Stream
-	call *Call
-	book *Streams
-	who  string
-	look chan struct{} // has one if the caller is to be looked at again
-	stop chan struct{} // closed when the controller stops
+	call  *Call
+	book  *Streams
+	who   string
+	party limit.Party
+	look  chan struct{} // has one if the caller is to be looked at again
+	stop  chan struct{} // closed when the controller stops
+	cut   func()        // ends the connection; nil if that is not ours
 }
 
 // Look has the streams of a caller find out whether they may go on. It only tells
@@ -130,8 +134,8 @@ func (s *Streams) Close() {
 }
 
 // enter takes a stream into the book, if there is room.
-func (s *Streams) enter(one *stream, p limit.Party) error {
-	switch err := s.Slots.Take(p); {
+func (s *Streams) enter(one *stream) error {
+	switch err := s.Slots.Take(one.party); {
 	case errors.Is(err, limit.ErrShare):
 		return errOwnStreams
 	case err != nil:
@@ -140,7 +144,7 @@ func (s *Streams) enter(one *stream, p limit.Party) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
-		s.Slots.Leave(p)
+		s.Slots.Leave(one.party)
 		return errStopping
 	}
 	if s.by == nil {
@@ -153,38 +157,105 @@ func (s *Streams) enter(one *stream, p limit.Party) error {
 	return nil
 }
 
-func (s *Streams) leave(one *stream, p limit.Party) {
-	s.Slots.Leave(p)
+func (s *Streams) leave(one *stream) {
+	s.Slots.Leave(one.party)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.by[one.who], one)
 	if len(s.by[one.who]) == 0 {
 		delete(s.by, one.who)
 	}
+	if s.gone != nil && len(s.by) == 0 {
+		close(s.gone)
+		s.gone = nil
+	}
+}
+
+// Wait waits until all streams have ended that Close has told to. When ctx ends it
+// cuts off those that have not.
+func (s *Streams) Wait(ctx context.Context) {
+	s.mu.Lock()
+	if len(s.by) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	if s.gone == nil {
+		s.gone = make(chan struct{})
+	}
+	gone := s.gone
+	s.mu.Unlock()
+	select {
+	case <-gone:
+		return
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	for _, all := range s.by {
+		for one := range all {
+			if one.cut != nil {
+				one.cut()
+			}
+		}
+	}
+	s.mu.Unlock()
+	<-gone
 }
 
 func (s Stream) send(c *Call) error {
-	if s.Over != nil {
-		defer s.Over()
+	one := &stream{
+		Stream: s, call: c, book: c.api.Streams, who: c.Author().ID, party: c.Party(),
+		look: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
-	book, party := c.api.Streams, c.Party()
-	one := &stream{Stream: s, call: c, book: book, who: c.Author().ID, look: make(chan struct{}, 1), stop: make(chan struct{})}
-	if err := book.enter(one, party); err != nil {
+	if err := one.book.enter(one); err != nil {
+		one.close()
 		return err
 	}
-	defer book.leave(one, party)
 	c.request = c.whole
 	c.letGo()
 	// What was changed before anybody could tell this stream it has to see itself.
 	if err := one.judge(); err != nil {
+		one.leave()
 		return err
 	}
-	return one.run()
+	h := c.w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", eventType)
+	c.tellRevision(http.StatusOK)
+	if one.takeOver() {
+		return nil
+	}
+	defer one.leave()
+	one.begin()
+	one.run()
+	return nil
 }
 
-// run sends the answer.
-func (s *stream) run() error {
-	s.begin()
+// leave is the end of a stream.
+func (s *stream) leave() {
+	s.close()
+	s.book.leave(s)
+}
+
+func (s *stream) close() {
+	if s.Over != nil {
+		s.Over()
+	}
+}
+
+// begin sends the header, from where on the request counts as answered.
+func (s *stream) begin() {
+	c := s.call
+	control := http.NewResponseController(c.w)
+	// The server's own bounds are on requests, and on answers as a whole.
+	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetWriteDeadline(time.Time{})
+	c.w.WriteHeader(http.StatusOK)
+	_ = control.Flush()
+	c.api.answered(c, time.Since(c.start))
+}
+
+// run sends the rest of the answer.
+func (s *stream) run() {
 	ended := func(string) {}
 	if s.book.Began != nil {
 		ended = s.book.Began(s.call.op.Name)
@@ -195,23 +266,6 @@ func (s *stream) run() error {
 	}
 	ended(reason)
 	s.call.Log().Debug("stream ended", "operation", s.call.op.Name, "by", s.call.Author().String(), "reason", reason)
-	return nil
-}
-
-// begin sends the header, from where on the request counts as answered.
-func (s *stream) begin() {
-	c := s.call
-	c.tellRevision(http.StatusOK)
-	control := http.NewResponseController(c.w)
-	// The server's own bounds are on requests, and on answers as a whole.
-	_ = control.SetReadDeadline(time.Time{})
-	_ = control.SetWriteDeadline(time.Time{})
-	h := c.w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Type", eventType)
-	c.w.WriteHeader(http.StatusOK)
-	_ = control.Flush()
-	c.api.answered(c, time.Since(c.start))
 }
 
 // follow sends what there is, and waits for more, until one of both ends it. It
