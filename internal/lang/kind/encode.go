@@ -47,6 +47,7 @@ type writer struct {
 	err    error
 	sealer Sealer // nil for none
 	place  string // of the record's fields
+	open   bool   // whether what is secret or sealed is left out
 }
 
 func (w *writer) fail(err error) {
@@ -69,6 +70,9 @@ func (w *writer) object(l *layout, v reflect.Value) {
 
 // member writes a field of a struct, unless it is empty.
 func (w *writer) member(f *Field, holder reflect.Value) {
+	if w.open && (f.Secret || f.Sealed) {
+		return
+	}
 	v := f.value(holder)
 	if f.empty(v) && !(f.staysZero && f.applies(holder)) && !(f.Form == Struct && !f.optional()) {
 		return

@@ -94,6 +94,7 @@ type Field struct {
 	layout    *layout // of Members
 	key       Key     // its name, as it is stored
 	staysZero bool    // it has a default that its zero could be taken for
+	withholds bool    // it is secret or sealed, or holds something that is
 }
 
 // condition is a text that another field must have for a field to exist.

@@ -37,6 +37,7 @@ func newLayout(t reflect.Type, fields []*Field) *layout {
 			f.layout = newLayout(f.structType(), f.Members)
 		}
 		f.key = NewKey(nil, f.last)
+		f.withholds = f.Secret || f.Sealed || slices.ContainsFunc(f.Members, func(m *Field) bool { return m.withholds })
 		f.staysZero = f.initial.IsValid() && !f.initial.IsZero()
 		if f.initial.IsValid() || f.Form == Struct && !f.optional() && f.layout.initial != nil {
 			l.initial = append(l.initial, i)

@@ -1,0 +1,114 @@
+package kind
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Delta is what became of a record, in a form that may be kept and shown: what
+// only its owner may know is left out, by what its tags say.
+type Delta struct {
+	// Before and After are objects of the members that differ, as they are
+	// stored; nil where there was no record, or is none.
+	Before, After jsontext.Value
+	// Withheld are the fields that differ too and that are secret or sealed, or
+	// hold something that is.
+	Withheld []string
+}
+
+// unknownMembers is what those are called that a newer version has written: nobody
+// here knows whether they are secret.
+const unknownMembers = "unknown"
+
+// Delta compares a record with a later form of it. Either may be nil.
+func (d *Def) Delta(before, after Record) (Delta, error) {
+	was, is := newSide(before), newSide(after)
+	defer was.free()
+	defer is.free()
+	var withheld []string
+	for _, f := range d.layout.fields {
+		if !differ(was, is, f) || !f.withholds {
+			continue
+		}
+		withheld = append(withheld, f.Name)
+		was.undo()
+		is.undo()
+		if f.Secret || f.Sealed {
+			continue
+		}
+		was.w.open, is.w.open = true, true
+		differ(was, is, f)
+		was.w.open, is.w.open = false, false
+	}
+	if at := d.layout.unknown; at != nil && !bytes.Equal(was.bytes(at), is.bytes(at)) {
+		withheld = append(withheld, unknownMembers)
+	}
+	if err := cmp.Or(was.w.err, is.w.err); err != nil {
+		return Delta{}, fmt.Errorf("compare %s: %w", d.Name, err)
+	}
+	return Delta{Before: was.end(), After: is.end(), Withheld: withheld}, nil
+}
+
+// differ writes a field of both sides, and takes it back if it is the same.
+func differ(was, is *side, f *Field) bool {
+	if bytes.Equal(was.member(f), is.member(f)) {
+		was.undo()
+		is.undo()
+		return false
+	}
+	return true
+}
+
+// side is a record while it is compared.
+type side struct {
+	w     *writer
+	v     reflect.Value // invalid for none
+	start int           // of the member that was written last
+}
+
+func newSide(rec Record) *side {
+	s := &side{w: writers.Get().(*writer)}
+	s.w.err, s.w.sealer = nil, nil
+	s.w.dst = append(s.w.dst[:0], '{')
+	if rec != nil {
+		s.v = reflect.ValueOf(rec).Elem()
+	}
+	return s
+}
+
+// member writes a field and returns what it has written, without what is between
+// it and the one before.
+func (s *side) member(f *Field) []byte {
+	s.start = len(s.w.dst)
+	if s.v.IsValid() {
+		s.w.member(f, s.v)
+	}
+	return bytes.TrimPrefix(s.w.dst[s.start:], []byte{','})
+}
+
+// undo takes back what was written last.
+func (s *side) undo() { s.w.dst = s.w.dst[:s.start] }
+
+func (s *side) bytes(index []int) []byte {
+	if !s.v.IsValid() {
+		return nil
+	}
+	return s.v.FieldByIndex(index).Bytes()
+}
+
+func (s *side) end() jsontext.Value {
+	if !s.v.IsValid() {
+		return nil
+	}
+	return slices.Clone(append(s.w.dst, '}'))
+}
+
+func (s *side) free() {
+	s.w.open = false
+	writers.Put(s.w)
+}
