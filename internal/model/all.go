@@ -39,4 +39,7 @@ var All = kind.NewCatalog(
 	Presences.Def,
 	Links.Def,
 	Circuits.Def,
+	AuditEntries.Def,
+	AuditBlocks.Def,
+	AuditChains.Def,
 )

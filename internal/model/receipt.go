@@ -19,9 +19,10 @@ type Receipt struct {
 
 // Receipts is the kind.
 var Receipts = kind.Define(kind.Spec[Receipt]{
-	Name: "receipt",
-	Path: "receipts",
-	Doc:  "What became of lists of changes, for whoever has lost the answer.",
+	Name:    "receipt",
+	Path:    "receipts",
+	Doc:     "What became of lists of changes, for whoever has lost the answer.",
+	Unnoted: true,
 })
 
 const (

@@ -30,12 +30,13 @@ func writesOf(t *testing.T, s *servertest.Server, request func()) (writes []stor
 }
 
 // TestAuthors reads from the log who wrote what: somebody by name, by which
-// operation, and from where.
+// operation, and from where. A change has its entry in the same write.
 func TestAuthors(t *testing.T) {
 	s := servertest.Start(t)
 	admin, user := s.Admin(t), s.AddUser(t, false)
 	self := admin.Get("current-identity").Want(200).Data()
-	by := store.Author{Kind: "identity", ID: self["id"].(string), Name: self["name"].(string), Source: "127.0.0.1"}
+	by := store.Author{Kind: "identity", ID: self["id"].(string), Name: self["name"].(string), Source: "127.0.0.1", Factors: "password"}
+	by.Session = admin.Get("current-api-session").Want(200).Data()["id"].(string)
 	own := store.Author{Kind: "identity", ID: user.ID, Name: user.Username, Source: "127.0.0.1"}
 	var id string
 	requests := map[string]bool{}
@@ -45,13 +46,13 @@ func TestAuthors(t *testing.T) {
 		ops       int
 		do        func()
 	}{
-		{"createService", by, 1, func() { id = admin.Post("services", M{"name": "x", "encryptionRequired": true}).Want(201).ID() }},
-		{"patchService", by, 1, func() { admin.Patch("services/"+id, M{"name": "y"}).Want(200) }},
-		{"deleteService", by, 1, func() { admin.Delete("services/" + id).Want(200) }},
+		{"createService", by, 2, func() { id = admin.Post("services", M{"name": "x", "encryptionRequired": true}).Want(201).ID() }},
+		{"patchService", by, 2, func() { admin.Patch("services/"+id, M{"name": "y"}).Want(200) }},
+		{"deleteService", by, 2, func() { admin.Delete("services/" + id).Want(200) }},
 		{"authenticate", own, 1, func() {
 			s.Nobody(t).Post(login, M{"username": user.Username, "password": user.Password}).Want(200)
 		}},
-		{"disableIdentity", by, 1, func() { admin.Post("identities/"+user.ID+"/disable", M{"durationMinutes": 1}).Want(200) }},
+		{"disableIdentity", by, 2, func() { admin.Post("identities/"+user.ID+"/disable", M{"durationMinutes": 1}).Want(200) }},
 	} {
 		writes := writesOf(t, s, test.do)
 		if len(writes) == 0 {

@@ -16,12 +16,7 @@ import (
 // which this controller adds entries, and by time among several. The record is
 // shared from then on.
 func (tx *Tx) Append(d *kind.Def, rec kind.Record) error {
-	switch {
-	case tx.over:
-		panic("state: a write after its closure has ended")
-	case d.Lane != kind.Log:
-		panic(fmt.Sprintf("state: %s is no log", d.Name))
-	}
+	tx.mustLog(d)
 	m := rec.Base()
 	m.UpdatedAt = tx.clock.stamp()
 	m.CreatedAt, m.ID = m.UpdatedAt, entryID(m.UpdatedAt)+random(base62, 6)
@@ -121,5 +116,34 @@ func (s *State) Forget(ctx context.Context, by Author, d *kind.Def, in Stretch, 
 		if !errors.Is(err, store.ErrConflict) {
 			return len(ops), err
 		}
+	}
+}
+
+// Strike removes an entry of a log, in the same commit as all else that the write
+// does. One that is not there is a conflict with whoever has removed it.
+func (tx *Tx) Strike(d *kind.Def, id string) {
+	tx.mustLog(d)
+	tx.note(change{def: d, id: id, prev: store.Any})
+}
+
+// Recast puts an entry of a log in the place of the one that has its id.
+func (tx *Tx) Recast(d *kind.Def, rec kind.Record) error {
+	tx.mustLog(d)
+	value, err := d.EncodeSealed(rec, tx.seal)
+	if err != nil {
+		return err
+	}
+	id := rec.Base().ID
+	tx.note(change{def: d, id: id, row: &row{id: id, rec: rec, size: uint32(len(value))}, value: value})
+	return nil
+}
+
+// mustLog panics if a write that is over adds to a log, or one to what is none.
+func (tx *Tx) mustLog(d *kind.Def) {
+	switch {
+	case tx.over:
+		panic("state: a write after its closure has ended")
+	case d.Lane != kind.Log:
+		panic(fmt.Sprintf("state: %s is no log", d.Name))
 	}
 }

@@ -17,6 +17,8 @@ type group struct {
 	base    *Snapshot // what the commit is guarded by
 	draft   *Snapshot // base with all changes
 	clock   *clock
+	chain   Chain // where the journal ends with the group; nil if there is none
+	kept    bool  // whether it has entries of the group
 	writes  []store.Write
 	answers []answer
 }
@@ -37,13 +39,25 @@ func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, re
 	base := s.Snapshot()
 	g = &group{base: base, draft: base, clock: newClock(s.opt.Now(), base.Time, s.stamped)}
 	defer func() { s.stamped = g.clock.time() }()
+	if s.opt.Journal != nil {
+		g.chain = s.opt.Journal.Continue(base)
+	}
+	return g, s.fill(g, lane, reqs, most)
+}
+
+// fill runs closures into the group and returns what did not fit.
+func (s *State) fill(g *group, lane kind.Lane, reqs []*request, most int) (rest []*request) {
 	limits, quick := s.store.Limits(), s.store.Quick()
 	for i, req := range reqs {
 		if len(g.answers) == most {
-			return g, reqs[i:]
+			return reqs[i:]
 		}
 		tx := newTx(g.draft, s.set, lane, g.clock, s.opt.Seal, s.opt.Frozen)
+		var chain Chain
 		err := req.serve(tx)
+		if err == nil {
+			chain, err = tx.keep(g.chain, req.by)
+		}
 		if err == nil && !tx.fits(limits) {
 			err = errTooLarge
 		}
@@ -55,12 +69,15 @@ func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, re
 			// shares the group's fate.
 			g.answers = append(g.answers, answer{req, err})
 		case g.count > 0 && (g.overlaps(tx.changes) || !g.fits(store.Limits{Ops: quick.Ops - tx.count, Bytes: quick.Bytes - tx.bytes})):
-			return g, reqs[i:]
+			return reqs[i:]
 		default:
 			g.add(tx, req)
+			if chain != nil {
+				g.chain, g.kept = chain, true
+			}
 		}
 	}
-	return g, nil
+	return nil
 }
 
 func (g *group) add(tx *Tx, req *request) {
@@ -104,6 +121,9 @@ func (g *group) answer(err error) {
 func (s *State) commit(ctx context.Context, lane kind.Lane, g *group) error {
 	if g.count == 0 {
 		return nil
+	}
+	if err := g.close(s); err != nil {
+		return err
 	}
 	// Once begun it is not given up: its answer says what memory must be.
 	patience := s.opt.Patience

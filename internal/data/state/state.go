@@ -39,6 +39,8 @@ type Options struct {
 	// Seal puts what kinds call sealed under seals in the store; nil leaves it
 	// readable, which is for tests.
 	Seal kind.Sealer
+	// Journal, if set, makes entries of all that is changed here.
+	Journal Journal
 	// Patience is how long a write may wait for its turn and for the store in
 	// all, defaultPatience if 0. A large one gets largePatience more.
 	Patience time.Duration
@@ -168,6 +170,12 @@ func (s *State) Close() {
 
 // Snapshot returns everything as it is now.
 func (s *State) Snapshot() *Snapshot { return s.current.Load() }
+
+// Logger is where the state tells of what goes wrong.
+func (s *State) Logger() *slog.Logger { return s.opt.Logger }
+
+// Quick is what a batch may hold to be written in one go.
+func (s *State) Quick() store.Limits { return s.store.Quick() }
 
 // Kinds returns what records there may be.
 func (s *State) Kinds() *kind.Catalog { return s.set }

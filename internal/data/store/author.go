@@ -23,11 +23,16 @@ type Author struct {
 	Operation string `json:"operation,omitempty"`
 	Request   string `json:"request,omitempty"`
 	Source    string `json:"source,omitempty"`
+	// Session is the API session of the request, and Factors what was shown for
+	// it, with commas between.
+	Session string `json:"session,omitempty"`
+	Factors string `json:"factors,omitempty"`
 }
 
 // On returns the author on the occasion that another wrote on.
 func (a Author) On(other Author) Author {
 	a.Operation, a.Request, a.Source = other.Operation, other.Request, other.Source
+	a.Session, a.Factors = other.Session, other.Factors
 	return a
 }
 
@@ -44,8 +49,8 @@ func (a Author) String() string {
 
 // Size is about how many bytes an author takes in the head of a batch.
 func (a Author) Size() int {
-	const names = 80 // of the members, with what is between them
-	return names + len(a.Kind) + len(a.ID) + len(a.Name) + len(a.Operation) + len(a.Request) + len(a.Source)
+	const names = 110 // of the members, with what is between them
+	return names + len(a.Kind) + len(a.ID) + len(a.Name) + len(a.Operation) + len(a.Request) + len(a.Source) + len(a.Session) + len(a.Factors)
 }
 
 // Write is the part of a batch that one author wrote, as one write.

@@ -96,6 +96,9 @@ type Spec[T any] struct {
 	// InFiles says that the records are what people decide, and so what they
 	// may keep in files; others come from the network being used.
 	InFiles bool
+	// Unnoted says that nobody asks who changed a record of the model, and when:
+	// the program keeps it for itself.
+	Unnoted bool
 	// Columns are the members of answers that a table shows.
 	Columns []string
 }
@@ -113,6 +116,8 @@ type Def struct {
 	Verbs Verbs
 	// InFiles says that people may keep the records in files.
 	InFiles bool
+	// Noted says that every change of a record leaves an entry.
+	Noted bool
 	// Columns are the members of answers that a table shows.
 	Columns []string
 	Fields  []*Field // Meta's first, then in the order of the struct
@@ -137,6 +142,7 @@ func Define[T any, P interface {
 	d := &Def{
 		Name: s.Name, Path: s.Path, Doc: s.Doc, Lane: s.Lane, Links: s.Links,
 		Verbs: s.Verbs, InFiles: s.InFiles, Columns: s.Columns, typ: reflect.TypeFor[T](),
+		Noted: s.Lane == Model && !s.Unnoted,
 	}
 	if d.Name == "" || strings.Contains(d.Name, "/") {
 		panic(fmt.Sprintf("kind: %q is no name for the kind of %s", d.Name, d.typ))

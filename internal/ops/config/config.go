@@ -75,6 +75,11 @@ type Config struct {
 		Dir   string        `yaml:"dir" form:"directory" eg:"/mnt/backup/netkeep" doc:"Directory for the snapshots of this controller and no other, best on another disk; snapshots in the data directory if empty."`
 	} `yaml:"snapshots"`
 
+	Audit struct {
+		Age     time.Duration `yaml:"age" default:"8760h" range:"1h.." doc:"How long entries of the audit log are kept in the store."`
+		Entries int           `yaml:"entries" default:"1000000" range:"1000..100000000" doc:"How many entries of the audit log are kept in the store; the oldest are forgotten."`
+	} `yaml:"audit"`
+
 	Session struct {
 		Timeout  time.Duration `yaml:"timeout" default:"30m" range:"1m.." doc:"How long an API session lives without a request."`
 		Lifetime time.Duration `yaml:"lifetime" default:"0s" range:"0s.." doc:"How long an API session lives however much it is used, after which its client has to authenticate again; 0s for any time."`

@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/data/duty"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/policy/grant"
 )
 
@@ -14,12 +16,16 @@ const (
 	dutyHistory   = "history"   // history that nobody needs any more
 	dutySnapshots = "snapshots" // those by the clock
 	dutyFormat    = "format"    // that of the store, after an upgrade
+	dutyAudit     = "audit"     // entries that are packed, and those that are forgotten
 )
+
+// keepEvery is how often somebody looks after the audit log.
+const keepEvery = 10 * time.Second
 
 // divide has this controller do its share of what is to be done once, for as long
 // as ctx lasts.
 func (s *Server) divide(ctx context.Context, sessions *authn.APISessions, grants *grant.Grants) {
-	s.duties = duty.New(s.claims(), s.roster.ID(), s.log, dutySessions, dutyHistory, dutySnapshots, dutyFormat)
+	s.duties = duty.New(s.claims(), s.roster.ID(), s.log, dutySessions, dutyHistory, dutySnapshots, dutyFormat, dutyAudit)
 	mine := func(name string) func() bool { return func() bool { return s.duties.Mine(name) } }
 	sessions.Mine, grants.Mine = mine(dutySessions), mine(dutySessions)
 	s.jobs.Go(func() { s.duties.Run(ctx) })
@@ -27,6 +33,8 @@ func (s *Server) divide(ctx context.Context, sessions *authn.APISessions, grants
 	s.jobs.Go(func() { sessions.Sweep(ctx, sweepEvery) })
 	s.jobs.Go(func() { sessions.Enforce(ctx) })
 	s.jobs.Go(func() { grants.Enforce(ctx) })
+	keeper := &audit.Keeper{Log: &audit.Log{State: s.state}, Age: s.cfg.Audit.Age, Entries: int64(s.cfg.Audit.Entries), Now: time.Now}
+	s.jobs.Go(func() { s.duties.Do(ctx, dutyAudit, func(ctx context.Context) { keeper.Run(ctx, keepEvery) }) })
 	s.jobs.Go(func() { compact(ctx, s.store, s.state, compactEvery, mine(dutyHistory), s.log) })
 	s.jobs.Go(func() {
 		s.snapshots.Recognise(ctx)

@@ -32,6 +32,7 @@ import (
 	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/fabric/whereabouts"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/internal/ops/egress"
@@ -228,7 +229,7 @@ func (s *Server) openData(ctx context.Context) error {
 func (s *Server) openState(ctx context.Context) (err error) {
 	now := time.Now()
 	s.heard.Store(&now)
-	opt := state.Options{Logger: s.log, Stored: s.stored, Outgrown: s.fail, Seal: s.sealer}
+	opt := state.Options{Logger: s.log, Stored: s.stored, Outgrown: s.fail, Seal: s.sealer, Journal: audit.Journal{}}
 	if len(s.cfg.Store.Endpoints) > 0 {
 		opt.Patience = clusterTime
 	}
@@ -351,7 +352,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
 		Issuer: &enroll.Issuer{Places: s.places, Roots: s.roots, Key: s.servedKey},
-		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s},
+		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s}, Audit: &audit.Log{State: s.state},
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},

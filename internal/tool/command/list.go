@@ -42,7 +42,7 @@ func listKind(env Env, n noun) *cobra.Command {
 	output := outputFlag(cmd, formTable, formWide, formName, formCSV)
 	l.flags(cmd, n)
 	l.only = n.conditions(env, cmd)
-	if n.Lane != kind.Volatile {
+	if n.Lane == kind.Model || n.Lane == kind.Session {
 		cmd.Flags().StringVar(&l.of, "of", "", "Only those that belong to this record, such as service-policy/NAME or identity/NAME.")
 	}
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.list(cmd, n, l, *output) })

@@ -20,6 +20,7 @@ import (
 	"netkeep.internal/internal/fabric/terminator"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/health"
 	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/pki"
@@ -79,6 +80,8 @@ type Service struct {
 	// Integrity scans what is stored, and Snapshots copies it.
 	Integrity *integrity.Scanner
 	Snapshots *backup.Snapshots
+	// Audit is the log of what happened.
+	Audit *audit.Log
 	// Cluster is the controllers that keep the store together.
 	Cluster Cluster
 	// Health is what it takes to serve, and Certificates are those of the
@@ -161,7 +164,11 @@ func Caller(c *rest.Call) *authn.Caller {
 // caller is an authn.Caller in the terms of package rest.
 type caller struct{ *authn.Caller }
 
-func (c caller) Author() state.Author { return authn.By(c.Identity()) }
+func (c caller) Author() state.Author {
+	by := authn.By(c.Identity())
+	by.Session, by.Factors = c.Session().ID, c.Shown()
+	return by
+}
 
 // Access is complete authentication first and rights second: an admin who has
 // yet to show a factor is not an admin.

@@ -3,6 +3,7 @@ package api
 // Groups say what the operations under a tag of the specification are about.
 var Groups = map[string]string{
 	"api-sessions":                 "What identities got for authenticating.",
+	"audit-entries":                "What happened in the network, and who is behind it.",
 	"auth-policies":                "How identities may authenticate.",
 	"authenticate":                 "Getting an API session.",
 	"authenticators":               "Passwords and client certificates of identities.",

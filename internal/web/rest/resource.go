@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ type Resource struct {
 	// From is where the records are read if they are of a volatile kind; others
 	// are in the snapshot.
 	From kind.Reader
+	// Log is where the records are read if they are entries of a log, which are
+	// in the store alone.
+	Log Log
 	// Docs say what operations do that a kind's path and verb do not tell.
 	Docs map[kind.Verbs]string
 
@@ -49,6 +53,13 @@ type Resource struct {
 	Inputs kind.Schema
 	// Refuse says why a record cannot be replaced or patched here.
 	Refuse func(rec kind.Record) error
+}
+
+// Log finds entries of a log.
+type Log interface {
+	// Query returns a page of the entries that match, and how many match in all.
+	Query(ctx context.Context, q *filter.Query[kind.Record], page filter.Page) ([]kind.Record, int64, error)
+	Lookup(ctx context.Context, id string) (kind.Record, bool, error)
 }
 
 // Mounted is a resource on an API.
@@ -143,6 +154,13 @@ func (m *Mounted) list(c *Call) error {
 			return m.View.page(c, page, recs, total)
 		}
 	}
+	if m.Log != nil {
+		recs, total, err := m.Log.Query(c.Context(), q, page)
+		if err != nil {
+			return err
+		}
+		return m.View.page(c, page, recs, total)
+	}
 	if m.From != nil {
 		recs, total := q.Select(filter.Rows[kind.Record]{Seq: m.From.All(m.Kind), Ordered: len(q.Sort()) == 0}, page)
 		return m.View.page(c, page, recs, total)
@@ -166,6 +184,12 @@ func (m *Mounted) find(c *Call) (kind.Record, error) {
 	}
 	id := c.Param("id")
 	rec, ok := from.Lookup(m.Kind, id)
+	if m.Log != nil {
+		var err error
+		if rec, ok, err = m.Log.Lookup(c.Context(), id); err != nil {
+			return nil, err
+		}
+	}
 	if !ok {
 		return nil, fault.NotFound(m.Kind.Name, id)
 	}

@@ -44,6 +44,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountRoleAttributes(a)
 	mountSummary(a)
 	mountDatabase(a, s)
+	mountAudit(a, s)
 	mountCluster(a, s)
 	mountStatus(a, s)
 	mountChanges(a, s, mounted)
@@ -54,6 +55,7 @@ func Mount(a *rest.API, s *api.Service) {
 func resources(s *api.Service) []rest.Resource {
 	readOnly := kind.Lists | kind.Gets
 	return []rest.Resource{
+		{Kind: model.AuditEntries.Def, Log: s.Audit},
 		{Kind: model.AuthPolicies.Def},
 		{Kind: model.Authenticators.Def, Verbs: readOnly, Derived: []rest.Derived{api.IssuedColumn}, Joins: api.AuthenticatorJoins},
 		{Kind: model.CAs.Def, Prepare: prepareCA, Derived: caColumns},

@@ -1,0 +1,152 @@
+// Package audit is the log of what happened in the network: entries of every
+// change, made with the change, in one chain of digests for all controllers. It
+// owns what an entry says, the blocks that the store holds entries in, how they
+// are found again, and the check that none was altered, removed or moved. It
+// imports lang, model and data/state, and nothing that decides or serves.
+//
+// There is one chain, not one for each controller: commits are made one after the
+// other whoever makes them, so that another order would be less than what there is
+// already, and of several chains a whole one could be missing.
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+)
+
+const (
+	// maxBlock is about how many bytes of entries a write puts into one block: a
+	// record that any store takes.
+	maxBlock = 256 << 10
+	// maxEntry is how many bytes the record before and after may have together to
+	// be in an entry. Both may be as large as a record can be.
+	maxEntry = maxBlock
+)
+
+// digest is that of an entry.
+type digest [sha256.Size]byte
+
+func (d digest) String() string { return base64.RawStdEncoding.EncodeToString(d[:]) }
+
+// none is what stands for the entry before the first.
+var none digest
+
+// Journal makes entries of changes.
+type Journal struct{}
+
+var _ state.Journal = Journal{}
+
+// Continue returns where the log ends.
+func (Journal) Continue(r kind.Reader) state.Chain {
+	head := Head(r)
+	at := end{last: head.Last, at: head.At}
+	copy(at.digest[:], head.Digest)
+	return at
+}
+
+// Head says where the log begins and ends.
+func Head(r kind.Reader) *model.AuditChain {
+	if head, ok := model.AuditChains.Get(r, model.AuditChainID); ok {
+		return head
+	}
+	return &model.AuditChain{Meta: kind.Meta{ID: model.AuditChainID}}
+}
+
+// end is where the log ends.
+type end struct {
+	last   int64
+	digest digest
+	at     time.Time
+}
+
+// ID is the id of the entry with a number.
+func ID(number int64) string { return fmt.Sprintf("%012d", number) }
+
+// Note adds the entries of a write.
+func (e end) Note(w state.Write, at time.Time) (state.Chain, []state.Entry, error) {
+	if !at.After(e.at) { // another controller's clock is ahead
+		at = e.at.Add(time.Microsecond)
+	}
+	e.at = at
+	var entries []state.Entry
+	var block *model.AuditBlock
+	for _, c := range w.Changes {
+		entry, err := entryOf(w.Author, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		line, err := e.add(entry)
+		if err != nil {
+			return nil, nil, err
+		}
+		if block == nil || len(block.Lines)+len(line) > maxBlock {
+			block = &model.AuditBlock{Meta: kind.Meta{ID: entry.ID, CreatedAt: at, UpdatedAt: at}}
+			entries = append(entries, state.Entry{Def: model.AuditBlocks.Def, Record: block})
+		}
+		block.Lines = append(append(block.Lines, line...), '\n')
+		block.Last = e.last
+	}
+	return e, entries, nil
+}
+
+// add puts an entry behind the last one and returns its stored form.
+func (e *end) add(entry *model.AuditEntry) ([]byte, error) {
+	e.last++
+	entry.ID, entry.Number = ID(e.last), e.last
+	entry.CreatedAt, entry.UpdatedAt = e.at, e.at
+	if e.digest != none {
+		entry.Previous = e.digest.String()
+	}
+	line, err := model.AuditEntries.Encode(entry)
+	if err != nil {
+		return nil, err
+	}
+	e.digest = sha256.Sum256(line)
+	return line, nil
+}
+
+// End is the record that says where the log ends.
+func (e end) End(r kind.Reader) state.Entry {
+	before := Head(r)
+	head := *before
+	head.Last, head.Digest, head.At = e.last, e.digest[:], e.at
+	if head.UpdatedAt = e.at; head.CreatedAt.IsZero() {
+		head.CreatedAt = e.at
+	}
+	return state.Entry{Def: model.AuditChains.Def, Record: &head}
+}
+
+// entryOf tells of a change, all but its place in the log.
+func entryOf(by state.Author, c state.Change) (*model.AuditEntry, error) {
+	entry := &model.AuditEntry{
+		Event:     model.AuditUpdated,
+		ActorKind: by.Kind, ActorID: by.ID, ActorName: by.Name,
+		APISessionID: by.Session, Factors: by.Factors, Address: by.Source, Operation: by.Operation, RequestID: by.Request,
+		TargetKind: c.Def.Name, TargetID: c.ID,
+	}
+	switch {
+	case c.After == nil && c.Before == nil: // nobody could read it
+		entry.Event, entry.TargetName = model.AuditDeleted, c.ID
+	case c.After == nil:
+		entry.Event, entry.TargetName = model.AuditDeleted, c.Def.Label(c.Before)
+	case c.Before == nil:
+		entry.Event, entry.TargetName = model.AuditCreated, c.Def.Label(c.After)
+	default:
+		entry.TargetName = c.Def.Label(c.After)
+	}
+	delta, err := c.Def.Delta(c.Before, c.After)
+	if err != nil {
+		return nil, err
+	}
+	entry.Before, entry.After, entry.Withheld = delta.Before, delta.After, delta.Withheld
+	if len(entry.Before)+len(entry.After) > maxEntry {
+		shorten(entry)
+	}
+	return entry, nil
+}

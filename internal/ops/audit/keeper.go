@@ -1,0 +1,194 @@
+package audit
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"errors"
+	"time"
+
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+)
+
+// Keeper looks after the log: it packs old entries, since every key of the store
+// takes memory, and forgets the oldest. One controller does so for all.
+type Keeper struct {
+	*Log
+	Age     time.Duration // for how long entries are kept
+	Entries int64         // how many of them
+	Now     func() time.Time
+}
+
+const (
+	// young is how many entries are left as they were written, for those who look
+	// for what has just happened.
+	young = 500
+	// fullEntries and fullBytes are what a packed block holds.
+	fullEntries, fullBytes = 500, 512 << 10
+	// spare is what a batch holds beside the blocks that it packs.
+	spare = 8
+	// maxRuns is how often a write is tried that others were faster than.
+	maxRuns = 3
+)
+
+// keeping is the author of what a Keeper does.
+var keeping = state.Program("audit")
+
+// errMoved says that the log is not as it was when it was looked at.
+var errMoved = errors.New("audit: the log was changed by another")
+
+// Run does what there is to do at every interval until ctx ends.
+func (k *Keeper) Run(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := k.Keep(ctx); err != nil && ctx.Err() == nil {
+			k.State.Logger().Warn("looking after the audit log failed; it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Keep does what there is to do now.
+func (k *Keeper) Keep(ctx context.Context) error {
+	for _, some := range []func(context.Context) (bool, error){k.pack, k.forget} {
+		for more := true; more; {
+			var err error
+			if more, err = some(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pack makes one block of the oldest that are not packed. more is whether there are
+// others.
+func (k *Keeper) pack(ctx context.Context) (more bool, err error) {
+	head := Head(k.State.Snapshot())
+	from := max(first(head), head.Unpacked)
+	to := head.Last - young
+	if to-from+1 < fullEntries {
+		return false, nil
+	}
+	blocks, err := k.blocks(ctx, state.Stretch{After: ID(from - 1), Until: ID(to + 1)}, min(fullEntries, k.State.Quick().Ops-spare), false)
+	if err != nil {
+		return false, err
+	}
+	packed, used, err := together(blocks)
+	if err != nil || used == 0 {
+		return false, err
+	}
+	return true, k.change(ctx, func(tx *state.Tx, now *model.AuditChain) error {
+		if now.Unpacked != head.Unpacked || now.First != head.First {
+			return errMoved
+		}
+		for _, b := range blocks[1:used] {
+			tx.Strike(model.AuditBlocks.Def, b.ID)
+		}
+		now.Unpacked = packed.Last + 1
+		return tx.Recast(model.AuditBlocks.Def, packed)
+	})
+}
+
+// together makes one block of the first that follow each other, and returns how many
+// these are. What is in them stays to the letter, so that nothing is hidden by it.
+func together(blocks []*model.AuditBlock) (packed *model.AuditBlock, used int, err error) {
+	var texts bytes.Buffer
+	for _, b := range blocks {
+		lines, err := linesOf(b)
+		if err != nil {
+			return nil, 0, err
+		}
+		next := numberOf(b.ID) + int64(len(lines))
+		switch {
+		case packed == nil:
+			packed = &model.AuditBlock{Meta: b.Meta}
+		case packed.Last+1 != numberOf(b.ID), packed.Last-numberOf(packed.ID) >= fullEntries, texts.Len() > fullBytes:
+			return packed, used, deflate(packed, texts.Bytes())
+		}
+		for _, l := range lines {
+			texts.Write(l.text)
+			texts.WriteByte('\n')
+		}
+		packed.Last, packed.UpdatedAt = next-1, b.UpdatedAt
+		used++
+	}
+	if packed == nil {
+		return nil, 0, nil
+	}
+	return packed, used, deflate(packed, texts.Bytes())
+}
+
+// deflate gives a block its lines.
+func deflate(b *model.AuditBlock, texts []byte) error {
+	var packed bytes.Buffer
+	w, err := flate.NewWriter(&packed, flate.DefaultCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(texts); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	b.Deflated = packed.Bytes()
+	return nil
+}
+
+// forget removes the oldest block if all of it is too old, or there are too many
+// entries. more is whether there may be others.
+func (k *Keeper) forget(ctx context.Context) (more bool, err error) {
+	head := Head(k.State.Snapshot())
+	from := first(head)
+	if from > head.Last {
+		return false, nil
+	}
+	blocks, err := k.blocks(ctx, state.Stretch{}, 1, false)
+	if err != nil || len(blocks) == 0 {
+		return false, err
+	}
+	oldest := blocks[0]
+	lines, err := linesOf(oldest)
+	if err != nil || len(lines) == 0 {
+		return false, err
+	}
+	last := lines[len(lines)-1]
+	entry, err := last.entry()
+	if err != nil {
+		return false, err
+	}
+	if head.Last-last.number < k.Entries && k.Now().Sub(entry.CreatedAt) < k.Age || last.number >= head.Last {
+		return false, nil
+	}
+	digest := last.digest()
+	return true, k.change(ctx, func(tx *state.Tx, now *model.AuditChain) error {
+		if now.First != head.First || now.Unpacked != head.Unpacked {
+			return errMoved
+		}
+		now.First, now.Before = last.number+1, digest[:]
+		tx.Strike(model.AuditBlocks.Def, oldest.ID)
+		return nil
+	})
+}
+
+// change writes the record that says where the log begins and ends, with what
+// belongs to it.
+func (k *Keeper) change(ctx context.Context, do func(*state.Tx, *model.AuditChain) error) error {
+	runs := 0
+	return k.State.UpdateSessions(ctx, keeping, func(tx *state.Tx) error {
+		if runs++; runs > maxRuns {
+			return errMoved // a block is gone: nobody waits for that
+		}
+		return tx.Edit(model.AuditChains.Def, model.AuditChainID, func(rec kind.Record) error {
+			return do(tx, rec.(*model.AuditChain))
+		})
+	})
+}

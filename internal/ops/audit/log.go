@@ -1,0 +1,185 @@
+package audit
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strconv"
+	"sync"
+
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+)
+
+// Log reads entries from the store. There is one for all who read.
+type Log struct {
+	State *state.State
+
+	mu     sync.Mutex
+	packed []summary // of packed blocks, in their order
+}
+
+const (
+	// aPage is how many blocks are read at a time.
+	aPage = 50
+	// maxLines bounds what becomes of a block that somebody has put into the store.
+	maxLines = 64 << 20
+)
+
+// first is the number of the first entry that is kept.
+func first(head *model.AuditChain) int64 { return max(1, head.First) }
+
+// numberOf is the number of the entry with an id; 0 if it is none.
+func numberOf(id string) int64 {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil || n < 1 || ID(n) != id {
+		return 0
+	}
+	return n
+}
+
+// line is an entry in its stored form.
+type line struct {
+	number int64 // that it has by its place
+	text   []byte
+}
+
+func (l line) digest() digest { return sha256.Sum256(l.text) }
+
+// entry reads it.
+func (l line) entry() (*model.AuditEntry, error) {
+	rec, err := model.AuditEntries.Decode(l.text)
+	if err != nil {
+		return nil, err
+	}
+	return rec.(*model.AuditEntry), nil
+}
+
+// span is the numbers of entries from one to another, both among them.
+type span struct{ from, to int64 }
+
+// lines yields the entries of a span, upwards or downwards, as far as they are
+// there: who needs all of them sees by their numbers what is missing.
+func (l *Log) lines(ctx context.Context, in span, down bool) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		for in.from <= in.to {
+			page, err := l.page(ctx, &in, down)
+			if err != nil {
+				yield(line{}, err)
+				return
+			}
+			if len(page) == 0 {
+				return
+			}
+			for _, b := range page {
+				lines, err := linesOf(b)
+				if err != nil {
+					l.State.Logger().Error("a block of audit entries cannot be read", "id", b.ID, "error", err)
+				}
+				for _, at := range turned(lines, down) {
+					if in.from <= at.number && at.number <= in.to && !yield(at, nil) {
+						return
+					}
+				}
+				if down {
+					in.to = min(in.to, numberOf(b.ID)-1)
+				} else {
+					in.from = max(in.from, numberOf(b.ID)+max(1, int64(len(lines))))
+				}
+			}
+		}
+	}
+}
+
+// page reads the next blocks of a span, and shortens it by what no block holds. From
+// one page to the next blocks may be packed: one that comes first may then be in a
+// block that begins earlier.
+func (l *Log) page(ctx context.Context, in *span, down bool) ([]*model.AuditBlock, error) {
+	if down {
+		return l.blocks(ctx, state.Stretch{Until: ID(in.to + 1)}, aPage, true)
+	}
+	page, err := l.blocks(ctx, state.Stretch{After: ID(in.from - 1), Until: ID(in.to + 1)}, aPage, false)
+	if err != nil || len(page) > 0 && numberOf(page[0].ID) == in.from {
+		return page, err
+	}
+	earlier, err := l.blocks(ctx, state.Stretch{Until: ID(in.from)}, 1, true)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(earlier) > 0 && earlier[0].Last >= in.from:
+		return append(earlier, page...), nil
+	}
+	return page, nil
+}
+
+// blocks reads blocks, leaving out what has no place in the log.
+func (l *Log) blocks(ctx context.Context, in state.Stretch, most int, newest bool) ([]*model.AuditBlock, error) {
+	recs, _, err := l.State.Entries(ctx, model.AuditBlocks.Def, in, most, newest)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	var blocks []*model.AuditBlock
+	for _, rec := range recs {
+		if b := rec.(*model.AuditBlock); numberOf(b.ID) > 0 {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks, nil
+}
+
+func turned(lines []line, down bool) []line {
+	if down {
+		slices.Reverse(lines)
+	}
+	return lines
+}
+
+// linesOf are the entries of a block.
+func linesOf(b *model.AuditBlock) (lines []line, err error) {
+	texts := b.Lines
+	if len(b.Deflated) > 0 {
+		if texts, err = inflate(b.Deflated); err != nil {
+			return nil, err
+		}
+	}
+	number := numberOf(b.ID)
+	for text := range bytes.Lines(texts) {
+		lines = append(lines, line{number, bytes.TrimSuffix(text, []byte("\n"))})
+		number++
+	}
+	return lines, nil
+}
+
+func inflate(packed []byte) ([]byte, error) {
+	r := flate.NewReader(bytes.NewReader(packed))
+	texts, err := io.ReadAll(io.LimitReader(r, maxLines+1))
+	if err == nil && len(texts) > maxLines {
+		err = fmt.Errorf("it holds more than %d bytes", maxLines)
+	}
+	return texts, err
+}
+
+// Lookup returns the entry with an id.
+func (l *Log) Lookup(ctx context.Context, id string) (kind.Record, bool, error) {
+	number := numberOf(id)
+	if head := Head(l.State.Snapshot()); number < first(head) || number > head.Last {
+		return nil, false, nil
+	}
+	for at, err := range l.lines(ctx, span{number, number}, false) {
+		if err != nil {
+			return nil, false, err
+		}
+		entry, err := at.entry()
+		if err != nil {
+			return nil, false, fmt.Errorf("audit entry %s cannot be read: %w", id, err)
+		}
+		return entry, true, nil
+	}
+	return nil, false, nil
+}

@@ -1,0 +1,44 @@
+package management
+
+import (
+	"net/http"
+
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
+)
+
+// auditOut is what there is to say of the audit log as a whole.
+type auditOut struct {
+	Intact  bool      `json:"intact" doc:"Whether every entry is there, as it was written and in its place."`
+	First   int64     `json:"first" doc:"Number of the first entry that is kept."`
+	Last    int64     `json:"last" doc:"Number of the last entry; 0 if there is none."`
+	Digest  string    `json:"digest" doc:"SHA-256 of the last entry, in base64; who notes it elsewhere can tell later that nothing before it was written anew."`
+	Entries int64     `json:"entries" doc:"How many entries were read."`
+	Flaws   []flawOut `json:"flaws" doc:"What is not as it was written; empty if all is well."`
+	More    bool      `json:"more" doc:"Whether there are more flaws than are listed."`
+}
+
+type flawOut struct {
+	First int64  `json:"first" doc:"Number of the first entry that this is about."`
+	Last  int64  `json:"last" doc:"Number of the last entry that this is about."`
+	What  string `json:"what" doc:"What is wrong with them: missing, or not as written."`
+}
+
+// mountAudit offers to check the audit log.
+func mountAudit(a *rest.API, s *api.Service) {
+	rest.Handle(a, rest.Op{
+		Method: http.MethodGet, Path: "/audit-verification", Name: "verifyAuditEntries", Tag: model.AuditEntries.Path,
+		Doc: "Read the whole audit log and tell which entries are missing, or are not as they were written.", Auth: rest.Admin,
+	}, func(c *rest.Call, _ rest.None) (auditOut, error) {
+		v, err := s.Audit.Verify(c.Context())
+		if err != nil {
+			return auditOut{}, err
+		}
+		out := auditOut{Intact: len(v.Flaws) == 0, First: v.First, Last: v.Last, Digest: v.Digest, Entries: v.Found, Flaws: []flawOut{}, More: v.More}
+		for _, f := range v.Flaws {
+			out.Flaws = append(out.Flaws, flawOut{f.From, f.To, f.What})
+		}
+		return out, nil
+	})
+}
