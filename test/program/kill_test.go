@@ -3,9 +3,12 @@ package program_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,6 +51,7 @@ func TestKill9(t *testing.T) {
 		p = controller(t, data)
 		// The session of the first round is a write like any other.
 		settle(t, first.on(t, p, data), writers)
+		audited(t, first.on(t, p, data))
 		if t.Failed() {
 			return
 		}
@@ -123,6 +127,34 @@ func settle(t *testing.T, c *client, writers []*writer) {
 		}
 		if err := w.settle(got); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// audited compares what there is with what its entries say: none is missing, and
+// there is no change without one.
+func audited(t *testing.T, c *client) {
+	t.Helper()
+	if log := c.must(t, 200, http.MethodGet, "audit-verification", nil).body["data"].(M); log["intact"] != true {
+		t.Errorf("the audit log is %v", log)
+	}
+	entries := c.list(t, "audit-entries")
+	last := map[string]M{}
+	for _, number := range slices.Sorted(maps.Keys(entries)) {
+		e := entries[number]
+		last[e["targetId"].(string)] = e
+	}
+	for kind, path := range map[string]string{"config": "configs", "identity": "identities", "service": "services"} {
+		there := c.list(t, path)
+		for id, rec := range there {
+			if e := last[id]; e == nil || e["event"] == "deleted" || e["targetName"] != rec["name"] {
+				t.Errorf("%s %s is there, and its last entry is %v", kind, rec["name"], e)
+			}
+		}
+		for id, e := range last {
+			if e["targetKind"] == kind && e["event"] != "deleted" && there[id] == nil {
+				t.Errorf("%s %s is gone, and its last entry is %v", kind, id, e)
+			}
 		}
 	}
 }
