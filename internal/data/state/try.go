@@ -23,10 +23,16 @@ func (s *State) Try(ctx context.Context, on *Snapshot, fn func(*Tx) error) (Step
 	if err := req.run(tx); err != nil {
 		return Step{}, err
 	}
+	step := tx.Step()
+	if s.opt.Journal != nil { // its entries have to fit too
+		if _, err := tx.keep(s.opt.Journal.Continue(on), Nobody); err != nil {
+			return Step{}, err
+		}
+	}
 	if !tx.fits(s.store.Limits()) {
 		return Step{}, errTooLarge
 	}
-	return tx.Step(), nil
+	return step, nil
 }
 
 // Step returns what the write has done so far. It is for the end of a closure:

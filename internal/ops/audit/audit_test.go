@@ -16,6 +16,7 @@ import (
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/filter"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
@@ -293,4 +294,30 @@ func TestLarge(t *testing.T) {
 	if !slices.Equal(e.Withheld, []string{"appData"}) || len(e.After) > 1000 || members(t, e.After)["name"] != `"Bob"` {
 		t.Errorf("it says %s and withholds %q", e.After, e.Withheld)
 	}
+}
+
+// TestTried has a write that fits into a commit without its entry alone: who tries it
+// hears the same as who makes it.
+func TestTried(t *testing.T) {
+	s := open(t, storetest.NewMemoryWithin(store.Limits{Ops: 1000, Bytes: 200 << 10}))
+	defer s.Close()
+	must(t, s.Update(t.Context(), state.Program("seed"), func(tx *state.Tx) error { return model.Seed(tx) }))
+	create := func(size int) func(*state.Tx) error {
+		return func(tx *state.Tx) error {
+			return model.Identities.Create(tx, &model.Identity{
+				Meta: kind.Meta{ID: "bob"}, Name: "Bob", Type: "User", AuthPolicyID: "default", DefaultHostingPrecedence: "default",
+				AppData: jsontext.Value(`{"x":"` + strings.Repeat("x", size) + `"}`),
+			})
+		}
+	}
+	_, tried := s.Try(t.Context(), s.Snapshot(), create(150<<10))
+	made := s.Update(t.Context(), ann, create(150<<10))
+	if !fault.Is(tried, fault.CodeTooLarge) || !fault.Is(made, fault.CodeTooLarge) {
+		t.Errorf("tried: %v; made: %v", tried, made)
+	}
+	step, err := s.Try(t.Context(), s.Snapshot(), create(50<<10))
+	if err != nil || len(step.Changed) != 1 {
+		t.Errorf("a small one is %v (%v)", step.Changed, err)
+	}
+	must(t, s.Update(t.Context(), ann, create(50<<10)))
 }
