@@ -172,6 +172,11 @@ func (s *Server) takeShared(ctx context.Context, id string, ring keyring.Ring, o
 	if err := next.Write(s.dir.sub(keysDir)); err != nil {
 		return false, err
 	}
+	// At once, also while it starts: when the CA of before is trusted no more, a member
+	// with a certificate of that could not reach the others.
+	if err := s.renewPeer(); err != nil {
+		return false, err
+	}
 	s.log.Info("keys were handed over by another controller", "generation", next.Generation(), "by", ring.By)
 	return true, nil
 }
@@ -212,7 +217,6 @@ func (s *Server) shareKeys(ctx context.Context) error {
 		took, bad := s.takeShared(ctx, s.roster.ID(), ring, r.own)
 		if err = errors.Join(err, bad); took {
 			s.takeKeys(ctx)
-			err = errors.Join(err, s.renewPeer())
 		}
 	}
 	err = errors.Join(err, s.sayKeys(ring, &r))
