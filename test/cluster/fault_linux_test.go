@@ -23,7 +23,7 @@ var (
 // read at each record has an order that explains it, and no controller shows what
 // is older than it may be.
 func TestFaults(t *testing.T) {
-	t.Parallel()
+	atOnce(t)
 	c := newTeam(t)
 	by := c.once(t)
 	for _, name := range slices.Sorted(maps.Keys(faults)) {

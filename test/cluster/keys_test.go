@@ -404,7 +404,7 @@ func TestRotateWithout(t *testing.T) {
 // TestRotateSecretsEverywhere rotates the keys of sessions and of seals: what was
 // made with those of before is good until they are finished, at each controller.
 func TestRotateSecretsEverywhere(t *testing.T) {
-	beside(t)
+	atOnce(t)
 	c := newTrio(t)
 	c.settle(t, always)
 	_, early := c.invited(t, 0)

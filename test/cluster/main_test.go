@@ -13,14 +13,26 @@ import (
 // Tests mostly wait: for leases, clocks and each other's controllers. So they run
 // beside each other, each with networks of its own. Those that begin in beside take
 // turns, so that what runs at a time is no more than two cores can do without anybody
-// losing a lease; those that wait longest do not wait for a turn as well.
-const turns = 3
+// losing a lease; those that wait longest do not wait for a turn as well. The race
+// detector makes so much work of each that they run one after the other.
+const turns = 2
 
 var turn = make(chan struct{}, turns)
+
+// atOnce has a test run beside all others.
+func atOnce(t *testing.T) {
+	t.Helper()
+	if !raced {
+		t.Parallel()
+	}
+}
 
 // beside has a test run beside others.
 func beside(t *testing.T) {
 	t.Helper()
+	if raced {
+		return
+	}
 	t.Parallel()
 	turn <- struct{}{}
 	t.Cleanup(func() { <-turn })

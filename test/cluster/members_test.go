@@ -178,7 +178,7 @@ func peerPair(t *testing.T, s *servertest.Server) tls.Certificate {
 // together, and ends the trust in the one before. They are started again one after the
 // other, and there are writes all the time.
 func TestRotateClusterCA(t *testing.T) {
-	beside(t)
+	atOnce(t)
 	c := newMembers(t)
 	c.settle(t, always)
 	first := peerPair(t, c.all[0])

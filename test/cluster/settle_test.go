@@ -139,7 +139,7 @@ func TestEndsMeanwhile(t *testing.T) {
 // TestForgottenLater has a router name a circuit when it is asked what it carries, and
 // not a while later: routers of others name circuits for some seconds that are over.
 func TestForgottenLater(t *testing.T) {
-	t.Parallel()
+	atOnce(t)
 	a := servertest.Start(t)
 	s := addService(t, a)
 	dial, bind, _ := sessions(t, a)
