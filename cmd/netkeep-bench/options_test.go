@@ -11,8 +11,8 @@ func TestArguments(t *testing.T) {
 	t.Setenv("NETKEEP_ADMIN_PASSWORD", "p")
 	const run = "run --scenario version "
 	for _, tt := range []struct{ name, args, want string }{
-		{"no command", "", "must be fill, run, routers, cluster or baseline"},
-		{"unknown command", "walk", "must be fill, run, routers, cluster or baseline"},
+		{"no command", "", "must be fill, run, routers, streams, cluster or baseline"},
+		{"unknown command", "walk", "must be fill, run, routers, streams, cluster or baseline"},
 		{"unknown flag", "run --speed 9", "not defined"},
 		{"stray argument", run + "now", `unexpected argument "now"`},
 		{"other machine", run + "--url https://192.0.2.1:1280", "--any-host"},

@@ -27,14 +27,14 @@ func undisturbed(t *testing.T, n *network, c *scripted.Router) (stop func()) {
 	var asked, dialled []time.Duration
 	admin := n.Server.Admin(t)
 	wait.Go(func() {
-		for ctx.Err() == nil {
+		for turn := time.NewTicker(pace); waits(ctx, turn); {
 			start := time.Now()
 			admin.Get(management + "services").Want(200)
 			asked = append(asked, time.Since(start))
 		}
 	})
 	wait.Go(func() {
-		for ctx.Err() == nil {
+		for turn := time.NewTicker(pace); waits(ctx, turn); {
 			start := time.Now()
 			if _, _, err := n.dialOn(t, c); err != nil {
 				t.Errorf("another router cannot dial: %v", err)
@@ -54,6 +54,20 @@ func undisturbed(t *testing.T, n *network, c *scripted.Router) (stop func()) {
 			}
 			t.Logf("%s took %v, the longest of %d %v", what, took[len(took)/2], len(took), took[len(took)-1])
 		}
+	}
+}
+
+// pace is how often others ask meanwhile. As often as they can would be too much: what
+// they leave behind, circuits and lines of the log, is memory too.
+const pace = 2 * time.Millisecond
+
+// waits waits for the next turn, and reports whether there is one.
+func waits(ctx context.Context, turn *time.Ticker) bool {
+	select {
+	case <-turn.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
 	}
 }
 

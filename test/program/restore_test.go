@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -219,6 +220,9 @@ func compareLists(t *testing.T, got, want *client) {
 		for _, path := range concrete(t, want, strings.TrimPrefix(path, "/")) {
 			for offset := 0; ; offset += 7 {
 				page := fmt.Sprintf("%s?limit=7&offset=%d", path, offset)
+				if path == "audit-entries" { // which tell of the start of each
+					page += "&filter=" + url.QueryEscape(`targetKind != "controller"`)
+				}
 				a, b := got.must(t, 200, http.MethodGet, page, nil), want.must(t, 200, http.MethodGet, page, nil)
 				if diff := cmp.Diff(still(b.body), still(a.body)); diff != "" {
 					t.Errorf("%s differs (-replayed +restored):\n%s", page, diff)

@@ -27,6 +27,9 @@ func (a *Answer) receive(client *http.Client, req *http.Request) error {
 		return err
 	}
 	a.Status, a.Header = resp.StatusCode, resp.Header
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return resp.Body.Close() // it has no end that one could wait for
+	}
 	a.Raw, err = io.ReadAll(resp.Body)
 	return errors.Join(err, resp.Body.Close())
 }
