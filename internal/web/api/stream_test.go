@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -132,15 +133,11 @@ func TestStreamCutsOffWhoDoesNotRead(t *testing.T) {
 func TestStreamEnds(t *testing.T) {
 	streams := &rest.Streams{Pulse: time.Minute, Patience: time.Minute}
 	srv, token, ended := streaming(t, true, streams, quiet)
-	lines := bufio.NewScanner(ask(t, t.Context(), srv, "/stream", token).Body)
+	body := ask(t, t.Context(), srv, "/stream", token).Body
 	streams.LookAll() // which finds nothing wrong
 	streams.Close()
 	want(t, ended, rest.EndServer)
-	var text bytes.Buffer
-	for lines.Scan() {
-		text.WriteString(lines.Text() + "\n")
-	}
-	if !bytes.Contains(text.Bytes(), []byte(`event: end`+"\n"+`data: {"code":"UNAVAILABLE"`)) {
-		t.Errorf("the end says %q", text.String())
+	if text, err := io.ReadAll(body); err != nil || !bytes.Contains(text, []byte(`event: end`+"\n"+`data: {"code":"UNAVAILABLE"`)) {
+		t.Errorf("the end says %q, %v", text, err)
 	}
 }
