@@ -40,11 +40,11 @@ late: ## what takes long: attacks, controllers that fail, routers and tunnelers 
 RACE := -race -gcflags=golang.org/x/crypto/argon2=-race=false
 
 # What does one thing after the other, or starts programs of its own, would show it
-# nothing.
+# nothing; and what waits for one controller after the other is like others of its kind.
 ALONE := ./cmd/... ./internal/lang/... ./internal/tool/... ./internal/client/remote ./internal/client/enroll \
 	./internal/policy/posture ./internal/pki ./test/architecture ./test/auth ./test/command ./test/enroll \
 	./test/manifest ./test/model ./test/module ./test/monitoring ./test/program ./test/servertest ./test/upgrade
-PROGRAMS := '^(TestFaults|TestThreeMachines)$$'
+PROGRAMS := '^(TestFaults|TestThreeMachines|TestRotateClusterCA|TestRotateSecretsEverywhere)$$'
 RACED = $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./test/fabric ./test/api ./test/transit ./...))
 
 race: ## what several goroutines do at once, with the race detector

@@ -24,10 +24,10 @@ import (
 // can serve.
 type balancer struct {
 	net.Listener
-	check *http.Client // of whether they can serve
-	next  atomic.Int64
+	next atomic.Int64
 
 	mu          sync.Mutex
+	check       *http.Client // of whether they can serve
 	controllers []string
 	taken       map[string]int // connections, by controller
 }
@@ -38,10 +38,17 @@ func (b *balancer) add(controller string) {
 	b.controllers = append(b.controllers, controller)
 }
 
-func (b *balancer) all() []string {
+func (b *balancer) all() ([]string, *http.Client) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.controllers)
+	return slices.Clone(b.controllers), b.check
+}
+
+// checks says how to ask controllers whether they can serve.
+func (b *balancer) checks(with *tls.Config) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.check = &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: with, DisableKeepAlives: true}}
 }
 
 // balancerName is what all controllers are known by.
@@ -74,10 +81,10 @@ func newBalancer(t *testing.T) *balancer {
 // forward leads a connection to the next controller that can serve.
 func (b *balancer) forward(near net.Conn) {
 	defer near.Close()
-	all := b.all()
+	all, check := b.all()
 	for range all {
 		at := all[int(b.next.Add(1))%len(all)]
-		resp, err := b.check.Get("https://" + at + "/health/ready")
+		resp, err := check.Get("https://" + at + "/health/ready")
 		if err != nil {
 			continue
 		}
@@ -180,7 +187,7 @@ func TestBalancer(t *testing.T) {
 	first := servertest.Start(t, use)
 	check := first.TLS()
 	check.ServerName = balancerName
-	b.check = &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: check, DisableKeepAlives: true}}
+	b.checks(check)
 
 	admin := b.caller(t, first.TLS(), nil)
 	admin.token = admin.must(http.StatusOK, http.MethodPost, "authenticate?method=password", M{"username": servertest.Username, "password": servertest.Password})["token"].(string)
