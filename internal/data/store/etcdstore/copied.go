@@ -46,9 +46,9 @@ func (p *Peers) refuseCopy(ctx context.Context, dir string, log *zap.Logger) err
 	}
 	own, others := all[i], slices.Concat(all[:i], all[i+1:])
 	known := slices.Clone(own.PeerURLs)
-	if at := urls(others); len(at) > 0 {
-		// The others know where it went since.
-		if found, err := etcdserver.GetClusterFromRemotePeers(log, at, rt); err == nil && found.Member(own.ID) != nil {
+	for _, at := range urls(others) {
+		// The others know where it went since, though not all of them have heard of it.
+		if found, err := etcdserver.GetClusterFromRemotePeers(log, []string{at}, rt); err == nil && found.Member(own.ID) != nil {
 			known = append(known, found.Member(own.ID).PeerURLs...)
 		}
 	}
