@@ -2,11 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -96,22 +91,6 @@ func (s *Server) warnDiffering(ring keyring.Ring) {
 		s.log.Warn("the keys of this controller are not those that others have: put the pki directory there that another controller has, all of it but server.*, peer.* and handover.key", "directory", s.dir.sub(keysDir))
 	}
 	s.differs = differs
-}
-
-// readShared returns what a controller said last; nil if nothing.
-func readShared(data string) (*SharedKeys, error) {
-	text, err := os.ReadFile(filepath.Join(data, sharedFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	said := new(SharedKeys)
-	if err := json.Unmarshal(text, said); err != nil {
-		return nil, fmt.Errorf("%s is damaged: remove it, and the controller writes another", filepath.Join(data, sharedFile))
-	}
-	return said, nil
 }
 
 // has reports whether a controller has the keys that the network has now.

@@ -57,7 +57,7 @@ func ReadKeys(cfg config.Config) (KeysStatus, error) {
 	if st.Keys, err = pki.ReadBundle(dir); err != nil {
 		return st, err
 	}
-	if st.Progress, err = readProgress(cfg.Data); err != nil {
+	if st.Progress, err = said[Progress](cfg.Data, progressFile); err != nil {
 		return st, err
 	}
 	if p := st.Progress; p != nil && p.Root != rootName(keys.Root) {
@@ -65,7 +65,7 @@ func ReadKeys(cfg config.Config) (KeysStatus, error) {
 	}
 	st.Old = st.Progress != nil && time.Since(st.Progress.At) > progressOld
 	if pki.Shares(dir) {
-		st.Shared, err = readShared(cfg.Data)
+		st.Shared, err = said[SharedKeys](cfg.Data, sharedFile)
 	}
 	return st, err
 }

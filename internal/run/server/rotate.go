@@ -212,18 +212,19 @@ func (s *Server) outdated(text string) bool {
 	return err == nil && now.Trusts(certs[0]) && !now.Current(certs[0])
 }
 
-// readProgress returns what a controller said last; nil if nothing.
-func readProgress(data string) (*Progress, error) {
-	text, err := os.ReadFile(filepath.Join(data, progressFile))
+// said reads what a controller said last in a file of its data directory; nil if
+// nothing.
+func said[T any](data, file string) (*T, error) {
+	text, err := os.ReadFile(filepath.Join(data, file))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	p := new(Progress)
-	if err := json.Unmarshal(text, p); err != nil {
-		return nil, fmt.Errorf("%s is damaged: remove it, and the controller writes another", filepath.Join(data, progressFile))
+	v := new(T)
+	if err := json.Unmarshal(text, v); err != nil {
+		return nil, fmt.Errorf("%s is damaged: remove it, and the controller writes another", filepath.Join(data, file))
 	}
-	return p, nil
+	return v, nil
 }
