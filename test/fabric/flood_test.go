@@ -18,7 +18,7 @@ import (
 )
 
 // undisturbed has others use the controller and one of its routers until stop
-// is called, and fails unless all of them are served. How long that takes is
+// is called, at least once, and fails unless all of them are served. How long that takes is
 // logged: attackers and attacked share the machine here.
 func undisturbed(t *testing.T, n *network, c *scripted.Router) (stop func()) {
 	t.Helper()
@@ -27,14 +27,14 @@ func undisturbed(t *testing.T, n *network, c *scripted.Router) (stop func()) {
 	var asked, dialled []time.Duration
 	admin := n.Server.Admin(t)
 	wait.Go(func() {
-		for turn := time.NewTicker(pace); waits(ctx, turn); {
+		for turn, more := time.NewTicker(pace), true; more; more = waits(ctx, turn) {
 			start := time.Now()
 			admin.Get(management + "services").Want(200)
 			asked = append(asked, time.Since(start))
 		}
 	})
 	wait.Go(func() {
-		for turn := time.NewTicker(pace); waits(ctx, turn); {
+		for turn, more := time.NewTicker(pace), true; more; more = waits(ctx, turn) {
 			start := time.Now()
 			if _, _, err := n.dialOn(t, c); err != nil {
 				t.Errorf("another router cannot dial: %v", err)
