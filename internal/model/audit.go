@@ -15,7 +15,13 @@ type AuditEntry struct {
 	kind.Meta
 
 	Number       int64          `json:"number" kind:"server" doc:"Place of the entry among all entries, from 1 on and without gaps."`
-	Event        string         `json:"event" kind:"server,index" doc:"What happened: created, updated or deleted."`
+	Event        string         `json:"event" kind:"server,index" doc:"What happened: created, updated or deleted for a change of a record, and other words for what is none, such as login-refused."`
+	Outcome      string         `json:"outcome" kind:"server,index,enum=done|refused|failed,default=done" doc:"Whether it was done, refused to who asked for it, or failed."`
+	Reason       string         `json:"reason" kind:"server,omit" doc:"Why it was refused or failed, or what else there is to say; left out if there is nothing."`
+	Count        int64          `json:"count" kind:"server,default=1" doc:"How often it happened: those that are alike within a while have one entry."`
+	FirstAt      *time.Time     `json:"firstAt" kind:"server,omit" doc:"When the first of them happened; left out for a change, which happened when the entry was made."`
+	LastAt       *time.Time     `json:"lastAt" kind:"server,omit" doc:"When the last of them happened; left out where firstAt is."`
+	ControllerID string         `json:"controllerId" kind:"server,index,omit" doc:"Controller where it happened; left out for a change."`
 	ActorKind    string         `json:"actorKind" kind:"server,index" doc:"Kind of who was behind it: identity, router, program for the controller itself, or anonymous."`
 	ActorID      string         `json:"actorId" kind:"server,index,alias=actor" doc:"Id of who was behind it; empty for the controller itself."`
 	ActorName    string         `json:"actorName" kind:"server" doc:"What that one was called then; for the controller itself, the part of it."`
@@ -33,11 +39,23 @@ type AuditEntry struct {
 	Previous     string         `json:"previous" kind:"server,nofilter" doc:"SHA-256 of the entry before, in base64; empty for the first."`
 }
 
-// What an entry tells of.
+// What an entry tells of if it is of a change. Package audit has the other words.
 const (
 	AuditCreated = "created"
 	AuditUpdated = "updated"
 	AuditDeleted = "deleted"
+)
+
+// IsChange reports whether the entry is of a change of a record, committed with it.
+func (e *AuditEntry) IsChange() bool {
+	return e.Event == AuditCreated || e.Event == AuditUpdated || e.Event == AuditDeleted
+}
+
+// How what an entry tells of came out.
+const (
+	AuditDone    = "done"
+	AuditRefused = "refused"
+	AuditFailed  = "failed"
 )
 
 // AuditEntries is the kind. The store holds entries in blocks.

@@ -28,15 +28,20 @@ type Chain interface {
 	End(r kind.Reader) Entry
 }
 
+// Tell has the journal note something that is no change of a record, with what the
+// write changes. The record is shared from then on. Where there is no journal it is
+// forgotten.
+func (tx *Tx) Tell(rec kind.Record) { tx.told = append(tx.told, rec) }
+
 // journalist is the author of the record that says where the journal ends.
 var journalist = Program("journal")
 
 // keep adds the entries of a write to it. It returns nil if there are none.
 func (tx *Tx) keep(on Chain, by Author) (Chain, error) {
-	if on == nil || tx.count == 0 {
+	if on == nil || tx.count+len(tx.told) == 0 {
 		return nil, nil
 	}
-	w := Write{Author: by, Changes: make([]Change, 0, tx.count)}
+	w := Write{Author: by, Changes: make([]Change, 0, tx.count), Told: tx.told}
 	for c := range tx.effective() {
 		if !c.def.Noted {
 			continue
@@ -50,7 +55,7 @@ func (tx *Tx) keep(on Chain, by Author) (Chain, error) {
 		}
 		w.Changes = append(w.Changes, told)
 	}
-	if len(w.Changes) == 0 {
+	if len(w.Changes)+len(w.Told) == 0 {
 		return nil, nil
 	}
 	next, entries, err := on.Note(w, tx.clock.stamp())

@@ -23,6 +23,8 @@ type Write struct {
 	Author  Author // none for what a version wrote that kept no authors
 	Changes []Change
 	Entries []Entry // what was added to logs with it
+	// Told is what the journal is to note that is no change; only the journal sees it.
+	Told []kind.Record
 }
 
 // Entry is a record that was added to a log.

@@ -27,6 +27,7 @@ type Tx struct {
 	budget   int             // a delete stops after this many changes; 0 for no limit
 	deleting map[string]bool // keys of the records whose delete is under way
 	doomed   map[Ref]bool    // records that are going to be deleted
+	told     []kind.Record   // what the journal is to note beside changes
 }
 
 var _ kind.Writer = (*Tx)(nil)

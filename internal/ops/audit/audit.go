@@ -1,7 +1,8 @@
 // Package audit is the log of what happened in the network: entries of every
-// change, made with the change, in one chain of digests for all controllers. It
-// owns what an entry says, the blocks that the store holds entries in, how they
-// are found again, and the check that none was altered, removed or moved. It
+// change, made with the change, and of attempts that matter, which a Recorder
+// gathers, in one chain of digests for all controllers. It owns what an entry says,
+// which words there are for what happens, the blocks that the store holds entries in,
+// how they are found again, and the check that none was altered, removed or moved. It
 // imports lang, model and data/state, and nothing that decides or serves.
 //
 // There is one chain, not one for each controller: commits are made one after the
@@ -74,25 +75,44 @@ func (e end) Note(w state.Write, at time.Time) (state.Chain, []state.Entry, erro
 		at = e.at.Add(time.Microsecond)
 	}
 	e.at = at
-	var entries []state.Entry
-	var block *model.AuditBlock
+	var b blocks
 	for _, c := range w.Changes {
 		entry, err := entryOf(w.Author, c)
 		if err != nil {
 			return nil, nil, err
 		}
-		line, err := e.add(entry)
-		if err != nil {
+		if err := b.add(&e, entry); err != nil {
 			return nil, nil, err
 		}
-		if block == nil || len(block.Lines)+len(line) > maxBlock {
-			block = &model.AuditBlock{Meta: kind.Meta{ID: entry.ID, CreatedAt: at, UpdatedAt: at}}
-			entries = append(entries, state.Entry{Def: model.AuditBlocks.Def, Record: block})
-		}
-		block.Lines = append(append(block.Lines, line...), '\n')
-		block.Last = e.last
 	}
-	return e, entries, nil
+	for _, rec := range w.Told {
+		entry := *rec.(*model.AuditEntry) // the write may be made again, elsewhere in the log
+		if err := b.add(&e, &entry); err != nil {
+			return nil, nil, err
+		}
+	}
+	return e, b.all, nil
+}
+
+// blocks are what a write adds to the log.
+type blocks struct {
+	all  []state.Entry
+	last *model.AuditBlock
+}
+
+// add puts an entry behind the last one.
+func (b *blocks) add(e *end, entry *model.AuditEntry) error {
+	line, err := e.add(entry)
+	if err != nil {
+		return err
+	}
+	if b.last == nil || len(b.last.Lines)+len(line) > maxBlock {
+		b.last = &model.AuditBlock{Meta: kind.Meta{ID: entry.ID, CreatedAt: e.at, UpdatedAt: e.at}}
+		b.all = append(b.all, state.Entry{Def: model.AuditBlocks.Def, Record: b.last})
+	}
+	b.last.Lines = append(append(b.last.Lines, line...), '\n')
+	b.last.Last = e.last
+	return nil
 }
 
 // add puts an entry behind the last one and returns its stored form.
@@ -125,7 +145,7 @@ func (e end) End(r kind.Reader) state.Entry {
 // entryOf tells of a change, all but its place in the log.
 func entryOf(by state.Author, c state.Change) (*model.AuditEntry, error) {
 	entry := &model.AuditEntry{
-		Event:     model.AuditUpdated,
+		Event: model.AuditUpdated, Outcome: model.AuditDone, Count: 1,
 		ActorKind: by.Kind, ActorID: by.ID, ActorName: by.Name,
 		APISessionID: by.Session, Factors: by.Factors, Address: by.Source, Operation: by.Operation, RequestID: by.Request,
 		TargetKind: c.Def.Name, TargetID: c.ID,

@@ -1,0 +1,73 @@
+package audit
+
+import (
+	"time"
+
+	"netkeep.internal/internal/model"
+)
+
+// Event is something that happens and is no change of a record. Each is declared
+// here, once: what entries call it, and how many entries there may be of it.
+type Event struct {
+	Name    string // what entries call it
+	Outcome string
+	Doc     string // when there is an entry
+
+	// burst is how many entries there may be of it in a moment, and minute how many
+	// a minute if it goes on. Both are 0 where only those who are let in can bring it
+	// about.
+	burst, minute int
+	// each is how many of them a minute may be of one who brings it about: of an
+	// address, or of somebody who is known.
+	each int
+	// late has nothing written before the window is over: it is there to be counted.
+	late bool
+	// window is how long those that are alike have one entry.
+	window time.Duration
+}
+
+const (
+	// aWhile is the window of most events.
+	aWhile = time.Minute
+	// maxEach is how many entries a minute one who is known may bring about of an event.
+	maxEach = 30
+	// What strangers may bring about of an event, and one address of that.
+	strangeBurst, strangeMinute, strangeEach = 60, 6, 10
+)
+
+var events []*Event
+
+// Events are all that there are.
+func Events() []*Event { return events }
+
+func declare(e Event) *Event {
+	if e.window == 0 {
+		e.window = aWhile
+	}
+	events = append(events, &e)
+	return &e
+}
+
+// done is an event that those bring about who are let in.
+func done(name, doc string) *Event {
+	return declare(Event{Name: name, Outcome: model.AuditDone, Doc: doc, each: maxEach})
+}
+
+// refused is an event that anybody may bring about, and failed one that is nobody's wish.
+func refused(name, doc string) *Event {
+	return declare(Event{Name: name, Outcome: model.AuditRefused, Doc: doc, burst: strangeBurst, minute: strangeMinute, each: strangeEach})
+}
+
+func failed(name, doc string) *Event {
+	return declare(Event{Name: name, Outcome: model.AuditFailed, Doc: doc, burst: strangeBurst, minute: strangeMinute, each: maxEach})
+}
+
+// What happens.
+var (
+	LoggedIn      = done("logged-in", "somebody got an API session")
+	LoginRefused  = refused("login-refused", "somebody did not, or showed a wrong code; a user name that nobody has is not noted, since people type passwords in its place")
+	TokenRefused  = refused("token-refused", "a request had a token of no API session, or of one that may not be used")
+	Enrolled      = done("enrolled", "an identity or a router enrolled")
+	EnrollRefused = refused("enrollment-refused", "somebody tried to enroll and was not let in")
+	Issued        = done("certificate-issued", "a certificate was issued, with its serial number and when it ends")
+)

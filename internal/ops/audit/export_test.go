@@ -1,0 +1,11 @@
+package audit
+
+// Held is how many facts it holds that are not alike.
+func (r *Recorder) Held() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.shelves {
+		n += len(s.held)
+	}
+	return n
+}
