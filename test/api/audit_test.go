@@ -49,6 +49,7 @@ func TestAudit(t *testing.T) {
 	}
 	admin.Get("audit-entries/000000099999").Want(404)
 	admin.Delete("audit-entries/" + edit["id"].(string)).Want(405)
+	servertest.Eventually(t, 0, "the entry of the login", func() bool { return len(list(`event = "logged-in"`)) == 1 })
 	last := list("sort by number desc limit 1")[0]
 	verdict := admin.Get("audit-verification").Want(200).Data()
 	if verdict["intact"] != true || verdict["last"] != last["number"] {
@@ -56,5 +57,52 @@ func TestAudit(t *testing.T) {
 	}
 	if own := list(`actorKind = "program"`); len(own) == 0 {
 		t.Error("of what the controller does itself there is no entry")
+	}
+}
+
+// TestAttempts has people log in, try to, and enroll, and reads what the log tells of
+// it: who tried what, and nothing of what they typed that may be a secret.
+func TestAttempts(t *testing.T) {
+	s := servertest.Start(t)
+	admin, nobody := s.Admin(t), s.Nobody(t)
+	user := s.AddUser(t, false)
+	login := func(username, password string, status int) *servertest.Answer {
+		return nobody.Post("authenticate?method=password", M{"username": username, "password": password}).Want(status)
+	}
+	login(user.Username, "wrong one", 401)
+	login(user.Username, "wrong again", 401)
+	login("my-pass-word-1", user.Password, 401)
+	login(user.Username, user.Password, 200)
+	stranger := s.Nobody(t)
+	stranger.Token = "00000000-0000-4000-8000-000000000000"
+	for range 3 {
+		stranger.Get("services").Want(401)
+	}
+	nobody.Get("services").Want(401) // without a token
+	nobody.Post("/edge/client/v1/enroll/ott?token="+stranger.Token, M{"clientCsr": "x"}).Fails(400, "INVALID_ENROLLMENT_TOKEN", "")
+	router := s.AddRouter(t)
+	want := map[string]M{
+		`event = "login-refused" and targetId = "` + user.ID + `"`:        {"outcome": "refused", "targetName": user.Username, "reason": "password: what was shown is wrong, or may not be used"},
+		`event = "login-refused" and targetId = ""`:                       {"outcome": "refused", "targetName": "", "reason": "password: nobody is known by what was shown"},
+		`event = "logged-in" and targetId = "` + user.ID + `"`:            {"outcome": "done", "actorId": user.ID, "factors": "password", "operation": "authenticate"},
+		`event = "token-refused"`:                                         {"outcome": "refused", "actorKind": "anonymous", "operation": "listServices"},
+		`event = "enrollment-refused"`:                                    {"outcome": "refused", "operation": "enrollOtt"},
+		`event = "enrolled" and targetId = "` + router.ID + `"`:           {"outcome": "done", "actorKind": "router", "actorId": router.ID},
+		`event = "certificate-issued" and targetId = "` + router.ID + `"`: {"outcome": "done", "targetName": router.Name},
+	}
+	for filter, members := range want {
+		var entries []M
+		servertest.Eventually(t, 0, filter, func() bool {
+			entries = admin.Get("audit-entries?filter=" + url.QueryEscape(filter)).Want(200).List()
+			return len(entries) > 0
+		})
+		for member, value := range members {
+			if got := entries[0][member]; got != value {
+				t.Errorf("%s: %s is %v, want %v", filter, member, got, value)
+			}
+		}
+		if at := entries[0]["address"]; at != "127.0.0.1" || entries[0]["firstAt"] == nil {
+			t.Errorf("%s: it is %v", filter, entries[0])
+		}
 	}
 }

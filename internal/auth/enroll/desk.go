@@ -3,6 +3,7 @@ package enroll
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/pki"
 )
 
@@ -25,6 +27,8 @@ type Desk struct {
 	Now       func() time.Time
 	Log       *slog.Logger
 	Lifetimes Lifetimes
+	// Recorder takes note of what is issued.
+	Recorder *audit.Recorder
 	// SessionCertificates is how many certificates an API session may have.
 	SessionCertificates int
 }
@@ -119,6 +123,20 @@ func (d *Desk) sign(grant pki.Grant, req *x509.CertificateRequest) ([]*x509.Cert
 		return nil, fault.Wrap(fault.CodeCSR, err)
 	}
 	return chain, nil
+}
+
+// issued has the audit log tell of certificates that somebody got.
+func (d *Desk) issued(by state.Author, r kind.Reader, of *kind.Def, id string, leaves ...*x509.Certificate) {
+	whom := audit.Target{Kind: of.Name, ID: id}
+	if rec, ok := r.Lookup(of, id); ok {
+		whom.Name = of.Label(rec)
+	}
+	for _, leaf := range leaves {
+		d.Recorder.Note(audit.Fact{
+			Event: audit.Issued, By: by, Target: whom,
+			Reason: fmt.Sprintf("serial number %x, until %s", leaf.SerialNumber, leaf.NotAfter.UTC().Format(time.RFC3339)),
+		})
+	}
 }
 
 // certificateAuthenticator is the credential of whoever holds the key of a

@@ -44,6 +44,9 @@ func (d *Desk) Extend(ctx context.Context, by state.Author, r kind.Reader, who *
 			return nil
 		})
 	})
+	if err == nil {
+		d.issued(by, r, model.Identities.Def, a.IdentityID, chain[0])
+	}
 	return chain, err
 }
 
@@ -147,6 +150,9 @@ func (d *Desk) Ephemeral(ctx context.Context, by state.Author, r kind.Reader, wh
 		}
 		return model.SessionCertificates.Create(tx, rec)
 	})
+	if err == nil {
+		d.issued(by, r, model.Identities.Def, who.Identity().ID, leaf)
+	}
 	return rec, chain, err
 }
 

@@ -29,6 +29,9 @@ func (d *Desk) OTT(ctx context.Context, by state.Author, r kind.Reader, token st
 	err = d.redeem(ctx, by, e, func(tx *state.Tx) error {
 		return model.Authenticators.Create(tx, certificateAuthenticator(e.IdentityID, "", chain[0]))
 	})
+	if err == nil {
+		d.issued(by, r, model.Identities.Def, e.IdentityID, chain[0])
+	}
 	return chain, err
 }
 

@@ -42,7 +42,7 @@ func (d *Desk) Offer(ctx context.Context, by state.Author, ask Renewal) (RouterC
 			e.UnverifiedFingerprint, e.UnverifiedCertPEM = fingerprint, text
 		})
 	})
-	return certs, d.tell(by, ask.Router, err)
+	return certs, d.equipped(by, d.State.Snapshot(), ask.Router, certs, err)
 }
 
 // Accept makes the certificate that a router was offered, and shows that it

@@ -23,7 +23,7 @@ func (d *Desk) Router(ctx context.Context, by state.Author, r kind.Reader, token
 	if err == nil {
 		err = d.redeem(ctx, by, e, func(tx *state.Tx) error { return certs.admit(tx, id, digests) })
 	}
-	return certs, d.tell(by, id, err)
+	return certs, d.equipped(by, r, id, certs, err)
 }
 
 // Equip gives a router its certificates without an invitation: it is part of
@@ -33,7 +33,7 @@ func (d *Desk) Equip(ctx context.Context, by state.Author, id string, client, se
 	if err == nil {
 		err = d.State.Update(ctx, by, func(tx *state.Tx) error { return certs.admit(tx, id, true) })
 	}
-	return certs, err
+	return certs, d.equipped(by, d.State.Snapshot(), id, certs, err)
 }
 
 // ExtendRouter gives a router that shows its present certificate new ones. The
@@ -63,7 +63,15 @@ func (d *Desk) ExtendRouter(ctx context.Context, by state.Author, r kind.Reader,
 		}
 		return certs.use(tx, router.ID)
 	})
-	return certs, d.tell(by, router.ID, err)
+	return certs, d.equipped(by, r, router.ID, certs, err)
+}
+
+// equipped has the logs say what a router got, or that it did not.
+func (d *Desk) equipped(by state.Author, r kind.Reader, id string, certs RouterCerts, err error) error {
+	if err == nil {
+		d.issued(by, r, model.Routers.Def, id, certs.Client[0], certs.Server[0])
+	}
+	return d.tell(by, id, err)
 }
 
 // tell has the log say which router asked for what it cannot have: one that

@@ -30,6 +30,7 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	logins   *prometheus.CounterVec
+	noted    *prometheus.CounterVec
 	streams  *prometheus.GaugeVec
 	ended    *prometheus.CounterVec // streams that were
 	lanes    [2]laneMetrics         // by kind.Lane
@@ -65,6 +66,7 @@ func New(now func() time.Time) *Metrics {
 		requests: counters("netkeep_requests_total", "Requests by API, operation and class of status.", "api", "operation", "status"),
 		duration: histograms("netkeep_request_duration_seconds", "How long requests took, by API and operation.", durations, "api", "operation"),
 		logins:   counters("netkeep_logins_total", "Attempts to authenticate by method and outcome: success, denied, or error if it could not be told.", "method", "outcome"),
+		noted:    counters("netkeep_audit_events_total", "What happened that is no change, by event and by what became of it: recorded if it has an entry in the audit log, joined if it is counted in that of others which are alike, crowded if it is only counted since there were too many.", "event", "result"),
 		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "netkeep_streams", Help: "Streams of events that are open, by operation.",
 		}, []string{"operation"}),
@@ -83,7 +85,7 @@ func New(now func() time.Time) *Metrics {
 	}
 	m.Registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, m.duration, m.logins, m.streams, m.ended, m.queued, m.waited,
+		m.requests, m.duration, m.logins, m.noted, m.streams, m.ended, m.queued, m.waited,
 	)
 	m.addLanes()
 	return m
@@ -147,6 +149,9 @@ func (m *Metrics) Login(method string, err error) {
 	}
 	m.logins.WithLabelValues(method, outcome).Inc()
 }
+
+// Noted counts something for the audit log. Both words must be of few.
+func (m *Metrics) Noted(event, result string) { m.noted.WithLabelValues(event, result).Inc() }
 
 // Hashing counts a password that waits for its turn to be hashed, until over
 // is called.

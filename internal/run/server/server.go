@@ -78,6 +78,7 @@ type Server struct {
 	store     store.Store
 	snapshots *backup.Snapshots
 	state     *state.State
+	recorder  *audit.Recorder
 	keys      *pki.Keystore
 	sealer    *pki.Sealer
 	handover  *pki.Handover // nil if the store is not shared
@@ -237,6 +238,9 @@ func (s *Server) openState(ctx context.Context) (err error) {
 		return err
 	}
 	s.onClose(func() error { s.state.Close(); return nil })
+	s.recorder = audit.NewRecorder(s.state, time.Now)
+	s.recorder.Counted = s.figures.Noted
+	s.onClose(func() error { s.recorder.Close(); return nil })
 	return nil
 }
 
@@ -319,13 +323,15 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Keys: s.apiKeys, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: time.Now, Log: s.log}
 	grants := newGrants(s.state, sessions, s.sessionTokens, s.log)
 	grants.CutOff = s.cutOff
+	s.recorder.At(s.roster.ID())
+	s.jobs.Go(func() { s.recorder.Run(run) })
 	s.jobs.Go(func() { grants.Changes.Wake(run) })
 	s.divide(run, sessions, grants)
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
 	desk := &enroll.Desk{
 		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle, Passwords: passwords, Now: time.Now, Log: s.log,
-		Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
+		Recorder: s.recorder, Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
 	}
 	shared := s.share(run)
 	s.openFabric(sessions, grants, desk, shared)
@@ -352,7 +358,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
 		Issuer: &enroll.Issuer{Places: s.places, Roots: s.roots, Key: s.servedKey},
-		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s}, Audit: &audit.Log{State: s.state},
+		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s}, Audit: &audit.Log{State: s.state}, Recorder: s.recorder,
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},

@@ -80,8 +80,9 @@ type Service struct {
 	// Integrity scans what is stored, and Snapshots copies it.
 	Integrity *integrity.Scanner
 	Snapshots *backup.Snapshots
-	// Audit is the log of what happened.
-	Audit *audit.Log
+	// Audit is the log of what happened, and Recorder takes note of what is no change.
+	Audit    *audit.Log
+	Recorder *audit.Recorder
 	// Cluster is the controllers that keep the store together.
 	Cluster Cluster
 	// Health is what it takes to serve, and Certificates are those of the
@@ -212,10 +213,11 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 		return nil, err
 	}
 	who, err := s.Sessions.Verify(c.Context(), c.Snap, authn.Credentials{Token: token, Bearer: c.Bearer()})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.held(c, who)
 	}
-	if err := s.held(c, who); err != nil {
+	if err != nil {
+		s.noteToken(c, err)
 		return nil, err
 	}
 	s.tellExpiry(c.Header(), who)

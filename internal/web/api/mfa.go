@@ -34,7 +34,7 @@ func mountMFA(a *rest.API, s *Service) {
 	}
 	rest.Handle(a, op(http.MethodPost, "/authenticate/mfa", "authenticateMfa", "Complete authentication with a one-time or recovery code.", rest.Partial),
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
-			return rest.Empty{}, s.Factors.Show(c.Context(), c.Author(), Caller(c), in.Code)
+			return rest.Empty{}, s.noteCode(c, s.Factors.Show(c.Context(), c.Author(), Caller(c), in.Code))
 		})
 	view := a.View("mfa", model.MFAs.Def, s.mfaColumns()...)
 	rest.Show(a, op(http.MethodGet, own, "detailMfa", "Get the state of the second factor, and until it is verified what verifying needs.", rest.Partial),

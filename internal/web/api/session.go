@@ -65,6 +65,7 @@ func (s *Service) authenticate(c *rest.Call, in authenticateIn, apart bool) (kin
 	if s.LoggedIn != nil {
 		s.LoggedIn(methodParam.Of(c), err)
 	}
+	s.noteLogin(c, in, err)
 	return session, err
 }
 

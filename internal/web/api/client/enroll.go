@@ -5,8 +5,10 @@ import (
 	"net/http"
 
 	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
@@ -115,7 +117,7 @@ func (d desk) any(c *rest.Call, in rest.Form[anyForm]) (rest.File, error) {
 	}
 	method, err := d.Desk.Method(c.Snap, token)
 	if err != nil {
-		return rest.File{}, err
+		return rest.File{}, d.enrolled(c, token, err)
 	}
 	switch method {
 	case model.MethodOTT:
@@ -157,10 +159,22 @@ func (d desk) lookFor(c *rest.Call, token string) error {
 	return err
 }
 
-// enrolled notes who has enrolled, if anybody has.
+// enrolled notes who has enrolled with a token, or that somebody was refused.
 func (d desk) enrolled(c *rest.Call, token string, err error) error {
+	return d.became(c, d.Desk.Invited(c.Snap, token), err)
+}
+
+// became notes who has enrolled, or that somebody was refused.
+func (d desk) became(c *rest.Call, who state.Author, err error) error {
+	whom := audit.Target{Kind: who.Kind, ID: who.ID, Name: who.Name}
+	if who.ID == "" {
+		whom = audit.Target{}
+	}
 	if err == nil {
-		c.Became(d.Desk.Invited(c.Snap, token))
+		c.Became(who)
+		d.Recorder.Note(audit.Fact{Event: audit.Enrolled, By: who.On(c.Author()), Target: whom})
+	} else if reason, ok := api.Refusal(err); ok {
+		d.Recorder.Note(audit.Fact{Event: audit.EnrollRefused, By: c.Author(), Target: whom, Reason: reason})
 	}
 	return err
 }
@@ -186,10 +200,11 @@ func (d desk) ottca(c *rest.Call, token string) error {
 
 func (d desk) ca(c *rest.Call, in nameForm) error {
 	who, err := d.Desk.CA(c.Context(), c.Author(), c.Snap, c.Certificates(), in.Name)
+	by := state.Nobody
 	if err == nil {
-		c.Became(authn.By(who))
+		by = authn.By(who)
 	}
-	return err
+	return d.became(c, by, err)
 }
 
 func (d desk) updb(c *rest.Call, token string, in passwordForm) error {
@@ -219,7 +234,7 @@ type extendIn struct {
 func (d desk) extendRouter(c *rest.Call, in extendIn) (certsOut, error) {
 	certs, err := d.Desk.ExtendRouter(c.Context(), c.Author(), c.Snap, c.Certificates(), []byte(in.CertCSR), []byte(in.ServerCertCSR))
 	if err != nil {
-		return certsOut{}, err
+		return certsOut{}, d.became(c, state.Nobody, err)
 	}
 	return certsOut{CA: string(pki.EncodeCertificates(d.Bundle()...)), Cert: encode(certs.Client), ServerCert: encode(certs.Server)}, nil
 }
