@@ -49,6 +49,9 @@ func TestAgainstNaive(t *testing.T) {
 				t.Fatalf("%s\nrow %d: got %v, want %v", text, i, got, want)
 			}
 			checkNeeds(t, q, row, want)
+			if got := judged(t, q.Predicate(), row, q.Match(row)); got != want {
+				t.Fatalf("%s\nrow %d: its tree says %v, want %v", text, i, got, want)
+			}
 		}
 	})
 }
@@ -63,6 +66,71 @@ func checkNeeds(t *rapid.T, q *Query[*item], row *item, matches bool) {
 			t.Fatalf("a row matches that %v would not find", choice)
 		}
 	}
+}
+
+// judged evaluates a tree, with what Match says in place of parts that have nothing
+// to go by, and holds what it says of comparisons against their tests.
+func judged(t *rapid.T, p Predicate[*item], row *item, match bool) bool {
+	switch p.Form {
+	case Known:
+		return p.Outcome
+	case Not:
+		if open(p) {
+			return match
+		}
+		return !judged(t, p.Terms[0], row, match)
+	case Every, Any:
+		if open(p) {
+			return match
+		}
+		outcome := p.Form == Every
+		for _, term := range p.Terms {
+			if judged(t, term, row, match) != outcome {
+				return !outcome
+			}
+		}
+		return outcome
+	case Comparison:
+		v := p.Symbol.One(row)
+		if v.Type() == Float && v.Float() == 0 {
+			v = FloatValue(0)
+		}
+		outcome := p.Test(v)
+		if p.Equality && (slices.Contains(p.Values, v) != p.Negated) != outcome {
+			t.Fatalf("%v of %v and %v (negated: %v) is %v", v, p.Values, p.Symbol.Name, p.Negated, outcome)
+		}
+		return outcome
+	}
+	return match
+}
+
+// open tells whether only Match can judge a part of a tree.
+func open(p Predicate[*item]) bool { return p.Form == Other || slices.ContainsFunc(p.Terms, open) }
+
+// TestRange draws comparisons and three values: what holds for two holds between.
+func TestRange(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SampledFrom([]string{
+			"cost = 1", "cost != 1", "cost > 0", "cost not between -1 and 2", "cost between -1 and 2", "cost <= 2.5", "cost in [1, 2]",
+			"cost contains 1", `name < "a"`, `name != "a"`, `id >= "ab"`, "load > 0.5", "cost = null",
+		}).Draw(t, "text")
+		q, err := Compile(itemSchema, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := q.Predicate()
+		if p.Range == (strings.Contains(text, " in ") || strings.Contains(text, "contains")) {
+			t.Fatalf("%s: it is a range: %v", text, p.Range)
+		}
+		var values []Value
+		for range 3 {
+			values = append(values, p.Symbol.One(drawRow(t, someTexts.Draw(t, "id"))))
+		}
+		slices.SortFunc(values, compareForSort)
+		if holds := func(i int) bool { return p.Test(values[i]) != p.Negated }; p.Range && holds(0) && holds(2) && !holds(1) {
+			t.Fatalf("%s holds for %v and %v, and not for %v", text, values[0], values[2], values[1])
+		}
+	})
 }
 
 // found tells whether an index over the term's symbol would find the row.
