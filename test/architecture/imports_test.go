@@ -60,6 +60,7 @@ var siblings = map[string][]string{
 	"data/integrity":       {"data/state", "data/store"},
 	"data/backup":          {"data/store"},
 	"ops/metrics":          {"ops/build"},
+	"ops/history":          {"ops/audit"},
 	"auth/authn":           {"auth/mfa", "auth/token"},
 	"auth/enroll":          {"auth/authn", "auth/token"},
 	"fabric":               {"fabric/circuit", "fabric/control", "fabric/datamodel", "fabric/seam", "fabric/link", "fabric/path", "fabric/permit", "fabric/roster", "fabric/apisync", "fabric/terminator", "fabric/asclient", "fabric/usage", "fabric/whereabouts"},

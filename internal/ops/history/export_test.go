@@ -1,0 +1,8 @@
+package history
+
+// Kept is how many snapshots are kept.
+func (h *History) Kept() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.kept)
+}
