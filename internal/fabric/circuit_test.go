@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 )
 
@@ -40,6 +43,7 @@ func TestCircuits(t *testing.T) {
 				"back":    w.back,
 				"crash":   w.crash,
 				"hang up": w.hangUp,
+				"idle":    w.idle,
 				"session": w.endSession,
 				"restart": w.restart,
 				"":        func(*rapid.T) { settle(); w.check() },
@@ -204,11 +208,12 @@ func (w *world) hangUp(t *rapid.T) {
 		return
 	}
 	d := w.dialled[rapid.SampledFrom(ids).Draw(t, "circuit")]
-	subject, at := message.FaultIngress, w.routers[d.from]
+	subject, end, at := message.FaultIngress, "in.", w.routers[d.from]
 	if rapid.Bool().Draw(t, "by the host") {
-		subject, at = message.FaultEgress, w.routers[d.to]
+		subject, end, at = message.FaultEgress, "out.", w.routers[d.to]
 	}
 	if at.conn == nil {
+		w.hangUpUnheard(d, at, end)
 		return
 	}
 	if has, _ := at.conn.Has(); has[d.id] == nil {
@@ -217,6 +222,55 @@ func (w *world) hangUp(t *rapid.T) {
 	at.conn.Drop(d.id)
 	must(t, at.conn.Fault(message.Fault{Subject: subject, ID: d.id}))
 	d.over = true
+}
+
+// hangUpUnheard ends a connection at a router that is away, which says so to nobody
+// when it is back, and carries the circuit on.
+func (w *world) hangUpUnheard(d *dialled, at *node, end string) {
+	for _, address := range endsOf(at.circuits[d.id], end) {
+		at.gone[address] = true
+		d.over, d.unheard = true, at
+	}
+}
+
+// endsOf are the addresses of ends of a kind of a circuit, of which there may be none.
+func endsOf(route *message.Route, kind string) (all []string) {
+	if route == nil {
+		return nil
+	}
+	for _, f := range route.Forwards {
+		if strings.HasPrefix(f.From, kind) {
+			all = append(all, f.From)
+		}
+	}
+	return all
+}
+
+// idle has a router ask whether all of its circuits are still wanted, of which one may
+// have lost an end that it has not told of.
+func (w *world) idle(t *rapid.T) {
+	n := w.pick(t, true)
+	if n == nil {
+		return
+	}
+	ask := &message.CircuitConfirmation{Idle: map[string]int64{}}
+	has, _ := n.conn.Has()
+	ends := rapid.Bool().Draw(t, "one ends")
+	for _, id := range slices.Sorted(maps.Keys(has)) {
+		d := w.dialled[id]
+		kind := "in."
+		if d != nil && d.to == n.i {
+			kind = "out."
+		}
+		if at := endsOf(has[id], kind); ends && d != nil && !d.over && len(at) > 0 {
+			n.conn.End(at[0])
+			n.gone[at[0]] = true
+			d.over, d.unheard, ends = true, n, false
+		}
+		ask.CircuitIDs = append(ask.CircuitIDs, id)
+		ask.Idle[id] = int64(time.Hour)
+	}
+	must(t, n.conn.Send(&wire.Frame{Type: message.TypeCircuitConfirmation, Body: message.Marshal(ask)}))
 }
 
 // away takes a router from its controller, and back brings it back: it has gone
@@ -246,7 +300,7 @@ func (w *world) crash(t *rapid.T) {
 			w.lose(t, id)
 		}
 	}
-	n.circuits, n.links = map[string]*message.Route{}, map[string]message.Link{}
+	n.circuits, n.links, n.gone = map[string]*message.Route{}, map[string]message.Link{}, map[string]bool{}
 	for _, d := range w.dialled {
 		d.over = d.over || d.from == n.i || d.to == n.i
 	}

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +58,13 @@ type Options struct {
 	// Owners are the controllers by whose word it carries circuits, by their ids;
 	// it does not say of others.
 	Owners map[string]string
+	// Gone are the addresses of the ends that those circuits have lost. It carries a
+	// circuit until it is told that it is over, as real routers do.
+	Gone map[string]bool
+	// Flowing are the terminators of clients that hold the flow of what is dialled
+	// there: if there are any it goes on with an end that such a client let go of, as
+	// routers of 1.6.0 do.
+	Flowing []string
 	// Model is what it knows already.
 	Model Model
 	// Then, if set, is called as soon as it is connected.
@@ -78,6 +87,7 @@ type Router struct {
 	sessions map[string]message.APISession // by id
 	partial  map[string]message.APISession // of a sync under way
 	circuits map[string]*message.Route
+	gone     map[string]bool
 	links    map[string]message.Link
 	peers    map[string]message.PeerState
 	synced   int // how many full syncs have ended
@@ -118,10 +128,11 @@ func Connect(ctx context.Context, opt Options) (*Router, error) {
 		return nil, err
 	}
 	r := &Router{
-		opt: opt, sessions: map[string]message.APISession{}, circuits: map[string]*message.Route{}, links: map[string]message.Link{},
+		opt: opt, sessions: map[string]message.APISession{}, circuits: map[string]*message.Route{}, gone: map[string]bool{}, links: map[string]message.Link{},
 		peers: map[string]message.PeerState{}, model: opt.Model, changed: make(chan struct{}),
 	}
 	maps.Copy(r.circuits, opt.Circuits)
+	maps.Copy(r.gone, opt.Gone)
 	maps.Copy(r.links, opt.Links)
 	if r.Welcome, err = channel.Greet(conn, opt.Now().Add(10*time.Second), opt.hello()); err != nil {
 		_ = conn.Close()
@@ -323,14 +334,48 @@ func (r *Router) route(c *channel.Channel, f *wire.Frame) {
 		said, err = r.opt.Route(m)
 		maps.Copy(h, said)
 	}
+	if err == nil {
+		err = r.reaches(m)
+	}
 	h.SetUint32(message.HeaderRouteAttempt, m.Attempt)
 	if err != nil {
 		h.SetText(message.HeaderRouteError, err.Error())
 	} else {
 		h.SetBool(message.HeaderRouteSuccess, true)
-		r.change(func() { r.circuits[m.CircuitID] = m })
+		r.change(func() { r.circuits[m.CircuitID] = and(r.circuits[m.CircuitID], m) })
 	}
 	_ = c.Reply(f, &wire.Frame{Type: message.TypeRouteResult, Headers: h, Body: []byte(m.CircuitID)})
+}
+
+// reaches fails if a circuit is to go to an end that is gone. Whether that of a
+// dialer is there is not looked at, unless it is called an end: it comes later.
+func (r *Router) reaches(m *message.Route) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range m.Forwards {
+		if f.Type == message.ToEnd && r.gone[f.To] && !r.flows(f.To) {
+			return fmt.Errorf("there is no end %s", f.To)
+		}
+	}
+	return nil
+}
+
+// flows reports whether a client holds the flow of what comes to an end.
+func (r *Router) flows(end string) bool {
+	return len(r.opt.Flowing) > 0 && strings.HasPrefix(end, "out.")
+}
+
+// and is what a router does for a circuit that it is told of again: what it was told
+// before goes on, unless the new word is about both ways.
+func and(was, m *message.Route) *message.Route {
+	if was == nil || len(m.Forwards) > 1 {
+		return m
+	}
+	both := *was
+	both.Forwards = slices.Concat(m.Forwards, slices.DeleteFunc(slices.Clone(was.Forwards), func(f message.Forward) bool {
+		return len(m.Forwards) > 0 && f.From == m.Forwards[0].From
+	}))
+	return &both
 }
 
 // meet takes note of other routers.
@@ -351,30 +396,35 @@ func (r *Router) Fault(m message.Fault) error {
 	return r.Send(&wire.Frame{Type: message.TypeFault, Body: message.Marshal(&m)})
 }
 
-// inspect tells which circuits it carries, and which links it has.
+// inspect tells which circuits it carries, which of their ends clients hold, and which
+// links it has.
 func (r *Router) inspect(c *channel.Channel, f *wire.Frame) {
 	type circuit struct {
 		Owner  string            `json:"ctrlId"`
 		Routes map[string]string `json:"routes"`
 	}
-	type link struct {
-		ID   string `json:"id"`
-		Dest string `json:"dest"`
-	}
-	circuits, links := map[string]circuit{}, []link{}
+	circuits, ends, hosts, links := map[string]circuit{}, map[string]M{}, []M{}, []M{}
 	r.mu.Lock()
 	for id, route := range r.circuits {
 		circuits[id] = circuit{r.opt.Owners[id], map[string]string{}}
 		for _, forward := range route.Forwards {
 			circuits[id].Routes[forward.From] = forward.To
+			if r.flows(forward.From) && !r.gone[forward.From] {
+				ends[id+"/"+forward.From] = M{"circuitId": id, "address": forward.From}
+			}
 		}
 	}
+	for _, id := range r.opt.Flowing {
+		hosts = append(hosts, M{"id": id, "useSdkXgress": true})
+	}
 	for _, l := range r.links {
-		links = append(links, link{l.ID, l.Destination})
+		links = append(links, M{"id": l.ID, "dest": l.Destination})
 	}
 	r.mu.Unlock()
 	answer := &message.InspectResponse{Success: true}
-	for name, what := range map[string]any{"router-circuits": map[string]any{"circuits": circuits}, "links": map[string]any{"links": links}} {
+	for name, what := range map[string]any{
+		"router-circuits": M{"circuits": circuits}, "router-edge-circuits": M{"circuits": ends}, "sdk-terminators": M{"entries": hosts}, "links": M{"links": links},
+	} {
 		text, err := json.Marshal(what)
 		if err != nil {
 			return
@@ -383,6 +433,9 @@ func (r *Router) inspect(c *channel.Channel, f *wire.Frame) {
 	}
 	_ = c.Reply(f, &wire.Frame{Type: message.TypeInspectResponse, Body: message.Marshal(answer)})
 }
+
+// M is a JSON object.
+type M = map[string]any
 
 // validate says that every terminator is still there.
 func (r *Router) validate(c *channel.Channel, f *wire.Frame) {
@@ -471,3 +524,6 @@ func (r *Router) Keep(l message.Link) { r.change(func() { r.links[l.ID] = l }) }
 func (r *Router) Lose(linkID string) { r.change(func() { delete(r.links, linkID) }) }
 
 func (r *Router) Drop(circuitID string) { r.change(func() { delete(r.circuits, circuitID) }) }
+
+// End has an end of a circuit be gone, without a word.
+func (r *Router) End(address string) { r.change(func() { r.gone[address] = true }) }

@@ -360,6 +360,11 @@ func (c *Circuits) ask(ctx context.Context, routerID string, route *message.Rout
 	if !ok {
 		return result{err: errAway}
 	}
+	return c.told(ctx, r, route)
+}
+
+// told is ask for a router that is there.
+func (c *Circuits) told(ctx context.Context, r *control.Router, route *message.Route) result {
 	reply, err := r.Request(ctx, control.Message(message.TypeRoute, route))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

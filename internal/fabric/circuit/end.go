@@ -1,6 +1,7 @@
 package circuit
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -116,15 +117,21 @@ func (c *Circuits) onFault(r *control.Router, _ *wire.Frame, m *message.Fault) {
 }
 
 // onConfirmation answers a router that asks whether idle circuits are still
-// wanted.
+// wanted. They are no more if nobody holds their ends.
 func (c *Circuits) onConfirmation(r *control.Router, _ *wire.Frame, m *message.CircuitConfirmation) {
-	var strange []string
+	var strange, idle []string
 	for _, id := range m.CircuitIDs {
-		if circuit, known := c.table.get(id); !known || !circuit.involves(r.ID) {
+		switch circuit, known := c.table.get(id); {
+		case !known || !circuit.involves(r.ID):
 			strange = append(strange, id)
+		case time.Duration(m.Idle[id]) >= idleFor:
+			idle = append(idle, id)
 		}
 	}
 	c.place(r, strange)
+	if len(idle) > 0 && !r.Follows {
+		r.Go(func(ctx context.Context) { c.seek(ctx, r, idle) })
+	}
 }
 
 // place deals with circuits that a router has and, as far as is known here,

@@ -2,7 +2,6 @@ package circuit
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -119,7 +118,7 @@ func (c *Circuits) learn(r *control.Router) {
 			return
 		}
 		at := c.Now()
-		carries, err := c.carried(ctx, r)
+		said, err := c.inspected(ctx, r)
 		if err != nil {
 			c.known.done(r, false)
 			if ctx.Err() == nil {
@@ -127,6 +126,7 @@ func (c *Circuits) learn(r *control.Router) {
 			}
 			return
 		}
+		carries := c.own(said)
 		c.take(ctx, r, carries)
 		c.known.done(r, true)
 		for _, id := range c.known.overMeanwhile(r) {
@@ -137,7 +137,7 @@ func (c *Circuits) learn(r *control.Router) {
 			c.onLeft(r) // it may have gone in between
 			return
 		}
-		time.AfterFunc(relearnAfter, func() { c.relearn(r) })
+		time.AfterFunc(relearnAfter, func() { c.relearn(r, at) })
 	})
 	if !started {
 		c.known.done(r, false)
@@ -153,15 +153,21 @@ func (c *Circuits) compare(ctx context.Context, r *control.Router, carries map[s
 	}
 }
 
-// relearn asks a router once more, if it is said to carry anything.
-func (c *Circuits) relearn(r *control.Router) {
+// relearn asks a router once more, if it is said to carry anything, and after the ends
+// of what was there when it was asked first.
+func (c *Circuits) relearn(r *control.Router, first time.Time) {
 	if r.Context().Err() != nil || len(c.table.ids(byRouter, r.ID)) == 0 {
 		return
 	}
 	r.Go(func(ctx context.Context) {
 		at := c.Now()
-		if carries, err := c.carried(ctx, r); err == nil {
-			c.compare(ctx, r, carries, at)
+		said, err := c.inspected(ctx, r)
+		if err != nil {
+			return
+		}
+		c.compare(ctx, r, c.own(said), at)
+		if !r.Follows {
+			c.seek(ctx, r, c.missed(said, first))
 		}
 	})
 }
@@ -224,24 +230,23 @@ func (c *Circuits) forgotten(routerID, id string, asked time.Time) {
 	}
 }
 
-// carried returns a router's circuits that are this controller's, and of each
-// where what comes from an address goes. Those of other controllers are left to
-// them.
-func (c *Circuits) carried(ctx context.Context, r *control.Router) (map[string]map[string]string, error) {
-	said, err := c.inspected(ctx, r)
+// own are those of a router's circuits that are this controller's, and of each where
+// what comes from an address goes. Those of other controllers are left to them.
+func (c *Circuits) own(said map[string]inspected) map[string]map[string]string {
 	all := make(map[string]map[string]string, len(said))
 	for id, circuit := range said {
 		if circuit.Owner == "" || circuit.Owner == c.Controller {
 			all[id] = circuit.Routes
 		}
 	}
-	return all, err
+	return all
 }
 
-// inspected is what a router says of a circuit: by whose word it carries it, and
-// where what comes from an address goes.
+// inspected is what a router says of a circuit: by whose word it carries it, for how
+// long it has been idle, and where what comes from an address goes.
 type inspected struct {
 	Owner  string            `json:"ctrlId"`
+	Idle   string            `json:"timeSinceActivity"`
 	Routes map[string]string `json:"routes"`
 }
 
@@ -249,14 +254,10 @@ type inspected struct {
 func (c *Circuits) inspected(ctx context.Context, r *control.Router) (map[string]inspected, error) {
 	ctx, cancel := context.WithTimeout(ctx, learnWait)
 	defer cancel()
-	text, err := r.Inspect(ctx, "router-circuits")
-	if err != nil {
-		return nil, err
-	}
 	var said struct {
 		Circuits map[string]inspected `json:"circuits"`
 	}
-	err = json.Unmarshal([]byte(text), &said)
+	err := about(ctx, r, "router-circuits", &said)
 	return said.Circuits, err
 }
 
