@@ -175,6 +175,7 @@ func (s *Server) takeShared(ctx context.Context, id string, ring keyring.Ring, o
 	// At once, also while it starts: when the CA of before is trusted no more, a member
 	// with a certificate of that could not reach the others.
 	if err := s.renewPeer(); err != nil {
+		s.peerLate.Store(true)
 		return false, err
 	}
 	s.log.Info("keys were handed over by another controller", "generation", next.Generation(), "by", ring.By)

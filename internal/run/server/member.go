@@ -301,6 +301,17 @@ func (s *Server) renewPeer() error {
 	return err
 }
 
+// catchUpPeer tries again what failed when keys were handed over. The keys are there by
+// then, so that nobody hands them over a second time.
+func (s *Server) catchUpPeer() error {
+	if !s.peerLate.Load() {
+		return nil
+	}
+	err := s.renewPeer()
+	s.peerLate.Store(err != nil)
+	return err
+}
+
 // settled tries a change of members until the cluster is ready for it.
 func settled(ctx context.Context, change func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, memberChange)

@@ -24,7 +24,7 @@ func (s *Server) followKeys(ctx context.Context, every time.Duration) {
 	for shared := true; ; {
 		s.takeKeys(ctx)
 		if s.handover != nil {
-			err := s.shareKeys(ctx)
+			err := errors.Join(s.shareKeys(ctx), s.catchUpPeer())
 			if err != nil && shared && ctx.Err() == nil {
 				s.log.Warn("keys could not be shared with other controllers; trying again", "error", err)
 			}

@@ -82,6 +82,7 @@ type Server struct {
 	keys      *pki.Keystore
 	sealer    *pki.Sealer
 	handover  *pki.Handover // nil if the store is not shared
+	peerLate  atomic.Bool   // keys were handed over, and the certificate for the others is still of those before
 	served    *pki.Served
 	own       *pki.Served // the certificate of the network, if another is served
 	roster    *roster.Roster
