@@ -121,7 +121,7 @@ func TestChangesErrors(t *testing.T) {
 	c := s.Admin(t)
 	c.Post("services", M{"name": "there", "encryptionRequired": true}).Want(201)
 	router := c.Post("edge-routers", M{"name": "edge", "isTunnelerEnabled": true}).Want(201).ID()
-	before := s.State().Snapshot().Rev
+	before := s.State().Snapshot().Time
 	service := M{"name": "x", "encryptionRequired": true}
 	for _, tt := range []struct {
 		bad    M
@@ -165,8 +165,8 @@ func TestChangesErrors(t *testing.T) {
 			t.Errorf("%v: status %d", body, a.Status)
 		}
 	}
-	if now := s.State().Snapshot().Rev; now != before {
-		t.Errorf("something was written: revision %d after %d", now, before)
+	if now := s.State().Snapshot().Time; now != before {
+		t.Errorf("something was written at %s, after %s", now, before)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestChangesUnchanged(t *testing.T) {
 	c := s.Admin(t)
 	body := M{"name": "web", "encryptionRequired": true, "roleAttributes": []any{"a", "b"}}
 	id := c.Post("services", body).Want(201).ID()
-	before, at := s.State().Snapshot().Rev, c.Get("services/"+id).At("data.updatedAt")
+	before, at := s.State().Snapshot().Time, c.Get("services/"+id).At("data.updatedAt")
 	a := c.Post("changes", list(
 		change("update", "service", "web", M{"name": "web", "roleAttributes": []any{"b", "a", "b"}}),
 		change("patch", "services", id, M{"name": "web"}),
@@ -186,7 +186,7 @@ func TestChangesUnchanged(t *testing.T) {
 	if got := outcomes(a); got != "unchanged unchanged unchanged" {
 		t.Errorf("the outcomes are %s", got)
 	}
-	if s.State().Snapshot().Rev != before || c.Get("services/"+id).At("data.updatedAt") != at {
+	if s.State().Snapshot().Time != before || c.Get("services/"+id).At("data.updatedAt") != at {
 		t.Error("something was written")
 	}
 }
@@ -215,7 +215,7 @@ func TestChangesPlan(t *testing.T) {
 		change("create", "service-policy", "", M{"name": "dial", "type": "Dial", "semantic": "AnyOf", "identityRoles": []any{"#staff"}, "serviceRoles": []any{"@web"}}),
 		change("patch", "identity", "bob", M{"serviceHostingCosts": M{"web": 3}}),
 	)
-	before := s.State().Snapshot().Rev
+	before := s.State().Snapshot().Time
 	plan := c.Post("changes?plan=true", body).Want(200)
 	if plan.Data()["applied"] != false || idOf(plan, 0) != "" || outcomes(plan) != "created created created changed" {
 		t.Errorf("the plan is %s", plan.Raw)
@@ -223,7 +223,7 @@ func TestChangesPlan(t *testing.T) {
 	if diff := cmp.Diff([]any{M{"name": "serviceHostingCosts", "before": M{}, "after": M{"web": 3.0}}}, plan.At("data.changes.3.fields")); diff != "" {
 		t.Errorf("the fields differ (-want +got):\n%s", diff)
 	}
-	if s.State().Snapshot().Rev != before {
+	if s.State().Snapshot().Time != before {
 		t.Error("a plan wrote something")
 	}
 	if again := c.Post("changes?plan=true", body).Want(200); string(again.Raw) != string(plan.Raw) {
@@ -232,9 +232,9 @@ func TestChangesPlan(t *testing.T) {
 	body["expect"] = plan.Data()["digest"]
 
 	ann := c.Post("identities", M{"name": "ann", "type": "User", "isAdmin": false, "roleAttributes": []any{"staff"}}).Want(201).ID()
-	now := s.State().Snapshot().Rev
+	now := s.State().Snapshot().Time
 	c.Post("changes", body).Fails(409, string(fault.CodePlan), "")
-	if s.State().Snapshot().Rev != now {
+	if s.State().Snapshot().Time != now {
 		t.Error("a plan that does not hold was made")
 	}
 	c.Patch("identities/"+ann, M{"roleAttributes": []any{"guest"}}).Want(200) // elsewhere
