@@ -28,6 +28,7 @@ import (
 	"netkeep.internal/internal/fabric/usage"
 	"netkeep.internal/internal/fabric/whereabouts"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/policy/grant"
 	"netkeep.internal/internal/wire/message"
@@ -81,8 +82,12 @@ type Options struct {
 	// carry, for monitoring.
 	Dialled func(reason string, took time.Duration)
 	Carried func(serviceID string, sent, received uint64)
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Recorder takes note of routers and circuits, and Each says that every circuit
+	// has an entry of its own.
+	Recorder *audit.Recorder
+	Each     bool
+	Now      func() time.Time
+	Log      *slog.Logger
 }
 
 // Fabric is the routers of a network and what they carry. It is the
@@ -125,7 +130,7 @@ func New(opt Options) *Fabric {
 	build.Version, build.OS, build.Arch = release, runtime.GOOS, runtime.GOARCH
 	f := &Fabric{opt: opt}
 	connections := control.Options{
-		State: opt.State, Bundle: func() []*x509.Certificate { return opt.Authorities().Bundle() }, ID: f.ID(), Several: !opt.Alone, Build: build, Kept: opt.Kept, Misbehaved: opt.Misbehaved, Now: opt.Now, Log: opt.Log,
+		State: opt.State, Bundle: func() []*x509.Certificate { return opt.Authorities().Bundle() }, ID: f.ID(), Several: !opt.Alone, Build: build, Kept: opt.Kept, Misbehaved: opt.Misbehaved, Recorder: opt.Recorder, Now: opt.Now, Log: opt.Log,
 	}
 	if opt.Book != nil {
 		f.notes = whereabouts.NewNotes(whereabouts.Options{By: opt.By, ID: f.ID(), Lease: opt.Lease, Here: f.here, All: f.ids, Log: opt.Log})
@@ -139,7 +144,7 @@ func New(opt Options) *Fabric {
 	})
 	f.Circuits = circuit.New(circuit.Options{
 		State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Graph: f.graph, Hosts: f.Hosts, Now: opt.Now, Log: opt.Log,
-		Dialled: opt.Dialled, Ended: meter.Ended, Controller: f.ID(), Online: f.anywhere(), Look: opt.Look,
+		Recorder: opt.Recorder, Each: opt.Each, Dialled: opt.Dialled, Ended: meter.Ended, Controller: f.ID(), Online: f.anywhere(), Look: opt.Look,
 		LinkFault: func(r *control.Router, m *message.Fault) { f.Links.Fault(r, m) },
 		LinkKnown: func(id string) bool {
 			_, known := f.Links.Lookup(id)

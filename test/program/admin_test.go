@@ -86,10 +86,24 @@ func TestAdminReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	last.must(t, 200, http.MethodGet, "identities", nil)
+	if n := last.happened(t, "admin-reset"); n != 2 {
+		t.Errorf("the audit log tells of %d resets", n)
+	}
 	p.stop()
 	if n := writesBy(t, data, "admin reset"); n < 2 {
 		t.Errorf("the store knows of %d resets", n)
 	}
+}
+
+// happened is how many audit entries there are of an event.
+func (c *client) happened(t *testing.T, event string) (n int) {
+	t.Helper()
+	for _, e := range c.list(t, "audit-entries") {
+		if e["event"] == event {
+			n++
+		}
+	}
+	return n
 }
 
 // told waits for a command that must succeed and say these things.

@@ -42,8 +42,12 @@ type Snapshots struct {
 	Write func(ctx context.Context, w io.Writer) error
 	// Verify reads a snapshot and returns what it holds.
 	Verify func(ctx context.Context, path string) (Content, error)
-	Now    func() time.Time
-	Log    *slog.Logger
+	// Scheduled, if set, is told of every snapshot that was taken by the clock, or
+	// could not be.
+	Scheduled func(name string, err error)
+
+	Now func() time.Time
+	Log *slog.Logger
 
 	mu      sync.Mutex
 	running bool
@@ -114,6 +118,9 @@ func (s *Snapshots) take(ctx context.Context, scheduled bool) (name string, err 
 			s.Log.Error("a snapshot failed", "error", err)
 		}
 		s.end(begun, scheduled, err)
+		if scheduled && s.Scheduled != nil {
+			s.Scheduled(name, err)
+		}
 		result <- outcome{name, err}
 	}()
 	select {

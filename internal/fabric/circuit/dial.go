@@ -17,6 +17,7 @@ import (
 	"netkeep.internal/internal/fabric/permit"
 	"netkeep.internal/internal/fabric/terminator"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/policy/access"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
@@ -40,6 +41,10 @@ type Options struct {
 	// over.
 	Dialled func(reason string, took time.Duration)
 	Ended   func(*Circuit)
+	// Recorder takes note of circuits that were made and that were not, and Each says
+	// that every one has an entry of its own.
+	Recorder *audit.Recorder
+	Each     bool
 	// Controller is the id of this one.
 	Controller string
 	// Online reports whether a router is connected to any controller, and Look waits

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/fabric/permit"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/wire/message"
 )
 
@@ -18,7 +21,35 @@ func (c *Circuits) Dial(ctx context.Context, r *control.Router, req Request) (*C
 	if failed, ok := errors.AsType[*failure](err); ok {
 		err = message.Unreached(failed.code, failed.Error())
 	}
+	c.note(r, req, made, err)
 	return made, answer, err
+}
+
+// note has the audit log tell of a dial: who wanted what, and why not if so. That the
+// controller or a router has too much to do is nobody's refusal.
+func (c *Circuits) note(r *control.Router, req Request, made *Circuit, err error) {
+	snap := c.State.Snapshot()
+	f := audit.Fact{Event: audit.CircuitsMade, By: state.Author{Kind: model.Routers.Name, ID: r.ID, Name: r.Name}}
+	switch {
+	case err != nil && outcome(err) == "router", errors.Is(err, context.Canceled):
+		return
+	case err != nil:
+		f.Event, f.Reason = audit.CircuitRefused, err.Error()
+		f.By.Source = r.Remote()
+	case c.Each:
+		f.Event, f.Reason = audit.CircuitMade, "circuit "+made.ID
+	}
+	if s, ok := c.Sessions.Recognise(snap, req.SessionToken); ok {
+		f.By.Kind, f.By.ID, f.By.Name = model.Identities.Def.Name, s.IdentityID, ""
+		if i, ok := model.Identities.Get(snap, s.IdentityID); ok {
+			f.By.Name = i.Name
+		}
+		f.Target = audit.Target{Kind: model.Services.Def.Name, ID: s.ServiceID}
+		if service, ok := model.Services.Get(snap, s.ServiceID); ok {
+			f.Target.Name = service.Name
+		}
+	}
+	c.Recorder.Note(f)
 }
 
 // outcome is why there is no circuit, in one of a few words; empty if there is.

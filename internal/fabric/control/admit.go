@@ -16,6 +16,7 @@ import (
 
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/channel"
@@ -104,6 +105,7 @@ func (rs *Routers) enter(r *Router, remote string, used bool) error {
 		return err
 	}
 	r.Say(slog.LevelInfo, "router connected", "name", r.Name, "address", remote, "version", r.Presence().Version.Version)
+	r.note(audit.RouterConnected, remote, "")
 	for _, fn := range rs.joined {
 		fn(r)
 	}

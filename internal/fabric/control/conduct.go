@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/limit"
 )
 
@@ -91,6 +92,7 @@ func (c *conduct) init(now func() time.Time) {
 func (r *Router) Misbehaves(reason Reason, detail string) {
 	rs := r.all
 	rs.opt.Misbehaved(string(reason))
+	r.note(audit.RouterMisbehaved, r.Remote(), string(reason)+": "+clip(detail))
 	if rs.conduct.named.Take(offence{r.ID, reason}) == 0 {
 		rs.opt.Log.Warn("a router misbehaves", "router", r.ID, "name", r.Name, "reason", string(reason), "detail", clip(detail))
 	}

@@ -18,6 +18,7 @@ import (
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/channel"
@@ -39,6 +40,8 @@ type Options struct {
 	// Misbehaved is told in a word of what routers do that none should, for
 	// monitoring.
 	Misbehaved func(reason string)
+	// Recorder takes note of who connects, is lost, is refused or misbehaves.
+	Recorder *audit.Recorder
 	// Several is whether there are other controllers, or may be.
 	Several bool
 	// Changed is told of every router that connects or leaves, or says something
@@ -147,6 +150,7 @@ func (rs *Routers) Take(conn *tls.Conn) {
 		if rs.conduct.strange.Take(limit.At(from.Addr())) == 0 {
 			rs.opt.Log.Warn("a router was not let in", "address", from.String(), "error", clip(err.Error()))
 		}
+		rs.noteRefused(from.String(), err)
 		_ = channel.Refuse(conn, deadline, "refused: "+publicReason(err))
 		_ = conn.Close()
 	}
@@ -301,10 +305,14 @@ func (rs *Routers) forget(r *Router, reason error) {
 		return
 	}
 	r.left = true
+	lost := rs.byID[r.ID] == r && !rs.closed
 	if rs.byID[r.ID] == r {
 		delete(rs.byID, r.ID)
 	}
 	rs.mu.Unlock()
+	if lost {
+		r.note(audit.RouterLost, r.Remote(), said(reason))
+	}
 	rs.opt.Changed(r.ID)
 	rs.carries(r, nil, true)
 	r.Say(slog.LevelInfo, "router disconnected", "name", r.Name, "reason", reason)

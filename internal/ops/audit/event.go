@@ -70,4 +70,28 @@ var (
 	Enrolled      = done("enrolled", "an identity or a router enrolled")
 	EnrollRefused = refused("enrollment-refused", "somebody tried to enroll and was not let in")
 	Issued        = done("certificate-issued", "a certificate was issued, with its serial number and when it ends")
+
+	RouterConnected  = done("router-connected", "a router connected to a controller")
+	RouterLost       = failed("router-lost", "the connection of a router ended")
+	RouterRefused    = refused("router-refused", "somebody connected as a router and was not let in")
+	RouterMisbehaved = failed("router-misbehaved", "a router did what none should")
+
+	SessionRefused = refused("session-refused", "a client was not allowed to dial or host a service, with what it lacks: a policy, a posture check, a router")
+	CircuitRefused = refused("circuit-refused", "a dial got no circuit, with what was missing")
+	CircuitMade    = done("circuit-made", "a dial got a circuit, if `audit.circuits` asks for an entry of each")
+	CircuitsMade   = declare(Event{
+		Name: "circuits-made", Outcome: model.AuditDone, Doc: "every hour, for who dialled which service how often, unless each circuit has an entry",
+		late: true, window: time.Hour,
+	})
+
+	AdminReset       = done("admin-reset", "the default admin was let in again with `netkeep admin reset`")
+	SnapshotMade     = done("snapshot-made", "a snapshot was taken")
+	SnapshotFailed   = failed("snapshot-failed", "a snapshot could not be taken")
+	SnapshotRestored = done("snapshot-restored", "a controller was started with what `netkeep restore` made of a snapshot")
+
+	MemberInvited  = done("member-invited", "a token was made with which a controller may join")
+	MemberJoined   = done("member-joined", "a controller joined")
+	MemberRefused  = refused("member-refused", "a controller wanted to join and was refused")
+	MemberPromoted = done("member-promoted", "a controller was given a vote")
+	MemberRemoved  = done("member-removed", "a controller was taken out for good")
 )

@@ -165,10 +165,18 @@ func (r *Recorder) shelf(e *Event, now time.Time) *shelf {
 // made from, which may be large.
 func (f Fact) key() alike {
 	return alike{
-		actorKind: clip(f.By.Kind, maxText), actorID: clip(f.By.ID, maxText), actorName: clip(f.By.Name, maxText), address: clip(f.By.Source, maxText),
+		actorKind: clip(f.By.Kind, maxText), actorID: clip(f.By.ID, maxText), actorName: clip(f.By.Name, maxText), address: clip(host(f.By.Source), maxText),
 		target: Target{clip(f.Target.Kind, maxText), clip(f.Target.ID, maxText), clip(f.Target.Name, maxText)},
 		reason: clip(f.Reason, maxReason),
 	}
+}
+
+// host is an address without its port, which differs from time to time.
+func host(address string) string {
+	if at, err := netip.ParseAddrPort(address); err == nil {
+		return at.Addr().Unmap().String()
+	}
+	return address
 }
 
 // clip is a text that can be shown, and not more of it than so many bytes.

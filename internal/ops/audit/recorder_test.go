@@ -155,6 +155,53 @@ func TestFloodLasts(t *testing.T) {
 	})
 }
 
+// TestRestless has a router connect and go a thousand times, from another port each
+// time: its entries are few, and tell how often it was.
+func TestRestless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, storetest.NewMemory())
+		defer s.Close()
+		r, stop := record(s, "c1")
+		for n := range 1000 {
+			by := state.Author{Kind: "router", ID: "r1", Source: fmt.Sprint("192.0.2.7:", 1024+n)}
+			r.Note(audit.Fact{Event: audit.RouterConnected, By: by})
+			r.Note(audit.Fact{Event: audit.RouterLost, By: by, Reason: "it closed the connection"})
+			time.Sleep(time.Second)
+		}
+		stop()
+		some, facts := happened(t, s)
+		if minutes := 1000/60 + 1; len(some) > 2*2*minutes || facts != 2000 || some[0].Address != "192.0.2.7" {
+			t.Errorf("there are %d entries of %d facts, the first from %s", len(some), facts, some[0].Address)
+		}
+	})
+}
+
+// TestCounted has circuits made: they are counted by who dials what, and written when
+// an hour is over.
+func TestCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, storetest.NewMemory())
+		defer s.Close()
+		r, stop := record(s, "c1")
+		defer stop()
+		for n := range 3000 {
+			r.Note(audit.Fact{
+				Event: audit.CircuitsMade, By: state.Author{Kind: "identity", ID: fmt.Sprint("i", n%3)},
+				Target: audit.Target{Kind: "service", ID: fmt.Sprint("s", n%2)},
+			})
+		}
+		time.Sleep(30 * time.Minute)
+		if some, _ := happened(t, s); len(some) > 0 {
+			t.Errorf("there are %d entries before the hour is over", len(some))
+		}
+		time.Sleep(31 * time.Minute)
+		some, _ := happened(t, s)
+		if len(some) != 6 || some[0].Count != 500 {
+			t.Errorf("there are %d entries, the first of %d", len(some), some[0].Count)
+		}
+	})
+}
+
 // TestLargeFact has somebody say more than anybody would.
 func TestLargeFact(t *testing.T) {
 	s := open(t, storetest.NewMemory())

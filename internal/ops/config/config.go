@@ -78,6 +78,8 @@ type Config struct {
 	Audit struct {
 		Age     time.Duration `yaml:"age" default:"8760h" range:"1h.." doc:"How long entries of the audit log are kept in the store."`
 		Entries int           `yaml:"entries" default:"1000000" range:"1000..100000000" doc:"How many entries of the audit log are kept in the store; the oldest are forgotten."`
+		// Circuits is whether each has an entry.
+		Circuits bool `yaml:"circuits" default:"false" doc:"Whether every circuit that is made has an entry of its own in the audit log; otherwise they are counted, by who dials and by service."`
 	} `yaml:"audit"`
 
 	Session struct {

@@ -9,6 +9,9 @@ import (
 
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/data/owner"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/internal/ops/metrics"
 	"netkeep.internal/internal/pki"
@@ -35,9 +38,22 @@ func ResetAdmin(ctx context.Context, cfg config.Config, r AdminReset, log *slog.
 	if done, err = authn.ResetAdmin(ctx, s.state, authn.NewHasher(), r); err != nil {
 		return done, fmt.Errorf("reset the default admin: %w", err)
 	}
+	s.noteReset(done, r.RemoveFactor)
 	log.Info("the default admin was reset", "identity", done.ID, "username", done.Username, "created", done.Created,
 		"enabled", done.WasDisabled, "policy", done.Policy, "factorRemoved", done.HadFactor && r.RemoveFactor)
 	return done, nil
+}
+
+// noteReset has the audit log tell of a reset.
+func (s *Server) noteReset(done AdminResetDone, removeFactor bool) {
+	reason := "a new password"
+	if done.HadFactor && removeFactor {
+		reason += ", and no second factor any more"
+	}
+	s.recorder.Note(audit.Fact{
+		Event: audit.AdminReset, By: state.Program("admin reset"), Reason: reason,
+		Target: audit.Target{Kind: model.Identities.Def.Name, ID: done.ID, Name: done.Username},
+	})
 }
 
 // openExisting is openData and openState where the store is open and there must

@@ -92,7 +92,7 @@ func (s *Server) openSnapshots() error {
 		dir = s.dir.sub("snapshots")
 	}
 	s.snapshots = &backup.Snapshots{
-		Dir: dir, Write: s.writeSnapshot, Now: time.Now, Log: s.log,
+		Dir: dir, Write: s.writeSnapshot, Scheduled: s.noteScheduled, Now: time.Now, Log: s.log,
 		Roots: func() []string { return []string{rootName(s.keys.Authorities().Origin)} },
 		Verify: func(ctx context.Context, path string) (backup.Content, error) {
 			mark, values, err := etcdstore.Inspect(ctx, path, prefix, owner.Key)
@@ -155,6 +155,10 @@ func Restore(ctx context.Context, data, snapshot string) (_ store.Mark, root str
 			_ = os.Remove(data)
 		}
 		return store.Mark{}, "", err
+	}
+	line := fmt.Sprintf("%s, revision %d of %s\n", filepath.Base(snapshot), mark.Rev, mark.Time.UTC().Format(time.RFC3339))
+	if err := os.WriteFile(filepath.Join(data, restoredFile), []byte(line), 0o600); err != nil {
+		return store.Mark{}, "", fmt.Errorf("data directory: %w", err)
 	}
 	return mark, root, nil
 }

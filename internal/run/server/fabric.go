@@ -18,11 +18,13 @@ import (
 	"netkeep.internal/internal/fabric/asclient"
 	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/ops/metrics"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
 	"netkeep.internal/internal/wire/message"
 )
@@ -36,8 +38,8 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *grant.Gran
 	}
 	s.fabric = fabric.New(fabric.Options{
 		State: s.state, ID: s.roster.ID(), By: s.roster.ID(), Alone: s.roster.Alone(), Mine: s.roster.Mine, Tells: s.roster.Tells, Book: s.book, Lease: s.roster.Lease, Look: look, Ask: s.roster.Ask, Authorities: s.keys.Authorities, APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
-		Build: model.RouterVersion{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Now: time.Now, Log: s.log,
-		Devices: sessions, Clients: clients{apiSessions, sessions}, Changed: sessions.Changes.Of,
+		Build: model.RouterVersion{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Recorder: s.recorder, Each: s.cfg.Audit.Circuits, Now: time.Now, Log: s.log,
+		Devices: sessions, Clients: clients{apiSessions, sessions, s.recorder}, Changed: sessions.Changes.Of,
 	})
 	if s.roster.Behind() {
 		s.fabric.Suspend()
@@ -74,6 +76,7 @@ func (n renewal) Use(ctx context.Context, by state.Author, router, present, fing
 type clients struct {
 	apiSessions *authn.APISessions
 	sessions    *grant.Grants
+	recorder    *audit.Recorder
 }
 
 // Enter is for [tunnel.Clients].
@@ -82,18 +85,21 @@ func (c clients) Enter(ctx context.Context, by state.Author, routerID string, sa
 	if err != nil {
 		return nil, err
 	}
-	return routerClient{who, c.sessions}, nil
+	return routerClient{who, c.sessions, c.recorder}, nil
 }
 
 // routerClient is a router as a client.
 type routerClient struct {
 	*authn.Caller
 	sessions *grant.Grants
+	recorder *audit.Recorder
 }
 
 // Grant is for [tunnel.Client].
 func (c routerClient) Grant(ctx context.Context, by state.Author, serviceID, typ string) (*model.Session, error) {
-	return c.sessions.Create(ctx, by, c.Caller, grant.Request{ServiceID: serviceID, Type: typ})
+	made, err := c.sessions.Create(ctx, by, c.Caller, grant.Request{ServiceID: serviceID, Type: typ})
+	api.NoteSession(c.recorder, c.sessions.State.Snapshot(), by, serviceID, typ, err)
+	return made, err
 }
 
 // tlsConfig is that of the APIs, except that who asks for the protocol of

@@ -325,6 +325,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	grants := newGrants(s.state, sessions, s.sessionTokens, s.log)
 	grants.CutOff = s.cutOff
 	s.recorder.At(s.roster.ID())
+	s.noteRestored()
 	s.jobs.Go(func() { s.recorder.Run(run) })
 	s.jobs.Go(func() { grants.Changes.Wake(run) })
 	s.divide(run, sessions, grants)

@@ -15,9 +15,12 @@ import (
 	"netkeep.internal/internal/client/join"
 	"netkeep.internal/internal/data/format"
 	"netkeep.internal/internal/data/invite"
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store/etcdstore"
 	"netkeep.internal/internal/fabric/roster"
 	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/pki"
@@ -76,6 +79,7 @@ func (s *Server) welcoming(next http.Handler) http.Handler {
 func (s *Server) welcome(r *http.Request, attempts *limit.Rate[limit.Party]) (status int, out any) {
 	refuse := func(status int, err error) (int, any) {
 		s.log.Warn("a controller was refused that wanted to join", "from", r.RemoteAddr, "reason", err)
+		s.noteJoin(audit.MemberRefused, r.RemoteAddr, "", err.Error())
 		return status, join.Refusal{Reason: err.Error()}
 	}
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -100,8 +104,16 @@ func (s *Server) welcome(r *http.Request, attempts *limit.Rate[limit.Party]) (st
 	if err != nil {
 		return refuse(http.StatusConflict, err)
 	}
+	s.noteJoin(audit.MemberJoined, r.RemoteAddr, answer.Controller, "")
 	s.log.Info("a controller has joined", "id", answer.Controller, "peer", req.Peer, "from", r.RemoteAddr, "version", req.Version)
 	return http.StatusOK, answer
+}
+
+// noteJoin has the audit log tell of a controller that wanted to join.
+func (s *Server) noteJoin(event *audit.Event, address, id, reason string) {
+	by := state.Nobody
+	by.Source, by.Operation = address, "join"
+	s.recorder.Note(audit.Fact{Event: event, By: by, Target: audit.Target{Kind: model.Controllers.Def.Name, ID: id, Name: id}, Reason: reason})
 }
 
 // fits refuses a controller that could not work with this one, before it costs

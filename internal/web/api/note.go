@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
@@ -15,7 +16,16 @@ import (
 // that was for no reason of theirs, or since what they sent made no sense.
 func Refusal(err error) (reason string, ok bool) {
 	switch fault.CodeOf(err) {
-	case fault.CodeUnavailable, fault.CodeTimeout, fault.CodeUnhandled, fault.CodeInvalid, fault.CodeBody:
+	case fault.CodeInvalid, fault.CodeBody:
+		return "", false
+	}
+	return denial(err)
+}
+
+// denial is Refusal where who lacks a right is told that a value is not acceptable.
+func denial(err error) (reason string, ok bool) {
+	switch fault.CodeOf(err) {
+	case fault.CodeUnavailable, fault.CodeTimeout, fault.CodeUnhandled:
 		return "", false
 	}
 	f, _ := errors.AsType[*fault.Error](err) // or it had no code but that of no other
@@ -84,6 +94,39 @@ func (s *Service) noteCode(c *rest.Call, err error) error {
 		s.Recorder.Note(audit.Fact{Event: audit.LoginRefused, By: c.Author(), Target: whom, Reason: "code: " + reason})
 	}
 	return err
+}
+
+// NoteSnapshot has it tell of a snapshot that was taken, or that failed. One that is
+// not due yet was not tried.
+func (s *Service) NoteSnapshot(by state.Author, name string, err error) {
+	f := audit.Fact{Event: audit.SnapshotMade, By: by, Target: audit.Target{Kind: "snapshot", ID: name, Name: name}}
+	if err != nil {
+		f.Event, f.Reason = audit.SnapshotFailed, err.Error()
+	}
+	if !fault.Is(err, fault.CodeRateLimited) {
+		s.Recorder.Note(f)
+	}
+}
+
+// NoteMember has it tell of what was done about a controller of the network.
+func (s *Service) NoteMember(c *rest.Call, event *audit.Event, id string, err error) error {
+	if err == nil {
+		s.Recorder.Note(audit.Fact{Event: event, By: c.Author(), Target: audit.Target{Kind: model.Controllers.Def.Name, ID: id, Name: id}})
+	}
+	return err
+}
+
+// NoteSession has it tell that somebody may not dial or host a service.
+func NoteSession(r *audit.Recorder, snap *state.Snapshot, by state.Author, service, typ string, err error) {
+	reason, ok := denial(err)
+	if err == nil || !ok {
+		return
+	}
+	what := audit.Target{Kind: model.Services.Def.Name, ID: service}
+	if rec, known := model.Services.Get(snap, service); known {
+		what.Name = rec.Name
+	}
+	r.Note(audit.Fact{Event: audit.SessionRefused, By: by, Target: what, Reason: typ + ": " + reason})
 }
 
 // noteToken has it tell of a token that was refused. One that was good when the

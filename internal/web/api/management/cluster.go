@@ -6,6 +6,7 @@ import (
 
 	"netkeep.internal/internal/lang/filter"
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
 )
@@ -26,6 +27,7 @@ func mountCluster(a *rest.API, s *api.Service) {
 	rest.Handle(a, op(http.MethodPost, "invitations", "inviteController", "Make a token with which one controller may join the network."),
 		func(c *rest.Call, _ rest.None) (invitationOut, error) {
 			token, expires, err := s.Cluster.Invite(c.Context())
+			err = s.NoteMember(c, audit.MemberInvited, "", err)
 			return invitationOut{token, expires}, err
 		})
 	list := op(http.MethodGet, "members", "listClusterMembers", "List the controllers that keep the store together, or that share one that others keep.")
@@ -39,10 +41,10 @@ func mountCluster(a *rest.API, s *api.Service) {
 	})
 	rest.Handle(a, op(http.MethodPost, "members/{id}/promote", "promoteClusterMember", "Give a controller a vote, named by the id of the member or that of the controller."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-			return rest.Empty{}, s.Cluster.Promote(c.Context(), c.Param("id"))
+			return rest.Empty{}, s.NoteMember(c, audit.MemberPromoted, c.Param("id"), s.Cluster.Promote(c.Context(), c.Param("id")))
 		})
 	rest.Handle(a, op(http.MethodDelete, "members/{id}", "removeClusterMember", "Take a controller out for good, named by the id of the member or that of the controller."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-			return rest.Empty{}, s.Cluster.Remove(c.Context(), c.Param("id"))
+			return rest.Empty{}, s.NoteMember(c, audit.MemberRemoved, c.Param("id"), s.Cluster.Remove(c.Context(), c.Param("id")))
 		})
 }

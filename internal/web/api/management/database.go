@@ -53,6 +53,7 @@ func mountDatabase(a *rest.API, s *api.Service) {
 	rest.Handle(a, op(http.MethodPost, "snapshot", "createDatabaseSnapshot", "Write a copy of everything that is stored to the controller's disk."),
 		func(c *rest.Call, _ rest.None) (snapshotOut, error) {
 			name, err := s.Snapshots.Create(c.Context())
+			s.NoteSnapshot(c.Author(), name, err)
 			return snapshotOut{name, s.Snapshots.Path(name)}, err
 		})
 	mountSnapshots(a, s)
