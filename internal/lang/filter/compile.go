@@ -76,7 +76,6 @@ type verdict[R any] struct {
 	known   bool // the outcome is the same for every row
 	outcome bool // when known
 	needs   [][]Term[R]
-	bounds  []Bound[R]
 }
 
 // always returns the verdict of a constant. That nothing satisfies an empty
@@ -143,7 +142,7 @@ func (c compiler[R]) logic(n *logic) (verdict[R], error) {
 	if n.or {
 		return verdict[R]{test: anyTest(tests), needs: needsOfOr(open)}, nil
 	}
-	return verdict[R]{test: allTest(tests), needs: needsOfAnd(open), bounds: boundsOfAnd(open)}, nil
+	return verdict[R]{test: allTest(tests), needs: needsOfAnd(open)}, nil
 }
 
 func anyTest[R any](tests []func(R) bool) func(R) bool {
@@ -236,9 +235,8 @@ func (c compiler[R]) scalarComparison(symbol *Symbol[R], key string, n *comparis
 	}
 	one := symbol.One
 	return verdict[R]{
-		test:   func(row R) bool { return test(one(row)) },
-		needs:  needsOfEquality(symbol, n),
-		bounds: boundsOfOrder(symbol, n),
+		test:  func(row R) bool { return test(one(row)) },
+		needs: needsOfEquality(symbol, n),
 	}, nil
 }
 

@@ -26,14 +26,35 @@ type Predicate[R any] struct {
 
 	Symbol *Symbol[R]
 	Test   func(Value) bool
-	// Negated says that Test is the opposite of what Equality and Range say.
-	Negated bool
-	// Equality says that Test is for one of Values, which are of the symbol's type,
-	// or absent.
-	Equality bool
-	Values   []Value
-	// Range says that with any two values all between them satisfy Test.
-	Range bool
+	// Equality says that Test asks for one of Values, which are of the symbol's type
+	// or absent, or if Negated, for none of them.
+	Equality, Negated bool
+	Values            []Value
+
+	// ranged says that with any two values all between them satisfy the test, if it
+	// is not negated, and least and most, if given, are where that begins and ends.
+	ranged      bool
+	least, most Value
+}
+
+// Between returns the outcome of a comparison for all values from one to another of
+// the symbol's type, and whether it is the same for them.
+func (p Predicate[R]) Between(least, most Value) (outcome, same bool) {
+	switch {
+	case !p.ranged:
+		return false, false
+	case p.Test(least) != p.Negated && p.Test(most) != p.Negated:
+		return !p.Negated, true
+	case p.least.typ != None && below(most, p.least), p.most.typ != None && below(p.most, least):
+		return p.Negated, true
+	}
+	return false, false
+}
+
+// below reports whether a value is known to be less than another.
+func below(a, b Value) bool {
+	order, ok := orderTo(b)(a)
+	return ok && order < 0
 }
 
 // Predicate returns what the query asks of a row.
@@ -81,10 +102,12 @@ func (c compiler[R]) compared(field name, n *comparison) Predicate[R] {
 	if err != nil {
 		return Predicate[R]{}
 	}
-	p := Predicate[R]{Form: Comparison, Symbol: symbol, Test: test, Negated: n.negated}
+	p := Predicate[R]{Form: Comparison, Symbol: symbol, Test: test, Negated: n.negated, ranged: true}
+	args, _ := operands(symbol.Type, n)
+	first := args[0].value
 	switch n.op {
 	case opEqual, opIn:
-		p.Equality, p.Range = true, n.op == opEqual
+		p.Equality, p.ranged = true, n.op == opEqual
 		for _, arg := range n.args {
 			if arg.value.typ == None {
 				p.Values = append(p.Values, Value{})
@@ -92,9 +115,15 @@ func (c compiler[R]) compared(field name, n *comparison) Predicate[R] {
 				p.Values = append(p.Values, v)
 			}
 		}
-	case opContains, opIContains:
+		p.least, p.most = first, first
+	case opLess, opLessEqual:
+		p.most = first
+	case opGreater, opGreaterEqual:
+		p.least = first
+	case opBetween:
+		p.least, p.most = first, args[1].value
 	default:
-		p.Range = true
+		p.ranged = false
 	}
 	return p
 }

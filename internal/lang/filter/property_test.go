@@ -107,30 +107,39 @@ func judged(t *rapid.T, p Predicate[*item], row *item, match bool) bool {
 // open tells whether only Match can judge a part of a tree.
 func open(p Predicate[*item]) bool { return p.Form == Other || slices.ContainsFunc(p.Terms, open) }
 
-// TestRange draws comparisons and three values: what holds for two holds between.
-func TestRange(t *testing.T) {
+// TestBetween draws comparisons and three values: what is said to be the same for two
+// and all between them is.
+func TestBetween(t *testing.T) {
+	settled := map[bool]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SampledFrom([]string{
 			"cost = 1", "cost != 1", "cost > 0", "cost not between -1 and 2", "cost between -1 and 2", "cost <= 2.5", "cost in [1, 2]",
-			"cost contains 1", `name < "a"`, `name != "a"`, `id >= "ab"`, "load > 0.5", "cost = null",
+			"cost contains 1", `name < "a"`, `name != "a"`, `id >= "ab"`, "load > 0.5", "cost = null", "cost = 1.5",
+			"madeAt >= datetime(2023-04-26T10:11:12.345Z)",
 		}).Draw(t, "text")
 		q, err := Compile(itemSchema, text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := q.Predicate()
-		if p.Range == (strings.Contains(text, " in ") || strings.Contains(text, "contains")) {
-			t.Fatalf("%s: it is a range: %v", text, p.Range)
-		}
 		var values []Value
 		for range 3 {
 			values = append(values, p.Symbol.One(drawRow(t, someTexts.Draw(t, "id"))))
 		}
 		slices.SortFunc(values, compareForSort)
-		if holds := func(i int) bool { return p.Test(values[i]) != p.Negated }; p.Range && holds(0) && holds(2) && !holds(1) {
-			t.Fatalf("%s holds for %v and %v, and not for %v", text, values[0], values[2], values[1])
+		outcome, same := p.Between(values[0], values[2])
+		if same {
+			settled[outcome]++
+		}
+		for _, v := range values {
+			if same && p.Test(v) != outcome {
+				t.Fatalf("%s is %v between %v and %v, and not for %v", text, outcome, values[0], values[2], v)
+			}
 		}
 	})
+	if settled[true] == 0 || settled[false] == 0 {
+		t.Errorf("it settled %v", settled)
+	}
 }
 
 // found tells whether an index over the term's symbol would find the row.

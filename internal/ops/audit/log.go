@@ -21,12 +21,14 @@ import (
 type Log struct {
 	State *state.State
 
-	mu     sync.Mutex
-	packed []summary // of packed blocks, in their order
+	once    sync.Once
+	turn    chan struct{} // held by who adds to columns
+	mu      sync.RWMutex
+	columns *columns
 }
 
 const (
-	// aPage is how many blocks are read at a time.
+	// aPage is how many blocks are read at a time, at most.
 	aPage = 50
 	// maxLines bounds what becomes of a block that somebody has put into the store.
 	maxLines = 64 << 20
@@ -68,54 +70,86 @@ type span struct{ from, to int64 }
 // there: who needs all of them sees by their numbers what is missing.
 func (l *Log) lines(ctx context.Context, in span, down bool) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
-		for in.from <= in.to {
-			page, err := l.page(ctx, &in, down)
-			if err != nil {
-				yield(line{}, err)
-				return
-			}
-			if len(page) == 0 {
-				return
-			}
-			for _, b := range page {
-				lines, err := linesOf(b)
-				if err != nil {
-					l.State.Logger().Error("a block of audit entries cannot be read", "id", b.ID, "error", err)
-				}
-				for _, at := range turned(lines, down) {
-					if in.from <= at.number && at.number <= in.to && !yield(at, nil) {
-						return
-					}
-				}
-				if down {
-					in.to = min(in.to, numberOf(b.ID)-1)
-				} else {
-					in.from = max(in.from, numberOf(b.ID)+max(1, int64(len(lines))))
+		err := l.read(ctx, in, down, func(b *model.AuditBlock, in span) (int, bool) {
+			lines := l.linesOf(b)
+			for _, at := range turned(lines, down) {
+				if in.from <= at.number && at.number <= in.to && !yield(at, nil) {
+					return 0, false
 				}
 			}
+			return len(lines), true
+		})
+		if err != nil {
+			yield(line{}, err)
 		}
 	}
 }
 
-// page reads the next blocks of a span, and shortens it by what no block holds. From
-// one page to the next blocks may be packed: one that comes first may then be in a
-// block that begins earlier.
-func (l *Log) page(ctx context.Context, in *span, down bool) ([]*model.AuditBlock, error) {
-	if down {
-		return l.blocks(ctx, state.Stretch{Until: ID(in.to + 1)}, aPage, true)
+// linesOf are the entries of a block, none if it cannot be read.
+func (l *Log) linesOf(b *model.AuditBlock) []line {
+	lines, err := linesOf(b)
+	if err != nil {
+		l.State.Logger().Error("a block of audit entries cannot be read", "id", b.ID, "error", err)
 	}
-	page, err := l.blocks(ctx, state.Stretch{After: ID(in.from - 1), Until: ID(in.to + 1)}, aPage, false)
+	return lines
+}
+
+// read takes the blocks that hold the entries of a span, upwards or downwards. take
+// gets what is left of the span, and returns how many entries there were, and whether
+// to go on.
+func (l *Log) read(ctx context.Context, in span, down bool, take func(*model.AuditBlock, span) (int, bool)) error {
+	for in.from <= in.to {
+		page, err := l.page(ctx, &in, down)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for i, b := range page {
+			n, more := take(b, in)
+			switch next := numberOf(b.ID) + int64(n); {
+			case !more:
+				return nil
+			case down:
+				in.to = min(in.to, numberOf(b.ID)-1)
+			case n > 0:
+				in.from = max(in.from, next)
+			case i+1 < len(page):
+				in.from = max(in.from, next+1, min(b.Last+1, numberOf(page[i+1].ID)))
+			default: // what it should have had is in no other
+				in.from = max(in.from, next+1, b.Last+1)
+			}
+		}
+	}
+	return nil
+}
+
+// page reads the next blocks of a span. From one page to the next blocks may be
+// packed: one that comes first may then be in a block that begins earlier.
+func (l *Log) page(ctx context.Context, in *span, down bool) ([]*model.AuditBlock, error) {
+	most := int(min(aPage, in.to-in.from+1))
+	if down {
+		return l.blocks(ctx, state.Stretch{Until: ID(in.to + 1)}, most, true)
+	}
+	page, err := l.blocks(ctx, state.Stretch{After: ID(in.from - 1), Until: ID(in.to + 1)}, most, false)
 	if err != nil || len(page) > 0 && numberOf(page[0].ID) == in.from {
 		return page, err
 	}
-	earlier, err := l.blocks(ctx, state.Stretch{Until: ID(in.from)}, 1, true)
+	earlier, err := l.holder(ctx, in.from)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(earlier) > 0 && earlier[0].Last >= in.from:
-		return append(earlier, page...), nil
+	case earlier != nil:
+		return append([]*model.AuditBlock{earlier}, page...), nil
 	}
 	return page, nil
+}
+
+// holder is the block that says that it holds an entry.
+func (l *Log) holder(ctx context.Context, number int64) (*model.AuditBlock, error) {
+	blocks, err := l.blocks(ctx, state.Stretch{Until: ID(number + 1)}, 1, true)
+	if err != nil || len(blocks) == 0 || blocks[0].Last < number {
+		return nil, err
+	}
+	return blocks[0], nil
 }
 
 // blocks reads blocks, leaving out what has no place in the log.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"slices"
+
+	"netkeep.internal/internal/model"
 )
 
 // maxFlaws is how many flaws are listed.
@@ -26,8 +28,9 @@ type Verdict struct {
 
 // What may be wrong with entries.
 const (
-	missing = "missing"
-	altered = "not as written"
+	missing    = "missing"
+	altered    = "not as written"
+	unreadable = "not readable" // the block that holds them
 )
 
 // Verify reads the whole log and says what is not as it was written.
@@ -39,11 +42,21 @@ func (l *Log) Verify(ctx context.Context) (Verdict, error) {
 	head := Head(snap)
 	c := check{Verdict: Verdict{First: first(head), Last: head.Last, Digest: text(head.Digest)}}
 	c.next, c.digest, c.held = c.First, text(head.Before), true
-	for at, err := range l.lines(ctx, span{c.First, c.Last}, false) {
+	err = l.read(ctx, span{c.First, c.Last}, false, func(b *model.AuditBlock, in span) (int, bool) {
+		lines, err := linesOf(b)
 		if err != nil {
-			return Verdict{}, err
+			c.lose(numberOf(b.ID), min(max(b.Last, in.from), c.Last), unreadable)
+			return 0, true
 		}
-		c.add(at)
+		for _, at := range lines {
+			if in.from <= at.number && at.number <= in.to {
+				c.add(at)
+			}
+		}
+		return len(lines), true
+	})
+	if err != nil {
+		return Verdict{}, err
 	}
 	c.gap(c.Last + 1)
 	if c.held {
@@ -85,12 +98,17 @@ func (c *check) add(at line) {
 }
 
 // gap takes note of what is missing before an entry.
-func (c *check) gap(before int64) {
-	if before > c.next {
-		c.leave()
-		c.flaw(c.next, before-1, missing)
-		c.next = before
+func (c *check) gap(before int64) { c.lose(c.next, before-1, missing) }
+
+// lose takes note of entries that are not there, and of those that are missing before.
+func (c *check) lose(from, to int64, what string) {
+	if to < c.next {
+		return
 	}
+	c.leave()
+	c.flaw(c.next, from-1, missing)
+	c.flaw(max(c.next, from), to, what)
+	c.next = to + 1
 }
 
 // leave gives up on the last entry, for which nobody vouches.

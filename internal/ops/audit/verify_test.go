@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/filter"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
@@ -130,4 +134,83 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
+}
+
+// spoil makes a packed block one that cannot be inflated.
+func spoil(t *testing.T, m *storetest.Memory, number int64) {
+	t.Helper()
+	key := "+audit-block/" + audit.ID(number)
+	rec, ok, err := m.Get(t.Context(), key)
+	if err != nil || !ok {
+		t.Fatal(key, ok, err)
+	}
+	var block map[string]any
+	must(t, json.Unmarshal(rec.Value, &block))
+	if block["deflated"] == "" {
+		t.Fatalf("%s is not packed", key)
+	}
+	block["deflated"] = base64.StdEncoding.EncodeToString([]byte("this is not DEFLATE"))
+	value, err := json.Marshal(block)
+	must(t, err)
+	put(t, m, store.Op{Key: key, Value: value, Prev: store.Any})
+}
+
+// TestUnreadable has a block that cannot be inflated: lists go on without it, in all
+// orders and whoever asked before, and a check says where it is.
+func TestUnreadable(t *testing.T) {
+	memory := storetest.NewMemory()
+	s := open(t, memory)
+	defer s.Close()
+	write(t, s, 2600)
+	k := &audit.Keeper{Log: &audit.Log{State: s}, Age: time.Hour, Entries: 1_000_000, Now: time.Now}
+	must(t, k.Keep(t.Context()))
+	before := &audit.Log{State: s}
+	if n := asks(t, before, `event = "updated" limit none`); n != 2599 {
+		t.Fatalf("%d entries match", n)
+	}
+	blocks := keys(t, memory)
+	first, last := numberIn(t, blocks[1]), numberIn(t, blocks[2])-1
+	spoil(t, memory, first)
+	for _, l := range []*audit.Log{before, {State: s}} {
+		for text, want := range map[string]int64{
+			fmt.Sprintf("number >= %d and number <= %d", first, last):                            0,
+			fmt.Sprintf("number >= %d and number <= %d sort by number desc", first-1, last):      1,
+			fmt.Sprintf("number = %d", last):                                                     0,
+			fmt.Sprintf(`number <= %d and targetId contains "w" and tags.x = null`, last+1):      first,
+			fmt.Sprintf(`number <= %d and targetId contains "w" sort by createdAt desc`, last+1): first,
+			`event = "updated" limit none`:                                                       2599 - (last - first + 1),
+			fmt.Sprintf(`targetId = "web" sort by actorName skip %d limit 1`, first):             1,
+			fmt.Sprintf("skip %d limit 3", first):                                                0,
+			fmt.Sprintf("sort by number desc skip %d limit 3", 2600-last):                        0,
+		} {
+			if got := asks(t, l, text); got != want && got != min(want, 10) {
+				t.Errorf("%s: %d, want %d", text, got, want)
+			}
+		}
+		if _, ok, err := l.Lookup(t.Context(), audit.ID(last)); ok || err != nil {
+			t.Errorf("it is found (%v)", err)
+		}
+	}
+	v, err := k.Verify(t.Context())
+	must(t, err)
+	if want := []audit.Flaw{{From: first, To: last, What: "not readable"}}; !slices.Equal(v.Flaws, want) {
+		t.Errorf("the log is %+v", v)
+	}
+}
+
+// asks returns how many entries an answer has.
+func asks(t *testing.T, l *audit.Log, text string) int64 {
+	t.Helper()
+	q, err := filter.Compile(model.AuditEntries.Symbols, text)
+	must(t, err)
+	recs, _, err := l.Query(t.Context(), q, q.Page(nil, nil))
+	must(t, err)
+	return int64(len(recs))
+}
+
+func numberIn(t *testing.T, key string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(strings.TrimPrefix(key, "+audit-block/"), 10, 64)
+	must(t, err)
+	return n
 }

@@ -353,6 +353,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { s.report(run) })
 	scanner := s.newScanner()
 	s.jobs.Go(func() { scanner.Run(run) })
+	entries := &audit.Log{State: s.state}
+	s.jobs.Go(func() { entries.Follow(run, keepEvery) })
 	handler, err := s.newAPIs(shared, &api.Service{
 		Sessions: sessions, Passwords: passwords,
 		Desk:  desk,
@@ -360,7 +362,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
 		Issuer: &enroll.Issuer{Places: s.places, Roots: s.roots, Key: s.servedKey},
-		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s}, Audit: &audit.Log{State: s.state}, Recorder: s.recorder,
+		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s}, Audit: entries, Recorder: s.recorder,
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
