@@ -97,6 +97,7 @@ type AuditChain struct {
 	First    int64     `json:"first" kind:"server" doc:"Number of the first entry that is kept; 0 for 1."`
 	Before   []byte    `json:"before" kind:"server,nofilter" doc:"SHA-256 of the entry before that."`
 	Unpacked int64     `json:"unpacked" kind:"server" doc:"Number of the first entry that is not among many others in its block; 0 for 1."`
+	Bytes    int64     `json:"bytes" kind:"server" doc:"How many bytes the blocks have that hold many entries."`
 }
 
 // AuditChains is the kind. It is of the session lane: every batch that has an entry

@@ -18,7 +18,15 @@ type Keeper struct {
 	*Log
 	Age     time.Duration // for how long entries are kept
 	Entries int64         // how many of them
+	Bytes   int64         // how many bytes of them, packed; 0 for any number
 	Now     func() time.Time
+	// Archived is up to which entry everybody has archived the log, and who is the
+	// last. Nobody archives it if nil.
+	Archived func() (to int64, last string)
+
+	held   time.Time       // since when entries stay for somebody, or that was told; zero if they do not
+	passed map[int64]int64 // bytes of blocks that were yielded as leaving, by their last entry
+	waits  leaving         // what did not leave yet when that was last looked at
 }
 
 const (
@@ -81,9 +89,18 @@ func (k *Keeper) pack(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if len(blocks) == 0 {
+		return false, nil
+	}
 	packed, used, err := together(blocks)
-	if err != nil || used == 0 {
+	if err != nil {
 		return false, err
+	}
+	if used == 0 { // the first cannot be read, which is no reason to leave the others
+		return true, k.change(ctx, func(_ *state.Tx, now *model.AuditChain) error {
+			now.Unpacked = lastOf(blocks[0], nil) + 1
+			return nil
+		})
 	}
 	return true, k.change(ctx, func(tx *state.Tx, now *model.AuditChain) error {
 		if now.Unpacked != head.Unpacked || now.First != head.First {
@@ -93,18 +110,20 @@ func (k *Keeper) pack(ctx context.Context) (more bool, err error) {
 			tx.Strike(model.AuditBlocks.Def, b.ID)
 		}
 		now.Unpacked = packed.Last + 1
+		now.Bytes += int64(len(packed.Deflated))
 		return tx.Recast(model.AuditBlocks.Def, packed)
 	})
 }
 
 // together makes one block of the first that follow each other, and returns how many
-// these are. What is in them stays to the letter, so that nothing is hidden by it.
+// these are, up to one that cannot be read. What is in them stays to the letter, so
+// that nothing is hidden by it.
 func together(blocks []*model.AuditBlock) (packed *model.AuditBlock, used int, err error) {
 	var texts bytes.Buffer
 	for _, b := range blocks {
 		lines, err := linesOf(b)
 		if err != nil {
-			return nil, 0, err
+			break
 		}
 		next := numberOf(b.ID) + int64(len(lines))
 		switch {
@@ -141,42 +160,6 @@ func deflate(b *model.AuditBlock, texts []byte) error {
 	}
 	b.Deflated = packed.Bytes()
 	return nil
-}
-
-// forget removes the oldest block if all of it is too old, or there are too many
-// entries. more is whether there may be others.
-func (k *Keeper) forget(ctx context.Context) (more bool, err error) {
-	head := Head(k.State.Snapshot())
-	from := first(head)
-	if from > head.Last {
-		return false, nil
-	}
-	blocks, err := k.blocks(ctx, state.Stretch{}, 1, false)
-	if err != nil || len(blocks) == 0 {
-		return false, err
-	}
-	oldest := blocks[0]
-	lines, err := linesOf(oldest)
-	if err != nil || len(lines) == 0 {
-		return false, err
-	}
-	last := lines[len(lines)-1]
-	entry, err := last.entry()
-	if err != nil {
-		return false, err
-	}
-	if head.Last-last.number < k.Entries && k.Now().Sub(entry.CreatedAt) < k.Age || last.number >= head.Last {
-		return false, nil
-	}
-	digest := last.digest()
-	return true, k.change(ctx, func(tx *state.Tx, now *model.AuditChain) error {
-		if now.First != head.First || now.Unpacked != head.Unpacked {
-			return errMoved
-		}
-		now.First, now.Before = last.number+1, digest[:]
-		tx.Strike(model.AuditBlocks.Def, oldest.ID)
-		return nil
-	})
 }
 
 // change writes the record that says where the log begins and ends, with what

@@ -23,7 +23,7 @@ func values(t *testing.T, s config.Setting) []string {
 		"debug", "warn", "error", "text", "json", "P-384", "RSA-2048", "Ed25519", // enumerations
 		"true",
 		"1h", "20s", "7s", "3s", "2h", "25h", "48h", // durations
-		"128KiB", "256KiB", "70000", // sizes
+		"128KiB", "256KiB", "70000", "32MiB", "64MiB", // sizes
 		"10", "20", "30", // numbers
 	} {
 		if text != s.Default && s.Set(text) == nil {

@@ -67,6 +67,9 @@ func full(t *testing.T, m *metrics.Metrics) *state.State {
 		Controllers:  func() (all, online int) { return 3, 2 }, Votes: func() (int64, bool) { return 3, true },
 		StoreAge: func() time.Duration { return 1500 * time.Millisecond }, Refusing: func() bool { return true },
 	})
+	m.WatchAudit(metrics.Audit{
+		Archived: func() (int64, bool) { return 500, true }, ArchiveFailing: func() time.Duration { return time.Minute },
+	})
 	m.WatchFabric(metrics.Fabric{
 		State: st, Online: func() int { return 3 }, Counts: func() (links, circuits int) { return 5, 7 }, Moved: func() uint64 { return 2 },
 		Latencies: func() []time.Duration { return []time.Duration{4e6, 1e6, 2e6, 3e6} },

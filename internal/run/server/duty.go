@@ -6,7 +6,6 @@ import (
 
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/data/duty"
-	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/policy/grant"
 )
 
@@ -33,7 +32,7 @@ func (s *Server) divide(ctx context.Context, sessions *authn.APISessions, grants
 	s.jobs.Go(func() { sessions.Sweep(ctx, sweepEvery) })
 	s.jobs.Go(func() { sessions.Enforce(ctx) })
 	s.jobs.Go(func() { grants.Enforce(ctx) })
-	keeper := &audit.Keeper{Log: &audit.Log{State: s.state}, Age: s.cfg.Audit.Age, Entries: int64(s.cfg.Audit.Entries), Now: time.Now}
+	keeper := s.newKeeper(ctx)
 	s.jobs.Go(func() { s.duties.Do(ctx, dutyAudit, func(ctx context.Context) { keeper.Run(ctx, keepEvery) }) })
 	s.jobs.Go(func() { compact(ctx, s.store, s.state, compactEvery, mine(dutyHistory), s.log) })
 	s.jobs.Go(func() {

@@ -25,6 +25,7 @@ func (s *Server) serveMetrics() error {
 		StoreSize: s.storeSize, DiskFree: s.diskFree, LastSnapshot: s.lastSnapshot,
 		Controllers: s.controllers, Votes: s.countVotes, StoreAge: func() time.Duration { return time.Since(*s.heard.Load()) }, Refusing: s.refusing,
 	})
+	s.figures.WatchAudit(s.auditFigures())
 	l, err := s.listenForMetrics()
 	if l == nil || err != nil {
 		return err

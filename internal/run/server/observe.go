@@ -42,6 +42,9 @@ func (s *Server) checks() health.Checks {
 	if s.cfg.Router != "" {
 		checks = append(checks, health.Check{Name: "router", Fails: s.routerFails, Minor: true})
 	}
+	if s.archive != nil {
+		checks = append(checks, health.Check{Name: "archive", Fails: s.archive.Failing})
+	}
 	if s.cfg.Snapshots.Every > 0 {
 		checks = append(checks, health.Check{Name: "snapshots", Fails: s.snapshots.Failing, Minor: true})
 	}

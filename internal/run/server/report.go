@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +33,8 @@ type report struct {
 	Routers int    `json:"routers"`
 	// Time is that of its clock.
 	Time time.Time `json:"time"`
+	// Archived is up to which entry it has archived the audit log; nil if it does not.
+	Archived *int64 `json:"archived,omitempty"`
 }
 
 // heardOf is what was last heard of another controller.
@@ -55,8 +58,9 @@ func (h heardOf) skew() time.Duration {
 
 // reports is what the controllers tell of themselves, by id.
 type reports struct {
-	mu  sync.Mutex
-	all map[string]heardOf
+	mu    sync.Mutex
+	all   map[string]heardOf
+	whole bool // whether all that are there have been heard of
 }
 
 func (r *reports) of(id string) (heardOf, bool) {
@@ -78,6 +82,23 @@ func (r *reports) skew() (most time.Duration) {
 	return most
 }
 
+// archived is up to which entry all have archived the audit log who are there, and who
+// is the last; everything if nobody does.
+func (r *reports) archived() (to int64, who string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.whole {
+		return 0, ""
+	}
+	to = math.MaxInt64
+	for id, h := range r.all {
+		if h.there && h.Archived != nil && *h.Archived < to {
+			to, who = *h.Archived, id
+		}
+	}
+	return to, who
+}
+
 // take notes what was told. Of who is gone it stays known when that was.
 func (r *reports) take(claims []store.Claim, whole bool, now time.Time) {
 	r.mu.Lock()
@@ -86,6 +107,7 @@ func (r *reports) take(claims []store.Claim, whole bool, now time.Time) {
 		r.all = map[string]heardOf{}
 	}
 	if whole {
+		r.whole = true
 		for id, h := range r.all {
 			h.there = false
 			r.all[id] = h
@@ -147,6 +169,10 @@ func waitFor(ctx context.Context, d time.Duration) {
 func (s *Server) howItIs() report {
 	out := report{Version: build.Version, Routers: len(s.fabric.All()), Time: time.Now()}
 	out.Size, _ = s.storeSize()
+	if s.archive != nil {
+		n, _ := s.archive.Last()
+		out.Archived = &n
+	}
 	if last := s.last.Load(); last != nil {
 		out.Behind = max(0, int64(last.rev-s.state.Snapshot().Rev))
 	}

@@ -32,6 +32,7 @@ import (
 	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/fabric/whereabouts"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/archive"
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/ops/config"
@@ -88,6 +89,7 @@ type Server struct {
 	roster    *roster.Roster
 	book      *whereabouts.Book // nil if there is no other controller
 	duties    *duty.Duties
+	archive   *archive.Archive // nil for none
 	fabric    *fabric.Fabric
 	listener  net.Listener
 	// management is the listener of the Management API; nil if it has none of
@@ -317,6 +319,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	}
 	run, stop := context.WithCancel(context.Background())
 	s.stop = stop
+	s.openArchive()
 	if err := s.serveMetrics(); err != nil {
 		return err
 	}

@@ -1,29 +1,113 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"netkeep.internal/internal/ops/archive"
 )
 
 func auditCommand(env Env) *cobra.Command {
 	cmd := Parent(&cobra.Command{Use: "audit", Short: "Check that the log of what happened is as it was written."})
-	cmd.AddCommand(&cobra.Command{
+	var dir string
+	var offline bool
+	verify := &cobra.Command{
 		Use:   "verify",
 		Short: "Read the whole audit log, and say which entries are missing or altered.",
 		Args:  Exactly(0),
-		RunE: with(env, func(cmd *cobra.Command, s *session, _ []string) error {
-			end := s.Working("Reading", s.now)
-			var out verdict
-			err := s.Get(cmd.Context(), "/audit-verification", nil, &out)
-			end()
-			if err != nil {
-				return err
-			}
+	}
+	verify.Flags().StringVar(&dir, "archive", "", "directory of a controller's archive, which is read first; the log has to go on from there")
+	verify.Flags().BoolVar(&offline, "offline", false, "with --archive: read that alone and ask no controller")
+	online := with(env, func(cmd *cobra.Command, s *session, _ []string) error {
+		end := s.Working("Reading", s.now)
+		var out verdict
+		err := s.Get(cmd.Context(), "/audit-verification", nil, &out)
+		var seam string
+		if err == nil && dir != "" {
+			seam, err = s.follows(cmd, out)
+		}
+		end()
+		if err != nil {
+			return err
+		}
+		if dir == "" {
 			return s.tellAudit(out)
-		}),
+		}
+		if err := tellArchive(cmd, dir, out.First, seam); err != nil {
+			return err
+		}
+		return s.tellAudit(out)
 	})
+	verify.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case offline && dir == "":
+			return fmt.Errorf("--offline needs the directory of an archive: --archive data/audit")
+		case offline:
+			return tellArchive(cmd, dir, 0, "")
+		}
+		return online(cmd, args)
+	}
+	cmd.AddCommand(verify)
 	return cmd
+}
+
+// follows is the digest of the entry before the first that the store has.
+func (s *session) follows(cmd *cobra.Command, v verdict) (string, error) {
+	if v.First > v.Last {
+		return v.Digest, nil
+	}
+	var list []struct {
+		Previous string `json:"previous"`
+	}
+	err := s.Get(cmd.Context(), "/audit-entries", url.Values{"filter": {fmt.Sprintf("number = %d", v.First)}}, &list)
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	return list[0].Previous, nil
+}
+
+// tellArchive reads an archive and says whether it is whole, and whether the log goes on
+// from there: with the entry first, which follows one of this digest.
+func tellArchive(cmd *cobra.Command, dir string, first int64, digest string) error {
+	v, err := archive.Verify(dir, first-1)
+	if errors.Is(err, archive.ErrEmpty) && first == 1 {
+		fmt.Fprintln(cmd.OutOrStdout(), "The archive is empty: nothing has left the store")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the archive cannot be read: %w", err)
+	}
+	out := cmd.OutOrStdout()
+	for _, text := range v.Unreadable {
+		fmt.Fprintf(out, "a file cannot be read to its end: %s\n", text)
+	}
+	for _, f := range v.Flaws {
+		fmt.Fprintf(out, "%s %s in the archive\n", span(f.From, f.To), f.What)
+	}
+	if v.More {
+		fmt.Fprintln(out, "and there are more")
+	}
+	switch {
+	case first > 1 && v.Last < first-1:
+		fmt.Fprintf(out, "%s missing between the archive and the store\n", span(v.Last+1, first-1))
+	case first > 1 && v.First < first && v.At != digest:
+		fmt.Fprintf(out, "entry %d in the archive is not the one that the store goes on from\n", first-1)
+	case len(v.Flaws)+len(v.Unreadable) == 0:
+		fmt.Fprintf(out, "The archive is whole: entries %d to %d, the last with digest %s\n", v.First, v.Last, v.Digest)
+		return nil
+	}
+	return fmt.Errorf("the archive is not as it was written, or not all of it is there; other controllers have archives of their own")
+}
+
+// span names entries from one to another, with the verb.
+func span(from, to int64) string {
+	if to > from {
+		return fmt.Sprintf("entries %d to %d are", from, to)
+	}
+	return fmt.Sprintf("entry %d is", from)
 }
 
 // verdict is what a controller says of the audit log.
@@ -47,11 +131,7 @@ func (s *session) tellAudit(v verdict) error {
 		return nil
 	}
 	for _, f := range v.Flaws {
-		which := fmt.Sprintf("entry %d is", f.First)
-		if f.Last > f.First {
-			which = fmt.Sprintf("entries %d to %d are", f.First, f.Last)
-		}
-		s.Printf("%s %s\n", which, f.What)
+		s.Printf("%s %s\n", span(f.First, f.Last), f.What)
 	}
 	if v.More {
 		s.Printf("and there are more\n")
