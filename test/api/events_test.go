@@ -122,6 +122,41 @@ func TestEventsAreChosen(t *testing.T) {
 	s.Login(t, user.Username, user.Password).Get("events").Fails(401, "UNAUTHORIZED", "")
 }
 
+// TestAuditEvents follows the audit log: changes are in it, and attempts that are none,
+// in the order of their numbers, and who comes back is told each once.
+func TestAuditEvents(t *testing.T) {
+	s := servertest.Start(t)
+	admin := s.Admin(t)
+	servertest.Eventually(t, 0, "the entry of the login", func() bool {
+		return admin.Get("audit-entries?filter=event+%3D+%22logged-in%22").Want(200).Total() == 1
+	})
+	stream := admin.Stream("events?kinds=audit-entries,services")
+	refused := admin.Stream("events?kinds=audit-entries&filter=verb+%3D+%22login-refused%22")
+	ready := stream.Next()
+	refused.Next()
+	id := admin.Post("services", M{"name": "wiki", "encryptionRequired": true}).Want(201).ID()
+	change := told(t, stream, "created", "service", id)
+	s.Nobody(t).Post("authenticate?method=password", M{"username": servertest.Username, "password": "wrong one"}).Want(401)
+	entry := stream.Next()
+	if entry.Name != "audit" || entry.Data["event"] != "created" || entry.Data["targetId"] != id || entry.Data["after"].(M)["name"] != "wiki" {
+		t.Errorf("told %+v", entry)
+	}
+	for _, stream := range []*servertest.Stream{stream, refused} {
+		if e := stream.Next(); e.Name != "audit" || e.Data["event"] != "login-refused" || e.Data["number"].(float64) != entry.Data["number"].(float64)+1 || e.Data["address"] != "127.0.0.1" {
+			t.Errorf("told %+v", e)
+		}
+	}
+	for from, want := range map[string][]string{ready.ID: {"change", "audit", "audit"}, change.ID: {"audit", "audit"}, entry.ID: {"audit"}} {
+		again := admin.With("Last-Event-ID", from).Stream("events?kinds=audit-entries,services")
+		for _, name := range want {
+			if e := again.Next(); e.Name != name {
+				t.Errorf("after %s comes %+v, want %s", from, e, name)
+			}
+		}
+		again.Close()
+	}
+}
+
 // TestEventsEndWithTheRight takes an admin's right while it looks.
 func TestEventsEndWithTheRight(t *testing.T) {
 	user := shared.AddUser(t, true)

@@ -142,6 +142,24 @@ func (e end) End(r kind.Reader) state.Entry {
 	return state.Entry{Def: model.AuditChains.Def, Record: &head}
 }
 
+// Fresh are the entries of a block that was added to the log. One that others were
+// packed into has none that are new.
+func Fresh(b *model.AuditBlock) (fresh []*model.AuditEntry) {
+	if len(b.Deflated) > 0 {
+		return nil
+	}
+	lines, err := linesOf(b)
+	if err != nil {
+		return nil
+	}
+	for _, l := range lines {
+		if entry, err := l.entry(); err == nil {
+			fresh = append(fresh, entry)
+		}
+	}
+	return fresh
+}
+
 // entryOf tells of a change, all but its place in the log.
 func entryOf(by state.Author, c state.Change) (*model.AuditEntry, error) {
 	entry := &model.AuditEntry{

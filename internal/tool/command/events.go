@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -34,6 +35,46 @@ type event struct {
 	Message string `json:"message"` // of what is no change
 }
 
+// auditEvent is an entry of the audit log, as the controller tells it.
+type auditEvent struct {
+	Event      string    `json:"event"`
+	Outcome    string    `json:"outcome"`
+	Reason     string    `json:"reason"`
+	Count      int64     `json:"count"`
+	CreatedAt  time.Time `json:"createdAt"`
+	ActorKind  string    `json:"actorKind"`
+	ActorName  string    `json:"actorName"`
+	Address    string    `json:"address"`
+	TargetKind string    `json:"targetKind"`
+	TargetName string    `json:"targetName"`
+}
+
+// line is what people see of it.
+func (e *auditEvent) line() string {
+	by := e.ActorName
+	if by == "" {
+		by = e.ActorKind
+	}
+	parts := []string{e.CreatedAt.Local().Format("2006-01-02 15:04:05"), e.Event}
+	for _, part := range []string{e.TargetKind, e.TargetName} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	parts = append(parts, "by", by)
+	if e.Address != "" {
+		parts = append(parts, "from", e.Address)
+	}
+	if e.Count > 1 {
+		parts = append(parts, fmt.Sprintf("%d times", e.Count))
+	}
+	line := strings.Join(parts, " ")
+	if e.Reason != "" {
+		line += ": " + e.Reason
+	}
+	return line
+}
+
 // eventsPause is how long one waits before a stream that has ended is asked for again.
 const eventsPause = time.Second
 
@@ -46,10 +87,11 @@ func eventsCommand(env Env) *cobra.Command {
 			"long for anybody to know what was between, a line says so.",
 		Example: "  netkeep events\n" +
 			"  netkeep events --kinds services,service-policies --filter 'authorName = \"ann\"'\n" +
+			"  netkeep events --kinds audit-entries --filter 'verb = \"login-refused\"'\n" +
 			"  netkeep events --json --from ID",
 		Args: Exactly(0),
 	}
-	kinds := cmd.Flags().StringSlice("kinds", nil, "Kinds of the records whose changes are shown, such as services; all if not given.")
+	kinds := cmd.Flags().StringSlice("kinds", nil, "Kinds of the records whose changes are shown, such as services, and audit-entries for what the audit log tells; all records if not given.")
 	where := cmd.Flags().String("filter", "", "Which events, as a filter over kind, id, name, verb, authorKind, authorId, authorName, operation, source and at; all if not given.")
 	from := cmd.Flags().String("from", "", "Id of the event to go on after, which --json shows; what happens from now on if not given.")
 	times := cmd.Flags().Int("times", 0, "How many lines to show in all; until you stop it if 0.")
@@ -140,6 +182,12 @@ func (f *eventFeed) show(e remote.Event) error {
 		return f.line(string(screen.EscapeJSON(line)))
 	case e.Name == "reset":
 		f.Notef("%s", screen.Plain(told.Message))
+	case e.Name == "audit":
+		var entry auditEvent
+		if err := json.Unmarshal(e.Data, &entry); err != nil {
+			return err
+		}
+		return f.line(screen.Plain(entry.line()))
 	case e.Name == "change":
 		return f.line(screen.Plain(told.line()))
 	}

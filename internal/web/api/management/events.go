@@ -13,6 +13,8 @@ import (
 	"netkeep.internal/internal/lang/filter"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/lang/spell"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
 )
@@ -25,6 +27,8 @@ type happening struct {
 	last   bool // whether no other follows in the revision
 	author state.Author
 	state.Change
+
+	entry *model.AuditEntry // if it is no change, but what the audit log tells
 }
 
 // The verbs of a happening.
@@ -36,6 +40,8 @@ const (
 
 func (h *happening) verb() string {
 	switch {
+	case h.entry != nil:
+		return h.entry.Event
 	case h.Before == nil:
 		return verbCreated
 	case h.After == nil:
@@ -46,6 +52,9 @@ func (h *happening) verb() string {
 
 // name is what the record is called, or was.
 func (h *happening) name() string {
+	if h.entry != nil {
+		return h.entry.TargetName
+	}
 	if h.After != nil {
 		return h.Def.Label(h.After)
 	}
@@ -73,7 +82,7 @@ var happenings = func() *filter.Schema[*happening] {
 
 // The parameters of events.
 var (
-	eventKinds  = rest.FieldsParam("kinds", "Kinds of the records whose changes are told, such as services, with commas between them; all if not given.")
+	eventKinds  = rest.FieldsParam("kinds", "Kinds of the records whose changes are told, such as services, with commas between them; all if not given. With audit-entries the stream also tells what the audit log does, which is left out otherwise.")
 	eventFilter = rest.TextParam("filter", "Which events: a filter over kind, id, name, verb (created, updated or deleted), authorKind, authorId, authorName, operation, source and at; all if not given.")
 )
 
@@ -92,7 +101,7 @@ func mountEvents(a *rest.API, s *api.Service, mounted map[*kind.Def]*rest.Mounte
 			"until the session ends. The first event is named ready, or reset if what came after the last that the client has got is not known any more.",
 		Auth: rest.Admin, Params: []rest.Parameter{rest.LastEvent, eventKinds, eventFilter},
 	}, func(c *rest.Call, _ rest.None) (rest.Stream, error) {
-		f := &follower{network: s.Network(), kinds: kinds}
+		f := &follower{network: s.Network(), kinds: kinds, others: []*kind.Def{model.AuditEntries.Def}}
 		if err := f.read(c); err != nil {
 			return rest.Stream{}, err
 		}
@@ -104,6 +113,7 @@ func mountEvents(a *rest.API, s *api.Service, mounted map[*kind.Def]*rest.Mounte
 type follower struct {
 	network string
 	kinds   []*kind.Def
+	others  []*kind.Def // that are told to who names them
 	where   *filter.Query[*happening]
 	from    position // where it was; zero if nowhere
 	fresh   bool     // whether nothing was told yet
@@ -150,7 +160,7 @@ func readPosition(id string) (p position, ok bool) {
 // read takes in what a request asks for. What can match nothing is refused: nobody is
 // to wait for what never comes.
 func (f *follower) read(c *rest.Call) (err error) {
-	if f.kinds, err = chosen(f.kinds, eventKinds.Of(c)); err != nil {
+	if f.kinds, err = chosen(f.kinds, f.others, eventKinds.Of(c)); err != nil {
 		return err
 	}
 	if f.where, err = filter.Compile(happenings, eventFilter.Of(c)); err != nil {
@@ -171,13 +181,14 @@ func (f *follower) read(c *rest.Call) (err error) {
 	return nil
 }
 
-// chosen are the kinds of these names, in the singular or the plural; all if there are
-// no names.
-func chosen(all []*kind.Def, names []string) ([]*kind.Def, error) {
+// chosen are the kinds of these names, in the singular or the plural; the usual ones if
+// there are no names.
+func chosen(usual, others []*kind.Def, names []string) ([]*kind.Def, error) {
 	if len(names) == 0 {
-		return all, nil
+		return usual, nil
 	}
 	var some []*kind.Def
+	all := slices.Concat(usual, others)
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(d *kind.Def) bool { return d.Path == name || d.Name == name })
 		if i < 0 {
@@ -224,7 +235,7 @@ func (f *follower) stream(c *rest.Call) (rest.Stream, error) {
 func (f *follower) subscribe(c *rest.Call) *state.Subscription {
 	at := f.from
 	if f.fresh = at.rev == 0; f.fresh || at.network != f.network {
-		return c.State.Subscribe(f.kinds...)
+		return c.State.Subscribe(f.stored()...)
 	}
 	if c.State.Snapshot().Rev < at.rev { // another controller has told of more
 		ctx, cancel := context.WithTimeout(c.Context(), behindTime)
@@ -234,7 +245,7 @@ func (f *follower) subscribe(c *rest.Call) *state.Subscription {
 	if at.place > 0 {
 		at.rev-- // the rest of it comes first
 	}
-	return c.State.SubscribeAt(at.rev, f.kinds...)
+	return c.State.SubscribeAt(at.rev, f.stored()...)
 }
 
 // pump reads events ahead of the client, until ctx ends or the State is closed.
@@ -311,19 +322,50 @@ func (f *follower) begin(dst []byte, ev state.Event) []byte {
 
 // of are the happenings of an event that the client wants and has not got.
 func (f *follower) of(ev state.Event) (some []*happening) {
-	place, all := 0, 0
-	for _, w := range ev.Writes {
-		all += len(w.Changes)
-	}
+	var all []*happening
 	for _, w := range ev.Writes {
 		for _, c := range w.Changes {
-			place++
-			h := &happening{rev: ev.Rev, at: ev.Time, place: place, last: place == all, author: w.Author, Change: c}
-			if ev.Rev == f.from.rev && place <= f.from.place {
+			all = append(all, &happening{at: ev.Time, author: w.Author, Change: c})
+		}
+	}
+	if slices.Contains(f.kinds, model.AuditEntries.Def) {
+		all = append(all, noted(ev)...) // after the others, whose places are the same for all
+	}
+	for i, h := range all {
+		h.rev, h.place, h.last = ev.Rev, i+1, i+1 == len(all)
+		if ev.Rev == f.from.rev && h.place <= f.from.place {
+			continue
+		}
+		if slices.Contains(f.kinds, h.Def) && f.where.Match(h) {
+			some = append(some, h)
+		}
+	}
+	return some
+}
+
+// stored are the kinds as the log has them.
+func (f *follower) stored() []*kind.Def {
+	kinds := slices.Clone(f.kinds)
+	if i := slices.Index(kinds, model.AuditEntries.Def); i >= 0 {
+		kinds[i] = model.AuditBlocks.Def
+	}
+	return kinds
+}
+
+// noted are the entries that the audit log got with an event.
+func noted(ev state.Event) (some []*happening) {
+	for _, w := range ev.Writes {
+		for _, e := range w.Entries {
+			block, ok := e.Record.(*model.AuditBlock)
+			if !ok {
 				continue
 			}
-			if slices.Contains(f.kinds, c.Def) && f.where.Match(h) {
-				some = append(some, h)
+			for _, entry := range audit.Fresh(block) {
+				by := state.Author{
+					Kind: entry.ActorKind, ID: entry.ActorID, Name: entry.ActorName, Operation: entry.Operation, Request: entry.RequestID, Source: entry.Address,
+				}
+				ref := state.Ref{Def: model.AuditEntries.Def, ID: entry.ID}
+				some = append(some, &happening{at: entry.CreatedAt, author: by, Change: state.Change{Ref: ref, After: entry}, entry: entry})
 			}
 		}
 	}
@@ -335,6 +377,9 @@ func (f *follower) tell(dst []byte, h *happening) []byte {
 	at := position{network: f.network, rev: h.rev, place: h.place}
 	if h.last {
 		at.place = 0
+	}
+	if h.entry != nil {
+		return rest.AppendEvent(dst, "audit", at.String(), func(dst []byte) []byte { return h.Def.AppendOpen(dst, h.entry) })
 	}
 	return rest.AppendEvent(dst, "change", at.String(), h.append)
 }
