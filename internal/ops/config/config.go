@@ -80,7 +80,7 @@ type Config struct {
 		Entries int           `yaml:"entries" default:"1000000" range:"1000..100000000" doc:"How many entries of the audit log are kept in the store; the oldest are forgotten."`
 		// Circuits is whether each has an entry.
 		Circuits bool `yaml:"circuits" default:"false" doc:"Whether every circuit that is made has an entry of its own in the audit log; otherwise they are counted, by who dials and by service."`
-		Size    Size          `yaml:"size" default:"1GiB" range:"16MiB.." doc:"How much of the store the audit log may take, compressed; the oldest entries are forgotten."`
+		Size     Size `yaml:"size" default:"1GiB" range:"16MiB.." doc:"How much of the store the audit log may take, compressed; the oldest entries are forgotten."`
 
 		ArchiveDir  string        `yaml:"archiveDir" form:"directory" eg:"/mnt/archive/netkeep" doc:"Directory for the entries of the audit log that the store does not keep any longer, of this controller and no other, best on another disk; audit in the data directory if empty."`
 		ArchiveSize Size          `yaml:"archiveSize" default:"10GiB" range:"0.." doc:"How much this archive may take; the oldest files are deleted. 0 for no archive: what leaves the store is gone then."`
