@@ -139,6 +139,7 @@ func (s *several) suffer(f *traffic, c *controller, what fault) {
 	t.Logf("controller %d %s for %v, whole again %v later: %d dials, the slowest took %v; failed: %s; broken: %s",
 		c.n, what.name, back.Sub(at).Round(time.Second), whole.Round(100*time.Millisecond), dials, slow.Round(10*time.Millisecond), told(failed, at), told(broken, at))
 	if !well() {
+		s.judge(nil, broken)
 		return
 	}
 	s.judge(failed, broken)
@@ -280,6 +281,7 @@ func (s *several) revoke(lanes []*lane, at, dead *controller) {
 	t.Logf("a policy taken away at controller %d with controller %d dead, of whose circuits %d of %d were: in force after %v", at.n, dead.n, owned, len(all), latest.Round(time.Millisecond))
 	dead.startController()
 	s.whole()
+	well() // which says it, for whoever reads of dials that failed
 	s.guard = at.permit()
 }
 
