@@ -279,6 +279,7 @@ func (s *several) revoke(lanes []*lane, at, dead *controller) {
 		t.Errorf("a word of %v came back %v after the policy was gone at controller %d, with controller %d dead", slowest, latest, at.n, dead.n)
 	}
 	t.Logf("a policy taken away at controller %d with controller %d dead, of whose circuits %d of %d were: in force after %v", at.n, dead.n, owned, len(all), latest.Round(time.Millisecond))
+	s.struck = append(s.struck, time.Now()) // its return, as in suffer
 	dead.startController()
 	s.whole()
 	well() // which says it, for whoever reads of dials that failed
