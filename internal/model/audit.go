@@ -76,6 +76,7 @@ type AuditBlock struct {
 	Last     int64  `json:"last" kind:"server" doc:"Number of the last entry."`
 	Lines    []byte `json:"lines" kind:"server,nofilter" doc:"The entries in their stored form, one a line."`
 	Deflated []byte `json:"deflated" kind:"server,nofilter" doc:"The lines in DEFLATE, where they are many; empty if they are as they are."`
+	Filed    []byte `json:"filed" kind:"server,nofilter" doc:"What filters can ask of the entries, so that nobody has to read them to find some; empty if it is not told."`
 }
 
 // AuditBlocks is the kind.

@@ -146,7 +146,7 @@ func millis(micros int64) int64 { return time.UnixMicro(micros).UnixMilli() }
 // fact adds what there is to know of an entry. It reports false if the entry is not
 // of its place, which only who reads it can judge.
 func (c *columns) fact(f *facts, number int64, e *model.AuditEntry) bool {
-	if e.Number != number || e.ID != ID(number) || !e.UpdatedAt.Equal(e.CreatedAt) || e.CreatedAt.IsZero() || e.CreatedAt.Nanosecond()%1000 != 0 {
+	if !placed(number, e) {
 		return false
 	}
 	if len(f.times) == 0 {

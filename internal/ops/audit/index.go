@@ -98,6 +98,13 @@ func (l *Log) begin(head *model.AuditChain) {
 // they do not follow those that are there.
 func (l *Log) take(b *model.AuditBlock, in span) (n int, another bool) {
 	c := l.columns
+	if f, err := filedIn(b); err == nil && b.Last <= in.to && c.tip == "" {
+		from := max(numberOf(b.ID), in.from)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		c.add(c.filed(f, from, int(from-numberOf(b.ID))))
+		return len(f.times), false
+	}
 	lines := l.linesOf(b)
 	var f facts
 	add := func() {

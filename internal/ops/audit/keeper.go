@@ -34,7 +34,7 @@ const (
 	// for what has just happened.
 	young = 500
 	// fullEntries and fullBytes are what a packed block holds.
-	fullEntries, fullBytes = 500, 512 << 10
+	fullEntries, fullBytes = 128, 128 << 10
 	// spare is what a batch holds beside the blocks that it packs.
 	spare = 8
 	// maxRuns is how often a write is tried that others were faster than.
@@ -159,6 +159,7 @@ func deflate(b *model.AuditBlock, texts []byte) error {
 		return err
 	}
 	b.Deflated = packed.Bytes()
+	b.Filed = file(linesIn(texts, numberOf(b.ID)))
 	return nil
 }
 

@@ -182,12 +182,16 @@ func linesOf(b *model.AuditBlock) (lines []line, err error) {
 			return nil, err
 		}
 	}
-	number := numberOf(b.ID)
+	return linesIn(texts, numberOf(b.ID)), nil
+}
+
+// linesIn are the entries of a text, the first of which has a number.
+func linesIn(texts []byte, number int64) (lines []line) {
 	for text := range bytes.Lines(texts) {
 		lines = append(lines, line{number, bytes.TrimSuffix(text, []byte("\n"))})
 		number++
 	}
-	return lines, nil
+	return lines
 }
 
 func inflate(packed []byte) ([]byte, error) {

@@ -30,7 +30,8 @@ type Verdict struct {
 const (
 	missing    = "missing"
 	altered    = "not as written"
-	unreadable = "not readable" // the block that holds them
+	unreadable = "not readable"         // the block that holds them
+	misfiled   = "not filed as written" // so that filters do not find them
 )
 
 // Verify reads the whole log and says what is not as it was written.
@@ -48,9 +49,14 @@ func (l *Log) Verify(ctx context.Context) (Verdict, error) {
 			c.lose(numberOf(b.ID), min(max(b.Last, in.from), c.Last), unreadable)
 			return 0, true
 		}
-		for _, at := range lines {
-			if in.from <= at.number && at.number <= in.to {
-				c.add(at)
+		said, err := filedIn(b)
+		for i, at := range lines {
+			if in.from > at.number || at.number > in.to {
+				continue
+			}
+			c.add(at)
+			if entry, bad := at.entry(); err == nil && bad == nil && (i >= len(said.times) || !said.tells(i, entry)) {
+				c.flaw(at.number, at.number, misfiled)
 			}
 		}
 		return len(lines), true

@@ -136,8 +136,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// spoil makes a packed block one that cannot be inflated.
-func spoil(t *testing.T, m *storetest.Memory, number int64) {
+// alter changes members of the packed block of an entry.
+func alter(t *testing.T, m *storetest.Memory, number int64, change func(block map[string]any)) {
 	t.Helper()
 	key := "+audit-block/" + audit.ID(number)
 	rec, ok, err := m.Get(t.Context(), key)
@@ -146,13 +146,54 @@ func spoil(t *testing.T, m *storetest.Memory, number int64) {
 	}
 	var block map[string]any
 	must(t, json.Unmarshal(rec.Value, &block))
-	if block["deflated"] == "" {
+	if text := func(name string) bool { v, _ := block[name].(string); return v != "" }; !text("deflated") || !text("filed") {
 		t.Fatalf("%s is not packed", key)
 	}
-	block["deflated"] = base64.StdEncoding.EncodeToString([]byte("this is not DEFLATE"))
+	change(block)
 	value, err := json.Marshal(block)
 	must(t, err)
 	put(t, m, store.Op{Key: key, Value: value, Prev: store.Any})
+}
+
+// spoil makes a packed block one that cannot be inflated.
+func spoil(t *testing.T, m *storetest.Memory, number int64) {
+	t.Helper()
+	alter(t, m, number, func(block map[string]any) {
+		block["deflated"], block["filed"] = base64.StdEncoding.EncodeToString([]byte("this is not DEFLATE")), ""
+	})
+}
+
+// TestMisfiled has blocks that tell wrongly what is in them: who reads the entries to
+// check them finds out, and what makes no sense is not believed.
+func TestMisfiled(t *testing.T) {
+	memory := storetest.NewMemory()
+	s := open(t, memory)
+	defer s.Close()
+	write(t, s, 1100)
+	k := &audit.Keeper{Log: &audit.Log{State: s}, Age: time.Hour, Entries: 1_000_000, Now: time.Now}
+	must(t, k.Keep(t.Context()))
+	blocks := keys(t, memory)
+	second, third, fourth := numberIn(t, blocks[1]), numberIn(t, blocks[2]), numberIn(t, blocks[3])
+	var other any
+	alter(t, memory, third, func(block map[string]any) { other = block["filed"] })
+	alter(t, memory, second, func(block map[string]any) { block["filed"] = other })
+	alter(t, memory, third, func(block map[string]any) { block["filed"] = base64.StdEncoding.EncodeToString([]byte("nonsense")) })
+	alter(t, memory, fourth, func(block map[string]any) {
+		filed, err := base64.StdEncoding.DecodeString(block["filed"].(string))
+		must(t, err)
+		block["filed"] = base64.StdEncoding.EncodeToString(filed[:len(filed)/2])
+	})
+	v, err := k.Verify(t.Context())
+	must(t, err)
+	if want := []audit.Flaw{{From: second, To: third - 1, What: "not filed as written"}}; !slices.Equal(v.Flaws, want) || v.Found != 1100 {
+		t.Errorf("the log is %+v", v)
+	}
+	l := &audit.Log{State: s}
+	for n, want := range map[int64]int64{second + 5: 0, third + 5: 1, fourth + 5: 1} {
+		if got := asks(t, l, fmt.Sprintf("targetName = %q", fmt.Sprint("web ", n-1))); got != want {
+			t.Errorf("entry %d is found %d times, want %d", n, got, want)
+		}
+	}
 }
 
 // TestUnreadable has a block that cannot be inflated: lists go on without it, in all

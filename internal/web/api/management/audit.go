@@ -22,7 +22,7 @@ type auditOut struct {
 type flawOut struct {
 	First int64  `json:"first" doc:"Number of the first entry that this is about."`
 	Last  int64  `json:"last" doc:"Number of the last entry that this is about."`
-	What  string `json:"what" doc:"What is wrong with them: missing, not readable, or not as written."`
+	What  string `json:"what" doc:"What is wrong with them: missing, not readable, not as written, or not filed as written, so that filters pass over them."`
 }
 
 // mountAudit offers to check the audit log.
