@@ -3,6 +3,9 @@ package audit_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,6 +82,8 @@ func benchmarkWrite(b *testing.B, st store.Store, journal state.Journal) {
 		}))
 	}
 	b.ReportAllocs()
+	begun := cpu()
+	defer func() { b.ReportMetric(float64((cpu()-begun).Microseconds())/float64(b.N), "cpu-µs/op") }()
 	for i := 0; b.Loop(); i++ {
 		must(b, s.Update(b.Context(), ann, func(tx *state.Tx) error {
 			return model.Identities.Edit(tx, fmt.Sprint("i", i%10_000), func(rec *model.Identity) error {
@@ -89,43 +94,139 @@ func benchmarkWrite(b *testing.B, st store.Store, journal state.Journal) {
 	}
 }
 
-// BenchmarkQuery asks for a page of a hundred thousand entries, a tenth of what a
-// store keeps by default, by who, what, target and time.
+// BenchmarkQuery asks for pages of a million entries, as many as a store keeps by
+// default, of 100,000 identities and by 200 who act.
 func BenchmarkQuery(b *testing.B) {
-	const all, each = 100_000, 1000
+	const all = 1_000_000
 	st, err := etcdstore.Open(b.Context(), etcdstore.Options{Dir: b.TempDir()})
 	must(b, err)
 	defer st.Close()
-	s, err := state.Open(b.Context(), st, model.All, state.Options{Journal: audit.Journal{}})
+	s, err := state.Open(b.Context(), st, model.All, state.Options{})
 	must(b, err)
 	defer s.Close()
-	for part := range all / each {
-		by := ann
-		by.ID = fmt.Sprint("admin-", part%7)
-		must(b, s.Update(b.Context(), by, func(tx *state.Tx) error {
-			for i := range each {
-				name := fmt.Sprint("service-", part*each+i)
-				if err := model.Services.Create(tx, &model.Service{Meta: kind.Meta{ID: name}, Name: name, TerminatorStrategy: "random"}); err != nil {
+	fillLog(b, s, all)
+
+	before := heap()
+	begun := time.Now()
+	l := &audit.Log{State: s}
+	askPage(b, l, `targetId = "nobody"`)
+	b.Logf("the first question took %v; columns of %d entries take %.1f MB", time.Since(begun), all, float64(heap()-before)/1e6)
+	for _, text := range []string{
+		"sort by number desc",
+		"sort by createdAt desc",
+		`targetId = "i70000"`,
+		`targetName = "identity-70000.branch.example" sort by createdAt desc`,
+		`actorId = "admin-3" sort by number desc`,
+		`actorName contains "min 19"`,
+		`operation = "patchIdentity" and actorId in ["admin-3", "admin-77"]`,
+		`createdAt > datetime(2026-01-01T05:00:00Z) and createdAt < datetime(2026-01-01T05:01:00Z)`,
+		`targetKind = "identity" and actorId = "admin-3" and createdAt > datetime(2026-01-01T05:00:00Z) sort by createdAt desc`,
+		`event != "deleted"`,
+		`event != "deleted" sort by number desc skip 90000 limit 10`,
+		`not (actorId = "admin-3" or operation = "deleteIdentity") sort by number desc`,
+		`requestId = "request-900000"`,
+		`event = "nothing"`,
+	} {
+		b.Run(text, func(b *testing.B) {
+			for b.Loop() {
+				askPage(b, l, text)
+			}
+		})
+	}
+	runtime.KeepAlive(l)
+}
+
+func askPage(b *testing.B, l *audit.Log, text string) {
+	q, err := filter.Compile(model.AuditEntries.Symbols, text)
+	must(b, err)
+	if _, _, err := l.Query(b.Context(), q, q.Page(nil, nil)); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// heap is what lives after what does not was collected.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// fillLog puts entries of so many changes into the store, packed but for the last.
+func fillLog(b *testing.B, s *state.State, all int) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	chain := audit.Journal{}.Continue(s.Snapshot())
+	identity := func(n int, attribute string) *model.Identity {
+		rec := model.Identities.New()
+		rec.ID, rec.Name, rec.Type = fmt.Sprint("i", n), fmt.Sprint("identity-", n, ".branch.example"), "Device"
+		rec.CreatedAt, rec.UpdatedAt, rec.RoleAttributes = at, at, []string{attribute, "all-devices"}
+		return rec
+	}
+	var blocks []*model.AuditBlock
+	flush := func() {
+		must(b, s.UpdateSessions(b.Context(), state.Program("filler"), func(tx *state.Tx) error {
+			for _, block := range blocks {
+				if err := tx.Recast(model.AuditBlocks.Def, block); err != nil {
 					return err
 				}
 			}
 			return nil
 		}))
+		blocks = nil
 	}
-	k := &audit.Keeper{Log: &audit.Log{State: s}, Age: time.Hour, Entries: 10 * all, Now: time.Now}
-	must(b, k.Keep(b.Context()))
-	for _, text := range []string{
-		"sort by number desc", `targetId = "service-70000"`, `actorId = "admin-3" and number > 99000 sort by number desc`,
-		`targetKind = "service" and createdAt > datetime(2100-01-01T00:00:00Z)`, `event = "deleted"`,
-	} {
-		b.Run(text, func(b *testing.B) {
-			q, err := filter.Compile(model.AuditEntries.Symbols, text)
-			must(b, err)
-			for b.Loop() {
-				if _, _, err := k.Query(b.Context(), q, q.Page(nil, nil)); err != nil {
-					b.Fatal(err)
-				}
+	for made := 0; made < all; {
+		var few []*model.AuditBlock
+		for range 128 {
+			at = at.Add(time.Duration(rnd.IntN(40)) * time.Millisecond)
+			actor := rnd.IntN(200)
+			by := state.Author{
+				Kind: "identity", ID: fmt.Sprint("admin-", actor), Name: fmt.Sprint("Admin ", actor), Request: fmt.Sprint("request-", made),
+				Source: fmt.Sprint("192.0.2.", actor), Session: fmt.Sprint("session-", actor, "-", made/5000), Factors: "password,code", Operation: "patchIdentity",
 			}
-		})
+			n := rnd.IntN(100_000)
+			c := state.Change{Ref: state.Ref{Def: model.Identities.Def, ID: fmt.Sprint("i", n)}}
+			c.Before, c.After = identity(n, fmt.Sprint("branch-", made%97)), identity(n, fmt.Sprint("branch-", made%89))
+			switch rnd.IntN(10) {
+			case 0, 1:
+				by.Operation, c.Before = "createIdentity", nil
+			case 2:
+				by.Operation, c.After = "deleteIdentity", nil
+			case 3:
+				by, c.ID = state.Program("sessions"), "web"
+				c.Def, c.Before = model.Services.Def, nil
+				c.After = &model.Service{Meta: kind.Meta{ID: "web", CreatedAt: at, UpdatedAt: at}, Name: "web", TerminatorStrategy: "random"}
+			}
+			next, entries, err := chain.Note(state.Write{Author: by, Changes: []state.Change{c}}, at)
+			must(b, err)
+			chain = next
+			for _, e := range entries {
+				few = append(few, e.Record.(*model.AuditBlock))
+			}
+			made++
+		}
+		if made+1000 > all {
+			blocks = append(blocks, few...)
+		} else {
+			packed, _, err := audit.Together(few)
+			must(b, err)
+			blocks = append(blocks, packed)
+		}
+		if len(blocks) >= 16 || made >= all {
+			flush()
+		}
 	}
+	must(b, s.UpdateSessions(b.Context(), state.Program("filler"), func(tx *state.Tx) error {
+		head := chain.End(tx).Record.(*model.AuditChain)
+		head.Unpacked = head.Last - 1200
+		return model.AuditChains.Create(tx, head)
+	}))
+}
+
+// cpu is what the process has used of processors.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

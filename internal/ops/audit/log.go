@@ -127,7 +127,7 @@ func (l *Log) read(ctx context.Context, in span, down bool, take func(*model.Aud
 func (l *Log) page(ctx context.Context, in *span, down bool) ([]*model.AuditBlock, error) {
 	most := int(min(aPage, in.to-in.from+1))
 	if down {
-		return l.blocks(ctx, state.Stretch{Until: ID(in.to + 1)}, most, true)
+		return l.below(ctx, in.to, most)
 	}
 	page, err := l.blocks(ctx, state.Stretch{After: ID(in.from - 1), Until: ID(in.to + 1)}, most, false)
 	if err != nil || len(page) > 0 && numberOf(page[0].ID) == in.from {
@@ -145,11 +145,27 @@ func (l *Log) page(ctx context.Context, in *span, down bool) ([]*model.AuditBloc
 
 // holder is the block that says that it holds an entry.
 func (l *Log) holder(ctx context.Context, number int64) (*model.AuditBlock, error) {
-	blocks, err := l.blocks(ctx, state.Stretch{Until: ID(number + 1)}, 1, true)
+	blocks, err := l.below(ctx, number, 1)
 	if err != nil || len(blocks) == 0 || blocks[0].Last < number {
 		return nil, err
 	}
 	return blocks[0], nil
+}
+
+// below reads the last blocks that begin up to an entry, the last first: so many or
+// fewer, and none only if there are none. It looks close by first, since the engine
+// reads all that it is to take the last ones of.
+func (l *Log) below(ctx context.Context, number int64, most int) ([]*model.AuditBlock, error) {
+	for _, near := range []int64{int64(most), fullEntries, 16 * fullEntries, 256 * fullEntries} {
+		if near < int64(most) || near >= number {
+			continue
+		}
+		blocks, err := l.blocks(ctx, state.Stretch{After: ID(number - near), Until: ID(number + 1)}, most, true)
+		if err != nil || len(blocks) > 0 {
+			return blocks, err
+		}
+	}
+	return l.blocks(ctx, state.Stretch{Until: ID(number + 1)}, most, true)
 }
 
 // blocks reads blocks, leaving out what has no place in the log.

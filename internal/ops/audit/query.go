@@ -199,7 +199,7 @@ func (a *answer) block(ctx context.Context, number int64) (*model.AuditBlock, er
 		a.many = 1
 	}
 	if a.way == down {
-		blocks, err := a.blocks(ctx, state.Stretch{Until: ID(number + 1)}, a.many, true)
+		blocks, err := a.below(ctx, number, a.many)
 		if err != nil || len(blocks) == 0 || !holds(blocks[0], number) {
 			return nil, err
 		}
