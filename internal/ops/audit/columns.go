@@ -168,6 +168,9 @@ func (c *columns) wordIn(place int, v filter.Value) word {
 
 // add puts entries behind the last.
 func (c *columns) add(f facts) {
+	if len(f.times) == 0 {
+		return
+	}
 	for i := 0; i < len(f.times); {
 		s := c.open(f.from+int64(i), f.times[i])
 		n := s.room(f.times[i:])

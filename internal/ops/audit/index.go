@@ -106,34 +106,34 @@ func (l *Log) take(b *model.AuditBlock, in span) (n int, another bool) {
 		return len(f.times), false
 	}
 	lines := l.linesOf(b)
-	var f facts
-	add := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		c.add(f)
-		f = facts{}
+	entries := make([]*model.AuditEntry, len(lines))
+	for i, at := range lines {
+		var err error
+		if entries[i], err = at.entry(); err != nil {
+			l.State.Logger().Error("an audit entry cannot be read", "number", at.number, "error", err)
+		}
 	}
-	for _, at := range lines {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var f facts
+	for i, at := range lines {
 		if at.number < in.from || at.number > in.to {
 			continue
 		}
-		entry, err := at.entry()
-		if err != nil {
-			l.State.Logger().Error("an audit entry cannot be read", "number", at.number, "error", err)
-			add()
-			continue
-		}
-		if c.tip != "" && at.number == c.next && entry.Previous != c.tip {
+		entry := entries[i]
+		if c.tip != "" && at.number == c.next && entry != nil && entry.Previous != c.tip {
 			return len(lines), true
 		}
 		c.tip = ""
-		if !c.fact(&f, at.number, entry) {
-			add()
-			l.mu.Lock()
+		if entry != nil && c.fact(&f, at.number, entry) {
+			continue
+		}
+		c.add(f)
+		f = facts{}
+		if entry != nil {
 			c.addOpaque(at.number)
-			l.mu.Unlock()
 		}
 	}
-	add()
+	c.add(f)
 	return len(lines), false
 }

@@ -1,9 +1,11 @@
 package audit_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,6 +162,43 @@ func TestColumns(t *testing.T) {
 	must(t, k.Keep(t.Context()))
 	ask(l, other)
 	if n := len(entries(t, s)); n < 5000 || n > 6000 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+// TestColumnsTogether has several ask while entries are made, packed and forgotten:
+// each gets a page of entries that match.
+func TestColumnsTogether(t *testing.T) {
+	s := open(t, storetest.NewMemory())
+	defer s.Close()
+	write(t, s, 300)
+	l := &audit.Log{State: s}
+	k := &audit.Keeper{Log: l, Age: time.Hour, Entries: 700, Now: time.Now}
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { l.Follow(ctx, time.Millisecond) })
+	for _, text := range []string{
+		`targetId = "web" and event = "updated" sort by number desc`, `targetName contains "eb 1" limit 20`, `requestId = "r1" sort by createdAt desc limit 5`,
+	} {
+		q, err := filter.Compile(model.AuditEntries.Symbols, text)
+		must(t, err)
+		all.Go(func() {
+			for ctx.Err() == nil {
+				recs, total, err := l.Query(t.Context(), q, q.Page(nil, nil))
+				if err != nil || len(recs) == 0 || total < int64(len(recs)) || !q.Match(recs[0]) {
+					t.Errorf("%s: %d of %d, %v", text, len(recs), total, err)
+					return
+				}
+			}
+		})
+	}
+	for range 4 {
+		write(t, s, 200)
+		must(t, k.Keep(t.Context()))
+	}
+	stop()
+	all.Wait()
+	if n := asks(t, l, `targetId = "web" limit none`); n < 700 || n > 1100 {
 		t.Errorf("%d entries are left", n)
 	}
 }
