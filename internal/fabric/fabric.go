@@ -20,6 +20,7 @@ import (
 	"netkeep.internal/internal/fabric/circuit"
 	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/fabric/datamodel"
+	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/fabric/link"
 	"netkeep.internal/internal/fabric/path"
 	"netkeep.internal/internal/fabric/permit"
@@ -82,6 +83,8 @@ type Options struct {
 	// carry, for monitoring.
 	Dialled func(reason string, took time.Duration)
 	Carried func(serviceID string, sent, received uint64)
+	// Herald tells of routers, links and circuits to those who look.
+	Herald *herald.Herald
 	// Recorder takes note of routers and circuits, and Each says that every circuit
 	// has an entry of its own.
 	Recorder *audit.Recorder
@@ -144,7 +147,7 @@ func New(opt Options) *Fabric {
 	})
 	f.Circuits = circuit.New(circuit.Options{
 		State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Graph: f.graph, Hosts: f.Hosts, Now: opt.Now, Log: opt.Log,
-		Recorder: opt.Recorder, Each: opt.Each, Dialled: opt.Dialled, Ended: meter.Ended, Controller: f.ID(), Online: f.anywhere(), Look: opt.Look,
+		Recorder: opt.Recorder, Each: opt.Each, Herald: opt.Herald, Dialled: opt.Dialled, Ended: meter.Ended, Controller: f.ID(), Online: f.anywhere(), Look: opt.Look,
 		LinkFault: func(r *control.Router, m *message.Fault) { f.Links.Fault(r, m) },
 		LinkKnown: func(id string) bool {
 			_, known := f.Links.Lookup(id)
@@ -152,7 +155,7 @@ func New(opt Options) *Fabric {
 		},
 	})
 	f.Links = link.New(link.Options{
-		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Found: f.Circuits.PathsFound, Usage: meter.Heard, Controller: f.ID(), Now: opt.Now, Log: opt.Log,
+		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Told: f.tellLink, Found: f.Circuits.PathsFound, Usage: meter.Heard, Controller: f.ID(), Now: opt.Now, Log: opt.Log,
 	})
 	f.sync = apisync.New(apisync.Options{
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,
@@ -173,6 +176,12 @@ func New(opt Options) *Fabric {
 	f.registerSmall()
 	f.registerMembers()
 	f.Joined(f.tellAuthorities)
+	f.Joined(func(r *control.Router) { f.tellRouter(r, "connected") })
+	f.Left(func(r *control.Router) {
+		if _, again := f.Get(r.ID); !again {
+			f.tellRouter(r, "lost")
+		}
+	})
 	return f
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/fabric/path"
 	"netkeep.internal/internal/fabric/permit"
 	"netkeep.internal/internal/fabric/terminator"
@@ -45,6 +46,8 @@ type Options struct {
 	// that every one has an entry of its own.
 	Recorder *audit.Recorder
 	Each     bool
+	// Herald tells of circuits to those who look.
+	Herald *herald.Herald
 	// Controller is the id of this one.
 	Controller string
 	// Online reports whether a router is connected to any controller, and Look waits

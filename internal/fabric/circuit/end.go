@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 )
@@ -19,6 +20,9 @@ func (c *Circuits) end(id string, now bool) bool {
 		return false
 	}
 	c.Ended(circuit)
+	if circuit.older || !circuit.Ready.IsZero() { // or it never was
+		c.tell("ended", "", circuit, herald.Event{})
+	}
 	for _, routerID := range circuit.Path {
 		c.unroute(routerID, id, now)
 	}

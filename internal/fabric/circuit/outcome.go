@@ -6,6 +6,7 @@ import (
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/control"
+	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/fabric/permit"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
@@ -50,6 +51,31 @@ func (c *Circuits) note(r *control.Router, req Request, made *Circuit, err error
 		}
 	}
 	c.Recorder.Note(f)
+	told := herald.Event{Name: f.Target.Name, By: f.By}
+	if err != nil {
+		c.tell("refused", f.Reason, nil, told)
+	} else {
+		c.tell("created", "", made, told)
+	}
+}
+
+// tell tells those who look of a circuit; nil of one that never was.
+func (c *Circuits) tell(verb, reason string, circuit *Circuit, e herald.Event) {
+	if !c.Herald.Wanted(model.Circuits.Def) {
+		return
+	}
+	e.Ref.Def, e.Verb, e.Reason, e.At = model.Circuits.Def, verb, reason, c.Now()
+	if circuit != nil {
+		e.Ref.ID, e.Record = circuit.ID, &circuit.Circuit
+		snap := c.State.Snapshot()
+		if service, ok := model.Services.Get(snap, circuit.ServiceID); ok {
+			e.Name = service.Name
+		}
+		if i, ok := model.Identities.Get(snap, circuit.IdentityID); ok {
+			e.By = state.Author{Kind: model.Identities.Def.Name, ID: i.ID, Name: i.Name}
+		}
+	}
+	c.Herald.Tell(e)
 }
 
 // outcome is why there is no circuit, in one of a few words; empty if there is.

@@ -52,6 +52,9 @@ type Options struct {
 	Graph *path.Graph
 	// Lost is told of links that are gone.
 	Lost func(ids []string)
+	// Told is told of links that come and go: up, down, or faulted if an end says so.
+	// It must be quick.
+	Told func(link *model.Link, verb, reason string)
 	// Found is told when there may be a path where there was none.
 	Found func()
 	// Usage is told what a router has counted of its circuits.
@@ -213,6 +216,7 @@ func (l *Links) add(r *control.Router, said *message.Link) bool {
 	}
 	if old == nil {
 		l.dialled[r.ID]++
+		l.Told(link, "up", "")
 		r.Say(slog.LevelInfo, "link up", "link", link.ID, "from", link.SourceID, "to", link.DestID, "address", link.DialAddress)
 	}
 	l.put(link)
@@ -284,7 +288,9 @@ func (l *Links) those(routerID string, so func(*model.Link) bool) []*model.Link 
 
 // drop forgets links, unless they were made again meanwhile, and tells those
 // whom it concerns.
-func (l *Links) drop(links []*model.Link, reason string) {
+func (l *Links) drop(links []*model.Link, reason string) { l.lose(links, "down", reason) }
+
+func (l *Links) lose(links []*model.Link, verb, reason string) {
 	var ids []string
 	l.mu.Lock()
 	for _, link := range links {
@@ -302,6 +308,7 @@ func (l *Links) drop(links []*model.Link, reason string) {
 		}
 		l.Graph.RemoveLink(link.ID)
 		ids = append(ids, link.ID)
+		l.Told(link, verb, reason)
 		l.Routers.Say(link.SourceID, slog.LevelInfo, "link lost", "link", link.ID, "from", link.SourceID, "to", link.DestID, "reason", reason)
 	}
 	l.mu.Unlock()
@@ -323,7 +330,7 @@ func (l *Links) Fault(r *control.Router, m *message.Fault) {
 	if !ok {
 		return
 	}
-	l.drop([]*model.Link{link}, "one end says so")
+	l.lose([]*model.Link{link}, "faulted", "one end says so")
 	if peer, connected := l.Routers.Get(other); connected && m.Subject == message.FaultLink {
 		closeLink(peer, link.ID, link.Iteration)
 	}

@@ -28,6 +28,7 @@ import (
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/etcdstore"
 	"netkeep.internal/internal/fabric"
+	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/fabric/roster"
 	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/fabric/whereabouts"
@@ -91,6 +92,7 @@ type Server struct {
 	duties    *duty.Duties
 	archive   *archive.Archive // nil for none
 	fabric    *fabric.Fabric
+	herald    *herald.Herald
 	listener  net.Listener
 	// management is the listener of the Management API; nil if it has none of
 	// its own.
@@ -365,7 +367,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
 		Issuer: &enroll.Issuer{Places: s.places, Roots: s.roots, Key: s.servedKey},
-		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s}, Audit: entries, Recorder: s.recorder,
+		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s}, Audit: entries, Recorder: s.recorder, Herald: s.herald,
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},

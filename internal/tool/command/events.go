@@ -32,6 +32,7 @@ type event struct {
 		Operation string `json:"operation"`
 		Source    string `json:"source"`
 	} `json:"author"`
+	Reason  string `json:"reason"`  // of what happens among routers
 	Message string `json:"message"` // of what is no change
 }
 
@@ -91,7 +92,7 @@ func eventsCommand(env Env) *cobra.Command {
 			"  netkeep events --json --from ID",
 		Args: Exactly(0),
 	}
-	kinds := cmd.Flags().StringSlice("kinds", nil, "Kinds of the records whose changes are shown, such as services, and audit-entries for what the audit log tells; all records if not given.")
+	kinds := cmd.Flags().StringSlice("kinds", nil, "Kinds of the records whose changes are shown, such as services, and audit-entries, presences, links or circuits for what the audit log tells and what happens among routers; all records if not given.")
 	where := cmd.Flags().String("filter", "", "Which events, as a filter over kind, id, name, verb, authorKind, authorId, authorName, operation, source and at; all if not given.")
 	from := cmd.Flags().String("from", "", "Id of the event to go on after, which --json shows; what happens from now on if not given.")
 	times := cmd.Flags().Int("times", 0, "How many lines to show in all; until you stop it if 0.")
@@ -180,7 +181,7 @@ func (f *eventFeed) show(e remote.Event) error {
 			return err
 		}
 		return f.line(string(screen.EscapeJSON(line)))
-	case e.Name == "reset":
+	case e.Name == "reset" || e.Name == "missed":
 		f.Notef("%s", screen.Plain(told.Message))
 	case e.Name == "audit":
 		var entry auditEvent
@@ -188,7 +189,7 @@ func (f *eventFeed) show(e remote.Event) error {
 			return err
 		}
 		return f.line(screen.Plain(entry.line()))
-	case e.Name == "change":
+	case slices.Contains([]string{"change", "router", "link", "circuit"}, e.Name):
 		return f.line(screen.Plain(told.line()))
 	}
 	return nil
@@ -219,5 +220,9 @@ func (e *event) line() string {
 	if e.Author.Source != "" {
 		parts = append(parts, "from", e.Author.Source)
 	}
-	return strings.Join(parts, " ")
+	line := strings.Join(parts, " ")
+	if e.Reason != "" {
+		line += ": " + e.Reason
+	}
+	return line
 }

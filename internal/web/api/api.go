@@ -16,6 +16,7 @@ import (
 	"netkeep.internal/internal/data/backup"
 	"netkeep.internal/internal/data/integrity"
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/fabric/terminator"
 	"netkeep.internal/internal/lang/fault"
@@ -69,6 +70,8 @@ type Service struct {
 	// controller; empty if it has none.
 	Fabric       seam.Fabric
 	ControllerID string
+	// Herald tells of what happens among them, as it does.
+	Herald *herald.Herald
 	// Controllers says which controllers are there, and Announce whether all
 	// clients are told that there are several.
 	Controllers seam.Controllers

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/filter"
 	"netkeep.internal/internal/lang/kind"
@@ -29,6 +30,7 @@ type happening struct {
 	state.Change
 
 	entry *model.AuditEntry // if it is no change, but what the audit log tells
+	live  *herald.Event     // or what happens among routers
 }
 
 // The verbs of a happening.
@@ -42,6 +44,8 @@ func (h *happening) verb() string {
 	switch {
 	case h.entry != nil:
 		return h.entry.Event
+	case h.live != nil:
+		return h.live.Verb
 	case h.Before == nil:
 		return verbCreated
 	case h.After == nil:
@@ -54,6 +58,9 @@ func (h *happening) verb() string {
 func (h *happening) name() string {
 	if h.entry != nil {
 		return h.entry.TargetName
+	}
+	if h.live != nil {
+		return h.live.Name
 	}
 	if h.After != nil {
 		return h.Def.Label(h.After)
@@ -82,7 +89,7 @@ var happenings = func() *filter.Schema[*happening] {
 
 // The parameters of events.
 var (
-	eventKinds  = rest.FieldsParam("kinds", "Kinds of the records whose changes are told, such as services, with commas between them; all if not given. With audit-entries the stream also tells what the audit log does, which is left out otherwise.")
+	eventKinds  = rest.FieldsParam("kinds", "Kinds of the records whose changes are told, such as services, with commas between them; all if not given. What is told only to who names it: audit-entries for what the audit log tells, and presences, links and circuits for what happens among the routers of this controller.")
 	eventFilter = rest.TextParam("filter", "Which events: a filter over kind, id, name, verb (created, updated or deleted), authorKind, authorId, authorName, operation, source and at; all if not given.")
 )
 
@@ -101,7 +108,7 @@ func mountEvents(a *rest.API, s *api.Service, mounted map[*kind.Def]*rest.Mounte
 			"until the session ends. The first event is named ready, or reset if what came after the last that the client has got is not known any more.",
 		Auth: rest.Admin, Params: []rest.Parameter{rest.LastEvent, eventKinds, eventFilter},
 	}, func(c *rest.Call, _ rest.None) (rest.Stream, error) {
-		f := &follower{network: s.Network(), kinds: kinds, others: []*kind.Def{model.AuditEntries.Def}}
+		f := &follower{network: s.Network(), kinds: kinds, others: append([]*kind.Def{model.AuditEntries.Def}, liveKinds...), herald: s.Herald}
 		if err := f.read(c); err != nil {
 			return rest.Stream{}, err
 		}
@@ -118,6 +125,8 @@ type follower struct {
 	from    position // where it was; zero if nowhere
 	fresh   bool     // whether nothing was told yet
 
+	herald *herald.Herald
+	live   *herald.Listener // nil if nothing of that is asked for
 	events chan state.Event
 	wake   chan struct{}
 	rest   []*happening // that are told next
@@ -219,6 +228,7 @@ func (f *follower) stream(c *rest.Call) (rest.Stream, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.Context()))
 	f.events, f.wake = make(chan state.Event, eventsAhead), make(chan struct{}, 1)
 	sub := f.subscribe(c).Bare()
+	f.listen()
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -227,6 +237,9 @@ func (f *follower) stream(c *rest.Call) (rest.Stream, error) {
 	return rest.Stream{Wake: f.wake, Take: f.take, Over: func() {
 		stop()
 		<-over
+		if f.live != nil {
+			f.live.Close()
+		}
 	}}, nil
 }
 
@@ -295,7 +308,10 @@ func (f *follower) take(dst []byte) ([]byte, error) {
 			}
 			f.rest = f.of(ev)
 		default:
-			return dst, nil
+			var more bool
+			if dst, more = f.takeLive(dst); !more {
+				return dst, nil
+			}
 		}
 	}
 	f.nudge()
@@ -345,7 +361,10 @@ func (f *follower) of(ev state.Event) (some []*happening) {
 
 // stored are the kinds as the log has them.
 func (f *follower) stored() []*kind.Def {
-	kinds := slices.Clone(f.kinds)
+	kinds := slices.DeleteFunc(slices.Clone(f.kinds), isLive)
+	if len(kinds) == 0 { // where none are all, and one that hardly ever changes does
+		return []*kind.Def{model.Controllers.Def}
+	}
 	if i := slices.Index(kinds, model.AuditEntries.Def); i >= 0 {
 		kinds[i] = model.AuditBlocks.Def
 	}
@@ -386,25 +405,38 @@ func (f *follower) tell(dst []byte, h *happening) []byte {
 
 // append adds a happening as JSON.
 func (h *happening) append(dst []byte) []byte {
-	text := func(dst []byte, name, value string) []byte {
-		return kind.AppendKeyed(dst, kind.NewKey(nil, name), func(dst []byte) []byte { return kind.AppendText(dst, value) })
-	}
-	dst = text(append(dst, '{'), "kind", h.Def.Name)
-	dst = text(dst, "id", h.ID)
-	dst = text(dst, "name", h.name())
-	dst = text(dst, "verb", h.verb())
-	dst = kind.AppendTime(append(dst, `,"at":`...), h.at)
+	dst = h.appendHead(dst)
 	dst = strconv.AppendInt(append(dst, `,"revision":`...), int64(h.rev), 10)
+	dst = h.appendAuthor(dst)
+	dst = h.Def.AppendOpen(append(dst, `,"before":`...), h.Before)
+	dst = h.Def.AppendOpen(append(dst, `,"after":`...), h.After)
+	return append(dst, '}')
+}
+
+// appendMember adds a text.
+func appendMember(dst []byte, name, value string) []byte {
+	return kind.AppendKeyed(dst, kind.NewKey(nil, name), func(dst []byte) []byte { return kind.AppendText(dst, value) })
+}
+
+// appendHead adds what is told of all.
+func (h *happening) appendHead(dst []byte) []byte {
+	dst = appendMember(append(dst, '{'), "kind", h.Def.Name)
+	dst = appendMember(dst, "id", h.ID)
+	dst = appendMember(dst, "name", h.name())
+	dst = appendMember(dst, "verb", h.verb())
+	return kind.AppendTime(append(dst, `,"at":`...), h.at)
+}
+
+// appendAuthor adds who is behind it.
+func (h *happening) appendAuthor(dst []byte) []byte {
 	dst = append(dst, `,"author":{`...)
 	for _, part := range []struct{ name, value string }{
 		{"kind", h.author.Kind}, {"id", h.author.ID}, {"name", h.author.Name},
 		{"operation", h.author.Operation}, {"request", h.author.Request}, {"source", h.author.Source},
 	} {
 		if part.value != "" {
-			dst = text(dst, part.name, part.value)
+			dst = appendMember(dst, part.name, part.value)
 		}
 	}
-	dst = h.Def.AppendOpen(append(dst, `},"before":`...), h.Before)
-	dst = h.Def.AppendOpen(append(dst, `,"after":`...), h.After)
 	return append(dst, '}')
 }
