@@ -46,11 +46,6 @@ const (
 	AuditDeleted = "deleted"
 )
 
-// IsChange reports whether the entry is of a change of a record, committed with it.
-func (e *AuditEntry) IsChange() bool {
-	return e.Event == AuditCreated || e.Event == AuditUpdated || e.Event == AuditDeleted
-}
-
 // How what an entry tells of came out.
 const (
 	AuditDone    = "done"

@@ -35,10 +35,8 @@ const (
 	strangeBurst, strangeMinute, strangeEach = 60, 6, 10
 )
 
+// events are all that there are.
 var events []*Event
-
-// Events are all that there are.
-func Events() []*Event { return events }
 
 func declare(e Event) *Event {
 	if e.window == 0 {

@@ -1,5 +1,8 @@
 package audit
 
+// Events are all that there are.
+func Events() []*Event { return events }
+
 // Held is how many facts it holds that are not alike.
 func (r *Recorder) Held() (n int) {
 	r.mu.Lock()

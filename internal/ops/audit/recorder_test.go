@@ -41,7 +41,7 @@ func bad(address, name string) audit.Fact {
 func happened(t tester, s *state.State) (some []*model.AuditEntry, facts int64) {
 	t.Helper()
 	for _, e := range entries(t, s) {
-		if !e.IsChange() {
+		if e.FirstAt != nil {
 			some, facts = append(some, e), facts+e.Count
 		}
 	}
