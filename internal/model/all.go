@@ -42,4 +42,5 @@ var All = kind.NewCatalog(
 	AuditEntries.Def,
 	AuditBlocks.Def,
 	AuditChains.Def,
+	AuditOutlets.Def,
 )

@@ -107,3 +107,19 @@ var AuditChains = kind.Define(kind.Spec[AuditChain]{
 
 // AuditChainID is the id of the record.
 const AuditChainID = "audit"
+
+// AuditOutlet says how far the audit log has gone out to somebody. Which outlet it is
+// its id tells.
+type AuditOutlet struct {
+	kind.Meta
+
+	Sent int64 `json:"sent" kind:"server" doc:"Number of the last entry that was sent."`
+}
+
+// AuditOutlets is the kind.
+var AuditOutlets = kind.Define(kind.Spec[AuditOutlet]{
+	Name: "audit-outlet",
+	Path: "audit-outlets",
+	Doc:  "How far the audit log has gone out to others.",
+	Lane: kind.Session,
+})

@@ -85,6 +85,20 @@ type Config struct {
 		ArchiveDir  string        `yaml:"archiveDir" form:"directory" eg:"/mnt/archive/netkeep" doc:"Directory for the entries of the audit log that the store does not keep any longer, of this controller and no other, best on another disk; audit in the data directory if empty."`
 		ArchiveSize Size          `yaml:"archiveSize" default:"10GiB" range:"0.." doc:"How much this archive may take; the oldest files are deleted. 0 for no archive: what leaves the store is gone then."`
 		ArchiveAge  time.Duration `yaml:"archiveAge" default:"0s" range:"0s.." doc:"How long files of the archive are kept, 0s for any time."`
+
+		File          string `yaml:"file" form:"file" eg:"/var/log/netkeep/audit.jsonl" doc:"File that entries of the audit log are added to as they happen, one a line in JSON; - for standard output. None if empty."`
+		Syslog        string `yaml:"syslog" form:"place" eg:"logs.example.org:6514" doc:"Host and port of a collector of syslog that entries are sent to as they happen, with TLS. None if empty."`
+		SyslogCa      string `yaml:"syslogCa" form:"file" eg:"/etc/netkeep/syslog-ca.crt" doc:"PEM file with the CAs that the certificate of audit.syslog may come from; those that the machine trusts if empty."`
+		SyslogCert    string `yaml:"syslogCert" form:"file" eg:"/etc/netkeep/syslog.crt" doc:"PEM file with the certificate to show audit.syslog."`
+		SyslogKey     string `yaml:"syslogKey" form:"file" eg:"/etc/netkeep/syslog.key" doc:"PEM file with the key of audit.syslogCert, under the rules of tls.key."`
+		HTTP          string `yaml:"http" form:"url" eg:"https://logs.example.org/netkeep" doc:"URL that entries are posted to as they happen, some at a time and one a line in JSON. None if empty."`
+		HTTPCa        string `yaml:"httpCa" form:"file" eg:"/etc/netkeep/logs-ca.crt" doc:"PEM file with the CAs that the certificate of audit.http may come from; those that the machine trusts if empty."`
+		HTTPToken     string `yaml:"httpToken" eg:"correct-horse-battery-staple" doc:"Bearer token to show audit.http." secret:"true"`
+		HTTPTokenFile string `yaml:"httpTokenFile" form:"file" eg:"/run/secrets/logs" doc:"File with the token of audit.http; not read if audit.httpToken is given."`
+		OTLP          string `yaml:"otlp" form:"url" eg:"http://127.0.0.1:4318/v1/logs" doc:"URL of a collector of OpenTelemetry that entries are sent to as logs as they happen, by OTLP over HTTP. None if empty."`
+		OTLPCa        string `yaml:"otlpCa" form:"file" eg:"/etc/netkeep/otlp-ca.crt" doc:"PEM file with the CAs that the certificate of audit.otlp may come from; those that the machine trusts if empty."`
+		OTLPToken     string `yaml:"otlpToken" eg:"correct-horse-battery-staple" doc:"Bearer token to show audit.otlp." secret:"true"`
+		OTLPTokenFile string `yaml:"otlpTokenFile" form:"file" eg:"/run/secrets/otlp" doc:"File with the token of audit.otlp; not read if audit.otlpToken is given."`
 	} `yaml:"audit"`
 
 	Session struct {
@@ -215,8 +229,26 @@ func (c *Config) Check() error {
 	if every := c.Snapshots.Every; every > 0 && every < time.Minute {
 		errs = append(errs, fmt.Errorf("snapshots.every must be 0s or at least 1m, not %s", duration(every)))
 	}
-	errs = append(errs, c.Store.check(),
-		readPassword("admin", &c.Admin.Password, c.Admin.PasswordFile), readPassword("store", &c.Store.Password, c.Store.PasswordFile))
+	errs = append(errs, c.Store.check(), c.checkAudit(),
+		readPassword("admin.passwordFile", &c.Admin.Password, c.Admin.PasswordFile), readPassword("store.passwordFile", &c.Store.Password, c.Store.PasswordFile),
+		readPassword("audit.httpTokenFile", &c.Audit.HTTPToken, c.Audit.HTTPTokenFile), readPassword("audit.otlpTokenFile", &c.Audit.OTLPToken, c.Audit.OTLPTokenFile))
+	return errors.Join(errs...)
+}
+
+// checkAudit says what does not go together of where entries go.
+func (c *Config) checkAudit() error {
+	var errs []error
+	a := c.Audit
+	if (a.SyslogCert == "") != (a.SyslogKey == "") {
+		errs = append(errs, errors.New("audit.syslogCert and audit.syslogKey must be given together"))
+	}
+	for _, n := range []struct{ of, given string }{
+		{"syslog", a.SyslogCa + a.SyslogCert}, {"http", a.HTTPCa + a.HTTPToken + a.HTTPTokenFile}, {"otlp", a.OTLPCa + a.OTLPToken + a.OTLPTokenFile},
+	} {
+		if is := map[string]string{"syslog": a.Syslog, "http": a.HTTP, "otlp": a.OTLP}[n.of]; is == "" && n.given != "" {
+			errs = append(errs, fmt.Errorf("what is set of audit.%s needs audit.%s itself", n.of, n.of))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -259,19 +291,19 @@ func (s *Store) Secured() bool {
 // may be long.
 const maxPassword = 4 << 10
 
-// readPassword reads the password of a section from its file, unless there is
+// readPassword reads a password from the file that a setting names, unless there is
 // one or there is no file.
-func readPassword(section string, password *string, file string) error {
+func readPassword(key string, password *string, file string) error {
 	if file == "" || *password != "" {
 		return nil
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return fmt.Errorf("%s.passwordFile: %w", section, err)
+		return fmt.Errorf("%s: %w", key, err)
 	}
 	defer f.Close()
 	if *password, err = ReadPassword(f); err != nil {
-		return fmt.Errorf("%s.passwordFile: %s %w", section, file, err)
+		return fmt.Errorf("%s: %s %w", key, file, err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -216,6 +217,7 @@ var forms = map[string]form{
 	"metrics": {"a host and port, auto or off", func(s string) bool {
 		return s == MetricsAuto || s == MetricsOff || isAddress(s)
 	}},
+	"url":     {"a URL without a user name", isURL},
 	"words":   {"words", func(s string) bool { return len(s) <= maxWord && !strings.ContainsFunc(s, unicode.IsSpace) }},
 	"cluster": {"addresses without user names", isMember},
 	"place": {"a host and port", func(s string) bool {
@@ -228,6 +230,12 @@ var forms = map[string]form{
 func isMember(s string) bool {
 	host := strings.TrimPrefix(strings.TrimPrefix(s, secureScheme), "http://")
 	return host != "" && !strings.ContainsAny(host, "@/?#")
+}
+
+// isURL reports whether a text may be a place to send something to.
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil
 }
 
 func isAddress(s string) bool {

@@ -1,5 +1,6 @@
 // Package egress is the only way out of the program: the HTTP client that
-// fetches what others publish, such as the keys of a token issuer. Whoever may
+// fetches what others publish, such as the keys of a token issuer, and that sends
+// what an operator wants elsewhere. Whoever may
 // set such an address could otherwise aim the program at its own network or
 // hang it on a silent server, so the client owns the rules on which addresses
 // may be reached, and bounds time, size and redirects. The one thing that goes
@@ -51,8 +52,11 @@ type Options struct {
 	Timeout time.Duration
 	// MaxBytes bounds the body; 1 MiB unless positive.
 	MaxBytes int64
-	// Roots are believed besides the system's roots.
+	// Roots are believed besides the system's roots, and Trust in the place of both.
 	Roots []*x509.Certificate
+	Trust *x509.CertPool
+	// Certificate is shown to servers that ask for one.
+	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	// Resolver finds the addresses of a name; the system's resolver if nil.
 	Resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	// DialContext connects to an address that has passed the rules; the
@@ -94,7 +98,11 @@ func New(o Options) *Client {
 	if c.dial == nil {
 		c.dial = new(net.Dialer).DialContext
 	}
-	if len(o.Roots) > 0 {
+	c.tls.GetClientCertificate = o.Certificate
+	switch {
+	case o.Trust != nil:
+		c.tls.RootCAs = o.Trust
+	case len(o.Roots) > 0:
 		c.tls.RootCAs = poolWith(o.Roots)
 	}
 	return c
@@ -209,7 +217,12 @@ func (c *Client) exchange(ctx context.Context, target *url.URL, addrs []netip.Ad
 		URL:    target,
 		Header: http.Header{"User-Agent": {"netkeep"}, "Accept-Encoding": {"identity"}},
 	}
-	transport := &http.Transport{
+	return c.transport(ctx, addrs).RoundTrip(req.WithContext(ctx))
+}
+
+// transport carries one exchange with one of the addresses.
+func (c *Client) transport(ctx context.Context, addrs []netip.Addr) *http.Transport {
+	return &http.Transport{
 		// The transport detaches its dials from the request, so they are bound
 		// to this fetch here, and to addresses that were judged rather than to
 		// a name that would be resolved again.
@@ -222,7 +235,6 @@ func (c *Client) exchange(ctx context.Context, target *url.URL, addrs []netip.Ad
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 	}
-	return transport.RoundTrip(req.WithContext(ctx))
 }
 
 // dialAny connects to the first address that answers. Each gets its share of

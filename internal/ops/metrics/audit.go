@@ -1,6 +1,10 @@
 package metrics
 
-import "time"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Audit is where the figures come from of what becomes of the audit log.
 type Audit struct {
@@ -9,12 +13,48 @@ type Audit struct {
 	Archived func() (n int64, ok bool)
 	// ArchiveFailing is for how long it could not archive any.
 	ArchiveFailing func() time.Duration
+	// Outlets yields how those are that entries go out to.
+	Outlets func(yield func(Outlet) bool)
+}
+
+// Outlet is somebody that entries go out to.
+type Outlet struct {
+	Name    string
+	Behind  int64
+	Failing time.Duration
+	Missed  int64
 }
 
 // WatchAudit adds the figures of what becomes of the audit log. It may be called once.
 func (m *Metrics) WatchAudit(a Audit) {
 	m.Registry.MustRegister(
 		&optional{desc("netkeep_audit_archived_entry", "Number of the last entry of the audit log that this controller has archived."), a.Archived},
+		&outlets{a},
 		gauge("netkeep_audit_archive_failing_seconds", "For how long the audit log could not be archived; 0 while it is.", nil, func() float64 { return a.ArchiveFailing().Seconds() }),
 	)
+}
+
+// outlets are the figures of those that entries go out to.
+type outlets struct{ of Audit }
+
+var (
+	outletBehind  = prometheus.NewDesc("netkeep_audit_outlet_behind", "Entries of the audit log that this controller has yet to send, by outlet.", []string{"outlet"}, nil)
+	outletFailing = prometheus.NewDesc("netkeep_audit_outlet_failing_seconds", "For how long no entry could be sent, by outlet; 0 while they can.", []string{"outlet"}, nil)
+	outletMissed  = prometheus.NewDesc("netkeep_audit_outlet_missed_total", "Entries that were gone before they could be sent, by outlet.", []string{"outlet"}, nil)
+)
+
+// Describe is for [prometheus.Collector].
+func (*outlets) Describe(to chan<- *prometheus.Desc) {
+	to <- outletBehind
+	to <- outletFailing
+	to <- outletMissed
+}
+
+// Collect is for [prometheus.Collector].
+func (o *outlets) Collect(to chan<- prometheus.Metric) {
+	for f := range o.of.Outlets {
+		to <- prometheus.MustNewConstMetric(outletBehind, prometheus.GaugeValue, float64(f.Behind), f.Name)
+		to <- prometheus.MustNewConstMetric(outletFailing, prometheus.GaugeValue, f.Failing.Seconds(), f.Name)
+		to <- prometheus.MustNewConstMetric(outletMissed, prometheus.CounterValue, float64(f.Missed), f.Name)
+	}
 }

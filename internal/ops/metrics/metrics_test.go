@@ -69,6 +69,7 @@ func full(t *testing.T, m *metrics.Metrics) *state.State {
 	})
 	m.WatchAudit(metrics.Audit{
 		Archived: func() (int64, bool) { return 500, true }, ArchiveFailing: func() time.Duration { return time.Minute },
+		Outlets: func(yield func(metrics.Outlet) bool) { yield(metrics.Outlet{Name: "http", Behind: 7}) },
 	})
 	m.WatchFabric(metrics.Fabric{
 		State: st, Online: func() int { return 3 }, Counts: func() (links, circuits int) { return 5, 7 }, Moved: func() uint64 { return 2 },

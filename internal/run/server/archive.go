@@ -76,5 +76,12 @@ func (s *Server) auditFigures() metrics.Audit {
 			}
 			return s.archive.FailingFor()
 		},
+		Outlets: func(yield func(metrics.Outlet) bool) {
+			for _, job := range s.outlets {
+				if !yield(metrics.Outlet(job.Figures())) {
+					return
+				}
+			}
+		},
 	}
 }

@@ -27,7 +27,8 @@ func Check(cfg config.Config) error {
 		_, err := clusterTLS(cfg.Store, quiet)
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	_, err := outletClients(cfg, quiet)
+	return errors.Join(append(errs, err)...)
 }
 
 // CheckCertificate says why clients would not believe the certificate that

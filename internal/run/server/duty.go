@@ -24,7 +24,8 @@ const keepEvery = 10 * time.Second
 // divide has this controller do its share of what is to be done once, for as long
 // as ctx lasts.
 func (s *Server) divide(ctx context.Context, sessions *authn.APISessions, grants *grant.Grants) {
-	s.duties = duty.New(s.claims(), s.roster.ID(), s.log, dutySessions, dutyHistory, dutySnapshots, dutyFormat, dutyAudit)
+	names := append([]string{dutySessions, dutyHistory, dutySnapshots, dutyFormat, dutyAudit}, s.outletDuties()...)
+	s.duties = duty.New(s.claims(), s.roster.ID(), s.log, names...)
 	mine := func(name string) func() bool { return func() bool { return s.duties.Mine(name) } }
 	sessions.Mine, grants.Mine = mine(dutySessions), mine(dutySessions)
 	s.jobs.Go(func() { s.duties.Run(ctx) })
@@ -34,6 +35,7 @@ func (s *Server) divide(ctx context.Context, sessions *authn.APISessions, grants
 	s.jobs.Go(func() { grants.Enforce(ctx) })
 	keeper := s.newKeeper(ctx)
 	s.jobs.Go(func() { s.duties.Do(ctx, dutyAudit, func(ctx context.Context) { keeper.Run(ctx, keepEvery) }) })
+	s.runOutlets(ctx)
 	s.jobs.Go(func() { compact(ctx, s.store, s.state, compactEvery, mine(dutyHistory), s.log) })
 	s.jobs.Go(func() {
 		s.snapshots.Recognise(ctx)

@@ -45,6 +45,9 @@ func (s *Server) checks() health.Checks {
 	if s.archive != nil {
 		checks = append(checks, health.Check{Name: "archive", Fails: s.archive.Failing})
 	}
+	if len(s.outlets) > 0 {
+		checks = append(checks, health.Check{Name: "outlets", Fails: s.outletsFail, Minor: true})
+	}
 	if s.cfg.Snapshots.Every > 0 {
 		checks = append(checks, health.Check{Name: "snapshots", Fails: s.snapshots.Failing, Minor: true})
 	}

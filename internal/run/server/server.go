@@ -91,6 +91,7 @@ type Server struct {
 	book      *whereabouts.Book // nil if there is no other controller
 	duties    *duty.Duties
 	archive   *archive.Archive // nil for none
+	outlets   []outletJob
 	fabric    *fabric.Fabric
 	herald    *herald.Herald
 	listener  net.Listener
@@ -322,6 +323,9 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	run, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.openArchive()
+	if err := s.openOutlets(); err != nil {
+		return err
+	}
 	if err := s.serveMetrics(); err != nil {
 		return err
 	}
