@@ -82,6 +82,9 @@ func (h *History) Number(ctx context.Context, field, moment string) (int64, erro
 	if at.After(h.Now().Add(aHead)) {
 		return 0, fault.Invalid(field, "must not be in the future", moment)
 	}
+	if at.Equal(at.Truncate(time.Millisecond)) { // as answers show times, of which it may be one
+		at = at.Add(time.Millisecond - 1)
+	}
 	number, err := h.Log.Until(ctx, at)
 	if err == nil && number < first && last >= first {
 		return 0, h.tooEarly(ctx, field, moment, first)

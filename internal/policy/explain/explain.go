@@ -25,6 +25,8 @@ type Explanation struct {
 	Type       string `json:"type" kind:"required,enum=Dial|Bind" doc:"What is explained: Dial is to use the service, Bind to host it."`
 	Allowed    bool   `json:"allowed" doc:"Whether every link holds, so that the identity can use the service now."`
 	Links      []Link `json:"links" doc:"What it takes, in the order in which it is looked at; all of it, also after a link that does not hold."`
+	// Unknown is for the past.
+	Unknown []string `json:"unknown" doc:"Links that are left out since nothing is known of them in the past: who was logged in, what devices reported, which routers were connected and who hosted through them. Empty in the present."`
 }
 
 // Link is one of the things that have to hold.
@@ -91,21 +93,14 @@ type question struct {
 // Explain walks the chain of an identity and a service. Unknown ids are not
 // found.
 func (n Network) Explain(snap *state.Snapshot, identityID, serviceID, typ string) (Explanation, error) {
-	identity, ok := model.Identities.Get(snap, identityID)
-	if !ok {
-		return Explanation{}, fault.NotFound(model.Identities.Name, identityID)
+	q, err := n.ask(snap, identityID, serviceID, typ)
+	if err != nil {
+		return Explanation{}, err
 	}
-	service, ok := model.Services.Get(snap, serviceID)
-	if !ok {
-		return Explanation{}, fault.NotFound(model.Services.Name, serviceID)
-	}
-	q := &question{Network: n, snap: snap, identity: identity, service: service, typ: typ}
 	q.findSessions()
 	q.findRoutes()
-	e := Explanation{
-		IdentityID: identity.ID, Identity: identity.Name, ServiceID: service.ID, Service: service.Name, Type: typ,
-		Links: []Link{q.identityLink(), q.sessionLink(), q.policyLink(), q.postureLink(), q.routerPolicyLink(), q.servicePathLink(), q.routerLink()},
-	}
+	e := q.explanation()
+	e.Links = []Link{q.identityLink(), q.sessionLink(), q.policyLink(), q.postureLink(), q.routerPolicyLink(), q.servicePathLink(), q.routerLink()}
 	if typ == model.Dial {
 		e.Links = append(e.Links, q.terminatorLink())
 	}
@@ -118,6 +113,24 @@ func (n Network) Explain(snap *state.Snapshot, identityID, serviceID, typ string
 		}
 	}
 	return e, nil
+}
+
+// ask is the question about an identity and a service.
+func (n Network) ask(snap *state.Snapshot, identityID, serviceID, typ string) (*question, error) {
+	identity, ok := model.Identities.Get(snap, identityID)
+	if !ok {
+		return nil, fault.NotFound(model.Identities.Name, identityID)
+	}
+	service, ok := model.Services.Get(snap, serviceID)
+	if !ok {
+		return nil, fault.NotFound(model.Services.Name, serviceID)
+	}
+	return &question{Network: n, snap: snap, identity: identity, service: service, typ: typ}, nil
+}
+
+// explanation is one that has no links yet.
+func (q *question) explanation() Explanation {
+	return Explanation{IdentityID: q.identity.ID, Identity: q.identity.Name, ServiceID: q.service.ID, Service: q.service.Name, Type: q.typ, Unknown: []string{}}
 }
 
 // apiSession is one of the identity's, with what is wrong with it.

@@ -47,12 +47,15 @@ type plan struct {
 	Changes          []outcome `json:"changes"`
 	Consequences     []outcome `json:"consequences"`
 	MoreConsequences bool      `json:"moreConsequences"`
-	Access           struct {
-		Gained int    `json:"gained"`
-		Lost   int    `json:"lost"`
-		Pairs  []pair `json:"pairs"`
-		More   bool   `json:"more"`
-	} `json:"access"`
+	Access           moves     `json:"access"`
+}
+
+// moves are who gains and loses what.
+type moves struct {
+	Gained int    `json:"gained"`
+	Lost   int    `json:"lost"`
+	Pairs  []pair `json:"pairs"`
+	More   bool   `json:"more"`
 }
 
 // outcome is what became of one record.
@@ -263,12 +266,17 @@ func (s *session) tellAccess(p *plan) error {
 		s.Printf("Nobody gains or loses a service.\n")
 		return nil
 	}
+	return s.tellMoves(a, "gains", "loses")
+}
+
+// tellMoves lists who gains and loses what, in these words.
+func (s *session) tellMoves(a moves, gains, loses string) error {
 	s.Printf("%d gained, %d lost, counted as one identity and one service each:\n\n", a.Gained, a.Lost)
 	t := screen.Table{Heads: []string{"", "identity", "service", "type"}}
 	for _, pr := range a.Pairs {
-		word := "loses"
+		word := loses
 		if pr.Change == "gained" {
-			word = "gains"
+			word = gains
 		}
 		t.Rows = append(t.Rows, []string{word, pr.Identity, pr.Service, pr.Type})
 	}

@@ -86,7 +86,7 @@ func Add(root *cobra.Command, env Env) {
 		explainCommand(env), whoCanCommand(env), whatCanCommand(env),
 		enableCommand(env), disableCommand(env), inviteCommand(env), tokenCommand(env), refreshCommand(env), reenrollCommand(env), renewCommand(env),
 		verifyCommand(env), traceCommand(env), postureCommand(env), rolesCommand(env), overrideCommand(env), integrityCommand(env), apiCommand(env), demoCommand(env),
-		statusCommand(env), topCommand(env), eventsCommand(env), snapshotCommand(env), auditCommand(env), clusterCommand(env),
+		statusCommand(env), topCommand(env), eventsCommand(env), snapshotCommand(env), auditCommand(env), historyCommand(env), diffCommand(env), clusterCommand(env),
 		topologyCommand(env), linksCommand(env), circuitsCommand(env), tracePathCommand(env))
 	root.AddCommand(manualCommand(env))
 }
@@ -99,7 +99,8 @@ type session struct {
 	profile profile.Profile
 	dir     string // of the profiles
 	now     func() time.Time
-	learns  bool // whether it is learned now where all controllers are
+	at      string // moment of the past that is asked for; empty for the present
+	learns  bool   // whether it is learned now where all controllers are
 }
 
 // connect opens the profile that a command is to use.

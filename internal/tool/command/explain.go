@@ -15,10 +15,11 @@ import (
 
 // explanation is why somebody can or cannot use a service.
 type explanation struct {
-	Identity string `json:"identity"`
-	Service  string `json:"service"`
-	Type     string `json:"type"`
-	Allowed  bool   `json:"allowed"`
+	Identity string   `json:"identity"`
+	Service  string   `json:"service"`
+	Type     string   `json:"type"`
+	Allowed  bool     `json:"allowed"`
+	Unknown  []string `json:"unknown"`
 	Links    []struct {
 		Link    string `json:"link"`
 		Passed  bool   `json:"passed"`
@@ -50,14 +51,21 @@ func explainCommand(env Env) *cobra.Command {
 	}
 	bind := cmd.Flags().Bool("bind", false, "Whether it can host the service.")
 	cmd.Flags().Bool("dial", true, "Whether it can use the service.")
-	output := outputFlag(cmd, formText)
+	output, at := outputFlag(cmd, formText), atFlag(cmd)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+		if err := s.lookBack(*at); err != nil {
+			return err
+		}
 		identity, service, err := s.both(cmd.Context(), args)
 		if err != nil {
 			return err
 		}
 		var raw jsontext.Value
-		if err := s.Get(cmd.Context(), "/identities/"+identity+"/explain/"+service, url.Values{"type": {typeName(*bind)}}, &raw); err != nil {
+		query := url.Values{"type": {typeName(*bind)}}
+		if s.at != "" {
+			query.Set("at", s.at)
+		}
+		if err := s.Get(cmd.Context(), "/identities/"+identity+"/explain/"+service, query, &raw); err != nil {
 			return err
 		}
 		var e explanation
@@ -94,9 +102,12 @@ func (s *session) explain(e explanation) error {
 	if e.Type == "Bind" {
 		doing = "host"
 	}
-	can := s.Bad("cannot")
-	if e.Allowed {
-		can = s.Good("can")
+	can, could := "can", "cannot"
+	if s.at != "" {
+		can, could = "could", "could not"
+	}
+	if can = s.Good(can); !e.Allowed {
+		can = s.Bad(could)
 	}
 	s.Printf("%s %s %s %s.\n\n", screen.Plain(e.Identity), can, doing, screen.Plain(e.Service))
 	width := 0
@@ -123,6 +134,9 @@ func (s *session) explain(e explanation) error {
 			s.Printf("      -> %s\n", s.Flow(screen.Plain(l.Remedy), 9))
 		}
 	}
+	if len(e.Unknown) > 0 {
+		s.Printf("\nNothing is known in the past of: %s.\n", strings.Join(e.Unknown, ", "))
+	}
 	return nil
 }
 
@@ -141,7 +155,11 @@ func whoCanCommand(env Env) *cobra.Command {
 		output := outputFlag(c, formTable, formWide, formName, formCSV)
 		var l listing
 		l.flags(c, identities)
+		at := atFlag(c)
 		c.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+			if err := s.lookBack(*at); err != nil {
+				return err
+			}
 			id, err := s.idOf(cmd.Context(), services, args[0])
 			if err != nil {
 				return err
@@ -164,7 +182,11 @@ func whatCanCommand(env Env) *cobra.Command {
 	output := outputFlag(cmd, formTable, formName, formCSV)
 	var l listing
 	l.flags(cmd, services)
+	at := atFlag(cmd)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+		if err := s.lookBack(*at); err != nil {
+			return err
+		}
 		id, err := s.idOf(cmd.Context(), identities, args[0])
 		if err != nil {
 			return err
@@ -182,6 +204,9 @@ func whatCanCommand(env Env) *cobra.Command {
 // listed shows a list that is asked for in a way of its own.
 func (s *session) listed(cmd *cobra.Command, n noun, q remote.List, cols []column, form string) error {
 	s.narrow(n, &q, cols, form)
+	if s.at != "" {
+		q.Query.Set("at", s.at)
+	}
 	progress := s.Progress("Reading "+strings.ReplaceAll(n.Path, "-", " "), 0, s.now)
 	q.Progress = progress.Set
 	defer progress.End()

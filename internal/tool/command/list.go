@@ -45,7 +45,16 @@ func listKind(env Env, n noun) *cobra.Command {
 	if n.Lane == kind.Model || n.Lane == kind.Session {
 		cmd.Flags().StringVar(&l.of, "of", "", "Only those that belong to this record, such as service-policy/NAME or identity/NAME.")
 	}
-	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.list(cmd, n, l, *output) })
+	at := new(string)
+	if n.Noted {
+		at = atFlag(cmd)
+	}
+	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error {
+		if err := s.lookBack(*at); err != nil {
+			return err
+		}
+		return s.list(cmd, n, l, *output)
+	})
 	return cmd
 }
 
@@ -214,7 +223,14 @@ func getKind(env Env, n noun) *cobra.Command {
 		ValidArgsFunction: completeNames(env, n),
 	}
 	output := outputFlag(cmd, formText, formTable, formWide, formName, formCSV)
+	at := new(string)
+	if n.Noted {
+		at = atFlag(cmd)
+	}
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
+		if err := s.lookBack(*at); err != nil {
+			return err
+		}
 		rec, err := s.find(cmd.Context(), n, args[0])
 		if err != nil {
 			return err

@@ -114,6 +114,9 @@ func (s *session) find(ctx context.Context, n noun, word string) (record, error)
 	if n.hasName() {
 		list.Filter += " or name = " + quoted(word)
 	}
+	if s.at != "" {
+		list.Query = map[string][]string{"at": {s.at}}
+	}
 	page, err := s.Page(ctx, list, 0)
 	if err != nil {
 		return record{}, err

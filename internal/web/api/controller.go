@@ -23,7 +23,7 @@ var addressesOutput = kind.NewOutput[apiAddresses]()
 // ControllerColumns are what answers show of a controller beyond its record.
 func ControllerColumns(s *Service) []rest.Derived {
 	return []rest.Derived{
-		Flag("isOnline", "Whether the controller is there.", func(_ *rest.Call, c *model.Controller) bool { return s.Controllers.Online(c.ID) }),
+		Flag("isOnline", "Whether the controller is there.", func(call *rest.Call, c *model.Controller) bool { return !call.Past() && s.Controllers.Online(c.ID) }),
 		{
 			Name: "apiAddresses", Doc: "Where its APIs are.", Schema: addressesOutput.Schema(),
 			Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {

@@ -51,7 +51,10 @@ func AuthenticatorJoins(kind.Reader) []filter.Symbol[kind.Record] {
 func DynamicCost(s *Service) rest.Derived {
 	return rest.Derived{
 		Name: "dynamicCost", Doc: "What the controller adds to the cost at present because circuits could not end at the terminator lately; it gets less with time.",
-		Schema: Integer, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
+		Schema: Integer, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			if c.Past() {
+				return append(dst, '0')
+			}
 			return strconv.AppendInt(dst, int64(s.Routers.DynamicCost(rec.(*model.Terminator))), 10)
 		},
 	}
@@ -74,16 +77,21 @@ func IdentityColumns(s *Service) []rest.Derived {
 				return sdkOutput.Append(dst, &sdk)
 			},
 		},
-		Flag("disabled", "Whether the identity is disabled now, so that it cannot authenticate.", func(_ *rest.Call, i *model.Identity) bool { return i.Disabled(s.Sessions.Now()) }),
+		Flag("disabled", "Whether the identity is disabled now, so that it cannot authenticate.", func(c *rest.Call, i *model.Identity) bool {
+			if c.Past() {
+				return i.Disabled(c.Snap.Time)
+			}
+			return i.Disabled(s.Sessions.Now())
+		}),
 		Flag("hasApiSession", "Whether the identity has an API session.", func(c *rest.Call, i *model.Identity) bool {
 			_, has := model.APISessions.Find(c.Snap, "identityId", i.ID)
 			return has
 		}),
-		Flag("hasEdgeRouterConnection", "Whether an edge router has lately named the identity as connected to it.", func(_ *rest.Call, i *model.Identity) bool { return s.Routers.Carries(i.ID) }),
+		Flag("hasEdgeRouterConnection", "Whether an edge router has lately named the identity as connected to it.", func(c *rest.Call, i *model.Identity) bool { return !c.Past() && s.Routers.Carries(i.ID) }),
 		{
 			Name: "edgeRouterConnectionStatus", Doc: "The same in a word: online or offline.",
-			Schema: kind.Schema{"type": "string", "enum": []string{"online", "offline"}}, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
-				if s.Routers.Carries(rec.Base().ID) {
+			Schema: kind.Schema{"type": "string", "enum": []string{"online", "offline"}}, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+				if !c.Past() && s.Routers.Carries(rec.Base().ID) {
 					return append(dst, `"online"`...)
 				}
 				return append(dst, `"offline"`...)

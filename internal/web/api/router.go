@@ -30,6 +30,9 @@ func PresenceColumn(s *Service, name string) rest.Derived {
 	columns := model.All.Columns(model.Presences.Def)
 	col := columns[slices.IndexFunc(columns, func(c kind.Column) bool { return c.Name == name })]
 	return rest.Derived{Name: name, Schema: col.Schema, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+		if c.Past() { // which has none
+			return col.Append(dst, c.Snap, model.PresenceOf(c.Snap, rec.Base().ID))
+		}
 		return col.Append(dst, c.Snap, model.PresenceOf(s.Fabric, rec.Base().ID))
 	}}
 }

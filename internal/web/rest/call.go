@@ -47,6 +47,7 @@ type Call struct {
 	told    bool // that it was answered
 
 	memos map[any]any // by Memo
+	past  bool        // whether Snap is of the past
 }
 
 // Context ends when the client leaves or the time for the request is over.

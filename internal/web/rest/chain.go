@@ -141,6 +141,9 @@ func (a *API) call(c *Call) error {
 	if err := a.recognise(c); err != nil {
 		return err
 	}
+	if err := c.refusePast(); err != nil {
+		return err
+	}
 	if err := c.readParams(); err != nil {
 		return err
 	}
@@ -157,6 +160,9 @@ func (a *API) call(c *Call) error {
 		return err
 	}
 	defer c.bound(a.Timeout)()
+	if err := c.lookBack(); err != nil {
+		return err
+	}
 	return c.op.handle(c)
 }
 

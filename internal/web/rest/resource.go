@@ -103,16 +103,20 @@ func (r Resource) Mount(a *API) *Mounted {
 		}
 		a.add(o)
 	}
+	var past []Parameter
+	if a.Past != nil && r.Kind.Noted && r.From == nil {
+		past = []Parameter{AtParam}
+	}
 	all, one := "/"+r.Path, "/"+r.Path+"/{id}"
 	words := spoken(r.Path)
 	add(kind.Lists, http.MethodGet, all, "list", kind.Camel(r.Path), "List "+words+".", 200, m.list, func(o *operation) {
-		o.list, o.data, o.Params = true, kind.ListOf(v.schema), slices.Concat(recordParams, r.Params, v.params)
+		o.list, o.data, o.Params = true, kind.ListOf(v.schema), slices.Concat(recordParams, r.Params, v.params, past)
 	})
 	add(kind.Creates, http.MethodPost, all, "create", r.Noun, r.Kind.Doc, 201, m.create, func(o *operation) {
 		o.body.json, o.data = a.schema(r.Noun+"Create", "What to create one of the "+words+" with.", r.createSchema()), kind.RefTo("createLocation")
 	})
 	add(kind.Gets, http.MethodGet, one, "detail", r.Noun, "Get one of the "+words+".", 200, m.get, func(o *operation) {
-		o.data, o.Params = v.schema, v.params
+		o.data, o.Params = v.schema, slices.Concat(v.params, past)
 	})
 	add(kind.Replaces, http.MethodPut, one, "update", r.Noun, "Replace all fields of one of the "+words+".", 200, m.replace, func(o *operation) {
 		o.body.json = a.schema(r.Noun+"Update", "What to replace one of the "+words+" with.", r.Kind.BodySchema(kind.Replace))

@@ -112,6 +112,9 @@ type API struct {
 	// Shared is for a state that other controllers write to; nil if none do.
 	Shared *Shared
 	Gate   Gate
+	// Past, if set, returns the network as it was at a moment, for operations that
+	// declare AtParam. All others refuse to be asked for it.
+	Past func(ctx context.Context, at string) (*state.Snapshot, error)
 	// Key is what callers of any operation must have beside a token.
 	Key Key
 	Log *slog.Logger

@@ -34,8 +34,8 @@ func edgeRouterColumns(s *api.Service) []rest.Derived {
 // presenceColumns say since when and where a router is connected.
 func presenceColumns(s *api.Service) []rest.Derived {
 	column := func(name, doc string, schema kind.Schema, show func(dst []byte, p *model.Presence) []byte) rest.Derived {
-		return rest.Derived{Name: name, Doc: doc, Schema: schema, Optional: true, Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
-			if p, ok := model.Presences.Get(s.Fabric, rec.Base().ID); ok {
+		return rest.Derived{Name: name, Doc: doc, Schema: schema, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			if p, ok := model.Presences.Get(s.Fabric, rec.Base().ID); ok && !c.Past() {
 				return show(dst, p)
 			}
 			return dst

@@ -25,15 +25,18 @@ func mountExplain(a *rest.API, s *api.Service, identities *rest.View) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/identities/{id}/explain/{serviceId}", Name: "explainIdentityService", Tag: "identities",
 		Doc: "Explain link by link why an identity can or cannot use a service, and what would let it.", Auth: rest.Admin,
-		Params: []rest.Parameter{typeParam},
+		Params: []rest.Parameter{typeParam, rest.AtParam},
 	}, func(c *rest.Call, _ rest.None) (explain.Explanation, error) {
+		if c.Past() {
+			return s.Explainer().Past(c.Snap, c.Param("id"), c.Param("serviceId"), typeOf(c))
+		}
 		return s.Explainer().Explain(c.Snap, c.Param("id"), c.Param("serviceId"), typeOf(c))
 	})
 	rest.ShowList(a, rest.Op{
 		Method: http.MethodGet, Path: "/services/{id}/who-can", Name: "listWhoCanUseService", Tag: "services",
 		Doc:    "List the identities that service policies let use or host a service. Admins may without a policy and are not listed for that.",
 		Auth:   rest.Admin,
-		Params: []rest.Parameter{typeParam},
+		Params: []rest.Parameter{typeParam, rest.AtParam},
 	}, identities, func(c *rest.Call) (rest.Records, error) {
 		id := c.Param("id")
 		if _, ok := model.Services.Get(c.Snap, id); !ok {
@@ -44,6 +47,7 @@ func mountExplain(a *rest.API, s *api.Service, identities *rest.View) {
 	rest.ShowList(a, rest.Op{
 		Method: http.MethodGet, Path: "/identities/{id}/what-can", Name: "listWhatIdentityCanUse", Tag: "identities",
 		Doc: "List the services that an identity may use or host, which for an admin is all of them.", Auth: rest.Admin,
+		Params: []rest.Parameter{rest.AtParam},
 	}, a.View("permittedService", model.Services.Def, permissionColumns()...), func(c *rest.Call) (rest.Records, error) {
 		id := c.Param("id")
 		if _, ok := model.Identities.Get(c.Snap, id); !ok {

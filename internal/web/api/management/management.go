@@ -4,12 +4,15 @@
 package management
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
 
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/history"
 	"netkeep.internal/internal/policy/access"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
@@ -17,6 +20,14 @@ import (
 
 // Mount adds the operations.
 func Mount(a *rest.API, s *api.Service) {
+	past := history.New(s.Audit, s.Sessions.Now)
+	a.Past = func(ctx context.Context, at string) (*state.Snapshot, error) {
+		then, err := past.At(ctx, "at", at)
+		if err != nil {
+			return nil, err
+		}
+		return then.Snapshot, nil
+	}
 	api.Mount(a, s)
 	mounted := map[*kind.Def]*rest.Mounted{}
 	for _, r := range resources(s) {
@@ -45,6 +56,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountSummary(a)
 	mountDatabase(a, s)
 	mountAudit(a, s)
+	mountHistory(a, s, past)
 	mountCluster(a, s)
 	mountStatus(a, s)
 	mountChanges(a, s, mounted)
@@ -100,6 +112,9 @@ func mountRelation(a *rest.API, r access.Relation, view *rest.View) {
 	op := rest.Op{
 		Method: http.MethodGet, Path: "/" + r.From.Path + "/{id}/" + r.Path, Name: r.Name, Tag: r.From.Path,
 		Doc: "List the " + r.Path + " of one of the " + r.From.Path + ".", Auth: rest.Admin,
+	}
+	if r.To.Noted {
+		op.Params = append(op.Params, rest.AtParam)
 	}
 	if r.Through != nil {
 		op.Params = append(op.Params, policyTypeParam)

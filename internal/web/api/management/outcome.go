@@ -93,7 +93,13 @@ var changesOutput = kind.NewOutput[changesOut]()
 func changesSchema() kind.Schema {
 	s := changesOutput.Schema()
 	s["description"] = "What came of the changes, or would."
-	fields := s["properties"].(kind.Schema)["changes"].(kind.Schema)["items"].(kind.Schema)["properties"].(kind.Schema)["fields"].(kind.Schema)
+	anyValue(s, "changes")
+	return s
+}
+
+// anyValue says that the fields of what a list has may have values of any type.
+func anyValue(s kind.Schema, list string) {
+	fields := s["properties"].(kind.Schema)[list].(kind.Schema)["items"].(kind.Schema)["properties"].(kind.Schema)["fields"].(kind.Schema)
 	props := fields["items"].(kind.Schema)["properties"].(kind.Schema)
 	for name, p := range props {
 		if name != "name" {
@@ -103,7 +109,6 @@ func changesSchema() kind.Schema {
 			}}
 		}
 	}
-	return s
 }
 
 // The outcomes.

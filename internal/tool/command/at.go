@@ -1,0 +1,48 @@
+package command
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// momentHelp says how moments are written.
+const momentHelp = "a time, as in 2026-01-31T08:00:00Z, how long ago, as in 90m or 3d, or the number of an audit entry"
+
+// atFlag lets a command be asked for the past.
+func atFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("at", "", "Moment of the past to look at: "+momentHelp+"; the present if not given.")
+}
+
+// lookBack has the session ask for the network as it was, if a moment is given.
+func (s *session) lookBack(text string) (err error) {
+	if text != "" {
+		s.at, err = s.moment(text)
+	}
+	return err
+}
+
+// moment writes a moment as the API wants it.
+func (s *session) moment(text string) (string, error) {
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return text, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at.UTC().Format(time.RFC3339Nano), nil
+	}
+	if ago, err := longAgo(text); err == nil && ago >= 0 {
+		return s.now().Add(-ago).UTC().Format(time.RFC3339Nano), nil
+	}
+	return "", Usagef("%q is no moment; it must be %s", text, momentHelp)
+}
+
+// longAgo reads how long ago something was, in days too.
+func longAgo(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseInt(days, 10, 32)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(text)
+}
