@@ -27,12 +27,19 @@ func (d *Def) Settled(body Body) ([]Member, error) {
 		return nil, err
 	}
 	d.fill(rec)
+	return d.Members(rec, Create), nil
+}
+
+// Members returns what bodies of a shape can set of a record, in the order of the
+// fields and in the form in which answers have it. Members that the record does not
+// have are left out.
+func (d *Def) Members(rec Record, shape Shape) []Member {
 	s := sheets.Get().(*sheet)
 	defer sheets.Put(s)
 	s.text, s.members = s.text[:0], s.members[:0]
 	v := reflect.ValueOf(rec).Elem()
 	for _, f := range d.Fields {
-		if !f.settable(Create) {
+		if !f.settable(shape) {
 			continue
 		}
 		before := len(s.text)
@@ -45,7 +52,7 @@ func (d *Def) Settled(body Body) ([]Member, error) {
 		n := len(members[i].Text)
 		members[i].Text, text = text[:n:n], text[n:]
 	}
-	return members, nil
+	return members
 }
 
 // sheet is where members are written before it is known how long they are.

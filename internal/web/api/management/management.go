@@ -57,6 +57,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountDatabase(a, s)
 	mountAudit(a, s)
 	mountHistory(a, s, past)
+	mountUndo(a, s, mounted)
 	mountCluster(a, s)
 	mountStatus(a, s)
 	mountChanges(a, s, mounted)
