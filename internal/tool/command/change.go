@@ -190,7 +190,7 @@ func (s *session) missingTarget(ctx context.Context, n noun, path string, value 
 		return nil
 	}
 	name, _, _ := strings.Cut(path, ".")
-	f := n.field(name)
+	f := n.Field(name)
 	if f == nil || len(f.Enum) > 0 || f.Ref == "" && f.Roles == "" {
 		return nil
 	}

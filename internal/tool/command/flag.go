@@ -55,7 +55,7 @@ func flagName(f *kind.Field, path []string) string {
 	}
 	words := make([]string, len(path))
 	for i, p := range path {
-		words[i] = dashed(p)
+		words[i] = kind.Dashed(p)
 	}
 	name := strings.Join(words, "-")
 	if f.Ref != "" && f.Form == kind.Text {

@@ -84,16 +84,7 @@ func (n noun) what() string {
 }
 
 // hasName reports whether people call the records by a name.
-func (n noun) hasName() bool { return n.field("name") != nil }
-
-func (n noun) field(name string) *kind.Field {
-	for _, f := range n.Fields {
-		if f.Name == name {
-			return f
-		}
-	}
-	return nil
-}
+func (n noun) hasName() bool { return n.Field("name") != nil }
 
 // at is where the records are.
 func (n noun) at() string {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -109,87 +108,18 @@ type column struct {
 }
 
 // columns are what a table of the kind shows.
-func (n noun) columns(wide bool) []column {
-	names := n.Columns
-	if wide {
-		names = append(slices.Clone(names), "id", "createdAt", "updatedAt", "tags")
-		for _, f := range n.Fields {
-			if !f.Secret && !f.Hidden && f.As == "" && len(f.Members) == 0 {
-				names = append(names, f.Shown())
-			}
+func (n noun) columns(wide bool) (cols []column) {
+	for _, c := range n.Table(wide) {
+		col := column{head: c.Head, path: c.Path, member: c.Member}
+		switch {
+		case c.Path == "path.nodes":
+			col.say = sayWay
+		case c.Field != nil && c.Field.Lasts():
+			col.say = sayLatency
 		}
-	}
-	var cols []column
-	for _, name := range names {
-		col := n.column(name)
-		if !slices.ContainsFunc(cols, func(c column) bool { return c.path == col.path || c.head == col.head }) {
-			cols = append(cols, col)
-		}
+		cols = append(cols, col)
 	}
 	return cols
-}
-
-// column is the one that a kind names: the path of a member, and after " as "
-// what it is called if not the same.
-func (n noun) column(name string) column {
-	path, head, ok := strings.Cut(name, " as ")
-	if !ok {
-		head = heading(path)
-	}
-	member, _, _ := strings.Cut(path, ".")
-	col := column{head: head, path: path, member: member}
-	switch f := n.field(path); {
-	case path == "path.nodes":
-		col.say = sayWay
-	case f == nil:
-	case f.Roles != "":
-		col.path, col.member = path+"Display", path+"Display"
-	case f.Lasts():
-		col.say = sayLatency
-	}
-	return col
-}
-
-// heading is what a column is called: isAdmin is about being an admin.
-func heading(path string) string {
-	parts := strings.Split(path, ".")
-	if len(parts) > 2 {
-		parts = parts[len(parts)-2:]
-	}
-	var words []string
-	for _, part := range parts {
-		words = append(words, strings.Split(dashed(part), "-")...)
-	}
-	if len(words) > 1 && (words[0] == "is" || words[0] == "has") {
-		words = words[1:]
-	}
-	switch text := strings.Join(words, " "); text {
-	case "role attributes":
-		return "roles"
-	default:
-		return text
-	}
-}
-
-// dashed writes a member's name as flags do: "roleAttributes" as
-// "role-attributes".
-func dashed(name string) string {
-	var b strings.Builder
-	runes := []rune(name)
-	for i, r := range runes {
-		if unicode.IsUpper(r) {
-			// A word begins, unless it goes on in capitals.
-			if i > 0 && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
-				b.WriteByte('-')
-			}
-			r = unicode.ToLower(r)
-		}
-		if r == '.' {
-			r = '-'
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // cell is a value as a table shows it.

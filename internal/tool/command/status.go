@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/tool/screen"
 )
 
@@ -172,7 +173,7 @@ func countsOf(counts map[string]int) string {
 	var parts []string
 	for _, name := range []string{"identities", "services", "servicePolicies", "configs", "postureChecks", "terminators", "enrollments"} {
 		if n, ok := counts[name]; ok {
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(dashed(name), "-", " ")))
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(kind.Dashed(name), "-", " ")))
 		}
 	}
 	return strings.Join(parts, ", ")
