@@ -116,6 +116,7 @@ var narrow = map[string][]string{
 	"ops/trace":            {},
 	"ops/outlet":           {"disk", "lang/kind", "model", "data/state"},
 	"policy/posture":       {"lang", "model"},
+	"web/console":          {"lang/kind", "ops/limit"},
 	"web/rest":             {"lang", "data/state", "ops/limit"},
 	"client/remote":        {"pki"},
 	"tool/profile":         {"disk", "client/remote"},

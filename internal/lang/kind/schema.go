@@ -76,6 +76,12 @@ func (d *Def) BodySchema(shape Shape) Schema { return bodySchema(d.Fields, shape
 // BodySchema describes the bodies that the input reads.
 func (in *Input[T]) BodySchema() Schema { return bodySchema(in.Fields, Create) }
 
+// Properties describes the members of bodies that hold these fields, by name.
+func Properties(fields []*Field) Schema {
+	props, _ := bodySchema(fields, Create)["properties"].(Schema)
+	return props
+}
+
 // bodySchema describes an object with the fields that bodies may hold.
 func bodySchema(fields []*Field, shape Shape) Schema {
 	o := object{}

@@ -124,6 +124,7 @@ func welcome(env Env, srv *server.Server, cfg config.Config) {
 		fmt.Fprintf(w, "  The first admin is %s with the password %s\n  It is shown this once and stored nowhere.\n\n", admin.Username, admin.Password)
 		next = "demo"
 	}
+	fmt.Fprintf(w, "  The console is at https://%s/console/\n\n", srv.ManagementAddress())
 	if at := srv.Router(); at != nil {
 		fmt.Fprintf(w, "  A router for clients is at %s\n\n", at)
 	}

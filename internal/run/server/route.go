@@ -3,20 +3,26 @@ package server
 import (
 	"net/http"
 	"strings"
+	"time"
 
+	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/console"
 	"netkeep.internal/internal/web/rest"
 )
 
 // apis sends each request to the API that it is meant for. Paths outside of
 // all belong to the Client API: clients look for some things at the root. An
-// API that is nil is not here, and its paths are not found. The Fabric API is
-// where the Management API is.
+// API that is nil is not here, and its paths are not found. The Fabric API and the
+// console are where the Management API is.
 type apis struct {
 	client, management, fabric *rest.API
 	// public answers what anybody may know of a controller, where the Client API
 	// is not; nil where it is.
-	public   *rest.API
+	public *rest.API
+	// console is the pages for people; nil where they are not.
+	console  http.Handler
 	instance string // changes at every start, so that clients notice
 	version  string
 }
@@ -28,7 +34,7 @@ func (h *apis) clientOnly() *apis {
 
 // managementOnly is what is on a listener for the Management API alone.
 func (h *apis) managementOnly() *apis {
-	return &apis{management: h.management, fabric: h.fabric, public: h.client, instance: h.instance, version: h.version}
+	return &apis{management: h.management, fabric: h.fabric, public: h.client, console: h.console, instance: h.instance, version: h.version}
 }
 
 // isPublic reports whether a path is of what those look for first who are to
@@ -42,6 +48,10 @@ func (h *apis) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("ziti-instance-id", h.instance)
 	w.Header().Set("Server", "netkeep/"+h.version)
 	path := r.URL.Path
+	if h.console != nil && console.Below(path) {
+		h.console.ServeHTTP(w, r)
+		return
+	}
 	admins, rest, ok := h.forAdmins(path)
 	switch {
 	case ok && admins != nil:
@@ -80,4 +90,14 @@ func (h *apis) forAdmins(path string) (a *rest.API, under string, ok bool) {
 func below(path, root string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, root)
 	return rest, ok && (rest == "" || rest[0] == '/')
+}
+
+// newConsole returns the pages over the APIs.
+func (s *Server) newConsole(h *apis) http.Handler {
+	t := s.cfg.Timeouts
+	return &console.Console{
+		APIs: h, ManagementRoot: api.ManagementRoot, FabricRoot: api.FabricRoot, Fields: h.management.Fields, Kinds: s.state.Kinds(),
+		Bodies: h.management.Bodies, Pace: limit.Pace{First: t.Body, Least: leastRate, Last: t.Read}, MaxBody: int64(s.cfg.Limits.Body),
+		Version: build.Version, Now: time.Now, Log: s.log,
+	}
 }

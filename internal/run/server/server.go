@@ -424,6 +424,7 @@ func (s *Server) newAPIs(shared *rest.Shared, svc *api.Service) (*apis, error) {
 		}
 		s.watch(a)
 	}
+	h.console = s.newConsole(h)
 	return h, nil
 }
 

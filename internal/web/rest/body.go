@@ -31,8 +31,9 @@ type Batch[T any] struct{ Items []T }
 // input is what the specification says of a body: a JSON value, a text in the
 // types that the operation consumes, or either.
 type input struct {
-	json kind.Schema // nil if none is read
-	text bool
+	json   kind.Schema // nil if none is read
+	text   bool
+	fields []*kind.Field // of the object, if it is one
 }
 
 // inputOf returns how to read In from a request, and what the specification
@@ -56,7 +57,7 @@ func inputOf[In any](optional bool) (func(*Call) (In, error), input) {
 		}
 		return form.Read(body)
 	}
-	return read, input{json: form.BodySchema()}
+	return read, input{json: form.BodySchema(), fields: form.Fields}
 }
 
 // bodyReader is an input with a body of another shape than one object. What

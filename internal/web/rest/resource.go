@@ -49,8 +49,8 @@ type Resource struct {
 	// Identify, if set, gives a new record the id that follows from what it
 	// holds. To create what is there already is to change it.
 	Identify func(r kind.Reader, rec kind.Record) error
-	// Inputs are members of a create's body that are not fields.
-	Inputs kind.Schema
+	// Inputs are members of a create's body that are not fields of the kind.
+	Inputs []*kind.Field
 	// Refuse says why a record cannot be replaced or patched here.
 	Refuse func(rec kind.Record) error
 }
@@ -114,15 +114,18 @@ func (r Resource) Mount(a *API) *Mounted {
 	})
 	add(kind.Creates, http.MethodPost, all, "create", r.Noun, r.Kind.Doc, 201, m.create, func(o *operation) {
 		o.body.json, o.data = a.schema(r.Noun+"Create", "What to create one of the "+words+" with.", r.createSchema()), kind.RefTo("createLocation")
+		o.body.fields = slices.Concat(settable(r.Kind.Fields, kind.Create), r.Inputs)
 	})
 	add(kind.Gets, http.MethodGet, one, "detail", r.Noun, "Get one of the "+words+".", 200, m.get, func(o *operation) {
 		o.data, o.Params = v.schema, slices.Concat(v.params, past)
 	})
 	add(kind.Replaces, http.MethodPut, one, "update", r.Noun, "Replace all fields of one of the "+words+".", 200, m.replace, func(o *operation) {
 		o.body.json = a.schema(r.Noun+"Update", "What to replace one of the "+words+" with.", r.Kind.BodySchema(kind.Replace))
+		o.body.fields = settable(r.Kind.Fields, kind.Replace)
 	})
 	add(kind.Patches, http.MethodPatch, one, "patch", r.Noun, "Change fields of one of the "+words+".", 200, m.patch, func(o *operation) {
 		o.body.json = a.schema(r.Noun+"Patch", "What to change of one of the "+words+".", r.Kind.BodySchema(kind.Patch))
+		o.body.fields = settable(r.Kind.Fields, kind.Patch)
 	})
 	add(kind.Deletes, http.MethodDelete, one, "delete", r.Noun, "Delete one of the "+words+".", 200, m.delete, nil)
 	return m
@@ -132,10 +135,15 @@ func (r Resource) Mount(a *API) *Mounted {
 func (r Resource) createSchema() kind.Schema {
 	s := r.Kind.BodySchema(kind.Create)
 	props := s["properties"].(kind.Schema)
-	for name, input := range r.Inputs {
+	for name, input := range kind.Properties(r.Inputs) {
 		props[name] = input
 	}
 	return s
+}
+
+// settable are the fields that bodies of a shape may set.
+func settable(fields []*kind.Field, shape kind.Shape) []*kind.Field {
+	return slices.DeleteFunc(slices.Clone(fields), func(f *kind.Field) bool { return !f.Taken(shape) })
 }
 
 // spoken writes a path as one would say it.

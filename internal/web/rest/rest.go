@@ -221,6 +221,18 @@ func (a *API) Operations() []Op {
 	return ops
 }
 
+// Fields lists what the body of an operation may hold, for those who make forms of
+// it; ok is false if there is no such operation. The path is that of its
+// declaration: /identities/{id}.
+func (a *API) Fields(method, path string) (fields []*kind.Field, ok bool) {
+	for _, o := range a.ops {
+		if o.Method == method && o.Path == path {
+			return o.body.fields, true
+		}
+	}
+	return nil, false
+}
+
 // outputOf returns how to answer with an Out, and what the specification says
 // of it.
 func outputOf[Out any]() (func(*Call, Out) error, *operation) {

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"errors"
-	"maps"
 	"slices"
 
 	"netkeep.internal/internal/data/state"
@@ -48,7 +47,9 @@ func (m *Mounted) Step(c *Call, verb kind.Verbs, target string, body kind.Body) 
 	// What is prepared may carry the id, so it is made now; and a plan and the
 	// write that follows it are about the same record.
 	s.id = state.NewID()
-	body.Overlook(slices.Collect(maps.Keys(m.Inputs))...) // which Prepare reads
+	for _, f := range m.Inputs {
+		body.Overlook(f.Last()) // which Prepare reads
+	}
 	// What is wrong with a body should show before anything is made for it.
 	if err := m.Kind.Apply(kind.Create, m.Kind.New(), body); err != nil || m.Prepare == nil {
 		return s, err

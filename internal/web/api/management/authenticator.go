@@ -16,7 +16,7 @@ import (
 
 // authenticatorIn creates a credential. The method decides what it needs.
 type authenticatorIn struct {
-	IdentityID string    `json:"identityId" kind:"required" doc:"Id of the identity that is to authenticate with it."`
+	IdentityID string    `json:"identityId" kind:"required,among=identity" doc:"Id of the identity that is to authenticate with it."`
 	Method     string    `json:"method" kind:"required,enum=updb|cert" doc:"What to create: updb is a user name with a password, cert a client certificate."`
 	Username   string    `json:"username" kind:"required,range=4..100,when=method:updb,format=visible" doc:"User name to log in with; no two authenticators have the same."`
 	Password   string    `json:"password" kind:"required,secret,range=5..100,when=method:updb" doc:"Password to log in with, as the identity's authentication policy wants it."`

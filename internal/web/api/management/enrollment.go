@@ -13,10 +13,10 @@ import (
 
 // enrollmentIn invites an identity.
 type enrollmentIn struct {
-	IdentityID string    `json:"identityId" kind:"required" doc:"Id of the identity that is to enroll."`
+	IdentityID string    `json:"identityId" kind:"required,among=identity" doc:"Id of the identity that is to enroll."`
 	Method     string    `json:"method" kind:"required,enum=ott|ottca|updb" doc:"How to enroll: ott with a certificate that the controller issues, ottca with one of a registered CA, updb with a password."`
 	ExpiresAt  time.Time `json:"expiresAt" kind:"required" doc:"When the token ends, which must be in the future."`
-	CAID       string    `json:"caId" kind:"nullable" doc:"Id of the CA of which a certificate is wanted; needed for the method ottca, and ignored for others."`
+	CAID       string    `json:"caId" kind:"nullable,among=ca" doc:"Id of the CA of which a certificate is wanted; needed for the method ottca, and ignored for others."`
 	Username   string    `json:"username" kind:"nullable,format=visible" doc:"User name that the identity gets; needed for the method updb, and ignored for others."`
 }
 

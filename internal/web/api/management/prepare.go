@@ -59,10 +59,7 @@ type identityIn struct {
 	Enrollment *identityEnrollment `json:"enrollment" doc:"How the new identity is to enroll; without it an enrollment has to be created later."`
 }
 
-var (
-	identityInput  = kind.NewInput[identityIn]()
-	identityInputs = identityInput.BodySchema()["properties"].(kind.Schema)
-)
+var identityInput = kind.NewInput[identityIn]()
 
 // prepareIdentity invites the identity in the way that the body asks for.
 func prepareIdentity(s *api.Service) preparing {
