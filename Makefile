@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test late race cluster network network-faults network-bench check lint golden bench module clean
+.PHONY: build run test late race cluster browser network network-faults network-bench check lint golden bench module clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -71,6 +71,11 @@ network-bench: build ## our router beside the public one, in one run
 	@cd test/network && $(GO) build -o ../../bin/network-bench ./bench && \
 	$(GO) build -ldflags '-X github.com/openziti/ziti/common/version.Version=v1.6.0' -o ../../bin/ziti github.com/openziti/ziti/ziti
 	bin/network-bench -netkeep $(CURDIR)/bin/netkeep -ziti $(CURDIR)/bin/ziti $(ARGS)
+
+# A module of its own, for what drives the browser; pictures are left in bin/browser.
+browser: build ## the console in headless Chromium
+	test/browser/prepare
+	cd test/browser && $(GO) test -count=1 -timeout 9m -v ./... $(ARGS)
 
 # go vet is in bin/lint, which loads what the tests compile, and reads all that we
 # build on: on a machine that has compiled nothing that takes as long as half of test.

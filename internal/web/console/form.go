@@ -25,7 +25,8 @@ type formView struct {
 	Up              navLink
 	Action          string
 	Problem, Notice string
-	Inputs          []*inputView
+	Inputs, More    []*inputView // the rest is rarely given
+	MoreOpen        bool
 	Lists           []choiceList // names to choose from
 	Save            string
 }
@@ -73,7 +74,7 @@ func (d *drawing) inputs(fields []*kind.Field, prefix string) (all []*inputView)
 	for _, f := range fields {
 		path := prefix + f.Last()
 		i := &inputView{
-			Name: inputPrefix + path, ID: "f-" + strings.ReplaceAll(path, ".", "-"), Label: titled(kind.Heading(path)), Doc: f.Doc,
+			Name: inputPrefix + path, ID: "f-" + strings.ReplaceAll(path, ".", "-"), Label: called(f, f.Last()), Doc: explained(f),
 			Required: f.Required&d.required != 0 && !f.Nullable && f.When == "", Error: d.errors[path],
 		}
 		if decides, word := (leaf{path: path, field: f}).decide(); decides != "" {
@@ -135,14 +136,11 @@ func (d *drawing) single(i *inputView, f *kind.Field, path string) {
 	case f.Form == kind.Int:
 		i.Type = "number"
 	case f.Form == kind.Text && len(f.Targets()) > 0:
-		i.Type, i.Hint = "text", "Its name or id."
-		i.List = d.choose(f.Targets())
+		i.Type, i.List = "text", d.choose(f.Targets())
 	case f.Form == kind.Texts:
 		i.Type, i.Rows, i.Hint = "area", 3, "One a line."
 		if f.Roles != "" {
 			i.Hint = "One a line: #attribute, @name, or #all."
-		} else if len(f.Targets()) > 0 {
-			i.Hint = "Names or ids, one a line."
 		}
 	case f.Form == kind.Map:
 		i.Type, i.Rows, i.Hint = "area", 3, "One a line: name: value."
@@ -195,12 +193,63 @@ func (d *drawing) view(view formView, fields []*kind.Field) formView {
 	if d.errors == nil {
 		d.errors = map[string]string{}
 	}
-	view.Inputs = d.inputs(fields, "")
+	first, rest := inOrder(fields, d.required)
+	view.Inputs, view.More = d.inputs(first, ""), d.inputs(rest, "")
+	view.MoreOpen = d.was != nil || slices.ContainsFunc(rest, func(f *kind.Field) bool { return d.troubled(f.Last()) })
+	if len(view.Inputs) == 0 {
+		view.Inputs, view.More = view.More, nil
+	}
 	for id, names := range d.choices {
 		view.Lists = append(view.Lists, choiceList{id, names})
 	}
 	slices.SortFunc(view.Lists, func(a, b choiceList) int { return strings.Compare(a.ID, b.ID) })
 	return view
+}
+
+// troubled reports whether there is something to say of a field or a part of it.
+func (d *drawing) troubled(path string) bool {
+	for at := range d.errors {
+		if at == path || strings.HasPrefix(at, path+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// inOrder are the fields that people have to think about, and the rest: what a body must
+// hold, what policies go by, what others decide on, and what comes with a new record.
+func inOrder(fields []*kind.Field, shape kind.Shape) (first, rest []*kind.Field) {
+	var then []*kind.Field
+	for _, f := range fields {
+		switch {
+		case f.Name == "tags":
+			defer func() { rest = append(rest, f) }()
+		case f.Name == "name" || f.Required&(shape|kind.Create) != 0 && f.When == "":
+			first = append(first, f)
+		case f.Attributes || f.Roles != "" || f.When != "" || f.Form == kind.Struct && f.Name == "enrollment":
+			then = append(then, f)
+		default:
+			rest = append(rest, f)
+		}
+	}
+	return append(first, then...), rest
+}
+
+// called is what people call a field. Who refers to a record does so by its name.
+func called(f *kind.Field, path string) string {
+	text := titled(kind.Heading(path))
+	if len(f.Targets()) > 0 {
+		text = strings.TrimSuffix(text, " ID")
+	}
+	return text
+}
+
+// explained is what a field is, in a sentence.
+func explained(f *kind.Field) string {
+	if len(f.Targets()) == 0 {
+		return f.Doc
+	}
+	return strings.NewReplacer("Ids of", "Names or ids of", "Id of", "Name or id of").Replace(f.Doc)
 }
 
 // sent are the values that a form came with.

@@ -17,6 +17,7 @@ type recordView struct {
 	Fields       []fieldView
 	More         []fieldView // what is rarely looked at
 	Lists        []relatedView
+	Lacks        []string // the lists that have nothing
 	Elsewhere    []navLink
 	Code         string // the id
 }
@@ -50,7 +51,7 @@ func (v *visit) record(of resource, id string) {
 		view.Delete = of.page(id, "delete")
 	}
 	view.Fields, view.More = v.fieldsOf(of, rec)
-	view.Lists = v.relatedLists(of, id)
+	view.Lists, view.Lacks = v.relatedLists(of, id)
 	view.Elsewhere = v.elsewhere(of, id)
 	p := page{Title: view.Name, Body: view}
 	if of.Lane == kind.Model && of.Verbs.Has(kind.Creates) {
@@ -73,8 +74,8 @@ func (v *visit) fieldsOf(of resource, rec members) (fields, more []fieldView) {
 			fields = append(fields, structFields(read, f, rec)...)
 			continue
 		}
-		field := fieldView{titled(kind.Heading(f.Name)), f.Doc, read.field(f, rec)}
-		if slices.Contains([]string{"createdAt", "updatedAt", "tags"}, f.Name) || field.Value.Code != "" && f.Form == kind.Text {
+		field := fieldView{called(f, f.Name), f.Doc, read.field(f, rec)}
+		if field.Value.Empty() || slices.Contains([]string{"createdAt", "updatedAt", "tags"}, f.Name) || field.Value.Code != "" && f.Form == kind.Text {
 			more = append(more, field)
 		} else {
 			fields = append(fields, field)
@@ -108,13 +109,13 @@ func structFields(read reading, f *kind.Field, rec members) (fields []fieldView)
 			continue
 		}
 		last := members{l.field.Shown(): raw}
-		fields = append(fields, fieldView{titled(kind.Heading(f.Last() + "." + l.path)), l.field.Doc, read.field(l.field, last)})
+		fields = append(fields, fieldView{called(l.field, f.Last()+"."+l.path), l.field.Doc, read.field(l.field, last)})
 	}
 	return fields
 }
 
 // relatedLists shows the beginning of each list that the record leads to.
-func (v *visit) relatedLists(of resource, id string) (lists []relatedView) {
+func (v *visit) relatedLists(of resource, id string) (lists []relatedView, lacks []string) {
 	for _, to := range of.Links {
 		d := v.kindAt(to)
 		if d == nil {
@@ -124,6 +125,10 @@ func (v *visit) relatedLists(of resource, id string) (lists []relatedView) {
 		page, err := v.list(of.at()+"/"+id+"/"+to, url.Values{"limit": {strconv.Itoa(relatedRows)}})
 		if err != nil {
 			continue // one that cannot be had does not keep the others away
+		}
+		if len(page.Data) == 0 {
+			lacks = append(lacks, target.many())
+			continue
 		}
 		list := relatedView{Head: titled(target.many()), Href: of.page(id, to), Total: page.Meta.Pagination.Total}
 		list.Table.Head = list.Head + " of it"
@@ -144,7 +149,7 @@ func (v *visit) relatedLists(of resource, id string) (lists []relatedView) {
 		}
 		lists = append(lists, list)
 	}
-	return lists
+	return lists, lacks
 }
 
 // elsewhere leads to tables of records that refer to this one.

@@ -37,9 +37,9 @@
     if (!fresh || page.body.className !== document.body.className) { location.href = url; return; }
     if (answer.redirected && !keep) url = answer.url;
     const on = document.activeElement, id = on && on.id, at = on && on.selectionStart, text = on && on.value;
-    const opened = all('details', part()).map(d => d.open);
+    const opened = all('details', part()).map(d => d.open), same = url.split('?')[0] === location.href.split('?')[0] || url.startsWith('/');
     part().replaceWith(fresh);
-    all('details', fresh).forEach((d, i) => { d.open = opened[i] || false; });
+    if (same) all('details', fresh).forEach((d, i) => { d.open = d.open || opened[i] || false; });
     if (!keep) { history.pushState(null, '', url); document.title = page.title; }
     const again = id && document.getElementById(id);
     if (again && fresh.contains(again)) {
@@ -119,6 +119,7 @@
     palette.addEventListener('keydown', e => {
       if (e.key === 'ArrowDown') { e.preventDefault(); step(1); }
       if (e.key === 'ArrowUp') { e.preventDefault(); step(-1); }
+      if (e.key === 'Escape') { e.preventDefault(); palette.close(); } // which a search box takes for itself
     });
     palette.addEventListener('click', e => { if (e.target === palette) palette.close(); });
   }
@@ -161,6 +162,7 @@
     }
   });
 
+  document.documentElement.classList.add('js');
   function ready(within) { sayTimes(within); settle(within); }
   ready(document);
   follow();
