@@ -26,7 +26,7 @@ func TestHealth(t *testing.T) {
 		if status, text := get(t, s, base+"/health/live"); status != http.StatusOK || text != `{"status":"ok","checks":[]}` {
 			t.Errorf("%s: live is %d: %s", base, status, text)
 		}
-		const ready = `{"status":"ok","checks":[{"name":"store","ok":true},{"name":"memory","ok":true},{"name":"records","ok":true},{"name":"certificate","ok":true}]}`
+		const ready = `{"status":"ok","checks":[{"name":"store","ok":true},{"name":"memory","ok":true},{"name":"records","ok":true},{"name":"certificate","ok":true},{"name":"archive","ok":true}]}`
 		if status, text := get(t, s, base+"/health/ready"); status != http.StatusOK || text != ready {
 			t.Errorf("%s: ready is %d: %s", base, status, text)
 		}

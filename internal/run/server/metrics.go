@@ -20,6 +20,11 @@ const profileTime = 2 * time.Minute
 // serveMetrics starts to answer monitoring on a listener of its own, if there
 // is to be one.
 func (s *Server) serveMetrics() error {
+	// What is watched has to be there.
+	s.openArchive()
+	if err := s.openOutlets(); err != nil {
+		return err
+	}
 	s.figures.Watch(metrics.Source{
 		State: s.state, Inventory: s.inventory, Ready: s.checks().Ready, Now: time.Now, Build: build.Read(),
 		StoreSize: s.storeSize, DiskFree: s.diskFree, LastSnapshot: s.lastSnapshot,

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 	"time"
 
@@ -44,4 +45,32 @@ func TestReports(t *testing.T) {
 	if a, _ := r.of("a"); a.there {
 		t.Error("what cannot be read counts")
 	}
+}
+
+// TestArchivedByAll waits with what is archived for those who are there, and for nobody
+// before all have been heard of.
+func TestArchivedByAll(t *testing.T) {
+	var r reports
+	now := time.Now()
+	tell := func(id string, archived *int64) store.Claim {
+		text, err := json.Marshal(report{Time: now, Archived: archived})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store.Claim{Name: reportPrefix + id, Value: text}
+	}
+	want := func(to int64, who string) {
+		t.Helper()
+		if is, last := r.archived(); is != to || last != who {
+			t.Errorf("up to %d is archived by all, %q being the last; want %d, %q", is, last, to, who)
+		}
+	}
+	want(0, "")
+	far, near := int64(900), int64(100)
+	r.take([]store.Claim{tell("a", &far), tell("b", &near), tell("c", nil)}, true, now)
+	want(100, "b")
+	r.take([]store.Claim{{Name: reportPrefix + "b"}}, false, now)
+	want(900, "a")
+	r.take(nil, true, now)
+	want(math.MaxInt64, "")
 }

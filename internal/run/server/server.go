@@ -322,10 +322,6 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	}
 	run, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	s.openArchive()
-	if err := s.openOutlets(); err != nil {
-		return err
-	}
 	if err := s.serveMetrics(); err != nil {
 		return err
 	}
