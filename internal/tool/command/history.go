@@ -71,7 +71,7 @@ func historyOf(env Env, n noun) *cobra.Command {
 		}
 		q := remote.List{
 			Path: auditEntries.at(), Sort: "number desc", Limit: *limit, Query: map[string][]string{},
-			Filter: "targetKind = " + quoted(n.Name) + " and " + targets(ids),
+			Filter: "targetKind = " + quoted(n.Name) + " and " + targets(ids) + " and " + changesAlone,
 		}
 		if *output != formText {
 			return s.listed(cmd, auditEntries, q, nil, *output)
@@ -88,6 +88,9 @@ func historyOf(env Env, n noun) *cobra.Command {
 	})
 	return cmd
 }
+
+// changesAlone leaves out entries of what is no change, such as logins.
+const changesAlone = `(event = "created" or event = "updated" or event = "deleted")`
 
 // targets are entries of some records.
 func targets(ids []string) string {
@@ -106,7 +109,7 @@ func (s *session) everCalled(ctx context.Context, n noun, word string) (ids []st
 	}
 	q := remote.List{
 		Path: auditEntries.at(), Sort: "number desc", Query: map[string][]string{"fields": {"targetId"}},
-		Filter: "targetKind = " + quoted(n.Name) + " and (targetName = " + quoted(word) + " or targetId = " + quoted(word) + ")",
+		Filter: "targetKind = " + quoted(n.Name) + " and (targetName = " + quoted(word) + " or targetId = " + quoted(word) + ") and " + changesAlone,
 	}
 	_, err = s.Each(ctx, q, func(raw jsontext.Value) error {
 		rec, err := readRecord(raw)
