@@ -27,6 +27,7 @@ type answer struct {
 	*http.Response
 	body string
 	path string // where redirects ended
+	t    testing.TB
 }
 
 func open(t testing.TB, s *servertest.Server) *browser {
@@ -92,13 +93,14 @@ func (b *browser) do(method, path string, form url.Values, header ...string) *an
 		b.t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	return &answer{resp, string(text), resp.Request.URL.Path}
+	return &answer{resp, string(text), resp.Request.URL.Path, b.t}
 }
 
 // is ends the test unless the answer has a status.
 func (a *answer) is(status int) *answer {
+	a.t.Helper()
 	if a.StatusCode != status {
-		panic(a.Request.Method + " " + a.path + ": " + a.Status + "\n" + a.body)
+		a.t.Fatalf("%s %s: %s, want %d\n%s", a.Request.Method, a.path, a.Status, status, a.body)
 	}
 	return a
 }

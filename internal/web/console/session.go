@@ -150,7 +150,11 @@ func (v *visit) receive(most int64) bool {
 		Reader: http.MaxBytesReader(v.w, v.r.Body, most), Size: v.r.ContentLength,
 		Until: http.NewResponseController(v.w).SetReadDeadline,
 	}
-	data, release, err := v.Bodies.Read(limit.At(from.Addr()), source, most, v.Pace)
+	pace := v.Pace
+	if v.token == "" {
+		pace.Least = 0 // a stranger has no time to send slowly
+	}
+	data, release, err := v.Bodies.Read(limit.At(from.Addr()), source, most, pace)
 	if err != nil {
 		v.unread(err)
 		return false

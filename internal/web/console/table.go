@@ -17,21 +17,21 @@ const pageSize = 50
 
 // tableView is a page with rows.
 type tableView struct {
-	Head, About      string // what the rows are
-	Up               *navLink
-	Filter, Problem  string
-	Hint             []string // names that filters may use
-	Columns          []columnView
-	Rows             []rowView
-	New              string // where to make one; empty if nobody can
-	One              string
-	Total, From, To  int
-	Previous, Next   string
-	Wide             bool
-	Widen            string // the same with more columns, or fewer
-	Sort             string
-	Filtered, Nested bool
-	Choose           []columnView
+	Head, About     string // what the rows are
+	Up              *navLink
+	Filter, Problem string
+	Hint            []string // names that filters may use
+	Columns         []columnView
+	Rows            []rowView
+	New             string // where to make one; empty if nobody can
+	One             string
+	Total, From, To int
+	Previous, Next  string
+	Wide            bool
+	Widen           string // the same with more columns, or fewer
+	Sort            string
+	Filtered, Named bool
+	Choose          []columnView
 }
 
 type columnView struct {
@@ -70,7 +70,7 @@ func (v *visit) related(of resource, id, to string) {
 	target := resource{v.Console, d}
 	up := navLink{Text: label(rec), Href: of.page(id)}
 	v.tableOf(target, of.at()+"/"+id+"/"+to, tableView{
-		Head: titled(target.many()), About: "Of the " + of.one() + " " + label(rec) + ".", One: target.one(), Up: &up, Nested: true,
+		Head: titled(target.many()), About: "Of the " + of.one() + " " + label(rec) + ".", One: target.one(), Up: &up,
 	})
 }
 
@@ -109,7 +109,7 @@ func condition(of resource, text string) string {
 func (v *visit) tableOf(of resource, at string, view tableView) {
 	asked := v.r.URL.Query()
 	view.Filter, view.Sort = strings.TrimSpace(asked.Get("filter")), asked.Get("sort")
-	view.Wide = asked.Get("wide") != ""
+	view.Wide, view.Named = asked.Get("wide") != "", of.hasName()
 	from, _ := strconv.Atoi(asked.Get("from"))
 	from = max(0, from)
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(from)}}
