@@ -3,6 +3,7 @@ package audit
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ type word uint64
 
 const (
 	isKnown    word = 1 << 63
-	digestBits      = 40
+	digestBits      = 39
 )
 
 // wordOf is the digest of a value. That another has the same costs a look at an
@@ -243,7 +244,7 @@ func (c *columns) forget(before int64) {
 			if s.opaque {
 				continue
 			}
-			for _, w := range slices.Concat(s.columns[place].dict, s.columns[place].open) {
+			for w := range s.columns[place].words() {
 				if w&isKnown != 0 {
 					used[w&^isKnown] = true
 				}
@@ -301,8 +302,42 @@ type column struct {
 	dict  []word
 	codes []uint8  // places in dict; if there is neither, it has one word
 	wide  []uint16 // the same where there are more
-	low   []uint32 // digests in two parts
+	low   []uint32 // words of entries in two parts
 	high  []uint8
+}
+
+// knownHigh is in the upper part of a word that is known.
+const knownHigh = 1 << (digestBits - 32)
+
+// parts are what is stored of a word for an entry.
+func (w word) parts() (low uint32, high uint8) {
+	if w&isKnown != 0 {
+		return uint32(w), knownHigh
+	}
+	return uint32(w), uint8(w >> 32)
+}
+
+func wordIn(low uint32, high uint8) word {
+	if high == knownHigh {
+		return isKnown | word(low)
+	}
+	return word(low) | word(high)<<32
+}
+
+// words yields all that there are.
+func (c *column) words() iter.Seq[word] {
+	return func(yield func(word) bool) {
+		for _, w := range slices.Concat(c.open, c.dict) {
+			if !yield(w) {
+				return
+			}
+		}
+		for i, low := range c.low {
+			if !yield(wordIn(low, c.high[i])) {
+				return
+			}
+		}
+	}
 }
 
 // seal chooses the smallest form.
@@ -327,13 +362,13 @@ func (c *column) seal() {
 		for i, code := range codes {
 			c.codes[i] = uint8(code)
 		}
-	case n <= len(words)/4 || slices.ContainsFunc(c.dict, func(w word) bool { return w&isKnown != 0 }):
+	case n <= len(words)/4:
 		c.wide = codes
 	default:
 		c.dict = nil
 		c.low, c.high = make([]uint32, len(words)), make([]uint8, len(words))
 		for i, w := range words {
-			c.low[i], c.high[i] = uint32(w), uint8(w>>32)
+			c.low[i], c.high[i] = w.parts()
 		}
 	}
 }

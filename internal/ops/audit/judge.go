@@ -253,6 +253,12 @@ func (c *columns) comparison(place int, p filter.Predicate[kind.Record]) judging
 		return open
 	}
 	one := p.Equality && len(digests) == 1 && !p.Negated
+	var sought word // the value that is asked for: its digest, or itself if it is known
+	if one {
+		if sought = digests[0]; t.refs[p.Values[0]] != 0 {
+			sought = t.refs[p.Values[0]]
+		}
+	}
 	return func(s *segment, f found) {
 		col := &s.columns[place]
 		put := func(i int, o outcome) {
@@ -266,17 +272,16 @@ func (c *columns) comparison(place int, p filter.Predicate[kind.Record]) judging
 		}
 		switch {
 		case col.low != nil && one:
-			low, high := uint32(digests[0]), uint8(digests[0]>>32)
+			low, high := digests[0].parts()
+			other, upper := sought.parts()
 			for i, l := range col.low {
-				if l == low && col.high[i] == high {
+				if l == low && col.high[i] == high || l == other && col.high[i] == upper {
 					put(i, yes)
 				}
 			}
-		case col.low != nil && !p.Equality:
-			unknown(s, f)
 		case col.low != nil:
 			for i, l := range col.low {
-				put(i, judge(word(l)|word(col.high[i])<<32))
+				put(i, judge(wordIn(l, col.high[i])))
 			}
 		case !s.sealed:
 			for i, w := range col.open {
