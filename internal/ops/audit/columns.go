@@ -14,7 +14,7 @@ import (
 	"netkeep.internal/internal/model"
 )
 
-// columns are what memory has of entries, some forty bytes of each: a filter is
+// columns are what memory has of entries, some thirty bytes of each: a filter is
 // judged by them, and only entries that a page shows are read, or those that are in
 // doubt. Values that many entries have are held once (known); of others there is a
 // digest, which tells whether a value is the one that is asked for, and nothing else.
