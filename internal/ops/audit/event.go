@@ -76,7 +76,7 @@ var (
 
 	SessionRefused = refused("session-refused", "a client was not allowed to dial or host a service, with what it lacks: a policy, a posture check, a router")
 	CircuitRefused = refused("circuit-refused", "a dial got no circuit, with what was missing")
-	CircuitMade    = done("circuit-made", "a dial got a circuit, if `audit.circuits` asks for an entry of each")
+	CircuitMade    = declare(Event{Name: "circuit-made", Outcome: model.AuditDone, Doc: "a dial got a circuit, if `audit.circuits` asks for an entry of each"}) // each, however many one dials
 	CircuitsMade   = declare(Event{
 		Name: "circuits-made", Outcome: model.AuditDone, Doc: "every hour, for who dialled which service how often, unless each circuit has an entry",
 		late: true, window: time.Hour,
