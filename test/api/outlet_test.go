@@ -21,7 +21,7 @@ import (
 func TestOutlets(t *testing.T) {
 	var mu sync.Mutex
 	came := map[string]M{}
-	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		lines := bufio.NewScanner(r.Body)
@@ -32,6 +32,9 @@ func TestOutlets(t *testing.T) {
 				return
 			}
 			came[e["id"].(string)] = e
+		}
+		if lines.Err() != nil {
+			w.WriteHeader(http.StatusBadRequest)
 		}
 	}))
 	defer srv.Close()

@@ -98,8 +98,8 @@ func (a *Archive) note(ctx context.Context, err error) {
 // Failing says why the controller should not be relied on, if the archive has failed
 // for too long; it is for those who watch it.
 func (a *Archive) Failing() string {
-	if for_ := a.FailingFor(); for_ > a.Patience {
-		return fmt.Sprintf("the audit log could not be archived for %s; the log of the controller says why", for_.Truncate(time.Second))
+	if since := a.FailingFor(); since > a.Patience {
+		return fmt.Sprintf("the audit log could not be archived for %s; the log of the controller says why", since.Truncate(time.Second))
 	}
 	return ""
 }

@@ -29,19 +29,19 @@ func TestHeld(t *testing.T) {
 		if first() != 1 {
 			t.Errorf("the first is %d, and nobody has archived the one before", first())
 		}
-		archived = 499 // of a block of 500
+		archived = 127 // of a block of 128
 		must(t, k.Keep(t.Context()))
 		if first() != 1 {
 			t.Errorf("the first is %d, and one before is not archived", first())
 		}
-		archived = 500
+		archived = 128
 		must(t, k.Keep(t.Context()))
-		if first() != 501 {
-			t.Errorf("the first is %d, and 500 are archived", first())
+		if first() != 129 {
+			t.Errorf("the first is %d, and 128 are archived", first())
 		}
 		write(t, s, 1800)
 		must(t, k.Keep(t.Context()))
-		if n := first(); n <= 501 || n > 1501 {
+		if n := first(); n <= 129 || n > 1501 {
 			t.Errorf("of 3500 entries the first that is kept is %d", n)
 		}
 		n := first()

@@ -248,10 +248,13 @@ func TestGone(t *testing.T) {
 	k := &audit.Keeper{Log: &audit.Log{State: s}, Age: time.Hour, Entries: 1000, Now: time.Now}
 	must(t, k.Keep(t.Context()))
 	var g got
-	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lines := bufio.NewScanner(r.Body)
 		for lines.Scan() {
 			g.take(t, lines.Bytes())
+		}
+		if lines.Err() != nil {
+			w.WriteHeader(http.StatusBadRequest)
 		}
 	}))
 	defer srv.Close()
