@@ -33,6 +33,15 @@ func TestDocs(t *testing.T) {
 		}, map[string]string{"port: 1281": "port: " + metrics, ":8080": ":" + port, ":3023": ":" + second},
 			"--router", "127.0.0.1:"+router, "--metrics-listen", "127.0.0.1:"+metrics)
 	})
+	t.Run("audit", func(t *testing.T) {
+		paste(t, bin, "audit", []string{
+			"ann may dial payroll by policy", "identityRoles: #finance -> #finance,#staff", "entry", "0 to create, 1 to change, 0 to delete", "loses  ann",
+		}, map[string]string{
+			// There is no router yet, and the network is a minute old.
+			"explain ann payroll\n": "explain ann payroll || true\n", "explain ann payroll --at $ENTRY": "explain ann payroll --at $ENTRY || true",
+			"--at 3d": "--at $ENTRY", "--at 2026-01-31T08:00:00Z": "--at $ENTRY", "diff 2h": "diff $((10#$ENTRY - 1))", "undo $ENTRY": "undo $ENTRY --yes",
+		})
+	})
 	for page, answers := range map[string][]string{
 		"by-hand": {
 			`"link":"service-policy","passed":true,"what":"alice may dial wiki by policy`, `"link":"session","passed":false,"what":"alice has no API session"`,
