@@ -214,12 +214,12 @@ func (l *Links) add(r *control.Router, said *message.Link) bool {
 		SourceID: r.ID, DestID: said.Destination, Protocol: said.Protocol, DialAddress: said.DialAddress, Iteration: int(said.Iteration),
 		StaticCost: staticCost, State: model.LinkConnected, Conns: connsOf(said.Conns.Conns), ControllerID: l.Controller,
 	}
+	l.put(link)
 	if old == nil {
 		l.dialled[r.ID]++
-		l.Told(link, "up", "")
+		l.Told(link, "up", "") // whole: who is told reads it from now on
 		r.Say(slog.LevelInfo, "link up", "link", link.ID, "from", link.SourceID, "to", link.DestID, "address", link.DialAddress)
 	}
-	l.put(link)
 	return true
 }
 
