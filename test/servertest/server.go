@@ -110,6 +110,10 @@ func (s *Server) connect() error {
 	if !s.roots.AppendCertsFromPEM(ca) {
 		return errors.New("the root certificate cannot be read")
 	}
+	// A root CA that is being rotated may be used from now on.
+	for _, root := range s.Keys().TrustBundle() {
+		s.roots.AddCert(root)
+	}
 	// A certificate of the operator's own is not from our CA; tests of it
 	// connect themselves.
 	if s.Config.TLS.Cert != "" {
