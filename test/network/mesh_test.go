@@ -132,7 +132,7 @@ func TestMesh(t *testing.T) {
 	m.control.kill(syscall.SIGKILL)
 	m.startController()
 	m.login()
-	m.eventually("a part of the circuit is known again", func() bool { return len(m.paths()) == 1 })
+	m.eventually("a part of the circuit is known again, and there is another way", func() bool { return len(m.paths()) == 1 && len(m.fabric("links")) == 5 })
 	_, from = hold.says(t, "word", from)
 	middle := "r2"
 	if strings.Contains(m.paths()[0], "r5") {
