@@ -150,20 +150,29 @@ func inputOf(fields []*kind.Field, named string) string {
 	return ""
 }
 
-// edit changes a record by a form.
-func (v *visit) edit(of resource, id string) {
+// begin reads the record that a form is to change. It answers itself and returns nil
+// if there is none.
+func (v *visit) begin(of resource, id string) *editing {
 	fields, ok := of.edits()
 	if !ok {
 		v.missing()
-		return
+		return nil
 	}
 	now, name, err := v.stored(of, id, fields)
 	if err != nil {
 		v.fail(err)
+		return nil
+	}
+	return &editing{visit: v, of: of, id: id, name: name, now: now, fields: existing(fields, now)}
+}
+
+// edit changes a record by a form.
+func (v *visit) edit(of resource, id string) {
+	e := v.begin(of, id)
+	if e == nil {
 		return
 	}
-	e := &editing{visit: v, of: of, id: id, name: name, now: now, fields: existing(fields, now)}
-	e.drawing = &drawing{visit: v, in: now, was: e.canons(now), errors: map[string]string{}}
+	e.drawing = &drawing{visit: v, in: e.now, was: e.canons(e.now), errors: map[string]string{}}
 	if v.r.Method != http.MethodPost {
 		e.form(http.StatusOK, formView{})
 		return
@@ -183,18 +192,11 @@ func (v *visit) edit(of resource, id string) {
 
 // editAgain shows the form of a record with what was typed in it.
 func (v *visit) editAgain(of resource, id, why string) {
-	fields, ok := of.edits()
-	if !ok {
-		v.missing()
-		return
-	}
-	now, name, err := v.stored(of, id, fields)
-	if err != nil {
-		v.fail(err)
+	e := v.begin(of, id)
+	if e == nil {
 		return
 	}
 	in, was := sent(v.form)
-	e := &editing{visit: v, of: of, id: id, name: name, now: now, fields: existing(fields, now)}
 	e.drawing = &drawing{visit: v, in: in, was: was}
 	e.form(http.StatusOK, formView{Notice: why})
 }
