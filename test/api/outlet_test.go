@@ -37,7 +37,8 @@ func TestOutlets(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 		}
 	}))
-	defer srv.Close()
+	// After the controller, which says what goes on until it ends.
+	t.Cleanup(srv.Close)
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := servertest.Start(t, func(c *config.Config) { c.Audit.HTTP, c.Audit.File = srv.URL, file })
 	admin := s.Admin(t)
