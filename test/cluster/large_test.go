@@ -8,6 +8,7 @@ import (
 
 	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/test/etcdtest"
+	"netkeep.internal/test/machine"
 	"netkeep.internal/test/servertest"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestLargeList(t *testing.T) {
 	beside(t)
 	n := 5000
-	if raced { // every one costs ten times as much then, and they are alike
+	if machine.Raced { // every one costs ten times as much then, and they are alike
 		n = 1000
 	}
 	etcd := etcdtest.Start(t)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"netkeep.internal/test/machine"
 )
 
 // Tests mostly wait: for leases, clocks and each other's controllers. So they run
@@ -22,7 +24,7 @@ var turn = make(chan struct{}, turns)
 // atOnce has a test run beside all others.
 func atOnce(t *testing.T) {
 	t.Helper()
-	if !raced {
+	if !machine.Raced {
 		t.Parallel()
 	}
 }
@@ -30,7 +32,7 @@ func atOnce(t *testing.T) {
 // beside has a test run beside others.
 func beside(t *testing.T) {
 	t.Helper()
-	if raced {
+	if machine.Raced {
 		return
 	}
 	t.Parallel()

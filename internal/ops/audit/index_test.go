@@ -18,6 +18,7 @@ import (
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
+	"netkeep.internal/test/machine"
 )
 
 // someone is one of those who change things in these tests.
@@ -145,7 +146,7 @@ func TestColumns(t *testing.T) {
 	k := &audit.Keeper{Log: &audit.Log{State: s}, Age: 24 * time.Hour, Entries: 1_000_000, Now: c.now}
 	ask := func(logs ...*audit.Log) {
 		t.Helper()
-		if raced { // TestColumnsTogether has several ask: here nobody does anything at once
+		if machine.Raced { // TestColumnsTogether has several ask: here nobody does anything at once
 			return
 		}
 		all := entries(t, s)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"netkeep.internal/test/machine"
 )
 
 var oneSeed = flag.Uint64("seed", 0, "run TestSimulation with this seed alone")
@@ -30,7 +32,7 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	n := uint64(seeds)
-	if raced {
+	if machine.Raced {
 		n = seedsRaced
 	}
 	const lanes = 2
