@@ -2,9 +2,11 @@ package archive_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
@@ -195,29 +197,32 @@ func TestCutShort(t *testing.T) {
 			t.Fatalf("after a cut at byte %d of %d", n, len(after))
 		}
 	}
+	written, err := unpacked(after)
+	must(t, err)
 	for range 50 { // whatever a file is, the check ends, and does not call it whole
 		spoilt := bytes.Clone(after)
-		at := 10 + random.IntN(len(after)-10) // behind what gzip does not look at
+		at := random.IntN(len(after))
 		spoilt[at] ^= byte(1 + random.IntN(255))
+		if text, err := unpacked(spoilt); err == nil && bytes.Equal(text, written) {
+			continue // some bits say nothing of what is packed: a time, those that fill a byte up
+		}
 		where := t.TempDir()
 		must(t, os.WriteFile(filepath.Join(where, fmt.Sprintf("audit-000000000001-%012d.jsonl.gz", last)), spoilt, 0o600))
 		v, err := archive.Verify(where, 0)
 		must(t, err)
-		if len(v.Flaws) == 0 && len(v.Unreadable) == 0 && v.Found == last && !bytes.Equal(spoilt, after) && !headerByte(after, at) {
+		if len(v.Flaws) == 0 && len(v.Unreadable) == 0 && v.Found == last {
 			t.Errorf("a file with another byte %d is whole: %+v", at, v)
 		}
 	}
 }
 
-// headerByte reports whether a byte is among those of a member's header that say
-// nothing of what it holds: a time, the system.
-func headerByte(file []byte, at int) bool {
-	for i := range file {
-		if bytes.HasPrefix(file[i:], []byte{0x1f, 0x8b, 8}) && i <= at && at < i+10 {
-			return true
-		}
+// unpacked is what a file holds.
+func unpacked(file []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		return nil, err
 	}
-	return false
+	return io.ReadAll(r)
 }
 
 // TestUnwritable has a directory that cannot be written: the store keeps its entries,
