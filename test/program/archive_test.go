@@ -17,8 +17,12 @@ func TestArchive(t *testing.T) {
 	files := filepath.Join(data, "audit")
 	p := controller(t, data, "--audit-entries", "1000")
 	c := p.client(data)
-	for i := range 1650 {
-		c.must(t, http.StatusCreated, http.MethodPost, "identities", M{"name": fmt.Sprintf("i%d", i), "type": "User", "isAdmin": false})
+	for part := range 11 {
+		changes := make([]M, 150)
+		for i := range changes {
+			changes[i] = M{"op": "create", "kind": "identity", "body": M{"name": fmt.Sprintf("i%d-%d", part, i), "type": "User", "isAdmin": false}}
+		}
+		c.must(t, http.StatusOK, http.MethodPost, "changes", M{"changes": changes})
 	}
 	eventually(t, "there is an archive", func() bool {
 		all, err := os.ReadDir(files)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,24 +38,32 @@ func TestKill9(t *testing.T) {
 	moments := rand.New(rand.NewPCG(seed, 0))
 	data := filepath.Join(t.TempDir(), "data")
 	p := controller(t, data)
-	first := p.client(data)
+	c := p.client(data)
 	writers := make([]*writer, 4)
 	for i := range writers {
 		writers[i] = newWriter(fmt.Sprintf("w%d-", i), rand.New(rand.NewPCG(seed, uint64(i+1))))
 	}
+	var log entries
 	for range *killRounds {
-		writeUntilKilled(p, first.on(t, p, data), writers, moments.Int64N(mostWrites), time.Duration(moments.Int64N(int64(5*time.Millisecond))))
+		writeUntilKilled(p, c, writers, moments.Int64N(mostWrites), time.Duration(moments.Int64N(int64(5*time.Millisecond))))
 		if moments.IntN(8) == 0 { // and in the middle of the next start
 			q := launch(t, settings{args: []string{"run", "--data", data, "--listen", "127.0.0.1:0"}})
 			q.kill(time.Duration(moments.Int64N(int64(300 * time.Millisecond))))
 		}
 		p = controller(t, data)
 		// The session of the first round is a write like any other.
-		settle(t, first.on(t, p, data), writers)
-		audited(t, first.on(t, p, data))
+		c = c.on(t, p, data)
+		there := c.everything(t)
+		settle(t, there, writers)
+		log.audit(t, c, there)
 		if t.Failed() {
 			return
 		}
+	}
+	var again entries // none of those that were read before is another now
+	again.audit(t, c, c.everything(t))
+	if diff := cmp.Diff(log.last, again.last); diff != "" {
+		t.Errorf("entries are not as they were (-before +now):\n%s", diff)
 	}
 	p.stop()
 	report(t, writers)
@@ -107,21 +116,34 @@ func (p *process) kill(after time.Duration) {
 	p.wait()
 }
 
-// settle compares what the writers know with what is there.
-func settle(t *testing.T, c *client, writers []*writer) {
+// written are the kinds that writers write, by path.
+var written = map[string]string{"configs": "config", "identities": "identity", "services": "service"}
+
+// everything is what there is of them, by path and id.
+func (c *client) everything(t *testing.T) map[string]map[string]M {
 	t.Helper()
-	there := map[string]records{}
-	for _, path := range []string{"configs", "identities", "services"} {
-		for id, rec := range c.list(t, path) {
+	there := map[string]map[string]M{}
+	for path := range written {
+		there[path] = c.list(t, path)
+	}
+	return there
+}
+
+// settle compares what the writers know with what is there.
+func settle(t *testing.T, there map[string]map[string]M, writers []*writer) {
+	t.Helper()
+	owned := map[string]records{}
+	for path, recs := range there {
+		for id, rec := range recs {
 			owner, _, _ := strings.Cut(rec["name"].(string), "-")
-			if there[owner] == nil {
-				there[owner] = records{}
+			if owned[owner] == nil {
+				owned[owner] = records{}
 			}
-			there[owner][path+"/"+id] = shown(path, rec)
+			owned[owner][path+"/"+id] = shown(path, rec)
 		}
 	}
 	for _, w := range writers {
-		got := there[strings.TrimSuffix(w.mark, "-")]
+		got := owned[strings.TrimSuffix(w.mark, "-")]
 		if got == nil {
 			got = records{}
 		}
@@ -131,32 +153,43 @@ func settle(t *testing.T, c *client, writers []*writer) {
 	}
 }
 
-// audited compares what there is with what its entries say: none is missing, and
-// there is no change without one.
-func audited(t *testing.T, c *client) {
+// entries are those of the audit log that were read so far.
+type entries struct {
+	read int          // the number of the last
+	last map[string]M // of changes of what writers write, the last by what was changed
+}
+
+// audit reads the entries that are new, and compares what there is with what all of them
+// say: none is missing, and there is no change without one.
+func (e *entries) audit(t *testing.T, c *client, there map[string]map[string]M) {
 	t.Helper()
 	if log := c.must(t, 200, http.MethodGet, "audit-verification", nil).body["data"].(M); log["intact"] != true {
 		t.Errorf("the audit log is %v", log)
 	}
-	entries := c.list(t, "audit-entries")
-	last := map[string]M{}
-	for _, number := range slices.Sorted(maps.Keys(entries)) {
-		e := entries[number]
-		if event := e["event"]; event != "created" && event != "updated" && event != "deleted" {
-			continue // it is of no change
-		}
-		last[e["targetId"].(string)] = e
+	if e.last == nil {
+		e.last = map[string]M{}
 	}
-	for kind, path := range map[string]string{"config": "configs", "identity": "identities", "service": "services"} {
-		there := c.list(t, path)
-		for id, rec := range there {
-			if e := last[id]; e == nil || e["event"] == "deleted" || e["targetName"] != rec["name"] {
-				t.Errorf("%s %s is there, and its last entry is %v", kind, rec["name"], e)
+	kinds := slices.Collect(maps.Values(written))
+	fresh := url.QueryEscape(fmt.Sprintf("number > %d sort by number limit none", e.read))
+	for _, entry := range c.must(t, 200, http.MethodGet, "audit-entries?filter="+fresh, nil).body["data"].([]any) {
+		entry := entry.(M)
+		if e.read++; entry["number"] != float64(e.read) {
+			t.Fatalf("entry %v comes as number %d", entry["number"], e.read)
+		}
+		event, kind := entry["event"], entry["targetKind"]
+		if (event == "created" || event == "updated" || event == "deleted") && slices.Contains(kinds, kind.(string)) {
+			e.last[entry["targetId"].(string)] = entry
+		}
+	}
+	for path, kind := range written {
+		for id, rec := range there[path] {
+			if last := e.last[id]; last == nil || last["event"] == "deleted" || last["targetName"] != rec["name"] {
+				t.Errorf("%s %s is there, and its last entry is %v", kind, rec["name"], last)
 			}
 		}
-		for id, e := range last {
-			if e["targetKind"] == kind && e["event"] != "deleted" && there[id] == nil {
-				t.Errorf("%s %s is gone, and its last entry is %v", kind, id, e)
+		for id, last := range e.last {
+			if last["targetKind"] == kind && last["event"] != "deleted" && there[path][id] == nil {
+				t.Errorf("%s %s is gone, and its last entry is %v", kind, id, last)
 			}
 		}
 	}
