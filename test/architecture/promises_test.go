@@ -64,6 +64,30 @@ func TestPromises(t *testing.T) {
 	}
 }
 
+// chosenTest is a test that is chosen by its name.
+var chosenTest = regexp.MustCompile(`\bTest[A-Z][A-Za-z0-9]*`)
+
+// TestChosen holds what runs tests to the names by which it chooses some: a name that
+// nothing has any more would choose nothing, and nobody would see it.
+func TestChosen(t *testing.T) {
+	all := tests(t)
+	for _, file := range []string{"../../Makefile", "../../.ci/run"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := chosenTest.FindAllString(string(text), -1)
+		if len(found) == 0 {
+			t.Errorf("%s chooses none", file)
+		}
+		for _, name := range found {
+			if !all[name] {
+				t.Errorf("%s chooses %s, which there is not", file, name)
+			}
+		}
+	}
+}
+
 // TestEveryCell holds the page on security to its word on routers that turned
 // bad: every cell of its tables names a test.
 func TestEveryCell(t *testing.T) {
