@@ -3,7 +3,6 @@ package filter
 import (
 	"iter"
 	"math"
-	"slices"
 )
 
 // The bounds of a page.
@@ -54,14 +53,14 @@ type Rows[R any] struct {
 
 // Select returns a page of the rows that match the query, in its order, and
 // how many match in all. It keeps no more rows than the page and those before
-// it. The result is never nil.
+// it, twice at most. The result is never nil.
 func (q *Query[R]) Select(rows Rows[R], p Page) (selected []R, total int64) {
 	end := int64(noLimit)
 	if !p.Unlimited {
 		end = p.Offset + p.Limit
 	}
 	selected = []R{}
-	best := heap[R]{compare: q.Compare, size: end}
+	best := first[R]{before: q.before, size: end}
 	all := rows.Matched || q.All()
 	counted := all && rows.Ordered && rows.Count > 0
 	for row := range rows.Seq {
@@ -74,7 +73,7 @@ func (q *Query[R]) Select(rows Rows[R], p Page) (selected []R, total int64) {
 		total++
 		switch {
 		case !rows.Ordered:
-			best.add(row)
+			best.add(q.keyed(row))
 		case total > p.Offset && total <= end:
 			selected = append(selected, row)
 		}
@@ -85,49 +84,8 @@ func (q *Query[R]) Select(rows Rows[R], p Page) (selected []R, total int64) {
 	if rows.Ordered {
 		return selected, total
 	}
-	slices.SortFunc(best.rows, q.Compare)
-	if p.Offset >= int64(len(best.rows)) {
-		return selected, total
+	for _, k := range best.from(p.Offset) {
+		selected = append(selected, k.row)
 	}
-	return best.rows[p.Offset:], total
-}
-
-// heap keeps the first rows in an order, as many as its size. Once full, the
-// last of them is at the root.
-type heap[R any] struct {
-	compare func(a, b R) int
-	size    int64
-	rows    []R
-}
-
-func (h *heap[R]) add(row R) {
-	switch n := int64(len(h.rows)); {
-	case n < h.size:
-		h.rows = append(h.rows, row)
-		if n+1 == h.size {
-			for i := len(h.rows)/2 - 1; i >= 0; i-- {
-				h.sink(i)
-			}
-		}
-	case n > 0 && h.compare(row, h.rows[0]) < 0:
-		h.rows[0] = row
-		h.sink(0)
-	}
-}
-
-// sink moves the row at i down until no later row is below it.
-func (h *heap[R]) sink(i int) {
-	for {
-		last := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h.rows); child++ {
-			if h.compare(h.rows[child], h.rows[last]) > 0 {
-				last = child
-			}
-		}
-		if last == i {
-			return
-		}
-		h.rows[i], h.rows[last] = h.rows[last], h.rows[i]
-		i = last
-	}
+	return selected, total
 }

@@ -63,13 +63,12 @@ func (c compiler[R]) orders(fields []sortField) ([]Order[R], error) {
 
 // Compare orders two rows as the query asks: it returns a negative number if a
 // comes first, a positive one if b does, and zero only if their ids are equal.
-func (q *Query[R]) Compare(a, b R) int {
-	for _, o := range q.orders {
-		value := o.Symbol.One
-		if o.Symbol.Fine != nil {
-			value = o.Symbol.Fine
-		}
-		c := compareForSort(value(a), value(b))
+func (q *Query[R]) Compare(a, b R) int { return q.compareFrom(0, a, b) }
+
+// compareFrom is Compare for rows that are equal in the fields before one.
+func (q *Query[R]) compareFrom(field int, a, b R) int {
+	for _, o := range q.orders[field:] {
+		c := compareForSort(o.value(a), o.value(b))
 		if c != 0 {
 			if o.Desc {
 				return -c
@@ -79,4 +78,12 @@ func (q *Query[R]) Compare(a, b R) int {
 	}
 	id := q.schema.symbols[idName].One
 	return compareForSort(id(a), id(b))
+}
+
+// value is what the row is sorted by.
+func (o Order[R]) value(row R) Value {
+	if o.Symbol.Fine != nil {
+		return o.Symbol.Fine(row)
+	}
+	return o.Symbol.One(row)
 }
