@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"netkeep.internal/internal/data/state/cow"
 	"netkeep.internal/internal/lang/filter"
 	"netkeep.internal/internal/lang/kind"
 )
@@ -14,7 +15,7 @@ func (s *Snapshot) Query(d *kind.Def, q *filter.Query[kind.Record], p filter.Pag
 	t := s.table(d)
 	if choice, ok := t.plan(q.Needs()); ok {
 		// What an index has under one key is in the order of ids.
-		ordered := len(choice) == 1 && len(choice[0].Values) == 1 && len(q.Sort()) == 0
+		ordered := len(choice) == 1 && len(choice[0].Values) == 1 && len(q.Sort()) == 0 && !t.attributed(choice[0])
 		return q.Select(filter.Rows[kind.Record]{Seq: t.lookUp(choice), Ordered: ordered}, p)
 	}
 	rows := t.scan(q)
@@ -28,33 +29,58 @@ func (s *Snapshot) Query(d *kind.Def, q *filter.Query[kind.Record], p filter.Pag
 // one.
 type terms = []filter.Term[kind.Record]
 
-// plan picks the choice to look up, if the indexes can answer one of them.
-// Unique fields are best: they find one record a value.
+// plan picks the choice to look up, if the indexes can answer one of them: the
+// one that finds the fewest records.
 func (t *table) plan(choices []terms) (best terms, ok bool) {
+	fewest := 0
 	for _, choice := range choices {
 		if slices.ContainsFunc(choice, unfiled) {
 			continue
 		}
-		if !slices.ContainsFunc(choice, t.repeated) {
-			return choice, true
+		n, dear := t.found(choice)
+		if dear && n > t.rows.Len() {
+			continue // to look at all of them is quicker
 		}
-		if !ok {
-			best, ok = choice, true
+		if !ok || n < fewest {
+			best, ok, fewest = choice, true, n
 		}
 	}
 	return best, ok
+}
+
+// apart is how many records can be looked at one after the other in the time in
+// which one is found by its ordinal.
+const apart = 4
+
+// found is how many records satisfy a choice, or a little more. If it is dear, it
+// counts what it costs to find them by ordinals.
+func (t *table) found(choice terms) (n int, dear bool) {
+	for _, term := range choice {
+		for _, v := range term.Values {
+			switch index := term.Symbol.Index; {
+			case t.attributed(term):
+				dear = true
+				n += apart * t.bits.Count(v.String())
+			case index == byID || t.def.Indexes[t.slot(index)].Unique:
+				n++
+			default:
+				tree := t.indexes[t.slot(index)]
+				n += tree.Before(entry{v.String() + "\x00", firstRow}) - tree.Before(entry{v.String(), firstRow})
+			}
+		}
+	}
+	return n, dear
+}
+
+// attributed reports whether a term is about role attributes.
+func (t *table) attributed(term filter.Term[kind.Record]) bool {
+	return t.bits != nil && term.Symbol.Index == t.def.Attributes.Name
 }
 
 // unfiled reports whether an index leaves records out that satisfy the term:
 // none has those with an empty text.
 func unfiled(term filter.Term[kind.Record]) bool {
 	return slices.ContainsFunc(term.Values, func(v filter.Value) bool { return v.String() == "" })
-}
-
-// repeated reports whether several records may have one value of the field.
-func (t *table) repeated(term filter.Term[kind.Record]) bool {
-	index := term.Symbol.Index
-	return index != byID && !t.def.Indexes[t.slot(index)].Unique
 }
 
 // byID stands for the records themselves where an index is named.
@@ -82,8 +108,17 @@ func (t *table) lookUp(choice terms) iter.Seq[kind.Record] {
 }
 
 // satisfying yields the records that satisfy a term. Indexed fields that
-// queries can name have one value, so there is none twice.
+// queries can name have one value, but for attributes, so there is none twice.
 func (t *table) satisfying(term filter.Term[kind.Record]) iter.Seq[kind.Record] {
+	if t.attributed(term) {
+		set := cow.NewBitmap()
+		for _, v := range term.Values {
+			if some := t.bits.Get(v.String()); some != nil {
+				set.Or(some)
+			}
+		}
+		return t.at(set)
+	}
 	return func(yield func(kind.Record) bool) {
 		for _, v := range term.Values {
 			for rec := range t.equal(term.Symbol.Index, v.String()) {

@@ -33,6 +33,9 @@ func drawFilter(t *rapid.T, depth int) string {
 		}
 		return field.Draw(t, "field") + " in [" + strings.Join(values, ", ") + "]"
 	case "set":
+		if rapid.Bool().Draw(t, "several") {
+			return fmt.Sprintf("anyOf(traits) in [%q, %q]", someTrait.Draw(t, "trait"), someTrait.Draw(t, "other"))
+		}
 		return rapid.SampledFrom([]string{"anyOf", "allOf"}).Draw(t, "quantor") + "(traits) = " + fmt.Sprintf("%q", someTrait.Draw(t, "trait"))
 	case "and":
 		return "(" + drawFilter(t, depth-1) + ") and (" + drawFilter(t, depth-1) + ")"
@@ -111,6 +114,11 @@ func TestQueryPlans(t *testing.T) {
 		if i == 7 {
 			p.Home = ""
 		}
+		if i%6 == 0 {
+			p.Traits = []string{"rare", "common"}
+		} else {
+			p.Traits = []string{"common"}
+		}
 		create(t, s, people.Def, p)
 	}
 	tests := []struct {
@@ -140,6 +148,15 @@ func TestQueryPlans(t *testing.T) {
 		{`home = "a" or not (name = "n03")`, 12},
 		{`home = "a" sort by name`, 4},
 		{`home = "a" sort by badge desc skip 1 limit 2`, 4},
+		{`anyOf(traits) = "rare"`, 2},
+		{`anyOf(traits) = "rare" sort by name desc`, 2},
+		{`anyOf(traits) = "common"`, 12},
+		{`anyOf(traits) = "nobody's"`, 0},
+		{`anyOf(traits) = ""`, 0},
+		{`anyOf(traits) in ["rare", "nobody's"]`, 2},
+		{`anyOf(traits) in ["rare", "common"] sort by home`, 12},
+		{`home = "a" and anyOf(traits) = "rare"`, 2},
+		{`name = "n00" or anyOf(traits) = "rare"`, 2},
 		{`true`, 12},
 		{`true sort by id desc skip 2 limit 3`, 12},
 		{`true sort by name`, 12},

@@ -17,7 +17,7 @@ func (f *Field) symbols() []filter.Symbol[Record] {
 	if !ok {
 		return nil
 	}
-	if f.Unique || f.Indexed || f.Ref != "" && !s.Set || f.Name == "id" {
+	if f.Unique || f.Indexed || f.Ref != "" && !s.Set || f.Attributes || f.Name == "id" {
 		s.Index = f.Name
 	}
 	if f.Numbered {

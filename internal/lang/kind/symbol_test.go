@@ -150,7 +150,7 @@ func TestNestedTags(t *testing.T) {
 func TestSymbolIndexes(t *testing.T) {
 	for name, want := range map[string]string{
 		"id": "id", "name": "name", "serial": "serial", "makerId": "makerId", "size.inner.deep": "size.inner.deep",
-		"owner": "", "makers": "", "traits": "", "roles": "", "count": "",
+		"traits": "traits", "owner": "", "makers": "", "roles": "", "count": "",
 	} {
 		s, ok := widgets.Symbols.Lookup(name)
 		if !ok || s.Index != want {

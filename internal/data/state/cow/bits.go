@@ -12,6 +12,9 @@ import (
 // Bitmap is a set of ordinals.
 type Bitmap = roaring.Bitmap
 
+// NewBitmap returns an empty set.
+func NewBitmap() *Bitmap { return roaring.New() }
+
 // Bits is a bitmap of ordinals for each of many keys.
 type Bits struct {
 	tree  *btree.BTreeG[bitmap]
@@ -69,6 +72,14 @@ func (b *Bits) Get(key string) *Bitmap {
 		return nil
 	}
 	return e.bitmap()
+}
+
+// Count is how many ordinals the bitmap of a key has.
+func (b *Bits) Count(key string) int {
+	if e, ok := b.tree.Get(bitmap{key: key}); ok {
+		return e.len()
+	}
+	return 0
 }
 
 // Has reports whether the bitmap of a key has an ordinal.
