@@ -104,6 +104,9 @@ func (l *Log) read(ctx context.Context, in span, down bool, take func(*model.Aud
 			return err
 		}
 		for i, b := range page {
+			if in.from > in.to {
+				return nil // what is left was read for nothing, and is not unpacked for it
+			}
 			n, more := take(b, in)
 			switch next := numberOf(b.ID) + int64(n); {
 			case !more:
@@ -156,10 +159,7 @@ func (l *Log) holder(ctx context.Context, number int64) (*model.AuditBlock, erro
 // fewer, and none only if there are none. It looks close by first, since the engine
 // reads all that it is to take the last ones of.
 func (l *Log) below(ctx context.Context, number int64, most int) ([]*model.AuditBlock, error) {
-	for _, near := range []int64{int64(most), fullEntries, 16 * fullEntries, 256 * fullEntries} {
-		if near < int64(most) || near >= number {
-			continue
-		}
+	for near := int64(most); near <= 256*fullEntries && near < number; near = max(fullEntries, 4*near) {
 		blocks, err := l.blocks(ctx, state.Stretch{After: ID(number - near), Until: ID(number + 1)}, most, true)
 		if err != nil || len(blocks) > 0 {
 			return blocks, err
