@@ -8,6 +8,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
@@ -36,6 +38,16 @@ type Link struct {
 	What    string  `json:"what" doc:"Why it holds or does not, in a sentence."`
 	Because []Cause `json:"because" doc:"Records that make it so; the first hundred."`
 	Remedy  string  `json:"remedy" doc:"The smallest change that would make it hold, as a command where there is one; empty if it holds."`
+	// Changes is for programs.
+	Changes []Change `json:"changes" doc:"The remedy as what to send to applyChanges, as a plan first; empty if the link holds, or if no change of a record would mend it."`
+}
+
+// Change is what a remedy does to a record.
+type Change struct {
+	Op     string         `json:"op" kind:"enum=create|patch" doc:"What to do."`
+	Kind   string         `json:"kind" doc:"Kind of the record to do it to."`
+	Target string         `json:"target" kind:"omit" doc:"Id of the record; left out for create."`
+	Body   jsontext.Value `json:"body" doc:"What to create it with, or what to change."`
 }
 
 // Cause is a record that has a part in a link.
@@ -109,7 +121,10 @@ func (n Network) Explain(snap *state.Snapshot, identityID, serviceID, typ string
 		l := &e.Links[i]
 		l.Because = l.Because[:min(len(l.Because), maxCauses)]
 		if l.Passed {
-			l.Remedy = ""
+			l.Remedy, l.Changes = "", nil
+		}
+		if l.Changes == nil {
+			l.Changes = []Change{}
 		}
 	}
 	return e, nil

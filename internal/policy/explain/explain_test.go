@@ -361,6 +361,9 @@ func (w *world) tryRemedy(l explain.Link, again func() explain.Link) {
 		}
 		return
 	}
+	if changes := !strings.HasPrefix(l.Remedy, "netkeep enable ") && !strings.HasPrefix(l.Remedy, "netkeep invite "); changes != (len(l.Changes) == 1) {
+		w.t.Fatalf("the remedy as changes: %+v", l)
+	}
 	w.run(l.Remedy)
 	if after := again(); !after.Passed {
 		w.t.Fatalf("%s leaves the link at %+v", l.Remedy, after)

@@ -114,7 +114,7 @@ func (q *question) policyLink() Link {
 		l.Because = append(l.Because, q.cause(""))
 	default:
 		l.What = fmt.Sprintf("no service policy lets %s %s %s", who, q.verb(), q.service.Name)
-		l.Remedy = q.grant()
+		l.mend(q.grant())
 	}
 	return l
 }

@@ -26,7 +26,7 @@ func (n Network) Past(snap *state.Snapshot, identityID, serviceID, typ string) (
 	e.Allowed = !slices.ContainsFunc(e.Links, func(l Link) bool { return !l.Passed })
 	for i := range e.Links {
 		l := &e.Links[i]
-		l.Because, l.Remedy = l.Because[:min(len(l.Because), maxCauses)], ""
+		l.Because, l.Remedy, l.Changes = l.Because[:min(len(l.Because), maxCauses)], "", []Change{}
 	}
 	return e, nil
 }

@@ -3,7 +3,11 @@ package explain
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep.internal/internal/data/state/cow"
 	"netkeep.internal/internal/lang/kind"
@@ -47,18 +51,60 @@ func (q *question) called(d *kind.Def, rec kind.Record) string {
 func (q *question) identityName() string { return q.called(model.Identities.Def, q.identity) }
 func (q *question) serviceName() string  { return q.called(model.Services.Def, q.service) }
 
+// remedy is what would make a link hold: for people, and for programs if it is a change
+// of a record.
+type remedy struct {
+	text   string
+	change *Change
+}
+
+// mend notes what would make the link hold.
+func (l *Link) mend(r remedy) {
+	if l.Remedy = r.text; r.change != nil {
+		l.Changes = []Change{*r.change}
+	}
+}
+
+// addRole gives a record one more attribute.
+func (q *question) addRole(d *kind.Def, rec kind.Record, attribute string) remedy {
+	with := append(slices.Clone(d.AttributesOf(rec)), attribute)
+	return remedy{
+		command("update", d.Name, q.called(d, rec), "--add-role", attribute),
+		&Change{Op: "patch", Kind: d.Name, Target: rec.Base().ID, Body: body(map[string]any{"roleAttributes": with})},
+	}
+}
+
+// newPolicy is a policy that is to be made.
+func newPolicy(d *kind.Def, members map[string]any) *Change {
+	members["semantic"] = model.AnyOf
+	return &Change{Op: "create", Kind: d.Name, Body: body(members)}
+}
+
+// body is members as JSON, which texts and lists of texts always are.
+func body(members map[string]any) jsontext.Value {
+	text, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil {
+		return jsontext.Value("{}")
+	}
+	return text
+}
+
+func byID(rec kind.Record) []string { return []string{"@" + rec.Base().ID} }
+
 // grant gives the identity the service.
-func (q *question) grant() string {
+func (q *question) grant() remedy {
 	if attribute, ok := q.cheapest(model.Identities.Def, q.identity, access.ServicePolicyIdentities, q.givers()); ok {
-		return command("update", model.Identities.Name, q.identityName(), "--add-role", attribute)
+		return q.addRole(model.Identities.Def, q.identity, attribute)
 	}
 	verb := "dials"
 	if q.typ == model.Bind {
 		verb = "hosts"
 	}
 	name := q.unused(model.ServicePolicies.Def, q.identity.Name+"-"+verb+"-"+q.service.Name)
-	return command("create", model.ServicePolicies.Name, name, "--type", q.typ,
-		"--identity-roles", "@"+q.identityName(), "--service-roles", "@"+q.serviceName())
+	return remedy{
+		command("create", model.ServicePolicies.Name, name, "--type", q.typ, "--identity-roles", "@"+q.identityName(), "--service-roles", "@"+q.serviceName()),
+		newPolicy(model.ServicePolicies.Def, map[string]any{"name": name, "type": q.typ, "identityRoles": byID(q.identity), "serviceRoles": byID(q.service)}),
+	}
 }
 
 // givers yields the policies that give the service to others.
@@ -74,26 +120,29 @@ func (q *question) givers() iter.Seq[kind.Record] {
 
 // giveCommon gives identity and service an edge router in common, if each has
 // some.
-func (q *question) giveCommon() string {
+func (q *question) giveCommon() remedy {
 	if q.routes.identity.IsEmpty() || q.routes.service.IsEmpty() {
-		return "first give both an edge router, as above"
+		return remedy{text: "first give both an edge router, as above"}
 	}
 	return q.giveRouter(q.identitySide())
 }
 
 // giveRouter gives a side an edge router: one that the other side has and that
 // is online, if there is one.
-func (q *question) giveRouter(s side) string {
+func (q *question) giveRouter(s side) remedy {
 	router := q.suitable(s)
 	if router == nil {
-		return "there is no edge router yet; create one, and have it enroll"
+		return remedy{text: "there is no edge router yet; create one, and have it enroll"}
 	}
 	policies := s.to.Policies(q.snap, router)
 	if attribute, ok := q.cheapest(s.def, s.member, s.from, policies); ok {
-		return command("update", s.def.Name, q.called(s.def, s.member), "--add-role", attribute)
+		return q.addRole(s.def, s.member, attribute)
 	}
-	return command("create", s.policy.Name, q.unused(s.policy, s.name+"-uses-"+router.Name),
-		s.flag, "@"+q.called(s.def, s.member), "--edge-router-roles", "@"+q.called(model.EdgeRouters.Def, router))
+	name := q.unused(s.policy, s.name+"-uses-"+router.Name)
+	return remedy{
+		command("create", s.policy.Name, name, s.flag, "@"+q.called(s.def, s.member), "--edge-router-roles", "@"+q.called(model.EdgeRouters.Def, router)),
+		newPolicy(s.policy, map[string]any{"name": name, s.list: byID(s.member), "edgeRouterRoles": byID(router)}),
+	}
 }
 
 // suitable returns the edge router that a side is best given, nil if there is

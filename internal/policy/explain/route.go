@@ -42,6 +42,7 @@ type side struct {
 	to      *access.List // that gives it routers
 	policy  *kind.Def
 	flag    string // for the member's role list
+	list    string // the field of that list
 	routers *cow.Bitmap
 	others  *cow.Bitmap // routers of the other side
 }
@@ -50,7 +51,7 @@ func (q *question) identitySide() side {
 	return side{
 		routerPolicyLink, q.identity, model.Identities.Def, q.identity.Name,
 		access.EdgeRouterPolicyIdentities, access.EdgeRouterPolicyRouters,
-		model.EdgeRouterPolicies.Def, "--identity-roles", q.routes.identity, q.routes.service,
+		model.EdgeRouterPolicies.Def, "--identity-roles", "identityRoles", q.routes.identity, q.routes.service,
 	}
 }
 
@@ -58,7 +59,7 @@ func (q *question) serviceSide() side {
 	return side{
 		servicePathLink, q.service, model.Services.Def, q.service.Name,
 		access.ServiceEdgeRouterPolicyServices, access.ServiceEdgeRouterPolicyRouters,
-		model.ServiceEdgeRouterPolicies.Def, "--service-roles", q.routes.service, q.routes.identity,
+		model.ServiceEdgeRouterPolicies.Def, "--service-roles", "serviceRoles", q.routes.service, q.routes.identity,
 	}
 }
 
@@ -70,7 +71,7 @@ func (q *question) sideLink(s side) Link {
 	l := Link{Link: s.link, Passed: !s.routers.IsEmpty(), Because: []Cause{}}
 	if !l.Passed {
 		l.What = "no " + spoken(s.policy) + " gives " + s.name + " an edge router"
-		l.Remedy = q.giveRouter(s)
+		l.mend(q.giveRouter(s))
 		return l
 	}
 	l.What = s.name + " may use " + q.routerNames(s.routers)
@@ -118,7 +119,7 @@ func (q *question) routerLink() Link {
 	switch {
 	case q.chain.Routed() != nil:
 		l.What = fmt.Sprintf("%s and %s have no edge router in common", q.identity.Name, q.service.Name)
-		l.Remedy = q.giveCommon()
+		l.mend(q.giveCommon())
 	case len(r.online) == 0:
 		l.What = "none of the edge routers that both may use is online"
 		l.Remedy = "start " + some(names(r.offline))

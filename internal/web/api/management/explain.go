@@ -2,9 +2,11 @@ package management
 
 import (
 	"cmp"
+	"math"
 	"net/http"
 	"strings"
 
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/state/cow"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/model"
@@ -32,6 +34,7 @@ func mountExplain(a *rest.API, s *api.Service, identities *rest.View) {
 		}
 		return s.Explainer().Explain(c.Snap, c.Param("id"), c.Param("serviceId"), typeOf(c))
 	})
+	mountWays(a)
 	rest.ShowList(a, rest.Op{
 		Method: http.MethodGet, Path: "/services/{id}/who-can", Name: "listWhoCanUseService", Tag: "services",
 		Doc:    "List the identities that service policies let use or host a service. Admins may without a policy and are not listed for that.",
@@ -57,6 +60,41 @@ func mountExplain(a *rest.API, s *api.Service, identities *rest.View) {
 		granted.Keep(c, g)
 		return c.Snap.Within(model.Services.Def, g.Visible()), nil
 	})
+}
+
+// The page of those that ways lead to.
+var (
+	reachedParam = rest.NumberParam("limit", "How many of those that are reached to answer with: 100 if not given, and 500 at most.")
+	passedParam  = rest.NumberParam("offset", "How many of them to leave out at the beginning; none if not given.")
+)
+
+// mountWays offers through which policies and roles somebody comes to what it may use.
+func mountWays(a *rest.API) {
+	add := func(path, name, tag, doc string, find func(snap *state.Snapshot, id string, first, end int) (explain.Ways, error)) {
+		rest.Handle(a, rest.Op{
+			Method: http.MethodGet, Path: path, Name: name, Tag: tag, Doc: doc, Auth: rest.Admin,
+			Params: []rest.Parameter{reachedParam, passedParam, rest.AtParam},
+		}, func(c *rest.Call, _ rest.None) (explain.Ways, error) {
+			limit, offset := int64(100), int64(0)
+			if n := reachedParam.Of(c); n != nil {
+				limit = *n
+			}
+			if n := passedParam.Of(c); n != nil {
+				offset = *n
+			}
+			switch {
+			case limit < 0 || limit > 500:
+				return explain.Ways{}, fault.Invalid("limit", "must be from 0 to 500", limit)
+			case offset < 0 || offset > math.MaxInt32:
+				return explain.Ways{}, fault.Invalid("offset", "must not be below 0 or beyond all that there can be", offset)
+			}
+			return find(c.Snap, c.Param("id"), int(offset), int(offset+limit))
+		})
+	}
+	add("/identities/{id}/access", "detailIdentityAccess", "identities",
+		"Tell through which service policies and roles an identity may use or host which services.", explain.FromIdentity)
+	add("/services/{id}/access", "detailServiceAccess", "services",
+		"Tell through which service policies and roles which identities may use or host a service.", explain.FromService)
 }
 
 // granted is what the identity of a request may.
