@@ -24,6 +24,7 @@ var retold = map[string]string{
 	"internal/tool/command way":           "what a table takes from that answer",
 	"internal/tool/command topology":      "what a picture takes from an answer",
 	"internal/policy/explain Explanation": "its links are those of a chain of reasons",
+	"internal/web/console explanation":    "what a page takes from that answer",
 }
 
 // alike is how many fields a struct may have in common with a volatile kind by

@@ -9,6 +9,7 @@ package console
 import (
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,6 +95,8 @@ func (v *visit) route(parts []string) {
 		v.search()
 	case len(parts) == 1 && parts[0] == "events":
 		v.events()
+	case slices.Contains(reasonPages, parts[0]):
+		v.reason(parts)
 	default:
 		v.records(parts)
 	}
@@ -116,6 +119,8 @@ func (v *visit) records(parts []string) {
 		v.record(of, parts[1])
 	case parts[2] == "edit":
 		v.edit(of, parts[1])
+	case parts[2] == "history":
+		v.recordHistory(of, parts[1])
 	case parts[2] == "delete":
 		v.delete(of, parts[1])
 	default:

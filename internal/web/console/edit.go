@@ -35,6 +35,16 @@ func (v *visit) create(of resource) {
 		v.createForm(of, http.StatusBadRequest, d, formView{Problem: "Nothing was saved. Look at what is marked."})
 		return
 	}
+	if v.looks() && of.listed() {
+		of.Complete(body)
+		plan, err := v.change(changeIn{Op: "create", Kind: of.Name, Body: body}, "", true)
+		if err != nil {
+			v.notSaved(err, d, fields, func(status int, view formView) { v.createForm(of, status, d, view) })
+			return
+		}
+		v.createForm(of, http.StatusOK, d, formView{Plan: v.planOf(plan)})
+		return
+	}
 	id, err := v.makeRecord(of, fields, body)
 	if err != nil {
 		v.notSaved(err, d, fields, func(status int, view formView) { v.createForm(of, status, d, view) })
@@ -54,6 +64,7 @@ func (v *visit) createForm(of resource, status int, d *drawing, view formView) {
 	d.required = kind.Create
 	view.Head, view.About = "New "+of.one(), about(of.Def)
 	view.Up, view.Action, view.Save = navLink{Text: titled(of.many()), Href: of.page()}, of.page("new"), "Create "+of.one()
+	view.Look = lookAt(of, view.Action)
 	v.show(status, "form", page{Title: view.Head, Body: d.view(view, fields)})
 }
 
@@ -187,6 +198,10 @@ func (v *visit) edit(of resource, id string) {
 		e.form(http.StatusOK, formView{Notice: "The page was of another session. Nothing was saved yet: look it through and save."})
 		return
 	}
+	if v.looks() && of.listed() {
+		e.look(was)
+		return
+	}
 	e.save(was)
 }
 
@@ -257,11 +272,14 @@ type changeIn struct {
 type changeOut struct {
 	Digest  string `json:"digest"`
 	Changes []struct {
-		ID     string `json:"id"`
-		Name   string `json:"name"`
-		Fields []struct {
+		Kind    string `json:"kind"`
+		ID      string `json:"id"`
+		Name    string `json:"name"`
+		Outcome string `json:"outcome"`
+		Fields  []struct {
 			Name   string         `json:"name"`
 			Before jsontext.Value `json:"before"`
+			After  jsontext.Value `json:"after"`
 		} `json:"fields"`
 	} `json:"changes"`
 	Consequences []struct {
@@ -270,23 +288,19 @@ type changeOut struct {
 		Name    string `json:"name"`
 		Outcome string `json:"outcome"`
 	} `json:"consequences"`
-	MoreConsequences bool `json:"moreConsequences"`
-	Access           struct {
-		Gained int `json:"gained"`
-		Lost   int `json:"lost"`
-		Pairs  []struct {
-			Identity string `json:"identity"`
-			Service  string `json:"service"`
-			Type     string `json:"type"`
-			Change   string `json:"change"`
-		} `json:"pairs"`
-	} `json:"access"`
+	MoreConsequences bool   `json:"moreConsequences"`
+	Access           access `json:"access"`
 }
 
 // change makes a change, or with plan says what would come of it. With a digest it is
 // made only if the outcome is the one that was planned.
 func (v *visit) change(in changeIn, expect string, plan bool) (out changeOut, err error) {
-	body := map[string]any{"changes": []changeIn{in}}
+	return v.changes([]changeIn{in}, expect, plan)
+}
+
+// changes makes changes, in the same way.
+func (v *visit) changes(list []changeIn, expect string, plan bool) (out changeOut, err error) {
+	body := map[string]any{"changes": list}
 	if expect != "" {
 		body["expect"] = expect
 	}

@@ -32,6 +32,7 @@ func (e *editing) form(status int, view formView) {
 	e.required = kind.Patch
 	view.Head, view.About = "Change "+e.name, ""
 	view.Up, view.Action, view.Save = navLink{Text: e.name, Href: e.of.page(e.id)}, e.of.page(e.id, "edit"), "Save"
+	view.Look = lookAt(e.of, view.Action)
 	e.visit.show(status, "form", page{Title: view.Head, Body: e.drawing.view(view, e.fields)})
 }
 
@@ -41,12 +42,7 @@ const maxTries = 3
 // save makes the changes of the form, if nobody else has changed the same. was is what
 // the form was made of.
 func (e *editing) save(was map[string]string) {
-	// Whether a field counts may be up to one that is not in the form.
-	for path, text := range e.now {
-		if _, given := e.in[path]; !given && !e.holds(path) {
-			e.in[path] = text
-		}
-	}
+	e.complete()
 	for range maxTries {
 		mine := e.changed(was)
 		switch {
@@ -82,6 +78,16 @@ func (e *editing) save(was map[string]string) {
 	}
 	e.was = was
 	e.form(http.StatusConflict, formView{Problem: "Nothing was saved: the network is changing all the time. Try again."})
+}
+
+// complete adds to what was sent what is not in the form: whether a field counts may be
+// up to it.
+func (e *editing) complete() {
+	for path, text := range e.now {
+		if _, given := e.in[path]; !given && !e.holds(path) {
+			e.in[path] = text
+		}
+	}
 }
 
 // outdated is the code of a change whose outcome would be another than planned.
@@ -158,9 +164,9 @@ func (e *editing) contest(was map[string]string) {
 	e.form(http.StatusConflict, formView{Problem: "Nothing was saved: somebody else has changed the same meanwhile. Both are shown; save again to have it as you typed it."})
 }
 
-// send makes the changes.
-func (e *editing) send(mine []leaf) error {
-	op, body := "patch", map[string]any{}
+// composed is the change that the form stands for.
+func (e *editing) composed(mine []leaf) (op string, body map[string]any) {
+	op, body = "patch", map[string]any{}
 	for _, l := range mine {
 		if e.clears(l) {
 			op = "update" // in a patch an object without members is none at all
@@ -175,6 +181,12 @@ func (e *editing) send(mine []leaf) error {
 			put(body, l.path, e.sends(l, op))
 		}
 	}
+	return op, body
+}
+
+// send makes the changes.
+func (e *editing) send(mine []leaf) error {
+	op, body := e.composed(mine)
 	if !e.of.listed() {
 		if err := e.resolve(e.fields, body); err != nil {
 			return err

@@ -29,6 +29,8 @@ type formView struct {
 	MoreOpen        bool
 	Lists           []choiceList // names to choose from
 	Save            string
+	Look            string    // where to see what would come of it; empty if nobody can say
+	Plan            *planView // what would
 }
 
 // inputView is one input, or a group of them.

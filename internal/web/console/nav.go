@@ -35,6 +35,7 @@ var sections = []struct {
 func (v *visit) nav() []navGroup {
 	here := strings.TrimPrefix(v.r.URL.Path, Root)
 	groups := []navGroup{{Links: []navLink{{"Overview", Root, here == ""}}}}
+	groups[0].Links = append(groups[0].Links, reasonLinks(here)...)
 	var placed []string
 	for _, s := range sections {
 		g := navGroup{Name: s.name}

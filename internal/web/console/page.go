@@ -20,7 +20,7 @@ var assetFiles embed.FS
 
 // pages are the templates, each with the frame around it.
 var pages = func() map[string]*template.Template {
-	frame := template.Must(template.New("frame").Funcs(template.FuncMap{"asset": assetPath}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html"))
+	frame := template.Must(template.New("frame").Funcs(template.FuncMap{"asset": assetPath}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/plan.html"))
 	all := map[string]*template.Template{}
 	files, err := templateFiles.ReadDir("templates")
 	if err != nil {
@@ -28,7 +28,7 @@ var pages = func() map[string]*template.Template {
 	}
 	for _, f := range files {
 		name := strings.TrimSuffix(f.Name(), ".html")
-		if name != "frame" && name != "parts" {
+		if name != "frame" && name != "parts" && name != "plan" {
 			all[name] = template.Must(template.Must(frame.Clone()).ParseFS(templateFiles, "templates/"+f.Name()))
 		}
 	}

@@ -14,6 +14,8 @@ type recordView struct {
 	Name, One    string
 	Up           navLink
 	Edit, Delete string
+	Tabs         []navLink // what else there is to see of it
+	Past         *pastView
 	Fields       []fieldView
 	More         []fieldView // what is rarely looked at
 	Lists        []relatedView
@@ -39,22 +41,26 @@ const relatedRows = 5
 // record shows one record.
 func (v *visit) record(of resource, id string) {
 	var rec members
-	if err := v.get(of.at()+"/"+id, nil, &rec); err != nil {
+	at := v.r.URL.Query().Get("at")
+	if err := v.get(of.at()+"/"+id, withAt(url.Values{}, at), &rec); err != nil {
 		v.fail(err)
 		return
 	}
-	view := recordView{Name: label(rec), One: of.one(), Code: rec.text("id"), Up: navLink{Text: titled(of.many()), Href: of.page()}}
-	if _, ok := of.edits(); ok {
+	view := recordView{Name: label(rec), One: of.one(), Code: rec.text("id"), Up: navLink{Text: titled(of.many()), Href: pagePast(of.page(), at)}}
+	view.Tabs, view.Past = tabs(of, id, at), v.pastOf(at)
+	if _, ok := of.edits(); ok && at == "" {
 		view.Edit = of.page(id, "edit")
 	}
-	if of.deletes() {
+	if of.deletes() && at == "" {
 		view.Delete = of.page(id, "delete")
 	}
 	view.Fields, view.More = v.fieldsOf(of, rec)
-	view.Lists, view.Lacks = v.relatedLists(of, id)
-	view.Elsewhere = v.elsewhere(of, id)
+	view.Lists, view.Lacks = v.relatedLists(of, id, at)
+	if at == "" {
+		view.Elsewhere = v.elsewhere(of, id)
+	}
 	p := page{Title: view.Name, Body: view}
-	if of.Lane == kind.Model && of.Verbs.Has(kind.Creates) {
+	if at == "" && of.Lane == kind.Model && of.Verbs.Has(kind.Creates) {
 		p.Live = of.Path
 	}
 	v.show(200, "record", p)
@@ -115,14 +121,14 @@ func structFields(read reading, f *kind.Field, rec members) (fields []fieldView)
 }
 
 // relatedLists shows the beginning of each list that the record leads to.
-func (v *visit) relatedLists(of resource, id string) (lists []relatedView, lacks []string) {
+func (v *visit) relatedLists(of resource, id, at string) (lists []relatedView, lacks []string) {
 	for _, to := range of.Links {
 		d := v.kindAt(to)
 		if d == nil {
 			continue
 		}
 		target := resource{v.Console, d}
-		page, err := v.list(of.at()+"/"+id+"/"+to, url.Values{"limit": {strconv.Itoa(relatedRows)}})
+		page, err := v.list(of.at()+"/"+id+"/"+to, withAt(url.Values{"limit": {strconv.Itoa(relatedRows)}}, at))
 		if err != nil {
 			continue // one that cannot be had does not keep the others away
 		}
@@ -130,7 +136,7 @@ func (v *visit) relatedLists(of resource, id string) (lists []relatedView, lacks
 			lacks = append(lacks, target.many())
 			continue
 		}
-		list := relatedView{Head: titled(target.many()), Href: of.page(id, to), Total: page.Meta.Pagination.Total}
+		list := relatedView{Head: titled(target.many()), Href: pagePast(of.page(id, to), at), Total: page.Meta.Pagination.Total}
 		list.Table.Head = list.Head + " of it"
 		read := reading{console: v.Console, short: true}
 		cols := target.Table(false)
@@ -138,7 +144,7 @@ func (v *visit) relatedLists(of resource, id string) (lists []relatedView, lacks
 			list.Table.Columns = append(list.Table.Columns, columnView{Head: titled(col.Head)})
 		}
 		for _, rec := range page.Data {
-			row := rowView{Href: target.page(rec.text("id"))}
+			row := rowView{Href: pagePast(target.page(rec.text("id")), at)}
 			if rec.text("id") == "" {
 				row.Href = ""
 			}

@@ -32,6 +32,8 @@ type tableView struct {
 	Sort            string
 	Filtered, Named bool
 	Choose          []columnView
+	At              string // the moment of which it is; empty for the present
+	Past            *pastView
 }
 
 type columnView struct {
@@ -63,12 +65,13 @@ func (v *visit) related(of resource, id, to string) {
 		return
 	}
 	var rec members
-	if err := v.get(of.at()+"/"+id, nil, &rec); err != nil {
+	at := v.r.URL.Query().Get("at")
+	if err := v.get(of.at()+"/"+id, withAt(url.Values{}, at), &rec); err != nil {
 		v.fail(err)
 		return
 	}
 	target := resource{v.Console, d}
-	up := navLink{Text: label(rec), Href: of.page(id)}
+	up := navLink{Text: label(rec), Href: pagePast(of.page(id), at)}
 	v.tableOf(target, of.at()+"/"+id+"/"+to, tableView{
 		Head: titled(target.many()), About: "Of the " + of.one() + " " + label(rec) + ".", One: target.one(), Up: &up,
 	})
@@ -112,7 +115,11 @@ func (v *visit) tableOf(of resource, at string, view tableView) {
 	view.Wide, view.Named = asked.Get("wide") != "", of.hasName()
 	from, _ := strconv.Atoi(asked.Get("from"))
 	from = max(0, from)
-	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(from)}}
+	view.At = asked.Get("at")
+	if view.Past = v.pastOf(view.At); view.Past != nil {
+		view.New = ""
+	}
+	query := withAt(url.Values{"limit": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(from)}}, view.At)
 	if view.Filter != "" {
 		query.Set("filter", condition(of, view.Filter))
 		view.Filtered = true
@@ -127,7 +134,7 @@ func (v *visit) tableOf(of resource, at string, view tableView) {
 	page, err := v.list(at, query)
 	status := http.StatusOK
 	var f *failure
-	if errors.As(err, &f) && f.status == http.StatusBadRequest && (view.Filtered || view.Sort != "") {
+	if errors.As(err, &f) && f.status == http.StatusBadRequest && (view.Filtered || view.Sort != "" || view.At != "") {
 		status, view.Problem = http.StatusBadRequest, f.says()
 		page, err = v.list(at, url.Values{"limit": {"1"}})
 		if page != nil {
@@ -154,7 +161,7 @@ func (v *visit) tableOf(of resource, at string, view tableView) {
 // of them.
 func pageOf(of resource, view tableView) page {
 	p := page{Title: view.Head, Body: view}
-	if of.Lane == kind.Model && of.Verbs.Has(kind.Creates) {
+	if view.At == "" && of.Lane == kind.Model && of.Verbs.Has(kind.Creates) {
 		p.Live = of.Path
 	}
 	return p
@@ -189,7 +196,7 @@ func (v *visit) fill(of resource, view *tableView, page *listing, asked url.Valu
 	}
 	read := reading{console: v.Console, short: true}
 	for _, rec := range page.Data {
-		row := rowView{Href: of.page(rec.text("id"))}
+		row := rowView{Href: pagePast(of.page(rec.text("id")), view.At)}
 		for _, col := range cols {
 			cell := read.of(rec.at(col.Path))
 			if col.Field != nil && col.Field.Lasts() {

@@ -132,6 +132,9 @@
     }
   });
 
+  // What somebody has begun to type is not taken away.
+  const begun = () => all('.ask input, .ask select', part()).some(i => i.options ? Array.from(i.options).some(o => o.selected !== o.defaultSelected) : i.value !== i.defaultValue);
+
   // Pages follow the network. A page that nobody looks at does not.
   const lost = document.getElementById('lost');
   let stream, waiting, wasLost = false;
@@ -141,7 +144,7 @@
     stream = new EventSource('/console/events' + (live === '*' ? '' : '?kinds=' + encodeURIComponent(live)));
     const again = () => {
       clearTimeout(waiting);
-      waiting = setTimeout(() => replace(location.href, true).catch(() => {}), 400);
+      waiting = setTimeout(() => { if (!begun()) replace(location.href, true).catch(() => {}); }, 400);
     };
     stream.addEventListener('ready', () => { if (wasLost) again(); wasLost = lost.hidden = false; lost.hidden = true; });
     stream.addEventListener('change', again);
