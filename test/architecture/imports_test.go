@@ -113,6 +113,7 @@ var narrow = map[string][]string{
 	"ops/egress":           {},
 	"ops/health":           {},
 	"ops/limit":            {},
+	"ops/recent":           {},
 	"ops/trace":            {},
 	"ops/outlet":           {"disk", "lang/kind", "model", "data/state"},
 	"policy/posture":       {"lang", "model"},

@@ -40,6 +40,7 @@ import (
 	"netkeep.internal/internal/ops/egress"
 	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/ops/metrics"
+	"netkeep.internal/internal/ops/recent"
 	"netkeep.internal/internal/ops/trace"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/policy/access"
@@ -106,6 +107,7 @@ type Server struct {
 	inner   inner
 	metrics net.Addr
 	figures *metrics.Metrics
+	day     *recent.Day
 	tracer  *trace.Tracer // nil for none
 	// connections are those of all listeners, and handshakes those of routers
 	// that have just begun.
@@ -342,6 +344,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	}
 	shared := s.share(run)
 	s.openFabric(sessions, grants, desk, shared)
+	s.remember(run)
 	s.jobs.Go(func() { s.fabric.Run(run) })
 	s.jobs.Go(func() { s.roster.Run(run) })
 	if s.book != nil {
@@ -368,7 +371,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
 		Issuer: &enroll.Issuer{Places: s.places, Roots: s.roots, Key: s.servedKey},
 		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s}, Audit: entries, Recorder: s.recorder, Herald: s.herald,
-		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login,
+		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login, Day: s.day,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
 	})

@@ -24,6 +24,7 @@ import (
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/health"
 	"netkeep.internal/internal/ops/limit"
+	"netkeep.internal/internal/ops/recent"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/policy/grant"
 	"netkeep.internal/internal/web/rest"
@@ -94,6 +95,8 @@ type Service struct {
 	Health              health.Checks
 	Certificates        func() []pki.Item
 	StoreSize, DiskFree func() (n int64, ok bool)
+	// Day is the last one of this controller.
+	Day *recent.Day
 	// Bundle is the certificates of our own authority at present.
 	Bundle func() []*x509.Certificate
 	// Outdated reports whether a certificate, as PEM, is of a root CA that

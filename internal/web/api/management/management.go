@@ -60,6 +60,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountUndo(a, s, mounted)
 	mountCluster(a, s)
 	mountStatus(a, s)
+	mountRecent(a, s)
 	mountChanges(a, s, mounted)
 	mountEvents(a, s, mounted)
 }
