@@ -11,4 +11,7 @@ import (
 // controller is shared by all tests.
 var controller *servertest.Server
 
-func TestMain(m *testing.M) { servertest.Main(m, &controller) }
+func TestMain(m *testing.M) {
+	trustProviders()
+	servertest.Main(m, &controller)
+}

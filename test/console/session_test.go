@@ -279,3 +279,38 @@ func TestCertificate(t *testing.T) {
 		t.Errorf("a certificate is offered that nobody showed: %s", a.body)
 	}
 }
+
+// TestLargeFormOfSessionThatEnded keeps as much as a person types, and says what to do
+// about more.
+func TestLargeFormOfSessionThatEnded(t *testing.T) {
+	b := admin(t, controller)
+	action, form := b.get("/console/services/new").form(t)
+	b.hold("00000000-0000-0000-0000-000000000000")
+	text := strings.Repeat("abcdefghi\n", 20_000)
+	form.Set("f.roleAttributes", text)
+	a := b.post(action, form).is(http.StatusUnauthorized)
+	login := url.Values{"username": {servertest.Username}, "password": {servertest.Password}}
+	for _, tag := range inputTag.FindAllString(a.body, -1) {
+		m := map[string]string{}
+		for _, at := range attribute.FindAllStringSubmatch(tag, -1) {
+			m[at[1]] = unescaped(at[2])
+		}
+		if m["type"] == "hidden" {
+			login.Set(m["name"], m["value"])
+		}
+	}
+	delete(login, "resume")
+	if _, again := b.post("/console/login", login).is(http.StatusOK).form(t); again.Get("f.roleAttributes") != text {
+		t.Error("what was typed is lost")
+	}
+	b.hold("00000000-0000-0000-0000-000000000000")
+	form.Set("f.roleAttributes", text+text)
+	if a := b.post(action, form).is(http.StatusRequestEntityTooLarge); !a.says("Log in in another tab") {
+		t.Errorf("the page is %s", a.body)
+	}
+	// Logged in in another tab, the same form comes back whole.
+	b.login(servertest.Username, servertest.Password).is(http.StatusOK)
+	if _, again := b.post(action, form).is(http.StatusOK).form(t); again.Get("f.roleAttributes") != text+text {
+		t.Error("what was typed is lost")
+	}
+}

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/ops/egress"
 	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/console"
 	"netkeep.internal/internal/web/rest"
+	"netkeep.internal/internal/web/signon"
 )
 
 // apis sends each request to the API that it is meant for. Paths outside of
@@ -95,9 +97,24 @@ func below(path, root string) (string, bool) {
 // newConsole returns the pages over the APIs.
 func (s *Server) newConsole(h *apis) http.Handler {
 	t := s.cfg.Timeouts
+	out := egress.New(egress.Options{Strict: s.cfg.Egress.Strict})
 	return &console.Console{
 		APIs: h, ManagementRoot: api.ManagementRoot, FabricRoot: api.FabricRoot, Fields: h.management.Fields, Kinds: s.state.Kinds(),
 		Bodies: h.management.Bodies, Pace: limit.Pace{First: t.Body, Least: leastRate, Last: t.Read}, MaxBody: int64(s.cfg.Limits.Body),
 		Version: build.Version, Now: time.Now, Log: s.log,
+		ClientRoot: api.ClientRoot, Admits: (&admits{state: s.state, now: time.Now}).Admin, SignOn: &signon.Desk{Get: out.Get, Post: out.Post, Keys: s.signOnKeys, Now: time.Now}, Away: &limit.Slots{Max: maxAway, Each: maxAwayEach},
 	}
+}
+
+// How many people may be asked about at identity providers at once, and how many of
+// them from one address: each may take as long as the provider likes, within bounds.
+const (
+	maxAway     = 64
+	maxAwayEach = 8
+)
+
+// signOnKeys seal what browsers keep of logins at identity providers.
+func (s *Server) signOnKeys() ([][]byte, error) {
+	keys, err := s.keys.MACKeys("logins at providers")
+	return keys.All(), err
 }

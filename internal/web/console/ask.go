@@ -20,6 +20,7 @@ type request struct {
 	method, path string
 	query        url.Values
 	body         any // written as JSON; none if nil
+	bearer       string
 }
 
 // answer is what an API said.
@@ -98,6 +99,9 @@ func (v *visit) made(q request) (*http.Request, error) {
 	if v.token != "" {
 		header.Set("zt-session", v.token)
 	}
+	if q.bearer != "" {
+		header.Set("Authorization", "Bearer "+q.bearer)
+	}
 	req := &http.Request{
 		Method: q.method, URL: &url.URL{Path: q.path, RawQuery: q.query.Encode()}, Header: header, Host: v.r.Host,
 		Proto: v.r.Proto, ProtoMajor: v.r.ProtoMajor, ProtoMinor: v.r.ProtoMinor, RemoteAddr: v.r.RemoteAddr, TLS: v.r.TLS, Body: http.NoBody,
@@ -132,6 +136,9 @@ func (a *answer) data(into any) error {
 	}
 	return json.Unmarshal(said.Data, into)
 }
+
+// read reads the whole answer.
+func (a *answer) read(into any) error { return json.Unmarshal(a.body, into) }
 
 // listing is a page of a list.
 type listing struct {

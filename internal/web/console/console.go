@@ -3,7 +3,7 @@
 // requests. It asks everything of the Management and Fabric APIs, in process and with
 // the person's own session, and makes its tables and forms of the descriptors of kinds
 // and operations: it decides nothing, and knows no rule of its own. Of ours it imports
-// lang and ops/limit, and must not import state, policy, fabric or model.
+// lang, ops/limit and web/signon, and must not import state, policy, fabric or model.
 package console
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/ops/limit"
+	"netkeep.internal/internal/web/signon"
 )
 
 // Root is where the console is. All its pages are below.
@@ -25,6 +26,13 @@ type Console struct {
 	// APIs answers the requests of pages, below the roots of both APIs.
 	APIs                       http.Handler
 	ManagementRoot, FabricRoot string
+	// ClientRoot is where strangers are told whom they can log in with, Admits says of
+	// which signers that would let any admin in, and SignOn sends people there; Away is
+	// how many may be on their way at once.
+	ClientRoot string
+	Admits     func(signer string) bool
+	SignOn     *signon.Desk
+	Away       *limit.Slots
 	// Fields lists what the body of an operation of the Management API may hold; ok
 	// is false if there is no such operation.
 	Fields func(method, path string) (fields []*kind.Field, ok bool)
@@ -80,6 +88,9 @@ func (v *visit) route(parts []string) {
 		return
 	case "code":
 		v.code()
+		return
+	case "provider":
+		v.provider()
 		return
 	case "logout":
 		v.logout()

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"netkeep.internal/internal/web/signon"
 )
 
 // entry is what the pages show by which somebody gets in.
@@ -15,6 +17,7 @@ type entry struct {
 	Problem     string
 	Kept        []keptInput
 	NoFactor    bool // a code is asked for, and there is nothing that makes one
+	Providers   []signon.Provider
 }
 
 // keptInput is something that was typed before the session ended.
@@ -41,6 +44,10 @@ func (v *visit) login() {
 		return
 	}
 	in := entry{Next: v.form.Get("next"), Username: v.form.Get("username"), Kept: v.kept()}
+	if v.form.Has("resume") {
+		v.resume(in)
+		return
+	}
 	a, err := v.ask(v.credentials(in.Username))
 	var f *failure
 	switch {
@@ -194,7 +201,7 @@ func (v *visit) loginPage(status int, in entry) {
 			in.Certificate = "without a name"
 		}
 	}
-	in.Next = within(in.Next)
+	in.Next, in.Providers = within(in.Next), v.providers()
 	v.show(status, "login", page{Title: "Log in", Body: in})
 }
 

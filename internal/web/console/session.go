@@ -73,8 +73,9 @@ func (v *visit) setCookie(token string) {
 
 // current is what a person sees of its own session.
 type current struct {
-	Token    string `json:"token"`
-	Identity struct {
+	Token         string `json:"token"`
+	Authenticator string `json:"authenticatorId"`
+	Identity      struct {
 		Name string `json:"name"`
 	} `json:"identity"`
 	Queries []struct {
@@ -174,6 +175,8 @@ func (v *visit) receive(most int64) bool {
 // unread says why a form could not be taken.
 func (v *visit) unread(err error) {
 	switch _, large := errors.AsType[*http.MaxBytesError](err); {
+	case large && v.token == "" && strings.TrimPrefix(v.r.URL.Path, Root) != "login":
+		v.refuse(http.StatusRequestEntityTooLarge, "Your session has ended", "The form is too large to be kept while you log in. Log in in another tab, come back here and save again: nothing was changed.")
 	case large:
 		v.refuse(http.StatusRequestEntityTooLarge, "Too much at once", "The form is larger than the controller takes. Nothing was changed.")
 	case errors.Is(err, limit.ErrFull), errors.Is(err, limit.ErrShare):
@@ -194,7 +197,7 @@ func within(next string) string {
 	if !strings.HasPrefix(clean, Root) {
 		return Root
 	}
-	for _, own := range []string{"login", "logout", "code", "events", "assets"} {
+	for _, own := range []string{"login", "logout", "code", "provider", "events", "assets"} {
 		if first, _, _ := strings.Cut(strings.TrimPrefix(clean, Root), "/"); first == own {
 			return Root
 		}
