@@ -65,7 +65,6 @@ type accessView struct {
 // asked are the inputs of pages about who may use what.
 type asked struct {
 	Identity, Service, Type, At string
-	Lists                       []choiceList
 }
 
 type accessRow struct {
@@ -82,7 +81,6 @@ type accessWay struct{ Policy, Href, Type, From, To string }
 func (v *visit) access() {
 	query := v.r.URL.Query()
 	view := accessView{asked: asked{Identity: query.Get("identity"), Service: query.Get("service"), At: query.Get("at")}, Head: "Access"}
-	view.Lists = v.choices("identity", "service")
 	kindName, word := "identity", view.Identity
 	if word == "" {
 		kindName, word = "service", view.Service
@@ -201,16 +199,6 @@ func accessPage(kindName, id, at string) string {
 
 func explainPage(identity, service, typ, at string) string {
 	return link("explain") + "?" + withAt(url.Values{"identity": {identity}, "service": {service}, "type": {typ}}, at).Encode()
-}
-
-// choices are names of some kinds to choose from.
-func (v *visit) choices(kinds ...string) (lists []choiceList) {
-	d := drawing{visit: v, choices: map[string][]string{}}
-	for _, name := range kinds {
-		id := d.choose([]string{name})
-		lists = append(lists, choiceList{id, d.choices[id]})
-	}
-	return lists
 }
 
 // idOf is the id of the record that somebody named, at a moment if one is given.

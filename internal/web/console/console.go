@@ -45,6 +45,8 @@ type Console struct {
 	Version string
 	Now     func() time.Time
 	Log     *slog.Logger
+
+	docs apiDocs
 }
 
 // ServeHTTP is for [http.Handler]. It is asked for what Below says is the console's.
@@ -108,6 +110,12 @@ func (v *visit) route(parts []string) {
 		v.events()
 	case slices.Contains(reasonPages, parts[0]):
 		v.reason(parts)
+	case parts[0] == "invite":
+		v.invite(parts)
+	case len(parts) == 1 && parts[0] == "suggest":
+		v.suggest()
+	case parts[0] == "api":
+		v.apiPages(parts)
 	default:
 		v.records(parts)
 	}

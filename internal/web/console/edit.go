@@ -61,7 +61,7 @@ func (v *visit) createAgain(of resource, why string) {
 
 func (v *visit) createForm(of resource, status int, d *drawing, view formView) {
 	fields, _ := of.creates()
-	d.required = kind.Create
+	d.required, d.of = kind.Create, of.Name
 	view.Head, view.About = "New "+of.one(), about(of.Def)
 	view.Up, view.Action, view.Save = navLink{Text: titled(of.many()), Href: of.page()}, of.page("new"), "Create "+of.one()
 	view.Look = lookAt(of, view.Action)

@@ -29,7 +29,7 @@ func (e *editing) canons(in values) map[string]string {
 
 // form shows the form of the record.
 func (e *editing) form(status int, view formView) {
-	e.required = kind.Patch
+	e.required, e.drawing.of = kind.Patch, e.of.Name
 	view.Head, view.About = "Change "+e.name, ""
 	view.Up, view.Action, view.Save = navLink{Text: e.name, Href: e.of.page(e.id)}, e.of.page(e.id, "edit"), "Save"
 	view.Look = lookAt(e.of, view.Action)

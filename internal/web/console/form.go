@@ -27,7 +27,6 @@ type formView struct {
 	Problem, Notice string
 	Inputs, More    []*inputView // the rest is rarely given
 	MoreOpen        bool
-	Lists           []choiceList // names to choose from
 	Save            string
 	Look            string    // where to see what would come of it; empty if nobody can say
 	Plan            *planView // what would
@@ -43,7 +42,8 @@ type inputView struct {
 	Checked     bool
 	Required    bool
 	Options     []string
-	List        string // of names to choose from
+	Suggest     string // what there is to choose from, as the page of suggestions is asked for it
+	After       string // what comes after one of those
 	Hint        string
 	Rows        int
 	Error       string
@@ -56,11 +56,6 @@ type inputView struct {
 	EntriesName string
 }
 
-type choiceList struct {
-	ID    string
-	Names []string
-}
-
 // drawing makes inputs of fields.
 type drawing struct {
 	visit    *visit
@@ -68,7 +63,7 @@ type drawing struct {
 	was      map[string]string // canonical, by path; nil for a new record
 	errors   map[string]string
 	theirs   map[string]string // what others made of it, by path
-	choices  map[string][]string
+	of       string            // name of the kind
 	required kind.Shape
 }
 
@@ -125,6 +120,7 @@ func (d *drawing) entries(i *inputView, f *kind.Field, path string) {
 // single is the input of one value.
 func (d *drawing) single(i *inputView, f *kind.Field, path string) {
 	i.Value = d.in[path]
+	i.Suggest, i.After = suggestedFor(d.of, f)
 	switch {
 	case f.Form == kind.Bool:
 		i.Type, i.Checked = "check", i.Value == "true"
@@ -138,7 +134,7 @@ func (d *drawing) single(i *inputView, f *kind.Field, path string) {
 	case f.Form == kind.Int:
 		i.Type = "number"
 	case f.Form == kind.Text && len(f.Targets()) > 0:
-		i.Type, i.List = "text", d.choose(f.Targets())
+		i.Type = "text"
 	case f.Form == kind.Texts:
 		i.Type, i.Rows, i.Hint = "area", 3, "One a line."
 		if f.Roles != "" {
@@ -162,36 +158,8 @@ func (d *drawing) single(i *inputView, f *kind.Field, path string) {
 	}
 }
 
-// mostChoices is how many names a list to choose from has.
-const mostChoices = 100
-
-// choose returns the id of a list of names of records to choose from.
-func (d *drawing) choose(targets []string) string {
-	id := "names-" + strings.Join(targets, "-")
-	if _, made := d.choices[id]; made {
-		return id
-	}
-	names := []string{}
-	for _, target := range targets {
-		def := d.visit.Kinds.Named(target)
-		if def == nil || !d.visit.shown(def) || def.Field("name") == nil {
-			continue
-		}
-		page, err := d.visit.list(resource{d.visit.Console, def}.at(), url.Values{"fields": {"name"}, "sort": {"name"}, "limit": {strconv.Itoa(mostChoices)}})
-		if err != nil {
-			continue // one can type
-		}
-		for _, rec := range page.Data {
-			names = append(names, rec.text("name"))
-		}
-	}
-	d.choices[id] = names
-	return id
-}
-
 // view completes the page of a form.
 func (d *drawing) view(view formView, fields []*kind.Field) formView {
-	d.choices = map[string][]string{}
 	if d.errors == nil {
 		d.errors = map[string]string{}
 	}
@@ -201,10 +169,6 @@ func (d *drawing) view(view formView, fields []*kind.Field) formView {
 	if len(view.Inputs) == 0 {
 		view.Inputs, view.More = view.More, nil
 	}
-	for id, names := range d.choices {
-		view.Lists = append(view.Lists, choiceList{id, names})
-	}
-	slices.SortFunc(view.Lists, func(a, b choiceList) int { return strings.Compare(a.ID, b.ID) })
 	return view
 }
 

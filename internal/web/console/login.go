@@ -123,6 +123,10 @@ func (v *visit) enter(in entry) {
 			return
 		}
 	}
+	if len(parts) == 1 && parts[0] == "invite" {
+		v.inviteAgain("You are logged in again. Nothing was saved yet: look it through and save.")
+		return
+	}
 	http.Redirect(v.w, v.r, next, http.StatusSeeOther)
 }
 

@@ -36,6 +36,7 @@ func (v *visit) nav() []navGroup {
 	here := strings.TrimPrefix(v.r.URL.Path, Root)
 	groups := []navGroup{{Links: []navLink{{"Overview", Root, here == ""}}}}
 	groups[0].Links = append(groups[0].Links, reasonLinks(here)...)
+	groups[0].Links = append(groups[0].Links, navLink{"Invite", link("invite"), here == "invite" || strings.HasPrefix(here, "invite/")})
 	var placed []string
 	for _, s := range sections {
 		g := navGroup{Name: s.name}
@@ -55,7 +56,7 @@ func (v *visit) nav() []navGroup {
 			groups = append(groups, g)
 		}
 	}
-	return groups
+	return append(groups, navGroup{Name: "For programs", Links: []navLink{{"API", link("api"), here == "api" || strings.HasPrefix(here, "api/")}}})
 }
 
 // shown reports whether a kind has pages.

@@ -142,7 +142,7 @@ func (v *visit) first(now status) (steps []navLink) {
 		steps = append(steps, navLink{Text: "Add a router that clients connect to", Href: link("edge-routers", "new")})
 	}
 	if now.Counts["identities"] <= 1+now.Routers.Total {
-		steps = append(steps, navLink{Text: "Invite a person or a device", Href: link("identities", "new")})
+		steps = append(steps, navLink{Text: "Invite a person or a device", Href: link("invite")})
 	}
 	if now.Counts["services"] == 0 {
 		steps = append(steps, navLink{Text: "Name a service that they are to use", Href: link("services", "new")})

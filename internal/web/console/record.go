@@ -16,6 +16,7 @@ type recordView struct {
 	Edit, Delete string
 	Tabs         []navLink // what else there is to see of it
 	Past         *pastView
+	Invite       *navLink // to the invitation of it
 	Fields       []fieldView
 	More         []fieldView // what is rarely looked at
 	Lists        []relatedView
@@ -54,6 +55,7 @@ func (v *visit) record(of resource, id string) {
 	if of.deletes() && at == "" {
 		view.Delete = of.page(id, "delete")
 	}
+	view.Invite = v.inviteLink(of, id)
 	view.Fields, view.More = v.fieldsOf(of, rec)
 	view.Lists, view.Lacks = v.relatedLists(of, id, at)
 	if at == "" {

@@ -20,7 +20,7 @@ type tableView struct {
 	Head, About     string // what the rows are
 	Up              *navLink
 	Filter, Problem string
-	Hint            []string // names that filters may use
+	Words           []wordView // that filters may use
 	Columns         []columnView
 	Rows            []rowView
 	New             string // where to make one; empty if nobody can
@@ -146,7 +146,7 @@ func (v *visit) tableOf(of resource, at string, view tableView) {
 		return
 	}
 	view.Total, view.From, view.To = page.Meta.Pagination.Total, from+1, from+len(page.Data)
-	view.Hint = page.Meta.Fields
+	view.Words = filterWords(of, page.Meta.Fields)
 	v.fill(of, &view, page, asked)
 	if from > 0 {
 		view.Previous = v.with("from", strconv.Itoa(max(0, from-pageSize)))

@@ -60,7 +60,6 @@ type causeView struct{ Kind, Name, Href, Role string }
 func (v *visit) explain() {
 	query := v.r.URL.Query()
 	view := explainView{Head: "Explain", asked: asked{Identity: query.Get("identity"), Service: query.Get("service"), Type: query.Get("type"), At: query.Get("at")}}
-	view.Lists = v.choices("identity", "service")
 	if view.Identity == "" || view.Service == "" {
 		v.show(http.StatusOK, "explain", page{Title: "Explain", Body: view})
 		return
