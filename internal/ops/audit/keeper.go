@@ -85,12 +85,9 @@ func (k *Keeper) pack(ctx context.Context) (more bool, err error) {
 	if to-from+1 < fullEntries {
 		return false, nil
 	}
-	blocks, err := k.blocks(ctx, state.Stretch{After: ID(from - 1), Until: ID(to + 1)}, min(fullEntries, k.State.Quick().Ops-spare), false)
-	if err != nil {
+	blocks, err := k.unpacked(ctx, from, to)
+	if err != nil || len(blocks) == 0 {
 		return false, err
-	}
-	if len(blocks) == 0 {
-		return false, nil
 	}
 	packed, used, err := together(blocks)
 	if err != nil {
@@ -113,6 +110,16 @@ func (k *Keeper) pack(ctx context.Context) (more bool, err error) {
 		now.Bytes += int64(len(packed.Deflated))
 		return tx.Recast(model.AuditBlocks.Def, packed)
 	})
+}
+
+// unpacked reads the blocks that may become one: those that begin before it is full.
+// Where many changes were made at once a block is that by itself.
+func (k *Keeper) unpacked(ctx context.Context, from, to int64) ([]*model.AuditBlock, error) {
+	blocks, err := k.blocks(ctx, state.Stretch{After: ID(from - 1), Until: ID(min(to, from+fullEntries) + 1)}, min(fullEntries, k.State.Quick().Ops-spare), false)
+	if err != nil || len(blocks) > 0 {
+		return blocks, err
+	}
+	return k.blocks(ctx, state.Stretch{After: ID(from - 1), Until: ID(to + 1)}, 1, false) // some are missing
 }
 
 // together makes one block of the first that follow each other, and returns how many

@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -98,6 +99,46 @@ func TestKeeper(t *testing.T) {
 		}
 		whole(t, s, 2601, 2601)
 	})
+}
+
+// counting counts what is read of a store.
+type counting struct {
+	store.Store
+	read int
+}
+
+func (c *counting) Range(ctx context.Context, from, to string, most int, newest bool) ([]store.Record, bool, error) {
+	recs, more, err := c.Store.Range(ctx, from, to, most, newest)
+	c.read += len(recs)
+	return recs, more, err
+}
+
+// TestKeeperReadsOnce packs blocks of many changes that were made at once, which is no
+// reason to read those that come after them again and again.
+func TestKeeperReadsOnce(t *testing.T) {
+	memory := storetest.NewMemory()
+	c := &counting{Store: memory.Another()}
+	s := open(t, c)
+	defer s.Close()
+	const writes, each = 40, 200
+	for part := range writes {
+		must(t, s.Update(t.Context(), ann, func(tx *state.Tx) error {
+			for i := range each {
+				name := fmt.Sprint("service ", part*each+i)
+				if err := model.Services.Create(tx, &model.Service{Name: name, TerminatorStrategy: "random"}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	blocks := len(keys(t, memory))
+	c.read = 0
+	must(t, (&audit.Keeper{Log: &audit.Log{State: s}, Age: 24 * time.Hour, Entries: 1_000_000, Now: time.Now}).Keep(t.Context()))
+	if c.read > 3*blocks {
+		t.Errorf("%d blocks were read %d times", blocks, c.read)
+	}
+	whole(t, s, 1, writes*each)
 }
 
 // TestKeepersMeet has a block go that is about to be packed: all goes on, and a
