@@ -320,3 +320,34 @@ func TestDelete(t *testing.T) {
 		t.Errorf("the page of the default admin is %s", a.body)
 	}
 }
+
+// TestTwoEditorsOfPassword has two people change one credential: what the password was
+// nobody can see, so that any change meanwhile counts.
+func TestTwoEditorsOfPassword(t *testing.T) {
+	b, c := admin(t, controller), controller.Admin(t)
+	u := controller.AddUser(t, false)
+	rec := c.Get("authenticators?filter=" + url.QueryEscape(`username = "`+u.Username+`"`)).At("data.0").(M)
+	path := "/console/authenticators/" + rec["id"].(string)
+	action, form := b.get(path + "/edit").form(t)
+	c.Patch("authenticators/"+rec["id"].(string), M{"password": "theirs, long enough"}).Want(http.StatusOK)
+	form.Set("f.password", "mine, long enough")
+	a := b.post(action, form).is(http.StatusConflict)
+	if !a.says("somebody else has changed the same") {
+		t.Errorf("the page is %s", a.body)
+	}
+	controller.Login(t, u.Username, "theirs, long enough")
+	action, form = a.form(t)
+	form.Set("f.password", "mine, long enough")
+	b.save(action, form)
+	controller.Login(t, u.Username, "mine, long enough")
+
+	// The API holds one to what it read, if one says what that was.
+	at := "authenticators/" + rec["id"].(string)
+	read := c.Get(at).At("data.updatedAt").(string)
+	guarded := at + "?unchangedSince=" + url.QueryEscape(read)
+	c.Patch(guarded, M{"password": "a third, long enough"}).Want(http.StatusOK)
+	c.Patch(guarded, M{"password": "a fourth, long enough"}).Fails(http.StatusConflict, "PLAN_OUTDATED", "")
+	c.Put(guarded, M{"username": u.Username, "password": "a fourth, long enough"}).Fails(http.StatusConflict, "PLAN_OUTDATED", "")
+	c.Patch(at+"?unchangedSince=yesterday", M{"password": "a fourth, long enough"}).Want(http.StatusBadRequest)
+	controller.Login(t, u.Username, "a third, long enough")
+}

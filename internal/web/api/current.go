@@ -6,6 +6,7 @@ import (
 
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/web/rest"
@@ -85,12 +86,16 @@ func (s *Service) changeOwn(c *rest.Call, in ownPatch) error {
 	if err := s.Passwords.Confirm(c.Context(), a, in.CurrentPassword); err != nil {
 		return err
 	}
-	return s.ChangePassword(c, a, in.Username, in.Password, in.Tags)
+	return s.ChangePassword(c, a, in.Username, in.Password, in.Tags, false)
 }
 
+// ErrChanged says that somebody else was quicker.
+var ErrChanged = fault.New(fault.CodePlan, "somebody has changed the authenticator since it was read; look at it again")
+
 // ChangePassword sets what is given of an authenticator's user name, password
-// and tags. Sessions of the old password end, except for the caller's own.
-func (s *Service) ChangePassword(c *rest.Call, a *model.Authenticator, username, password string, tags kind.Tags) error {
+// and tags, with same only if it is still as it was read. Sessions of the old password
+// end, except for the caller's own.
+func (s *Service) ChangePassword(c *rest.Call, a *model.Authenticator, username, password string, tags kind.Tags, same bool) error {
 	hash := ""
 	if password != "" {
 		var err error
@@ -100,7 +105,11 @@ func (s *Service) ChangePassword(c *rest.Call, a *model.Authenticator, username,
 	}
 	return c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		rev := 0
+		read := a.UpdatedAt
 		err := model.Authenticators.Edit(tx, a.ID, func(a *model.Authenticator) error {
+			if same && !a.UpdatedAt.Equal(read) {
+				return ErrChanged
+			}
 			if username != "" {
 				a.Username = username
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/url"
 
 	"netkeep.internal/internal/lang/kind"
 )
@@ -24,13 +25,18 @@ func (e *editing) canons(in values) map[string]string {
 	for _, l := range leavesOf(e.fields, "") {
 		all[l.path] = l.canon(in)
 	}
+	all[stamp] = in[stamp]
 	return all
 }
+
+// stamp is the path of when a record was last changed. A form carries it for secrets:
+// what they were nobody can see.
+const stamp = "updatedAt"
 
 // form shows the form of the record.
 func (e *editing) form(status int, view formView) {
 	e.required, e.drawing.of = kind.Patch, e.of.Name
-	view.Head, view.About = "Change "+e.name, ""
+	view.Head, view.About, view.Stamp = "Change "+e.name, "", e.was[stamp]
 	view.Up, view.Action, view.Save = navLink{Text: e.name, Href: e.of.page(e.id)}, e.of.page(e.id, "edit"), "Save"
 	view.Look = lookAt(e.of, view.Action)
 	e.visit.show(status, "form", page{Title: view.Head, Body: e.drawing.view(view, e.fields)})
@@ -115,7 +121,11 @@ func (e *editing) changed(was map[string]string) (mine []leaf) {
 	for _, l := range leavesOf(e.fields, "") {
 		wish, now := l.canon(e.in), l.canon(e.now)
 		if l.field.Secret {
-			if e.in[l.path] != "" {
+			switch {
+			case e.in[l.path] == "":
+			case !e.of.listed() && was[stamp] != e.now[stamp]:
+				e.theirs[l.path] = "(perhaps; nobody can see it)"
+			default:
 				mine = append(mine, l)
 			}
 			continue
@@ -191,7 +201,11 @@ func (e *editing) send(mine []leaf) error {
 		if err := e.resolve(e.fields, body); err != nil {
 			return err
 		}
-		_, err := e.ask(request{method: http.MethodPatch, path: e.of.at() + "/" + e.id, body: body})
+		q := request{method: http.MethodPatch, path: e.of.at() + "/" + e.id, body: body}
+		if e.of.Name == "authenticator" {
+			q.query = url.Values{"unchangedSince": {e.now[stamp]}}
+		}
+		_, err := e.ask(q)
 		return err
 	}
 	in := changeIn{Op: op, Kind: e.of.Name, Target: e.id, Body: body}

@@ -30,6 +30,7 @@ type formView struct {
 	Save            string
 	Look            string    // where to see what would come of it; empty if nobody can say
 	Plan            *planView // what would
+	Stamp           string    // when the record was last changed
 }
 
 // inputView is one input, or a group of them.

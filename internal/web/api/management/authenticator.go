@@ -3,6 +3,7 @@ package management
 import (
 	"crypto/x509"
 	"net/http"
+	"time"
 
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/data/state"
@@ -43,6 +44,17 @@ type extensionIn struct {
 	RollKeys bool `json:"rollKeys" doc:"Whether its holder is to make a new key for it; it may keep the one that it has if not given."`
 }
 
+// unchangedParam keeps one from writing over what somebody else has changed: what a
+// password was nobody can see, and so nobody could compare.
+var unchangedParam = rest.FormatParam("unchangedSince",
+	"The updatedAt that the authenticator had when it was read: the change is refused with PLAN_OUTDATED if it has another by now; it is made whatever there is if not given.",
+	"date-time", "must be a moment as answers write it", isMoment)
+
+func isMoment(text string) bool {
+	_, err := time.Parse(time.RFC3339, text)
+	return err == nil
+}
+
 func mountAuthenticators(a *rest.API, s *api.Service) {
 	op := func(method, path, name, doc string) rest.Op {
 		return rest.Op{Method: method, Path: "/authenticators" + path, Name: name, Tag: "authenticators", Doc: doc, Auth: rest.Admin}
@@ -50,14 +62,18 @@ func mountAuthenticators(a *rest.API, s *api.Service) {
 	rest.Handle(a, op(http.MethodPost, "", "createAuthenticator", model.Authenticators.Doc), func(c *rest.Call, in authenticatorIn) (rest.Created, error) {
 		return createAuthenticator(c, s, in)
 	})
-	rest.Handle(a, op(http.MethodPut, "/{id}", "updateAuthenticator", "Replace the user name and password of an authenticator."),
+	guarded := func(o rest.Op) rest.Op {
+		o.Params = []rest.Parameter{unchangedParam}
+		return o
+	}
+	rest.Handle(a, guarded(op(http.MethodPut, "/{id}", "updateAuthenticator", "Replace the user name and password of an authenticator.")),
 		func(c *rest.Call, in authenticatorUpdate) (rest.Empty, error) {
 			if in.Tags == nil {
 				in.Tags = kind.Tags{}
 			}
 			return rest.Empty{}, changePassword(c, s, authenticatorPatch(in))
 		})
-	rest.Handle(a, op(http.MethodPatch, "/{id}", "patchAuthenticator", "Change the user name or password of an authenticator."),
+	rest.Handle(a, guarded(op(http.MethodPatch, "/{id}", "patchAuthenticator", "Change the user name or password of an authenticator.")),
 		func(c *rest.Call, in authenticatorPatch) (rest.Empty, error) {
 			return rest.Empty{}, changePassword(c, s, in)
 		})
@@ -129,5 +145,9 @@ func changePassword(c *rest.Call, s *api.Service, in authenticatorPatch) error {
 	if auth.Method != model.MethodUPDB {
 		return fault.New(fault.CodeAuthenticator, "only a user name and password can be changed, and this is a certificate")
 	}
-	return s.ChangePassword(c, auth, in.Username, in.Password, in.Tags)
+	since := unchangedParam.Of(c)
+	if read, err := time.Parse(time.RFC3339, since); since != "" && (err != nil || !auth.UpdatedAt.Truncate(time.Millisecond).Equal(read)) {
+		return api.ErrChanged
+	}
+	return s.ChangePassword(c, auth, in.Username, in.Password, in.Tags, since != "")
 }
