@@ -96,9 +96,9 @@ func (d *apiDoc) groups(api, text string) (groups []apiGroup) {
 type operationView struct {
 	Method, Path, Name, Doc string
 	API                     string
-	Params, Members         []memberView
+	Params, Members         []bodyMember
 	BodyType                string
-	Answer                  []memberView
+	Answer                  []bodyMember
 	Action                  string
 	Inputs                  []*inputView
 	Why                     string // it cannot be tried here; empty if it can
@@ -112,7 +112,7 @@ type operationView struct {
 type resultView struct {
 	Request, Status string
 	Good            bool
-	Headers         []memberView
+	Headers         []bodyMember
 	Body            string
 	Cut             int // bytes that are not shown
 	Note            string
@@ -167,7 +167,7 @@ func (d *apiDoc) describe(op *apiOp) operationView {
 		if p.In != "query" {
 			doc += " In the " + p.In + "."
 		}
-		view.Params = append(view.Params, memberView{p.Name, d.typeOf(p.Schema), doc, p.Required})
+		view.Params = append(view.Params, bodyMember{p.Name, d.typeOf(p.Schema), doc, p.Required})
 	}
 	typ, body := op.bodyOf()
 	view.BodyType, view.Members = typ, d.members(body)
@@ -264,7 +264,7 @@ func (v *visit) result(rec *recorder) *resultView {
 	r := &resultView{Status: strings.TrimSpace(strconv.Itoa(rec.status) + " " + http.StatusText(rec.status)), Good: rec.status < http.StatusBadRequest}
 	for _, name := range shownHeaders {
 		if value := rec.header.Get(name); value != "" {
-			r.Headers = append(r.Headers, memberView{Name: strings.ToLower(name), Doc: value})
+			r.Headers = append(r.Headers, bodyMember{Name: strings.ToLower(name), Doc: value})
 		}
 	}
 	body := rec.body.Bytes()

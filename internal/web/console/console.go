@@ -116,6 +116,7 @@ func (v *visit) route(parts []string) {
 		v.suggest()
 	case parts[0] == "api":
 		v.apiPages(parts)
+	case v.picture(parts):
 	default:
 		v.records(parts)
 	}

@@ -25,7 +25,7 @@ var sections = []struct {
 	kinds []string
 }{
 	{"Access", []string{"identity", "service", "service-policy", "config", "config-type", "posture-check"}},
-	{"Network", []string{"edge-router", "router", "edge-router-policy", "service-edge-router-policy", "terminator", "link", "circuit", "controller"}},
+	{"Network", []string{"edge-router", "router", "edge-router-policy", "service-edge-router-policy", "terminator", "link", "controller"}},
 	{"Credentials", []string{"auth-policy", "authenticator", "enrollment", "ca", "ext-jwt-signer"}},
 	{"Activity", []string{"api-session", "session", "audit-entry"}},
 	{"More", nil},
@@ -34,10 +34,12 @@ var sections = []struct {
 // nav are the ways to all tables.
 func (v *visit) nav() []navGroup {
 	here := strings.TrimPrefix(v.r.URL.Path, Root)
-	groups := []navGroup{{Links: []navLink{{"Overview", Root, here == ""}}}}
-	groups[0].Links = append(groups[0].Links, reasonLinks(here)...)
-	groups[0].Links = append(groups[0].Links, navLink{"Invite", link("invite"), here == "invite" || strings.HasPrefix(here, "invite/")})
-	var placed []string
+	open, _, _ := strings.Cut(here, "/")
+	if open == "difference" {
+		open = "history"
+	}
+	groups := []navGroup{{Links: append([]navLink{{"Overview", Root, here == ""}}, marked(places, open)...)}}
+	placed := []string{"circuit"}
 	for _, s := range sections {
 		g := navGroup{Name: s.name}
 		for _, d := range v.Kinds.Defs {
@@ -47,8 +49,7 @@ func (v *visit) nav() []navGroup {
 		}
 		for _, name := range s.kinds {
 			if d := v.Kinds.Named(name); d != nil && v.shown(d) {
-				first, _, _ := strings.Cut(here, "/")
-				g.Links = append(g.Links, navLink{titled(resource{v.Console, d}.many()), link(d.Path), first == d.Path})
+				g.Links = append(g.Links, navLink{titled(resource{v.Console, d}.many()), link(d.Path), open == d.Path})
 				placed = append(placed, name)
 			}
 		}
@@ -56,7 +57,10 @@ func (v *visit) nav() []navGroup {
 			groups = append(groups, g)
 		}
 	}
-	return append(groups, navGroup{Name: "For programs", Links: []navLink{{"API", link("api"), here == "api" || strings.HasPrefix(here, "api/")}}})
+	for _, g := range lastPlaces {
+		groups = append(groups, navGroup{g.Name, marked(g.Links, open)})
+	}
+	return groups
 }
 
 // shown reports whether a kind has pages.

@@ -86,6 +86,8 @@ type page struct {
 	Bare  bool // without the ways to other pages
 	// Live is what kinds of records the page is about, so that it follows their changes.
 	Live string
+	// Every is after how many seconds a page looks again that nobody tells of changes.
+	Every int
 
 	Person, Token, Version string
 	Nav                    []navGroup

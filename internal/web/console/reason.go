@@ -1,7 +1,5 @@
 package console
 
-import "strings"
-
 // reasonPages are the pages that tell who may use what and why, and who made it so.
 var reasonPages = []string{"access", "explain", "history", "difference"}
 
@@ -24,15 +22,6 @@ func (v *visit) reason(parts []string) {
 		v.difference()
 	default:
 		v.missing()
-	}
-}
-
-// reasonLinks are the ways to them.
-func reasonLinks(here string) []navLink {
-	return []navLink{
-		{"Who may use what", link("access"), here == "access"},
-		{"Explain", link("explain"), here == "explain" || here == "explain/change"},
-		{"History", link("history"), here == "history" || here == "difference" || strings.HasPrefix(here, "history/")},
 	}
 }
 

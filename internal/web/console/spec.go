@@ -116,8 +116,8 @@ func (v *visit) apiDoc(name string) (*apiDoc, error) {
 	return d, nil
 }
 
-// memberView is a member of a body or an answer, or a parameter.
-type memberView struct {
+// bodyMember is a member of a body or an answer, or a parameter.
+type bodyMember struct {
 	Name, Type, Doc string
 	Required        bool
 }
@@ -140,12 +140,12 @@ func (d *apiDoc) resolve(s *apiSchema) *apiSchema {
 }
 
 // members lists what a schema has in it, members of members below their own.
-func (d *apiDoc) members(s *apiSchema) (rows []memberView) {
+func (d *apiDoc) members(s *apiSchema) (rows []bodyMember) {
 	d.collect(&rows, s, "", maxDeep)
 	return rows
 }
 
-func (d *apiDoc) collect(rows *[]memberView, s *apiSchema, prefix string, deep int) {
+func (d *apiDoc) collect(rows *[]bodyMember, s *apiSchema, prefix string, deep int) {
 	if s = d.resolve(s); s == nil || deep == 0 {
 		return
 	}
@@ -164,7 +164,7 @@ func (d *apiDoc) collect(rows *[]memberView, s *apiSchema, prefix string, deep i
 		if doc = member.Doc; doc == "" {
 			doc = actual.Doc
 		}
-		*rows = append(*rows, memberView{prefix + name, d.typeOf(member), doc, slices.Contains(s.Required, name)})
+		*rows = append(*rows, bodyMember{prefix + name, d.typeOf(member), doc, slices.Contains(s.Required, name)})
 		switch {
 		case actual.Type == "object" || len(actual.All) > 0:
 			d.collect(rows, actual, prefix+name+".", deep-1)

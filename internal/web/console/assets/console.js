@@ -219,6 +219,10 @@
       clearTimeout(waiting);
       waiting = setTimeout(() => { if (!begun()) replace(location.href, true).catch(() => {}); }, 400);
     };
+    // What happens among routers may never stop: that does not put off the look at it.
+    let soon = 0;
+    const later = () => { soon = soon || setTimeout(() => { soon = 0; again(); }, 1600); };
+    for (const name of ['router', 'link', 'circuit', 'missed']) stream.addEventListener(name, later);
     stream.addEventListener('change', again);
     stream.addEventListener('reset', again);
     stream.addEventListener('end', again);
@@ -363,6 +367,10 @@
       setTimeout(() => { button.textContent = 'Copy'; }, 2000);
     }, () => getSelection().selectAllChildren(document.getElementById(button.dataset.copy)));
   });
+
+  // Some things nobody tells of.
+  const every = Number(document.body.dataset.every);
+  if (every) setInterval(() => { if (!document.hidden && !gone && !begun()) replace(location.href, true).catch(() => {}); }, every * 1000);
 
   document.documentElement.classList.add('js');
   function ready(within) { sayTimes(within); settle(within); }
