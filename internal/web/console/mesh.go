@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -115,6 +116,11 @@ func routerState(rec members) string {
 
 // there reports whether a router is connected.
 func (n *meshNode) there() bool { return n.state == stateOnline || n.state == stateLeaving }
+
+// online says how many of a group are connected.
+func (n *meshNode) online() string {
+	return fmt.Sprintf("%d of %d online", n.routers-n.away, n.routers)
+}
 
 // order numbers nodes by their names.
 func (m *mesh) order() {

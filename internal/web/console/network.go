@@ -52,7 +52,7 @@ type lineView struct {
 type nodeView struct {
 	scene.Box
 	Name, Note, Title, Href string
-	Class                   string // there, away or out
+	Class                   string // there, away, some of several, or out
 }
 
 type nodeRow struct {
@@ -218,7 +218,7 @@ func (v *visit) describe(m *mesh, view *networkView) {
 	for _, n := range m.nodes {
 		row := nodeRow{Name: n.name, Show: nodeHref(n, view.Grouped), Href: link("routers", n.id), State: n.state, Class: classOf(n), Routers: n.routers, Links: degree[n], Slowest: took(worst[n])}
 		if view.Grouped {
-			row.Href, row.State = row.Show, fmt.Sprintf("%d of %d online", n.routers-n.away, n.routers)
+			row.Href, row.State = row.Show, n.online()
 		}
 		row.Hosts = n.hosts[:min(len(n.hosts), mostTold)]
 		row.More = len(n.hosts) - len(row.Hosts)
@@ -245,6 +245,8 @@ func classOf(n *meshNode) string {
 		return "out"
 	case !n.there():
 		return "away"
+	case n.away > 0:
+		return "some"
 	}
 	return "there"
 }
@@ -326,14 +328,13 @@ func draw(m *mesh, pairs []*meshPair, grouped bool) *pictureView {
 		node := nodeView{Box: p.Boxes[i], Name: fitted(n.name, 18), Href: nodeHref(n, grouped), Class: classOf(n), Title: n.name + ": " + n.state}
 		node.Note = n.state
 		if grouped {
-			node.Note = counted(n.routers, "router")
-			if n.away > 0 {
-				node.Note += fmt.Sprintf(", %d away", n.away)
-			}
+			node.Note = n.online()
 			node.Title = n.name + ": " + node.Note
 		}
 		if len(n.hosts) > 0 {
-			node.Note += ", " + counted(len(n.hosts), "service")
+			if !grouped {
+				node.Note += ", " + counted(len(n.hosts), "service")
+			}
 			node.Title += "; hosts " + strings.Join(n.hosts[:min(len(n.hosts), mostTold)], ", ")
 			if len(n.hosts) > mostTold {
 				node.Title += fmt.Sprintf(" and %d more", len(n.hosts)-mostTold)
