@@ -65,6 +65,7 @@ type overviewView struct {
 	Store        string
 	Changes      []changeView
 	First        []navLink // what to do in a network that has nothing yet
+	Day          *dayView
 }
 
 type checkView struct{ Name, State, Reason string }
@@ -117,8 +118,8 @@ func (v *visit) overview() {
 	if s := now.Snapshot; s != nil {
 		view.Snapshot, view.SnapshotTime = s.Time.UTC().Format("2006-01-02 15:04"), s.Time.UTC().Format(time.RFC3339)
 	}
-	view.Changes = v.lately()
-	v.show(http.StatusOK, "overview", page{Title: "Overview", Body: view, Live: "*"})
+	view.Changes, view.Day = v.lately(), v.day()
+	v.show(http.StatusOK, "overview", page{Title: "Overview", Body: view, Live: "*", Every: 60})
 }
 
 // figures are how many there are of what people look at first.
