@@ -90,6 +90,7 @@
       try { again.setSelectionRange(at, at); } catch { /* it has no text */ }
     } else if (!keep) document.getElementById('main').focus({ preventScroll: true });
     ready(fresh);
+    if (!keep) reveal();
   }
   addEventListener('popstate', () => replace(location.href, true).catch(() => location.reload()));
 
@@ -125,6 +126,11 @@
       setTimeout(() => { for (const b of all('button', form)) b.disabled = false; }, 4000);
     }
   });
+  // What came of a request is what one wants to see of its page.
+  function reveal() {
+    const result = document.getElementById('result');
+    if (result) result.scrollIntoView({ block: 'start' });
+  }
   // A form is sent without leaving it, so that nothing is lost if nobody answers.
   async function send(form, by) {
     const { answer, page } = await read(form.action, { method: 'POST', body: new URLSearchParams(new FormData(form, by)), headers: { Accept: 'text/html' } });
@@ -152,6 +158,7 @@
     ready(document);
     scrollTo(0, 0);
     (find('[aria-invalid]') || document.getElementById('main')).focus({ preventScroll: true });
+    reveal();
   }
   document.addEventListener('change', e => { if (e.target.closest('form.record')) settle(e.target.form); });
 
@@ -301,7 +308,7 @@
     withdraw();
     if (!list.length) return;
     offer = { input, now, on: -1 };
-    if (!offers.isConnected) document.body.append(offers);
+    if (!offers.isConnected) document.getElementById('main').append(offers);
     offers.replaceChildren(...list.slice(0, 20).map((text, i) => {
       const li = document.createElement('li');
       li.id = 'offer-' + i;
@@ -340,6 +347,7 @@
     if (offer && e.target !== offer.input) withdraw();
   });
   document.addEventListener('focusout', e => { if (offer && e.target === offer.input) withdraw(); });
+  addEventListener('resize', withdraw);
   offers.addEventListener('mousedown', e => {
     e.preventDefault();
     const li = e.target.closest('li');
