@@ -23,6 +23,7 @@ type Outlet struct {
 	Behind  int64
 	Failing time.Duration
 	Missed  int64
+	Refused int64
 }
 
 // WatchAudit adds the figures of what becomes of the audit log. It may be called once.
@@ -41,6 +42,7 @@ var (
 	outletBehind  = prometheus.NewDesc("netkeep_audit_outlet_behind", "Entries of the audit log that this controller has yet to send, by outlet.", []string{"outlet"}, nil)
 	outletFailing = prometheus.NewDesc("netkeep_audit_outlet_failing_seconds", "For how long no entry could be sent, by outlet; 0 while they can.", []string{"outlet"}, nil)
 	outletMissed  = prometheus.NewDesc("netkeep_audit_outlet_missed_total", "Entries that were gone before they could be sent, by outlet.", []string{"outlet"}, nil)
+	outletRefused = prometheus.NewDesc("netkeep_audit_outlet_refused_total", "Entries that were refused where they were sent, so that the others went on without, by outlet.", []string{"outlet"}, nil)
 )
 
 // Describe is for [prometheus.Collector].
@@ -48,6 +50,7 @@ func (*outlets) Describe(to chan<- *prometheus.Desc) {
 	to <- outletBehind
 	to <- outletFailing
 	to <- outletMissed
+	to <- outletRefused
 }
 
 // Collect is for [prometheus.Collector].
@@ -56,5 +59,6 @@ func (o *outlets) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(outletBehind, prometheus.GaugeValue, float64(f.Behind), f.Name)
 		to <- prometheus.MustNewConstMetric(outletFailing, prometheus.GaugeValue, f.Failing.Seconds(), f.Name)
 		to <- prometheus.MustNewConstMetric(outletMissed, prometheus.CounterValue, float64(f.Missed), f.Name)
+		to <- prometheus.MustNewConstMetric(outletRefused, prometheus.CounterValue, float64(f.Refused), f.Name)
 	}
 }

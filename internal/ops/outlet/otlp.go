@@ -29,6 +29,10 @@ const prefix = "netkeep.audit."
 
 // Send is for Outlet.
 func (o *OTLP) Send(ctx context.Context, entries []Entry) error {
+	return inParts(entries, func(some []Entry) error { return o.send(ctx, some) })
+}
+
+func (o *OTLP) send(ctx context.Context, entries []Entry) error {
 	scope := &logs.ScopeLogs{Scope: &common.InstrumentationScope{Name: "netkeep.audit"}}
 	for _, e := range entries {
 		at := uint64(e.Record.CreatedAt.UnixNano())

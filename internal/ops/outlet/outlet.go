@@ -12,6 +12,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +43,17 @@ type doubtful interface {
 	Sure() (number int64, lost <-chan struct{})
 }
 
+// refusal says that the other end will not take an entry, however often it is sent. It
+// has taken those before it.
+type refusal struct {
+	entry Entry
+	err   error
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+
+func (r *refusal) Unwrap() error { return r.err }
+
 // Position is where an outlet keeps how far it is.
 type Position interface {
 	Load(ctx context.Context) (number int64, err error)
@@ -56,6 +68,8 @@ const (
 	againAfter, againMost = time.Second, time.Minute
 	// saveEvery is how often it is noted how far an outlet is.
 	saveEvery = 5 * time.Second
+	// maxInRow is how many entries are passed by of which not even a word is taken.
+	maxInRow = 3
 )
 
 // Follower reads the log and has an outlet send it.
@@ -77,9 +91,11 @@ type Follower struct {
 	works  bool
 	since  time.Time // when it began to fail; zero while it does not
 	missed int64
+	passed int64
 
 	saved   int64
 	savedAt time.Time
+	inRow   int // entries that were refused one after the other, and what stood for them
 }
 
 // Figures is how an outlet is.
@@ -88,13 +104,14 @@ type Figures struct {
 	Behind  int64         // entries that have not gone out; 0 if another controller sends them
 	Failing time.Duration // for how long nothing could be sent
 	Missed  int64         // entries that were gone before they could be sent
+	Refused int64         // entries that the other end would not take, so that the others went on without
 }
 
 // Figures returns how the outlet is.
 func (f *Follower) Figures() Figures {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := Figures{Name: f.Name, Missed: f.missed}
+	out := Figures{Name: f.Name, Missed: f.missed, Refused: f.passed}
 	if f.works {
 		out.Behind = max(0, audit.Head(f.Log.State.Snapshot()).Last-f.sent)
 	}
@@ -218,10 +235,23 @@ func (f *Follower) step(ctx context.Context, at *int64) (more bool, err error) {
 		return true, nil
 	}
 	if err := f.Outlet.Send(ctx, entries); err != nil {
+		if r, ok := errors.AsType[*refusal](err); ok {
+			return true, f.pass(ctx, at, entries, r)
+		}
 		if d, ok := f.Outlet.(doubtful); ok {
 			*at, _ = d.Sure()
 		}
 		return false, err
+	}
+	f.went(entries)
+	*at = to
+	return true, f.save(ctx, to, false)
+}
+
+// went counts entries that went out, for those that they stand for.
+func (f *Follower) went(entries []Entry) {
+	if len(entries) > 0 {
+		f.inRow = 0
 	}
 	for _, e := range entries {
 		if e.lost > 0 {
@@ -231,8 +261,33 @@ func (f *Follower) step(ctx context.Context, at *int64) (more bool, err error) {
 			f.Logger.Error("audit entries were gone before they could be sent", "outlet", f.Name, "which", e.Record.TargetName)
 		}
 	}
-	*at = to
-	return true, f.save(ctx, to, false)
+}
+
+// pass goes on without an entry that is refused: it would keep all others back for
+// ever. One that is short goes out in its place. Where that is refused too it may be all
+// that is: after some in a row it is a failure like any other.
+func (f *Follower) pass(ctx context.Context, at *int64, entries []Entry, r *refusal) error {
+	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Record == r.entry.Record })
+	if f.went(entries[:i]); i > 0 {
+		*at = entries[i-1].Record.Number
+	}
+	number := r.entry.Record.Number
+	err := f.Outlet.Send(ctx, []Entry{f.missing(number, number, "it was refused: "+r.Error())})
+	_, refused := errors.AsType[*refusal](err)
+	switch {
+	case refused && f.inRow < maxInRow:
+		f.inRow++
+	case err != nil:
+		return err
+	default:
+		f.inRow = 0
+	}
+	*at = number
+	f.mu.Lock()
+	f.passed += max(1, r.entry.lost)
+	f.mu.Unlock()
+	f.Logger.Error("an audit entry is refused where it was sent; the others go on without it", "outlet", f.Name, "number", number, "bytes", len(r.entry.JSON), "error", r.err)
+	return f.save(ctx, number, false)
 }
 
 // save notes how far it is, now and then.
@@ -262,7 +317,7 @@ func (f *Follower) next(ctx context.Context, from int64, head *model.AuditChain)
 			return // it is as good as missing
 		}
 		if record.Number > to+1 {
-			entries = append(entries, f.missing(to+1, record.Number-1))
+			entries = append(entries, f.missing(to+1, record.Number-1, ""))
 		}
 		entries = append(entries, Entry{Record: record, JSON: render(record)})
 		bytes += len(entries[len(entries)-1].JSON)
@@ -289,17 +344,17 @@ func (f *Follower) next(ctx context.Context, from int64, head *model.AuditChain)
 		}
 	}
 	if to < end && !moved() {
-		entries, to = append(entries, f.missing(to+1, end)), end
+		entries, to = append(entries, f.missing(to+1, end, "")), end
 	}
 	return entries, to, nil
 }
 
 // missing is an entry that says which others are not there any more.
-func (f *Follower) missing(from, to int64) Entry {
+func (f *Follower) missing(from, to int64, reason string) Entry {
 	now := f.Now().UTC()
 	record := &model.AuditEntry{
 		Meta: kind.Meta{ID: audit.ID(to), CreatedAt: now, UpdatedAt: now}, Number: to,
-		Event: Missing, ActorKind: "program", ActorName: "audit",
+		Event: Missing, Reason: reason, ActorKind: "program", ActorName: "audit",
 		TargetKind: model.AuditEntries.Name, TargetID: audit.ID(from), TargetName: "entries " + audit.ID(from) + " to " + audit.ID(to),
 	}
 	return Entry{Record: record, JSON: render(record), lost: to - from + 1}

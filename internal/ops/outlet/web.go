@@ -15,17 +15,31 @@ type Web struct {
 	Client *egress.Client
 }
 
-// Send is for Outlet. What is too large for the other end is sent in parts.
+// Send is for Outlet.
 func (w *Web) Send(ctx context.Context, entries []Entry) error {
-	_, err := w.Client.Post(ctx, w.URL, header("application/x-ndjson", w.Token), lines(entries))
-	if status, ok := errors.AsType[*egress.StatusError](err); ok && status.Status == http.StatusRequestEntityTooLarge && len(entries) > 1 {
-		half := len(entries) / 2
-		if err := w.Send(ctx, entries[:half]); err != nil {
-			return err
-		}
-		return w.Send(ctx, entries[half:])
+	return inParts(entries, func(some []Entry) error {
+		_, err := w.Client.Post(ctx, w.URL, header("application/x-ndjson", w.Token), lines(some))
+		return err
+	})
+}
+
+// inParts has entries sent in parts that the other end takes: what is too large for it
+// is halved, down to an entry that is so alone. Who says when to come again means
+// something else.
+func inParts(entries []Entry, send func([]Entry) error) error {
+	err := send(entries)
+	status, ok := errors.AsType[*egress.StatusError](err)
+	switch {
+	case !ok || status.Status != http.StatusRequestEntityTooLarge || status.After > 0:
+		return err
+	case len(entries) == 1:
+		return &refusal{entries[0], err}
 	}
-	return err
+	half := len(entries) / 2
+	if err := inParts(entries[:half], send); err != nil {
+		return err
+	}
+	return inParts(entries[half:], send)
 }
 
 // Close is for Outlet.
