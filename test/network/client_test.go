@@ -26,6 +26,7 @@ func (c client) args(more ...string) []string { return append(append([]string{},
 // TestOurClient has our clients and theirs host for each other, at routers of
 // others: on one router and over a link between two.
 func TestOurClient(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t)
 	n.ziti("edge", "login", "--yes", "https://"+n.address, "-u", "admin", "-p", password)
 	n.addRouter("first")

@@ -7,6 +7,7 @@ import (
 
 // TestFabric looks at a network with the public commands for that.
 func TestFabric(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t)
 	n.ziti("edge", "login", "--yes", "https://"+n.address, "-u", "admin", "-p", password)
 	r := n.addRouter("router")

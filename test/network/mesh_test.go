@@ -94,6 +94,7 @@ var addresses = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 // TestMesh sends traffic over several routers, and takes one after the other
 // away.
 func TestMesh(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	hosting := start(t, m.dir, nil, programs.peer, "host", m.host, "echo")
 	hosting.says(t, "hosting echo", 0)

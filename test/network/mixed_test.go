@@ -78,6 +78,7 @@ func TestMixed(t *testing.T) {
 // come back, one after the other: ours between public ones, and public ones
 // between ours.
 func TestMixedLoss(t *testing.T) {
+	t.Parallel()
 	for _, kinds := range []string{"op", "po"} {
 		t.Run(kinds, func(t *testing.T) {
 			end, between := kinds[:1], kinds[1:]

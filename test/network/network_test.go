@@ -25,6 +25,9 @@ import (
 	"time"
 )
 
+// The longest tests run beside each other, each with a network of its own: they wait more
+// than they work. What is judged by the clock runs alone.
+
 // programs are built once, before all tests.
 var programs struct{ netkeep, paste, party, switchboard, ziti, peer, newer string }
 

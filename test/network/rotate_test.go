@@ -22,6 +22,7 @@ func (n *network) keys(args ...string) string {
 // TestRotateRoot gives a network with a public router and SDKs another root CA
 // while they carry traffic, in the steps that the page on operations has.
 func TestRotateRoot(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t)
 	n.ziti("edge", "login", "--yes", "https://"+n.address, "-u", "admin", "-p", password)
 	r := n.addRouter("router")
