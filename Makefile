@@ -22,16 +22,16 @@ test late lint race browser: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all
 TEST := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 
 # What takes long, and fails when something else does too.
-LATE := ./test/attack ./test/cluster ./test/module ./test/router ./test/transit
+LATE := ./test/attack ./test/cluster ./test/module ./test/router
 
 # The slowest packages go first, so that no core is idle at the end, and three at
 # a time, since some wait more than they work; lint vets everything.
 test: ## what the program does
-	@$(TEST) ./test/program ./test/fabric $(filter-out $(shell $(GO) list $(LATE)),$(shell $(GO) list ./test/... ./...))
+	@$(TEST) ./test/program ./test/fabric $(filter-out $(shell $(GO) list $(LATE) ./test/transit),$(shell $(GO) list ./test/... ./...))
 
 # Clients are generated from documents outside of their module, which the test cache
 # does not look at.
-late: ## what takes long: attacks, controllers that fail, routers and tunnelers for minutes, generated clients
+late: ## what takes long: attacks, controllers that fail, routers for minutes, generated clients
 	$(TEST) $(LATE)
 	$(CLIENTGEN) test -count=1 -vet=off ./...
 
@@ -42,13 +42,35 @@ RACE := -race -gcflags=golang.org/x/crypto/argon2=-race=false
 # What does one thing after the other, or starts programs of its own, would show it
 # nothing; and what waits for one controller after the other is like others of its kind.
 ALONE := ./cmd/... ./internal/lang/... ./internal/tool/... ./internal/client/remote ./internal/client/enroll \
-	./internal/policy/posture ./internal/pki ./test/architecture ./test/auth ./test/command ./test/enroll \
-	./test/manifest ./test/model ./test/module ./test/monitoring ./test/program ./test/servertest ./test/upgrade
-PROGRAMS := '^(TestFaults|TestThreeMachines|TestRotateClusterCA|TestRotateSecretsEverywhere)$$'
-RACED = $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./test/fabric ./test/api ./test/transit ./...))
+	./internal/client/device ./internal/client/join ./internal/auth/mfa ./internal/auth/token ./internal/disk ./internal/model \
+	./internal/data/format ./internal/data/invite ./internal/data/keyring ./internal/data/owner ./internal/fabric/permit \
+	./internal/fabric/terminator ./internal/fabric/usage ./internal/ops/config ./internal/ops/egress ./internal/ops/health \
+	./internal/ops/trace ./internal/policy/explain ./internal/policy/posture ./internal/pki ./internal/router/forward \
+	./internal/router/home ./internal/run/cli ./internal/web/rest ./internal/wire ./internal/wire/cipher ./internal/wire/message \
+	./test/architecture ./test/auth ./test/command ./test/enroll ./test/manifest ./test/model ./test/module ./test/monitoring \
+	./test/program ./test/router ./test/servertest ./test/upgrade
 
-race: ## what several goroutines do at once, with the race detector
-	@$(TEST) $(RACE) -skip $(PROGRAMS) $(RACED)
+# Of some most tests do one thing after the other too, or wait: those are chosen that have
+# several do something at once, or a controller something beside what it is asked. Those of
+# several controllers that hold only while each has its lease are in make late alone: with
+# it, a machine that is busy is too slow for them.
+MOSTLY := ./test/cluster ./test/attack ./test/api ./test/console ./internal/ops/archive ./internal/ops/audit ./internal/ops/history
+TOGETHER := '^(TestReadOwnWrites|TestBalancer|TestDevicesOfTwoControllers|TestHistoryModel|TestTwoControllers$\
+	|TestEndsMeanwhile|TestEventsElsewhere|TestClientGoesOn|TestLargeList|TestStalledStreams|TestPasswordFlood$\
+	|TestOneNameOneWinner|TestPatchesOfOneRecord|TestCreateAgainstDelete|TestChangesAtOnce|TestSlowBodies$\
+	|TestStreamsOfOneConnection|TestOutlets|TestEvents|TestAuditEvents|TestEventsEndWithTheRight|TestSnapshotSchedule|TestIntegrity$\
+	|TestCertificateReload|TestAttempts|TestTwoEditors|TestUnwritable|TestTogether|TestKeepersMeet|TestColumnsTogether|TestFlood)$$'
+
+# And of the others what is about how much there can be is left out, and the same once more.
+LARGE := '^(TestRouterMemory|TestRestlessRouter|TestManyHosts|TestContractByAddress|TestCutAtEveryRequest)$$'
+RACED = $(filter-out $(shell $(GO) list $(ALONE) $(MOSTLY)),$(shell $(GO) list ./test/transit ./test/fabric ./...))
+
+# A property that is looked at a hundred times shows it no more than at ten. Tunnelers and
+# clients of ours are here alone, with all of their tests: without it they show the same.
+race: export RAPID_CHECKS := 10
+race: ## what several goroutines do at once, with the race detector, and what routers and tunnelers carry
+	@$(TEST) $(RACE) -skip $(LARGE) $(RACED)
+	@$(TEST) $(RACE) -run $(TOGETHER) $(MOSTLY)
 
 # The short form of it is in make late.
 cluster: build ## three controllers under faults for minutes, and what they cost
