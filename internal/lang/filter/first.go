@@ -44,6 +44,15 @@ type first[R any] struct {
 	rows   []keyed[R]
 }
 
+// newFirst returns one for so many rows out of a number of them, 0 if that is not known.
+func newFirst[R any](before func(a, b keyed[R]) int, size, of int64) first[R] {
+	h := first[R]{before: before, size: size}
+	if size > mostHeaped && of > mostHeaped {
+		h.rows = make([]keyed[R], 0, min(size, of/2)) // of which some may match
+	}
+	return h
+}
+
 func (h *first[R]) add(row keyed[R]) {
 	n := int64(len(h.rows))
 	if h.size > mostHeaped {

@@ -60,7 +60,7 @@ func (q *Query[R]) Select(rows Rows[R], p Page) (selected []R, total int64) {
 		end = p.Offset + p.Limit
 	}
 	selected = []R{}
-	best := first[R]{before: q.before, size: end}
+	best := newFirst(q.before, end, rows.Count)
 	all := rows.Matched || q.All()
 	counted := all && rows.Ordered && rows.Count > 0
 	for row := range rows.Seq {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,7 +89,15 @@ const soon = 30
 // overview shows how the controller is.
 func (v *visit) overview() {
 	var now status
-	if err := v.get(v.ManagementRoot+"/status", nil, &now); err != nil {
+	var err error
+	var changes []changeView
+	var day *dayView
+	together(
+		func() { err = v.get(v.ManagementRoot+"/status", nil, &now) },
+		func() { changes = v.lately() },
+		func() { day = v.day() },
+	)
+	if err != nil {
 		v.fail(err)
 		return
 	}
@@ -118,20 +127,20 @@ func (v *visit) overview() {
 	if s := now.Snapshot; s != nil {
 		view.Snapshot, view.SnapshotTime = s.Time.UTC().Format("2006-01-02 15:04"), s.Time.UTC().Format(time.RFC3339)
 	}
-	view.Changes, view.Day = v.lately(), v.day()
+	view.Changes, view.Day = changes, day
 	v.show(http.StatusOK, "overview", page{Title: "Overview", Body: view, Live: "*", Every: 60})
 }
 
 // figures are how many there are of what people look at first.
 func (v *visit) figures(now status) []figureView {
-	n := func(name string) string { return fmt.Sprint(now.Counts[name]) }
+	n := func(name string) string { return grouped(now.Counts[name]) }
 	all := []figureView{
 		{"Identities", n("identities"), "", link("identities")},
 		{"Services", n("services"), "", link("services")},
 		{"Service policies", n("servicePolicies"), "", link("service-policies")},
-		{"Routers online", fmt.Sprint(now.Routers.Online), fmt.Sprintf("of %d", now.Routers.Total), link("routers")},
-		{"Circuits", fmt.Sprint(now.Fabric.Circuits), "", link("circuits")},
-		{"API sessions", fmt.Sprint(now.Sessions.API), "", link("api-sessions")},
+		{"Routers online", grouped(now.Routers.Online), "of " + grouped(now.Routers.Total), link("routers")},
+		{"Circuits", grouped(now.Fabric.Circuits), "", link("circuits")},
+		{"API sessions", grouped(now.Sessions.API), "", link("api-sessions")},
 		{"Invitations", n("enrollments"), "", link("enrollments")},
 	}
 	return all
@@ -196,6 +205,15 @@ func lasting(d time.Duration) string {
 	return fmt.Sprintf("%d s", int(d.Seconds()))
 }
 
+// grouped is a number that can be read at a glance: 100,000.
+func grouped(n int) string {
+	digits := fmt.Sprint(n)
+	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
 // size is a number of bytes as people say it.
 func size(n int64) string {
 	units := []string{"B", "KB", "MB", "GB", "TB"}
@@ -244,19 +262,34 @@ func (v *visit) found(query string) (groups []navGroup) {
 	if len(places.Links) > 0 {
 		groups = append(groups, places)
 	}
-	for _, d := range v.inOrder() {
+	kinds := v.inOrder()
+	var all []wanted
+	for _, d := range kinds {
+		at := resource{v.Console, d}.at()
+		// Two questions, each of which an index answers alone.
+		all = append(all,
+			wanted{at, url.Values{"filter": {"id = " + quote(query)}, "fields": {"id,name"}, "limit": {"1"}}},
+			wanted{at, url.Values{"filter": {"name icontains " + quote(query)}, "fields": {"id,name"}, "limit": {fmt.Sprint(eachFound)}, "sort": {"name"}}},
+		)
+	}
+	pages := v.lists(all)
+	for i, d := range kinds {
 		of := resource{v.Console, d}
-		page, err := v.list(of.at(), url.Values{
-			"filter": {"name icontains " + quote(query) + " or id = " + quote(query)}, "fields": {"id,name"}, "limit": {fmt.Sprint(eachFound)}, "sort": {"name"},
-		})
-		if err != nil || len(page.Data) == 0 {
-			continue
-		}
 		g := navGroup{Name: titled(of.many())}
-		for _, rec := range page.Data {
-			g.Links = append(g.Links, navLink{Text: label(rec), Href: of.page(rec.text("id"))})
+		for _, page := range pages[2*i : 2*i+2] {
+			if page == nil {
+				continue
+			}
+			for _, rec := range page.Data {
+				l := navLink{Text: label(rec), Href: of.page(rec.text("id"))}
+				if !slices.Contains(g.Links, l) && len(g.Links) < eachFound {
+					g.Links = append(g.Links, l)
+				}
+			}
 		}
-		groups = append(groups, g)
+		if len(g.Links) > 0 {
+			groups = append(groups, g)
+		}
 	}
 	return groups
 }

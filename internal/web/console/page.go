@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed templates/*.html
@@ -20,7 +21,7 @@ var assetFiles embed.FS
 
 // pages are the templates, each with the frame around it.
 var pages = func() map[string]*template.Template {
-	frame := template.Must(template.New("frame").Funcs(template.FuncMap{"asset": assetPath}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/plan.html"))
+	frame := template.Must(template.New("frame").Funcs(template.FuncMap{"asset": assetPath, "grouped": grouped}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/plan.html"))
 	all := map[string]*template.Template{}
 	files, err := templateFiles.ReadDir("templates")
 	if err != nil {
@@ -38,8 +39,9 @@ var pages = func() map[string]*template.Template {
 // asset is a file that pages use. Its address changes with what is in it, so that
 // browsers can keep it.
 type asset struct {
-	data []byte
-	typ  string
+	data   []byte
+	typ    string
+	packed func() []byte // the same compressed, once
 }
 
 var (
@@ -60,7 +62,7 @@ func init() {
 		}
 		sum, ext := sha256.Sum256(data), path.Ext(f.Name())
 		name := strings.TrimSuffix(f.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
-		assets[name], assetPaths[f.Name()] = asset{data, assetTypes[ext]}, Root+"assets/"+name
+		assets[name], assetPaths[f.Name()] = asset{data, assetTypes[ext], sync.OnceValue(func() []byte { return shrunk(data) })}, Root+"assets/"+name
 	}
 }
 
@@ -76,6 +78,12 @@ func serveAsset(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	w.Header().Set("Content-Type", a.typ)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	w.Header().Set("Vary", "Accept-Encoding")
+	if takesGzip(r) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(a.packed())
+		return
+	}
 	_, _ = w.Write(a.data)
 }
 
@@ -109,9 +117,10 @@ func (v *visit) show(status int, name string, p page) {
 		return
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	body := v.packed(b.Bytes())
 	v.w.WriteHeader(status)
 	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(b.Bytes())
+		_, _ = v.w.Write(body)
 	}
 }
 

@@ -55,9 +55,11 @@ func (v *visit) record(of resource, id string) {
 	if of.deletes() && at == "" {
 		view.Delete = of.page(id, "delete")
 	}
-	view.Invite = v.inviteLink(of, id)
-	view.Fields, view.More = v.fieldsOf(of, rec)
-	view.Lists, view.Lacks = v.relatedLists(of, id, at)
+	together(
+		func() { view.Invite = v.inviteLink(of, id) },
+		func() { view.Fields, view.More = v.fieldsOf(of, rec) },
+		func() { view.Lists, view.Lacks = v.relatedLists(of, id, at) },
+	)
 	if at == "" {
 		view.Elsewhere = v.elsewhere(of, id)
 	}
@@ -124,16 +126,19 @@ func structFields(read reading, f *kind.Field, rec members) (fields []fieldView)
 
 // relatedLists shows the beginning of each list that the record leads to.
 func (v *visit) relatedLists(of resource, id, at string) (lists []relatedView, lacks []string) {
+	var all []wanted
+	var targets []resource
 	for _, to := range of.Links {
-		d := v.kindAt(to)
-		if d == nil {
+		if d := v.kindAt(to); d != nil {
+			targets = append(targets, resource{v.Console, d})
+			all = append(all, wanted{of.at() + "/" + id + "/" + to, withAt(url.Values{"limit": {strconv.Itoa(relatedRows)}}, at)})
+		}
+	}
+	for i, page := range v.lists(all) {
+		if page == nil {
 			continue
 		}
-		target := resource{v.Console, d}
-		page, err := v.list(of.at()+"/"+id+"/"+to, withAt(url.Values{"limit": {strconv.Itoa(relatedRows)}}, at))
-		if err != nil {
-			continue // one that cannot be had does not keep the others away
-		}
+		target, to := targets[i], targets[i].Path
 		if len(page.Data) == 0 {
 			lacks = append(lacks, target.many())
 			continue

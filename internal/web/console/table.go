@@ -124,6 +124,9 @@ func (v *visit) tableOf(of resource, at string, view tableView) {
 		query.Set("filter", condition(of, view.Filter))
 		view.Filtered = true
 	}
+	if at == of.at() {
+		query.Set("fields", shownMembers(of, view.Wide, asked["column"]))
+	}
 	usual := usualOrder(of)
 	if order := view.Sort; order != "" || usual != "" {
 		if order == "" {
@@ -179,15 +182,31 @@ func usualOrder(of resource) string {
 	return ""
 }
 
+// tableColumns are those of a table, or the ones of all that there are that were chosen.
+func tableColumns(of resource, wide bool, chosen []string) (cols []kind.TableColumn) {
+	for _, col := range of.Table(wide || len(chosen) > 0) {
+		if len(chosen) == 0 || slices.Contains(chosen, col.Path) {
+			cols = append(cols, col)
+		}
+	}
+	return cols
+}
+
+// shownMembers names what a table shows of records, so that nobody makes the rest.
+func shownMembers(of resource, wide bool, chosen []string) string {
+	members := []string{"id"}
+	for _, col := range tableColumns(of, wide, chosen) {
+		if !slices.Contains(members, col.Member) {
+			members = append(members, col.Member)
+		}
+	}
+	return strings.Join(members, ",")
+}
+
 // fill adds columns and rows.
 func (v *visit) fill(of resource, view *tableView, page *listing, asked url.Values) {
-	var cols []kind.TableColumn
-	chosen := asked["column"]
-	for _, col := range of.Table(view.Wide || len(chosen) > 0) {
-		if len(chosen) > 0 && !slices.Contains(chosen, col.Path) {
-			continue
-		}
-		cols = append(cols, col)
+	cols := tableColumns(of, view.Wide, asked["column"])
+	for _, col := range cols {
 		view.Columns = append(view.Columns, v.column(col, view, page.Meta.Fields))
 	}
 	for _, col := range of.Table(true) {
