@@ -43,10 +43,14 @@ func TestConsole(t *testing.T) {
 		"table": "identities", "table-wide": "identities?wide=1", "table-filter": "identities?filter=nme+%3D+1", "table-none": "identities?filter=nothing-like-it",
 		"audit": "audit-entries", "policies": "service-policies", "form": "identities/new", "form-check": "posture-checks/new", "form-auth": "auth-policies/new",
 		"missing": "identities/none", "search": "search?q=pay",
+		"network": "network", "circuits-none": "circuits", "certificates": "certificates", "cluster": "cluster", "snapshots-none": "snapshots",
 	} {
 		b.visit("/console/" + path)
 		b.look(name)
 	}
+	b.visit("/console/snapshots")
+	b.do(click(`form[action="/console/snapshots"] button`), shown(".banner[role=status]:not([hidden])"))
+	b.look("snapshots")
 	b.visit("/console/identities?filter=" + long[:20])
 	b.do(click("a.row"), shown(".fields"))
 	b.look("record-long")
@@ -88,6 +92,11 @@ func TestLive(t *testing.T) {
 	c.run(t, "create", "service", "comes-by-itself")
 	b.eventually("a new service is shown", `document.body.innerText.includes('comes-by-itself') && window.same`)
 	b.fine("a table that follows")
+	b.visit("/console/network")
+	b.do(chromedp.Evaluate[chromedp.Void](`window.same = true`))
+	c.run(t, "create", "edge-router", "comes-too")
+	b.eventually("a new router is in the picture", `document.querySelector('.picture').textContent.includes('comes-too') && window.same`)
+	b.fine("a picture that follows")
 }
 
 // TestKeyboard does everything without a mouse: log in, find, open, change, save, leave.

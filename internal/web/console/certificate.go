@@ -28,6 +28,23 @@ type endingView struct {
 	State            string // ok, soon or ended
 }
 
+// endingTable is some of them, with what they are together.
+type endingTable struct {
+	Label string
+	Rows  []endingView
+}
+
+// OwnTable, OthersTable and RoutersTable are the same for templates.
+func (v certificatesView) OwnTable() endingTable {
+	return endingTable{"Certificates of this controller", v.Own}
+}
+func (v certificatesView) OthersTable() endingTable {
+	return endingTable{"Certificates of the authorities of others", v.Others}
+}
+func (v certificatesView) RoutersTable() endingTable {
+	return endingTable{"Certificates of edge routers", v.Routers}
+}
+
 // Bounds of what the page reads and shows.
 const (
 	mostRead    = 5000
