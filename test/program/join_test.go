@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,6 +112,33 @@ func addService(t *testing.T, c *client, name string) {
 	})
 }
 
+// id is by what others know a controller.
+func (n *node) id(t *testing.T) string {
+	t.Helper()
+	name, err := os.ReadFile(filepath.Join(n.data, "controller"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(name))
+}
+
+// noted waits for audit entries that match a filter.
+func noted(t *testing.T, c *client, filter string) (entries []M) {
+	t.Helper()
+	awaitTrue(t, "an entry with "+filter, func() bool {
+		a, err := c.do(http.MethodGet, "audit-entries?filter="+url.QueryEscape(filter), nil)
+		if err != nil || a.status != http.StatusOK {
+			return false
+		}
+		entries = nil
+		for _, e := range a.body["data"].([]any) {
+			entries = append(entries, e.(M))
+		}
+		return len(entries) > 0
+	})
+	return entries
+}
+
 // TestThreeControllers has two controllers join a third, and one of them be
 // killed, come back, be removed and come back again.
 func TestThreeControllers(t *testing.T) {
@@ -132,6 +160,15 @@ func TestThreeControllers(t *testing.T) {
 		t.Errorf("one that joins made an admin: %s", admin)
 	}
 
+	for event, targets := range map[string][]*node{"member-invited": nil, "member-joined": {b, c}, "member-promoted": {b, c}} {
+		if targets == nil {
+			noted(t, admin, `event = "`+event+`" and actorName = "Default Admin"`)
+		}
+		for _, n := range targets {
+			noted(t, admin, `event = "`+event+`" and targetKind = "controller" and targetId = "`+n.id(t)+`"`)
+		}
+	}
+
 	// The first leads, as it is there for longest.
 	a.kill(0)
 	addService(t, b.client(), "meanwhile")
@@ -144,15 +181,15 @@ func TestThreeControllers(t *testing.T) {
 	b.start(t, "--join", token)
 	b.has(t, "meanwhile")
 
-	name, err := os.ReadFile(filepath.Join(c.data, "controller"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := c.id(t)
 	admin = a.client()
 	awaitTrue(t, "a removal", func() bool {
-		answer, err := admin.do(http.MethodDelete, "cluster/members/"+strings.TrimSpace(string(name)), nil)
+		answer, err := admin.do(http.MethodDelete, "cluster/members/"+name, nil)
 		return err == nil && answer.status == 200
 	})
+	if gone := noted(t, admin, `event = "member-removed" and targetId = "`+name+`"`)[0]; gone["operation"] != "removeClusterMember" || gone["address"] != "127.0.0.1" {
+		t.Errorf("it was removed: %v", gone)
+	}
 	if code := c.wait(); code != 1 || !strings.Contains(c.stderr.String(), "netkeep: this controller was removed from its cluster") {
 		t.Errorf("one that was removed ends with %d: %s", code, complaints(c.stderr.String()))
 	}
@@ -248,6 +285,9 @@ func TestJoinRefused(t *testing.T) {
 				t.Errorf("it left %v, %v", left, err)
 			}
 		})
+	}
+	if refused := noted(t, admin, `event = "member-refused"`)[0]; refused["outcome"] != "refused" || refused["address"] != "127.0.0.1" || refused["operation"] != "join" || refused["reason"] == nil {
+		t.Errorf("one was refused: %v", refused)
 	}
 	launch(t, settings{args: []string{"run", "--data", t.TempDir(), "--join", text}}).fails("join needs cluster.listen")
 	asked(t, token)

@@ -56,6 +56,13 @@ func TestRotatedKeys(t *testing.T) {
 	}
 	keys("new root CA", "rotate", "root")
 	status("0 of 1 identities")
+	turned := noted(t, c, `event = "keys-changed"`)
+	if e := turned[0]; len(turned) != 1 || e["actorKind"] != "program" || e["targetKind"] != "controller" || !strings.Contains(e["reason"].(string), "root CA of before "+whose[:16]) {
+		t.Errorf("of the rotation the audit log says %v", turned)
+	}
+	if own := noted(t, c, `event = "certificate-issued" and targetKind = "controller"`); len(own) != 1 || !strings.HasPrefix(own[0]["reason"].(string), "server: serial number ") {
+		t.Errorf("of its own certificate the audit log says %v", own)
+	}
 	p.stop()
 	middle := filepath.Join(dir, "middle")
 	copyKeys(t, data, middle)
@@ -82,6 +89,13 @@ func TestRotatedKeys(t *testing.T) {
 	}
 	if said := c.must(t, 200, http.MethodPost, "database/snapshots/"+first+"/verify", nil).body["data"].(M); said["intact"] != true {
 		t.Errorf("of a snapshot of before it says %v", said)
+	}
+	noted(t, c, `event = "keys-changed" and reason = "root CA of before no more"`)
+	p.stop()
+	keys("new intermediate CA", "rotate", "intermediate") // while nobody is there to see it
+	p = controller(t, data)
+	if e := noted(t, p.client(data), `event = "keys-changed" sort by number desc`)[0]; !strings.HasPrefix(e["reason"].(string), "intermediate CA ") {
+		t.Errorf("of what changed meanwhile the audit log says %v", e)
 	}
 	p.stop()
 	after := filepath.Join(dir, "after")

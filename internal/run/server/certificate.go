@@ -48,6 +48,7 @@ func (s *Server) renewCertificate(ctx context.Context, every time.Duration) {
 			if err := errors.Join(s.keys.RenewIfDue(), s.renewPeer()); err != nil {
 				s.log.Error("renewing the certificates of this controller failed", "error", err)
 			}
+			s.attest()
 		}
 	}
 }

@@ -218,6 +218,7 @@ func (s *Server) shareKeys(ctx context.Context) error {
 		took, bad := s.takeShared(ctx, s.roster.ID(), ring, r.own)
 		if err = errors.Join(err, bad); took {
 			s.takeKeys(ctx)
+			s.attest() // also of a CA between members, which nothing else follows
 		}
 	}
 	err = errors.Join(err, s.sayKeys(ring, &r))

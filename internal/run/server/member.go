@@ -13,10 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/etcdstore"
 	"netkeep.internal/internal/disk"
 	"netkeep.internal/internal/fabric/roster"
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/pki"
 )
 
@@ -257,6 +260,7 @@ func (s *Server) watchMembers(ctx context.Context, every time.Duration) {
 			wait = every
 			if err := own.Promote(ctx, all[i].ID); err == nil {
 				s.log.Info("this controller has caught up with the others, and has a vote from now on", "votes", voters+1)
+				s.tellMember(audit.MemberPromoted, s.roster.ID(), "it has caught up with the others")
 				voters++
 			} else if !etcdstore.Unsettled(err) {
 				s.log.Warn("this controller could not be given a vote; trying again", "error", err)
@@ -270,6 +274,12 @@ func (s *Server) watchMembers(ctx context.Context, every time.Duration) {
 			}
 		}
 	}
+}
+
+// tellMember has the audit log tell of what a controller does itself about those that
+// keep the store.
+func (s *Server) tellMember(event *audit.Event, id, reason string) {
+	s.recorder.Note(audit.Fact{Event: event, By: state.Program("cluster"), Target: audit.Target{Kind: model.Controllers.Def.Name, ID: id, Name: id}, Reason: reason})
 }
 
 // dropStrangers takes controllers off the list that are not there and keep the store
@@ -288,6 +298,7 @@ func (s *Server) dropStrangers(ctx context.Context, members []etcdstore.Member) 
 			continue
 		}
 		s.log.Info("a controller that keeps the store no more was taken off the list", "controller", c.ID)
+		s.tellMember(audit.MemberRemoved, c.ID, "it keeps the store no more")
 	}
 }
 

@@ -69,6 +69,7 @@ func (s *Server) takeKeys(ctx context.Context) {
 	if err := s.noteRoots(ctx); err != nil {
 		s.log.Error("which root CAs the network has had could not be stored; it is when the controller next starts", "error", err)
 	}
+	s.attest()
 }
 
 // Progress is how far a rotation of the root CA, or of a secret, has come, as the

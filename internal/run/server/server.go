@@ -82,6 +82,7 @@ type Server struct {
 	snapshots *backup.Snapshots
 	state     *state.State
 	recorder  *audit.Recorder
+	attesting sync.Mutex // held by who compares keys with what the log was told of
 	keys      *pki.Keystore
 	sealer    *pki.Sealer
 	handover  *pki.Handover // nil if the store is not shared
@@ -333,6 +334,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	grants.CutOff = s.cutOff
 	s.recorder.At(s.roster.ID())
 	s.noteRestored()
+	s.attest()
 	s.jobs.Go(func() { s.recorder.Run(run) })
 	s.jobs.Go(func() { grants.Changes.Wake(run) })
 	s.divide(run, sessions, grants)
