@@ -100,11 +100,17 @@ func (f *fleet) measureStreams(ctx context.Context, a audience, out, progress io
 	after := f.memory()
 	fmt.Fprintf(out, "open       %6d streams in %s  memory %.0fMB, %+.0fMB, %.1fkB each\n",
 		len(all), time.Since(start).Round(time.Millisecond), after, after-before, (after-before)*1024/float64(len(all)))
+	var last []time.Duration
 	for range a.changes {
-		if err := f.measureTelling(all, role, out); err != nil {
+		took, err := f.measureTelling(all, role, out)
+		if err != nil {
 			return err
 		}
+		last = append(last, took)
 	}
+	slices.Sort(last)
+	fmt.Fprintf(out, "told       %6d changes  the last stream after p50 %s  p99 %s  most %s\n", len(last),
+		percentile(last, 50).Round(100*time.Microsecond), percentile(last, 99).Round(100*time.Microsecond), last[len(last)-1].Round(100*time.Microsecond))
 	return nil
 }
 
@@ -178,8 +184,9 @@ func (f *fleet) open(cert tls.Certificate) (*listener, error) {
 	return l, l.hear()
 }
 
-// measureTelling makes a policy for everybody who listens, and waits until all know.
-func (f *fleet) measureTelling(all []*listener, role string, out io.Writer) error {
+// measureTelling makes a policy for everybody who listens, and waits until all know. It
+// returns how long that was for the last of them, with the write.
+func (f *fleet) measureTelling(all []*listener, role string, out io.Writer) (last time.Duration, err error) {
 	took := make([]time.Duration, len(all))
 	failed := make([]error, len(all))
 	var wg sync.WaitGroup
@@ -195,21 +202,21 @@ func (f *fleet) measureTelling(all []*listener, role string, out io.Writer) erro
 	}
 	start = time.Now()
 	close(ready)
-	_, err := f.create("service-policies", servicePolicyBody{
+	_, err = f.create("service-policies", servicePolicyBody{
 		Name: role + rand.Text()[:8], Type: "Dial", Semantic: "AnyOf", IdentityRoles: []string{"#" + role}, ServiceRoles: []string{"@" + f.service},
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	wrote := time.Since(start)
 	wg.Wait()
 	if err := errors.Join(failed...); err != nil {
-		return err
+		return 0, err
 	}
 	slices.Sort(took)
 	use, err := end(len(all))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	fmt.Fprintf(out, "tell       %6d streams  write %s  p50 %s  p99 %s  last %s", len(all),
 		wrote.Round(time.Millisecond), percentile(took, 50).Round(time.Millisecond), percentile(took, 99).Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond))
@@ -217,5 +224,5 @@ func (f *fleet) measureTelling(all []*listener, role string, out io.Writer) erro
 		fmt.Fprintf(out, "  %s", use)
 	}
 	fmt.Fprintln(out)
-	return nil
+	return took[len(took)-1], nil
 }
