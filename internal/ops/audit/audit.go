@@ -107,7 +107,7 @@ func (b *blocks) add(e *end, entry *model.AuditEntry) error {
 		return err
 	}
 	if b.last == nil || len(b.last.Lines)+len(line) > maxBlock {
-		b.last = &model.AuditBlock{Meta: kind.Meta{ID: entry.ID, CreatedAt: e.at, UpdatedAt: e.at}}
+		b.last = &model.AuditBlock{Meta: kind.Meta{ID: entry.ID, CreatedAt: e.at, UpdatedAt: e.at}, Lines: make([]byte, 0, len(line)+1)}
 		b.all = append(b.all, state.Entry{Def: model.AuditBlocks.Def, Record: b.last})
 	}
 	b.last.Lines = append(append(b.last.Lines, line...), '\n')

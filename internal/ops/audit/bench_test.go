@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
+	"runtime/debug"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -46,7 +49,8 @@ func (f *forgetful) Follow(ctx context.Context, _ store.Rev, _ func(store.Batch)
 }
 
 // BenchmarkWrite changes an identity among ten thousand, with entries and without:
-// once with a store that costs nothing, and once with the real one.
+// once with a store that costs nothing, and once with the real one, where entries are
+// packed too.
 func BenchmarkWrite(b *testing.B) {
 	for _, journal := range []state.Journal{nil, audit.Journal{}} {
 		name := "without"
@@ -81,6 +85,10 @@ func benchmarkWrite(b *testing.B, st store.Store, journal state.Journal) {
 			return nil
 		}))
 	}
+	keeper := &audit.Keeper{Log: &audit.Log{State: s}, Age: time.Hour, Entries: 1_000_000, Now: time.Now}
+	if journal != nil {
+		must(b, keeper.Keep(b.Context())) // what there is by now is nobody's cost
+	}
 	b.ReportAllocs()
 	begun := cpu()
 	defer func() { b.ReportMetric(float64((cpu()-begun).Microseconds())/float64(b.N), "cpu-µs/op") }()
@@ -91,7 +99,59 @@ func benchmarkWrite(b *testing.B, st store.Store, journal state.Journal) {
 				return nil
 			})
 		}))
+		if journal != nil && i%packEvery == packEvery-1 {
+			must(b, keeper.Keep(b.Context()))
+		}
 	}
+}
+
+// packEvery is after how many changes old entries are packed, as somebody does every
+// few seconds.
+const packEvery = 512
+
+// BenchmarkMemory says what a controller's process needs for a million entries, with
+// the engine in it, which is opened anew as after a restart.
+func BenchmarkMemory(b *testing.B) {
+	const all = 1_000_000
+	dir := b.TempDir()
+	measure := func(fill bool) (live, anonymous int64) {
+		st, err := etcdstore.Open(b.Context(), etcdstore.Options{Dir: dir})
+		must(b, err)
+		defer st.Close()
+		s, err := state.Open(b.Context(), st, model.All, state.Options{Journal: audit.Journal{}})
+		must(b, err)
+		defer s.Close()
+		l := &audit.Log{State: s}
+		if fill {
+			fillLog(b, s, all)
+			return 0, 0
+		}
+		askPage(b, l, `targetId = "nobody"`)
+		live = heap()
+		debug.FreeOSMemory()
+		anonymous = resident(b)
+		runtime.KeepAlive(l)
+		return live, anonymous
+	}
+	for b.Loop() {
+		none, noneThere := measure(false)
+		measure(true)
+		many, manyThere := measure(false)
+		b.ReportMetric(float64(many-none)/1e6, "heap-MB")
+		b.ReportMetric(float64(manyThere-noneThere)/1e6, "anonymous-MB")
+	}
+}
+
+// resident is how much memory of its own the process has.
+func resident(b *testing.B) (bytes int64) {
+	text, err := os.ReadFile("/proc/self/status")
+	must(b, err)
+	for line := range strings.Lines(string(text)) {
+		if _, err := fmt.Sscanf(line, "RssAnon: %d kB", &bytes); err == nil {
+			return bytes << 10
+		}
+	}
+	return 0
 }
 
 // BenchmarkQuery asks for pages of a million entries, as many as a store keeps by

@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"bytes"
-	"compress/flate"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -55,14 +53,8 @@ func file(lines []line) []byte {
 	for i, f := range fields {
 		b = fieldsAt[i].append(appendText(b, f.name), len(lines))
 	}
-	var packed bytes.Buffer
-	w, err := flate.NewWriter(&packed, flate.BestSpeed)
-	if err != nil {
-		return nil
-	}
-	_, _ = w.Write(b) // to memory
-	_ = w.Close()
-	return packed.Bytes()
+	packed, _ := quick.deflate(b) // to memory
+	return packed
 }
 
 // placed reports whether an entry is of its place, as all are that we make.

@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"netkeep.internal/internal/data/state"
@@ -154,20 +155,41 @@ func together(blocks []*model.AuditBlock) (packed *model.AuditBlock, used int, e
 
 // deflate gives a block its lines.
 func deflate(b *model.AuditBlock, texts []byte) error {
-	var packed bytes.Buffer
-	w, err := flate.NewWriter(&packed, flate.DefaultCompression)
-	if err != nil {
+	var err error
+	if b.Deflated, err = tight.deflate(texts); err != nil {
 		return err
 	}
-	if _, err := w.Write(texts); err != nil {
-		return err
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	b.Deflated = packed.Bytes()
 	b.Filed = file(linesIn(texts, numberOf(b.ID)))
 	return nil
+}
+
+// deflater compresses at a level. Those who do the work are used again: each takes a
+// megabyte.
+type deflater struct {
+	level int
+	pool  sync.Pool
+}
+
+var tight, quick = deflater{level: flate.DefaultCompression}, deflater{level: flate.BestSpeed}
+
+func (d *deflater) deflate(text []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	w, ok := d.pool.Get().(*flate.Writer)
+	if !ok {
+		var err error
+		if w, err = flate.NewWriter(&packed, d.level); err != nil {
+			return nil, err
+		}
+	}
+	w.Reset(&packed)
+	if _, err := w.Write(text); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	d.pool.Put(w)
+	return packed.Bytes(), nil
 }
 
 // change writes the record that says where the log begins and ends, with what
