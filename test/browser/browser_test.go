@@ -1,13 +1,15 @@
-// Package browser opens the console in headless Chromium: every page, every sort of form,
-// by the keyboard alone once through, in light and dark and three widths. No page may write
-// an error to the browser's console, break the content security policy, ask another host,
-// or fail the rules of axe-core. Screenshots are left in bin/browser.
+// Package browser opens the console in headless Chromium: every page that a link leads
+// to, every form, by the keyboard alone once through, in light and dark and three widths.
+// No page may write an error to the browser's console, break the content security policy,
+// ask another host, or fail the rules of axe-core. Screenshots are left in bin/browser.
+// There is one browser for all tests; each has a window with cookies of its own.
 package browser
 
 import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/url"
@@ -24,6 +26,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -105,7 +108,29 @@ func (f *faults) take() []string {
 	return list
 }
 
-// browser is a window.
+// docs is where the pictures of the documentation go; they are not made if it is empty.
+var docs = flag.String("docs", "", "directory for the pictures of the documentation")
+
+// chromium is the browser.
+var chromium context.Context
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.IgnoreCertErrors, chromedp.WindowSize(1280, 800))
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, end := chromedp.NewContext(alloc)
+	if err := chromedp.Do(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	chromium = ctx
+	code := m.Run()
+	end()
+	stop()
+	os.Exit(code)
+}
+
+// browser is a tab of a window.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
@@ -113,16 +138,27 @@ type browser struct {
 	faults
 }
 
-// open starts Chromium, which trusts the controller for the sake of the test.
+// open opens a window, which trusts the controller for the sake of the test.
 func open(t *testing.T, c controller) *browser {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.IgnoreCertErrors, chromedp.WindowSize(1280, 800))
-	alloc, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel := chromedp.NewContext(alloc)
-	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 8*time.Minute) // for what would never end
-	t.Cleanup(cancel)
+	ctx, end := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
+	t.Cleanup(end)
+	return watched(t, ctx, c)
+}
+
+// tab opens another tab of the window, for another test.
+func (b *browser) tab(t *testing.T) *browser {
+	t.Helper()
+	ctx, end := chromedp.NewContext(b.ctx)
+	t.Cleanup(end)
+	return watched(t, ctx, b.at)
+}
+
+// watched notes what the browser says of a tab, and whom it asks.
+func watched(t *testing.T, ctx context.Context, c controller) *browser {
+	t.Helper()
+	ctx, end := context.WithTimeout(ctx, 8*time.Minute) // for what would never end
+	t.Cleanup(end)
 	b := &browser{t: t, ctx: ctx, at: c}
 	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
 		t.Fatal(err)
@@ -140,7 +176,7 @@ func open(t *testing.T, c controller) *browser {
 			if err != nil {
 				continue
 			}
-			if u, err := url.Parse(e.Request.URL); err == nil && u.Scheme != "data" && "https://"+u.Host != c.address {
+			if u, err := url.Parse(e.Request.URL); err == nil && u.Scheme != "data" && u.Scheme != "about" && "https://"+u.Host != c.address {
 				b.note("the page asks %s", e.Request.URL)
 			}
 		}
@@ -222,13 +258,17 @@ func (b *browser) text(selector string) string {
 	return value(b, chromedp.Text(chromedp.CSS(selector)))
 }
 
-// eventually waits until a script says true.
+// eventually waits until a script says true, on this page or on one that comes after it.
 func (b *browser) eventually(what, script string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](script, chromedp.WithPollingTimeout(time.Minute))); err != nil {
-		now, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.href + ' ' + document.activeElement.outerHTML.slice(0, 200) + ' ' + document.body.innerText.slice(0, 2000)`))
-		b.t.Fatalf("%s: %v\n%s", what, err, now)
+	var err error
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		if _, err = chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](script, chromedp.WithPollingTimeout(time.Until(end)))); err == nil {
+			return
+		}
 	}
+	now, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.href + ' ' + document.activeElement.outerHTML.slice(0, 200) + ' ' + document.body.innerText.slice(0, 2000)`))
+	b.t.Fatalf("%s: %v\n%s", what, err, now)
 }
 
 // fine fails the test for everything that is wrong with the page.
@@ -244,15 +284,25 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(text), err
 })
 
+// The rules that every look at a page is held to, and those that do not depend on how wide
+// the window is or on the colours, which one look decides.
+const (
+	allRules    = `{type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}`
+	colourRules = `{type: 'rule', values: ['color-contrast', 'link-in-text-block']}`
+	widthRules  = `{type: 'rule', values: ['scrollable-region-focusable', 'region', 'bypass', 'target-size', 'landmark-one-main', 'aria-hidden-focus', 'focus-order-semantics']}`
+)
+
 // accessible has axe-core look at the page.
-func (b *browser) accessible(what string) {
+func (b *browser) accessible(what, rules string) {
 	b.t.Helper()
 	script, err := axe()
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.do(chromedp.Evaluate[chromedp.Void](script))
-	found := value(b, chromedp.Evaluate[string](`axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}).then(r => JSON.stringify(
+	if !value(b, chromedp.Evaluate[bool](`'axe' in window`)) {
+		b.do(chromedp.Evaluate[chromedp.Void](script))
+	}
+	found := value(b, chromedp.Evaluate[string](`axe.run(document, {resultTypes: ['violations'], runOnly: `+rules+`}).then(r => JSON.stringify(
 		r.violations.map(v => [v.id, v.help, ...v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + n.failureSummary)])))`, chromedp.EvalAwaitPromise))
 	var violations [][]string
 	if err := json.Unmarshal([]byte(found), &violations); err != nil {
@@ -263,39 +313,55 @@ func (b *browser) accessible(what string) {
 	}
 }
 
-// widths are those of a phone, a small window and a wide one.
-var widths = map[string]int64{"phone": 390, "window": 1024, "wide": 1600}
+// look is how a page is looked at.
+type look struct {
+	scheme, width string
+	px            int64
+	rules         string
+}
 
-// look leaves pictures of the page, in light and dark and three widths, and makes sure
-// that nothing is wider than the window.
+// looks are those in light and dark, on a phone, in a small window and in a wide one.
+var looks = []look{
+	{"light", "wide", 1600, allRules}, {"light", "window", 1024, widthRules}, {"light", "phone", 390, widthRules},
+	{"dark", "phone", 390, colourRules}, {"dark", "window", 1024, ""}, {"dark", "wide", 1600, colourRules},
+}
+
+// look makes sure that nobody has trouble with the page in any look, that nothing is wider
+// than the window, and leaves pictures.
 func (b *browser) look(name string) {
 	b.t.Helper()
-	for _, scheme := range []string{"light", "dark"} {
-		for width, px := range widths {
-			b.dressed(scheme, px)
-			wider := value(b, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`))
-			picture := value(b, chromedp.CaptureScreenshot())
-			if wider {
-				b.t.Errorf("%s is wider than a window of %d", name, px)
-			}
-			if width == "wide" {
-				b.accessible(name + " in " + scheme)
-			}
-			if err := os.WriteFile(filepath.Join(bin, "browser", name+"-"+scheme+"-"+width+".png"), picture, 0o644); err != nil {
-				b.t.Fatal(err)
-			}
+	for _, l := range looks {
+		b.dressed(l.scheme, l.px, 900)
+		what := name + " in " + l.scheme + ", " + l.width
+		if value(b, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`)) {
+			b.t.Errorf("%s is wider than the window", what)
 		}
+		if l.rules != "" {
+			b.accessible(what, l.rules)
+		}
+		b.picture(filepath.Join(bin, "browser", name+"-"+l.scheme+"-"+l.width+".png"), true)
 	}
-	b.dressed("light", 1280)
 	b.fine(name)
 }
 
-// dressed has the window another look and width.
-func (b *browser) dressed(scheme string, width int64) {
+// picture leaves a picture of the page, made quickly or as small as it can be.
+func (b *browser) picture(path string, quick bool) {
+	b.t.Helper()
+	shot, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{OptimizeForSpeed: &quick})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, shot.Data, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// dressed has the window another look and size.
+func (b *browser) dressed(scheme string, width, height int64) {
 	b.t.Helper()
 	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
 		b.t.Fatal(err)
 	}
-	b.do(chromedp.EmulateViewport(width, 900))
+	b.do(chromedp.EmulateViewport(width, height))
 }

@@ -1,71 +1,15 @@
 package browser
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
-// long is a name of a hundred characters.
-var long = strings.Repeat("long-name-", 10)
-
-// TestConsole goes through the console as somebody does who looks after a network.
-func TestConsole(t *testing.T) {
-	c := start(t)
-	b := open(t, c)
-	b.visit("/console/")
-	b.look("login")
-	b.do(typed("#username", "admin"), typed("#password", "not the password"+kb.Enter), shown(".problem"))
-	b.look("login-refused")
-	b.login()
-	b.look("overview-empty")
-	b.visit("/console/services")
-	b.look("table-empty")
-
-	// The rest has something to show.
-	c.run(t, "login", "--data", c.data, "--username", "admin")
-	c.run(t, "demo")
-	c.run(t, "create", "identity", long, "--type", "User", "--roles", strings.Join([]string{long + "1", "staff", "a", "b", "c", "d", "e", "f"}, ","))
-	c.run(t, "create", "service", "<script>alert(1)</script>")
-	b.visit("/console/")
-	b.look("overview")
-	for _, path := range []string{
-		"identities", "services", "configs", "config-types", "edge-routers", "routers", "terminators", "service-policies", "edge-router-policies",
-		"service-edge-router-policies", "posture-checks", "cas", "external-jwt-signers", "auth-policies", "authenticators", "enrollments", "api-sessions",
-		"sessions", "audit-entries", "links", "circuits", "controllers",
-	} {
-		b.visit("/console/" + path)
-		b.fine(path)
-	}
-	for name, path := range map[string]string{
-		"table": "identities", "table-wide": "identities?wide=1", "table-filter": "identities?filter=nme+%3D+1", "table-none": "identities?filter=nothing-like-it",
-		"audit": "audit-entries", "policies": "service-policies", "form": "identities/new", "form-check": "posture-checks/new", "form-auth": "auth-policies/new",
-		"missing": "identities/none", "search": "search?q=pay",
-		"network": "network", "circuits-none": "circuits", "certificates": "certificates", "cluster": "cluster", "snapshots-none": "snapshots",
-	} {
-		b.visit("/console/" + path)
-		b.look(name)
-	}
-	b.visit("/console/snapshots")
-	b.do(click(`form[action="/console/snapshots"] button`), shown(".banner[role=status]:not([hidden])"))
-	b.look("snapshots")
-	b.visit("/console/identities?filter=" + long[:20])
-	b.do(click("a.row"), shown(".fields"))
-	b.look("record-long")
-	b.visit("/console/identities?filter=carol")
-	b.do(click("a.row"), shown(".fields"))
-	b.look("record")
-	b.do(click(".quiet.danger"), shown("button.danger"))
-	b.look("delete")
-	b.visit("/console/services?filter=script")
-	b.do(click("a.row"), shown(".fields"))
-	b.fine("a name that is a script")
-}
-
 // TestForms makes and changes a record, and makes mistakes.
 func TestForms(t *testing.T) {
+	t.Parallel()
 	b := open(t, start(t))
 	b.login()
 	b.visit("/console/posture-checks/new")
@@ -83,6 +27,7 @@ func TestForms(t *testing.T) {
 
 // TestLive has one window see what another does, without being loaded anew.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	b := open(t, c)
 	b.login()
@@ -101,6 +46,7 @@ func TestLive(t *testing.T) {
 
 // TestKeyboard does everything without a mouse: log in, find, open, change, save, leave.
 func TestKeyboard(t *testing.T) {
+	t.Parallel()
 	b := open(t, start(t))
 	b.visit("/console/")
 	b.press("admin", kb.Tab, b.at.password, kb.Enter)

@@ -77,7 +77,7 @@ func TestSuggestions(t *testing.T) {
 // window changes.
 func (b *browser) glance(name string) {
 	b.t.Helper()
-	b.accessible(name)
+	b.accessible(name, allRules)
 	if err := os.WriteFile(filepath.Join(bin, "browser", name+".png"), value(b, chromedp.CaptureScreenshot()), 0o644); err != nil {
 		b.t.Fatal(err)
 	}
