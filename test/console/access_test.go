@@ -281,8 +281,19 @@ func TestWhatIf(t *testing.T) {
 		t.Errorf("looking has made %d policies", n)
 	}
 
+	// Where nobody can say what would come of it, looking does nothing either.
+	action, form := s.b.get("/console/authenticators/new").form(t)
+	form.Set("f.identityId", s.bobName)
+	form.Set("f.method", "updb")
+	form.Set("f.username", s.bobName)
+	form.Set("f.password", "a long enough password")
+	s.b.post(action+"?look=1", form).is(http.StatusNotFound)
+	if n := s.c.Get("authenticators?filter=" + url.QueryEscape(`identityId = "`+s.bob+`"`)).Total(); n != 0 {
+		t.Errorf("looking has made %d authenticators", n)
+	}
+
 	// Somebody else was faster: both are shown.
-	action, form := s.b.get(s.policyEdit).form(t)
+	action, form = s.b.get(s.policyEdit).form(t)
 	form.Set("f.identityRoles", "@"+s.bobName)
 	s.c.Patch("service-policies/"+s.policy, M{"identityRoles": []string{"@" + s.ann}}).Want(http.StatusOK)
 	if a := s.b.post(action+"?look=1", form).is(http.StatusConflict); !a.says("@" + s.annName) {

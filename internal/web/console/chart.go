@@ -45,8 +45,8 @@ type chartEdge struct {
 // the boxes at its far end are groups, and columns have no more than they may.
 const (
 	mostNodes    = 40
-	columnWidth  = 172
-	columnGap    = 36
+	columnWidth  = 128
+	columnGap    = 22
 	rowHeight    = 28
 	rowGap       = 8
 	headHeight   = 24
@@ -102,7 +102,11 @@ func chartOf(w ways, fromIdentity bool, page func(kindName, id string) string) *
 	self := s.node("self", 0, w.Name, near, page(near, w.ID))
 	for _, p := range policies {
 		bind := p.Type == "Bind"
-		policy := s.node("policy "+p.ID, 2, doing(p.Type)+" · "+p.Name, "policy", page("service-policy", p.ID))
+		name := p.Name
+		if bind {
+			name = "host · " + name
+		}
+		policy := s.node("policy "+p.ID, 2, name, "policy", page("service-policy", p.ID))
 		for _, r := range p.Roles {
 			role := s.limited(grouped, "near "+r.Role, 1, r.Name, mostNear)
 			s.edge(self, role, bind)

@@ -35,7 +35,11 @@ func (v *visit) create(of resource) {
 		v.createForm(of, http.StatusBadRequest, d, formView{Problem: "Nothing was saved. Look at what is marked."})
 		return
 	}
-	if v.looks() && of.listed() {
+	if v.looks() {
+		if !of.listed() { // who looks saves nothing
+			v.missing()
+			return
+		}
 		of.Complete(body)
 		plan, err := v.change(changeIn{Op: "create", Kind: of.Name, Body: body}, "", true)
 		if err != nil {
@@ -198,7 +202,7 @@ func (v *visit) edit(of resource, id string) {
 		e.form(http.StatusOK, formView{Notice: "The page was of another session. Nothing was saved yet: look it through and save."})
 		return
 	}
-	if v.looks() && of.listed() {
+	if v.looks() {
 		e.look(was)
 		return
 	}

@@ -76,6 +76,10 @@ func lookAt(of resource, action string) string {
 
 // look shows the form again with what would come of it.
 func (e *editing) look(was map[string]string) {
+	if !e.of.listed() {
+		e.missing()
+		return
+	}
 	e.complete()
 	mine := e.changed(was)
 	switch {
