@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -227,7 +228,12 @@ func TestSnapshotSchedule(t *testing.T) {
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 || c.Get("status").At("data.lastSnapshot.name") != files[0].Name() {
 		t.Errorf("there is %v: %v", files, err)
 	}
-	c.Post("database/snapshots/"+c.Get("status").At("data.lastSnapshot.name").(string)+"/verify", nil).Want(200)
+	name := c.Get("status").At("data.lastSnapshot.name").(string)
+	c.Post("database/snapshots/"+name+"/verify", nil).Want(200)
+	servertest.Eventually(t, waitTime, "an entry of it", func() bool {
+		entries := c.Get("audit-entries?filter=" + url.QueryEscape(`event = "snapshot-made"`)).Want(200).List()
+		return len(entries) == 1 && entries[0]["targetName"] == name && entries[0]["actorKind"] == "program" && entries[0]["actorName"] == "snapshots"
+	})
 }
 
 // TestStatus looks at a controller on one screen.

@@ -142,6 +142,10 @@ func TestRouterOfTooManyWords(t *testing.T) {
 	if _, err := scripted.Connect(ctx, record.Options()); err == nil || !strings.Contains(err.Error(), "misbehaves") {
 		t.Errorf("it connects again: %v", err)
 	}
+	said := audited(t, s, `event = "router-misbehaved"`)
+	if e := said[0]; len(said) > 2 || e["actorId"] != record.ID || e["targetId"] != record.ID || e["outcome"] != "failed" || e["address"] != "127.0.0.1" || !strings.Contains(e["reason"].(string), "too-often: ") {
+		t.Errorf("the audit log says %v", said)
+	}
 }
 
 // TestShareOfDials has somebody dial what never answers, as often as a router may

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,10 @@ func TestFailingSnapshots(t *testing.T) {
 	if got := s.Admin(t).Get("status").Want(http.StatusOK); got.At("data.health") != "warning" || got.At("data.lastSnapshot") != nil {
 		t.Errorf("the status is %s", got.Raw)
 	}
+	servertest.Eventually(t, soon, "an entry of it", func() bool {
+		entries := s.Admin(t).Get("audit-entries?filter=" + url.QueryEscape(`event = "snapshot-failed"`)).Want(http.StatusOK).List()
+		return len(entries) > 0 && entries[0]["outcome"] == "failed" && entries[0]["reason"] != nil && entries[0]["actorName"] == "snapshots"
+	})
 	if !s.Logged("a scheduled snapshot failed; it is tried again") {
 		t.Error("the log does not say it")
 	}
