@@ -42,12 +42,12 @@ func (s *Span) Refs() []state.Ref {
 func (h *History) Between(ctx context.Context, from, to string) (*Span, error) {
 	first, err := h.Number(ctx, "from", from)
 	if err != nil {
-		return nil, err
+		return nil, inTime(ctx, err)
 	}
 	last, err := h.Number(ctx, "to", to)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, inTime(ctx, err)
 	case first > last:
 		return nil, fault.Invalid("to", "must not be before from", to)
 	}

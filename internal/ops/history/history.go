@@ -43,6 +43,7 @@ type History struct {
 	Now func() time.Time
 
 	places chan struct{} // taken by those who make a snapshot
+	most   int           // maxDiffering
 
 	mu   sync.Mutex
 	kept []*Past // those that were asked for longest ago first
@@ -51,7 +52,7 @@ type History struct {
 
 // New returns the history of a state that has an audit log.
 func New(log *audit.Log, now func() time.Time) *History {
-	return &History{Log: log, Now: now, places: make(chan struct{}, builders)}
+	return &History{Log: log, Now: now, places: make(chan struct{}, builders), most: maxDiffering}
 }
 
 // Past is the network as it was after an entry.
@@ -123,7 +124,7 @@ func (h *History) tooEarly(ctx context.Context, field string, value any, first i
 func (h *History) At(ctx context.Context, field, moment string) (*Past, error) {
 	number, err := h.Number(ctx, field, moment)
 	if err != nil {
-		return nil, err
+		return nil, inTime(ctx, err)
 	}
 	return h.snapshot(ctx, field, number)
 }
@@ -158,7 +159,7 @@ func (h *History) made(ctx context.Context, field string, from *Past, number int
 	}
 	if far, ok := errors.AsType[*tooFar](err); ok {
 		return nil, fault.Invalid(field, fmt.Sprintf("is too far back: more than %d records differ since then; it goes back to audit entry %d, of %s",
-			maxDiffering, far.number, far.at.UTC().Format(time.RFC3339)), number)
+			h.most, far.number, far.at.UTC().Format(time.RFC3339)), number)
 	}
 	if err != nil {
 		return nil, inTime(ctx, err)

@@ -133,7 +133,7 @@ func (w *way) end(h *History, number int64, at time.Time) error {
 			differing++
 		}
 	}
-	if differing > maxDiffering {
+	if differing > h.most {
 		return &tooFar{w.past.Number, w.past.Time}
 	}
 	w.past = &Past{Snapshot: w.past.Revise(recs, at), Number: number, differing: differing}
