@@ -46,10 +46,11 @@ type node struct {
 	cmd                 *exec.Cmd
 	ended               chan struct{}
 	log                 *journal.Journal
+	flags               []string
 }
 
-// newTeam starts three of the program.
-func newTeam(t *testing.T) *team {
+// newTeam starts three of the program, with flags for each.
+func newTeam(t *testing.T, flags ...func(n int) []string) *team {
 	t.Helper()
 	dir := t.TempDir()
 	team := &team{binary: built(t), wires: wires.New()}
@@ -58,6 +59,9 @@ func newTeam(t *testing.T) *team {
 		node := &node{
 			team: team, n: n, data: filepath.Join(dir, fmt.Sprint("node", n)), log: &journal.Journal{},
 			listen: "127.0.0.1:" + machine.Port(t), peers: "127.0.0.1:" + machine.Port(t),
+		}
+		for _, of := range flags {
+			node.flags = append(node.flags, of(n)...)
 		}
 		var err error
 		if node.at, err = team.wires.Lay(n, node.peers); err != nil {
@@ -118,6 +122,7 @@ type tokenAnswer struct {
 // answers an admin.
 func (n *node) start(t *testing.T, more ...string) {
 	t.Helper()
+	more = append(more, n.flags...)
 	n.cmd = exec.Command(n.binary, append([]string{"run", "--data", n.data, "--listen", n.listen, "--cluster-listen", n.peers, "--cluster-advertise", n.at, "--store-grace", grace.String(), "--store-refuse", grace.String(), "--snapshots-every", "24h"}, more...)...)
 	n.cmd.Env = []string{"HOME=" + os.TempDir(), "NETKEEP_METRICS_LISTEN=off", "NETKEEP_ADMIN_PASSWORD=" + servertest.Password}
 	n.cmd.Stdout, n.cmd.Stderr = io.Discard, n.log
