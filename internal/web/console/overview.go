@@ -177,7 +177,7 @@ func (v *visit) lately() (changes []changeView) {
 	for _, rec := range page.Data {
 		at := reading{console: v.Console}.text(rec.text("createdAt"))
 		c := changeView{
-			When: at.Text, Time: at.Time, Who: rec.text("actorName"), What: rec.text("event"), Kind: strings.ReplaceAll(rec.text("targetKind"), "-", " "),
+			When: at.Text, Time: at.Time, Who: rec.text("actorName"), What: strings.ReplaceAll(rec.text("event"), "-", " "), Kind: strings.ReplaceAll(rec.text("targetKind"), "-", " "),
 			Name: rec.text("targetName"), Entry: link(entries.Path, rec.text("id")),
 		}
 		if c.Name == "" {
