@@ -69,6 +69,9 @@ func TestAccess(t *testing.T) {
 		}
 	}
 	page := s.b.get("/console/access?identity=" + s.ann)
+	if page.says("and more") {
+		t.Errorf("the page leaves something out: %s", page.body)
+	}
 	if n := strings.Count(page.body, `<svg class="node `); n != 5 || strings.Count(page.body, `class="edge`) != 4 {
 		t.Errorf("the picture has %d boxes: %s", n, page.body)
 	}
@@ -130,6 +133,12 @@ func TestAccessOfMany(t *testing.T) {
 			}
 		}
 		all = append(all, one)
+	}
+	for i := range 6 {
+		c.Post("service-policies", M{"name": fmt.Sprintf("%s-also-%d", word, i), "type": "Dial", "semantic": "AnyOf", "identityRoles": []string{"#" + word}, "serviceRoles": []string{"#" + word + "-0"}}).Want(http.StatusCreated)
+	}
+	if a := b.get("/console/access?identity=" + who).is(http.StatusOK); strings.Count(a.body, "<li>and more</li>") != 2 {
+		t.Errorf("what is left out of a row is not said: %s", a.body)
 	}
 	if a := b.get("/console/access?from=100&identity=" + who).is(http.StatusOK); !a.says("101–120 of 120") || a.says(`rel="next"`) {
 		t.Errorf("the last page is %s", a.body)

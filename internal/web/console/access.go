@@ -71,7 +71,11 @@ type accessRow struct {
 	Name, Href, There string // the record, its page, and the same page of it
 	Dial, Bind        string // where it is explained; empty if it is not so
 	Ways              []accessWay
+	More              bool // whether there are more ways
 }
+
+// mostWays is how many ways a row shows.
+const mostWays = 5
 
 // accessWay is from a role of identities through a policy to a role of services.
 type accessWay struct{ Policy, Href, Type, From, To string }
@@ -153,7 +157,10 @@ func (v *visit) accessOf(view *accessView, of resource, w ways, from int) {
 		if r.Bind {
 			row.Bind = explainPage(identity, service, "Bind", view.At)
 		}
-		for _, way := range r.Ways {
+		for i, way := range r.Ways {
+			if row.More = i == mostWays; row.More {
+				break
+			}
 			one := accessWay{way.Policy, pagePast(v.recordPage("service-policy", way.PolicyID), view.At), doing(way.Type), near[way.PolicyID], readable(way.Roles)}
 			if of.Name == "service" {
 				one.From, one.To = one.To, one.From

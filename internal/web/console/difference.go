@@ -15,8 +15,6 @@ type differenceView struct {
 	Done                  bool
 	Counts                []string
 	Records               []differingView
-	Total                 int
-	First, Last           int
 	Previous, Next        string
 	Access                planView
 }
@@ -24,8 +22,7 @@ type differenceView struct {
 // differingView is a record that differs.
 type differingView struct {
 	planRecord
-	When, Time, Who, Page string
-	Entries               int
+	When, Time, Who string
 }
 
 // difference shows what changed from one moment to another, and who gained and lost what.
@@ -73,10 +70,8 @@ type differenceOut struct {
 			Before jsontext.Value `json:"before"`
 			After  jsontext.Value `json:"after"`
 		} `json:"fields"`
-		Entries int    `json:"entries"`
-		Entry   int64  `json:"entry"`
-		Who     string `json:"who"`
-		When    string `json:"when"`
+		Who  string `json:"who"`
+		When string `json:"when"`
 	} `json:"records"`
 	Access access `json:"access"`
 }
@@ -91,7 +86,6 @@ func (v *visit) differenceOf(view *differenceView, out differenceOut, from int) 
 	}{{c.Created, "created"}, {c.Changed, "changed"}, {c.Deleted, "deleted"}} {
 		view.Counts = append(view.Counts, strconv.Itoa(n.n)+" "+n.what)
 	}
-	view.Total = c.Created + c.Changed + c.Deleted
 	n := naming{visit: v}
 	for _, r := range out.Records {
 		for _, f := range r.Fields {
@@ -103,7 +97,7 @@ func (v *visit) differenceOf(view *differenceView, out differenceOut, from int) 
 		at := reading{console: v.Console}.text(r.When)
 		one := differingView{
 			planRecord: planRecord{Outcome: r.Outcome, Kind: strings.ReplaceAll(r.Kind, "-", " "), Name: r.Name, Href: v.after(r.Kind, r.ID)},
-			When:       at.Text, Time: at.Time, Who: r.Who, Entries: r.Entries,
+			When:       at.Text, Time: at.Time, Who: r.Who,
 		}
 		if one.Name == "" {
 			one.Name = r.ID
@@ -117,11 +111,10 @@ func (v *visit) differenceOf(view *differenceView, out differenceOut, from int) 
 	}
 	v.addPairs(&view.Access, out.Access)
 	view.Access.PairsMore = max(0, view.Access.PairsMore-from)
-	view.First, view.Last = from+1, from+max(len(out.Records), len(out.Access.Pairs))
 	if from > 0 {
 		view.Previous = v.with("from", strconv.Itoa(max(0, from-pageSize)))
 	}
-	if from+len(out.Records) < view.Total || out.Access.More {
+	if from+len(out.Records) < c.Created+c.Changed+c.Deleted || out.Access.More {
 		view.Next = v.with("from", strconv.Itoa(from+pageSize))
 	}
 }

@@ -11,13 +11,13 @@ import (
 
 // entryView is the page of one change.
 type entryView struct {
-	Head, Says string
-	Event      eventView
-	Fields     []diffView
-	Withheld   []string
-	Facts      []fieldView
-	Undo       string
-	Links      []navLink
+	Head     string
+	Event    eventView
+	Fields   []diffView
+	Withheld []string
+	Facts    []fieldView
+	Undo     string
+	Links    []navLink
 }
 
 // entry shows one change.

@@ -35,14 +35,14 @@ type explanation struct {
 // explainView is the page of an explanation.
 type explainView struct {
 	asked
-	Head, Problem string
-	Done          bool // whether there is an explanation
-	Allowed       bool
-	Says, Sum     string
-	Ways          []navLink // to the two sides of it
-	Links         []linkView
-	Unknown       []string
-	Past          *pastView
+	Problem   string
+	Done      bool // whether there is an explanation
+	Allowed   bool
+	Says, Sum string
+	Ways      []navLink // to the two sides of it
+	Links     []linkView
+	Unknown   []string
+	Past      *pastView
 }
 
 type linkView struct {
@@ -59,7 +59,7 @@ type causeView struct{ Kind, Name, Href, Role string }
 // explain shows each link of the chain from an identity to a service.
 func (v *visit) explain() {
 	query := v.r.URL.Query()
-	view := explainView{Head: "Explain", asked: asked{Identity: query.Get("identity"), Service: query.Get("service"), Type: query.Get("type"), At: query.Get("at")}}
+	view := explainView{asked: asked{Identity: query.Get("identity"), Service: query.Get("service"), Type: query.Get("type"), At: query.Get("at")}}
 	if view.Identity == "" || view.Service == "" {
 		v.show(http.StatusOK, "explain", page{Title: "Explain", Body: view})
 		return
