@@ -33,6 +33,7 @@ func TestHostileNames(t *testing.T) {
 			"/console/identities/" + id, "/console/identities/" + id + "/edit", "/console/identities/" + id + "/delete", "/console/identities/" + id + "/services",
 			"/console/config-types/" + typ, "/console/configs/new", "/console/search?q=" + url.QueryEscape(text), "/console/" + url.PathEscape(text), "/console/identities/" + url.PathEscape(text),
 			"/console/login?next=" + url.QueryEscape(text), "/console/identities/new?f.name=" + url.QueryEscape(text), "/console/identities?column=" + url.QueryEscape(text),
+			"/console/invite?identity=" + id, "/console/invite?f.name=" + url.QueryEscape(text), "/console/api?q=" + url.QueryEscape(text), "/console/api/management/detailIdentity?run=yes&p.id=" + id,
 		}
 		for _, path := range paths {
 			a := b.get(path)

@@ -227,3 +227,38 @@ func TestInvitationThatEnded(t *testing.T) {
 		}
 	}
 }
+
+// TestHostileInvitations invites somebody whose name is code, for browsers and shells.
+func TestHostileInvitations(t *testing.T) {
+	b, c := admin(t, controller), controller.Admin(t)
+	safe := regexp.MustCompile(`^netkeep [A-Za-z0-9 ._:/-]+$`)
+	for _, text := range append(hostile, "$(reboot)", "`reboot`", "; reboot", "-rf", "../../x", "--output=x", "a\tb", "😀", "…") {
+		role := servertest.Unique("hostile")
+		c.Post("services", M{"name": text + role, "encryptionRequired": true, "roleAttributes": []string{role}}).Want(http.StatusCreated)
+		c.Post("service-policies", M{"name": role, "type": "Dial", "semantic": "AnyOf", "identityRoles": []string{"#" + role}, "serviceRoles": []string{"#" + role}}).Want(http.StatusCreated)
+		action, form := b.get("/console/invite").form(t)
+		form.Set("f.name", text+role)
+		form.Set("f.roleAttributes", role)
+		form.Set("f.method", "updb")
+		form.Set("f.username", text+role)
+		a := b.post(action, form)
+		if a.StatusCode == http.StatusBadRequest { // a user name may not be everything
+			form.Set("f.method", "ott")
+			a = b.post(action, form).is(http.StatusOK)
+		}
+		for _, live := range []string{"<script>alert", "<img src=x", "<svg onload", "' onmouseover='alert"} {
+			if strings.Contains(a.body, live) {
+				t.Errorf("%q is taken for code", text)
+			}
+		}
+		lines := a.lines()
+		for _, line := range lines {
+			if !safe.MatchString(line) || strings.Contains(line, "..") || strings.Contains(line, " -rf") {
+				t.Errorf("a line to paste is %q", line)
+			}
+		}
+		if len(lines) != 2 {
+			t.Errorf("%q has the lines %q", text, lines)
+		}
+	}
+}

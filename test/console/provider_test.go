@@ -83,7 +83,10 @@ func newProvider(t testing.TB, s *servertest.Server, change M) *provider {
 	mux.HandleFunc("GET /authorize", p.authorize)
 	mux.HandleFunc("POST /token", p.exchange)
 	mux.HandleFunc("GET /keys", p.keys)
-	p.Server = httptest.NewTLSServer(mux)
+	// Ports are given out again, and what a provider said is remembered for a while.
+	below := "/" + servertest.Unique("tenant")
+	p.Server = httptest.NewTLSServer(http.StripPrefix(below, mux))
+	p.URL += below
 	t.Cleanup(p.Close)
 	c := s.Admin(t)
 	p.name = servertest.Unique("person")
