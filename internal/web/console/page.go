@@ -19,8 +19,9 @@ var templateFiles embed.FS
 //go:embed assets
 var assetFiles embed.FS
 
-// pages are the templates, each with the frame around it.
-var pages = func() map[string]*template.Template {
+// pages are the templates, each with the frame around it. They are read when the first
+// page is asked for: most who start the program ask for none.
+var pages = sync.OnceValue(func() map[string]*template.Template {
 	frame := template.Must(template.New("frame").Funcs(template.FuncMap{"asset": assetPath, "grouped": grouped}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/plan.html"))
 	all := map[string]*template.Template{}
 	files, err := templateFiles.ReadDir("templates")
@@ -34,7 +35,7 @@ var pages = func() map[string]*template.Template {
 		}
 	}
 	return all
-}()
+})
 
 // asset is a file that pages use. Its address changes with what is in it, so that
 // browsers can keep it.
@@ -111,7 +112,7 @@ func (v *visit) show(status int, name string, p page) {
 		p.Nav = v.nav()
 	}
 	var b bytes.Buffer
-	if err := pages[name].ExecuteTemplate(&b, "frame", p); err != nil {
+	if err := pages()[name].ExecuteTemplate(&b, "frame", p); err != nil {
 		v.Log.Error("a page of the console could not be made", "page", name, "error", err)
 		http.Error(v.w, "The page could not be made; the log of the controller says why.", http.StatusInternalServerError)
 		return
