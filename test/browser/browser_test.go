@@ -320,25 +320,32 @@ type look struct {
 	rules         string
 }
 
-// looks are those in light and dark, on a phone, in a small window and in a wide one.
-var looks = []look{
-	{"light", "wide", 1600, allRules}, {"light", "window", 1024, widthRules}, {"light", "phone", 390, widthRules},
-	{"dark", "phone", 390, colourRules}, {"dark", "window", 1024, ""}, {"dark", "wide", 1600, colourRules},
+var everyLook = flag.Bool("every-look", false, "look at each page in light and dark and at each width, instead of in three of the six")
+
+// looks are those in light and dark, on a phone, in a small window and in a wide one. The
+// first three have each of them once.
+func looks() []look {
+	all := []look{
+		{"light", "wide", 1600, allRules}, {"light", "phone", 390, widthRules}, {"dark", "window", 1024, colourRules},
+		{"light", "window", 1024, widthRules}, {"dark", "phone", 390, colourRules}, {"dark", "wide", 1600, colourRules},
+	}
+	if !*everyLook {
+		return all[:3]
+	}
+	return all
 }
 
 // look makes sure that nobody has trouble with the page in any look, that nothing is wider
 // than the window, and leaves pictures.
 func (b *browser) look(name string) {
 	b.t.Helper()
-	for _, l := range looks {
+	for _, l := range looks() {
 		b.dressed(l.scheme, l.px, 900)
 		what := name + " in " + l.scheme + ", " + l.width
 		if value(b, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`)) {
 			b.t.Errorf("%s is wider than the window", what)
 		}
-		if l.rules != "" {
-			b.accessible(what, l.rules)
-		}
+		b.accessible(what, l.rules)
 		b.picture(filepath.Join(bin, "browser", name+"-"+l.scheme+"-"+l.width+".png"), true)
 	}
 	b.fine(name)
