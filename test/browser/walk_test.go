@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -152,6 +153,9 @@ func sortOf(path string) string {
 	if len(parts) > 1 && parts[1] != "new" {
 		parts[1] = "record"
 	}
+	if parts[0] == "api" && len(parts) > 2 { // an operation is like others with the same verb
+		parts[2] = parts[2][:max(1, strings.IndexFunc(parts[2]+"A", unicode.IsUpper))]
+	}
 	var keys []string
 	for key := range u.Query() {
 		if !slices.Contains([]string{"filter", "sort", "from", "wide", "column", "q"}, key) {
@@ -177,7 +181,7 @@ func (b *browser) illustrate() {
 	}
 	b.t.Helper()
 	b.dressed("light", 1200, 750)
-	for name, path := range map[string]string{"overview": "", "identities": "identities", "identity": b.first("identities?filter=carol")} {
+	for name, path := range map[string]string{"overview": "", "identities": "identities", "identity": b.first("identities?filter=carol"), "access": "access?identity=carol", "explain": "explain?identity=bob&service=payroll"} {
 		b.visit("/console/" + path)
 		b.picture(filepath.Join(*docs, "console-"+name+".png"), false)
 	}
