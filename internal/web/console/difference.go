@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // differenceView is what changed from one moment to another.
@@ -61,15 +59,7 @@ type differenceOut struct {
 		Deleted int `json:"deleted"`
 	} `json:"counts"`
 	Records []struct {
-		Kind    string `json:"kind"`
-		ID      string `json:"id"`
-		Name    string `json:"name"`
-		Outcome string `json:"outcome"`
-		Fields  []struct {
-			Name   string         `json:"name"`
-			Before jsontext.Value `json:"before"`
-			After  jsontext.Value `json:"after"`
-		} `json:"fields"`
+		changedRecord
 		Who  string `json:"who"`
 		When string `json:"when"`
 	} `json:"records"`

@@ -272,20 +272,23 @@ type changeIn struct {
 	Body   any    `json:"body,omitzero"`
 }
 
+// changedRecord is what became of a record, or would.
+type changedRecord struct {
+	Kind    string `json:"kind"`
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Outcome string `json:"outcome"`
+	Fields  []struct {
+		Name   string         `json:"name"`
+		Before jsontext.Value `json:"before"`
+		After  jsontext.Value `json:"after"`
+	} `json:"fields"`
+}
+
 // changeOut is what came of a list of changes, or would.
 type changeOut struct {
-	Digest  string `json:"digest"`
-	Changes []struct {
-		Kind    string `json:"kind"`
-		ID      string `json:"id"`
-		Name    string `json:"name"`
-		Outcome string `json:"outcome"`
-		Fields  []struct {
-			Name   string         `json:"name"`
-			Before jsontext.Value `json:"before"`
-			After  jsontext.Value `json:"after"`
-		} `json:"fields"`
-	} `json:"changes"`
+	Digest       string          `json:"digest"`
+	Changes      []changedRecord `json:"changes"`
 	Consequences []struct {
 		Kind    string `json:"kind"`
 		ID      string `json:"id"`
