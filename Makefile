@@ -59,7 +59,7 @@ TOGETHER := '^(TestReadOwnWrites|TestBalancer|TestDevicesOfTwoControllers|TestHi
 	|TestEndsMeanwhile|TestEventsElsewhere|TestClientGoesOn|TestLargeList|TestStalledStreams|TestPasswordFlood$\
 	|TestOneNameOneWinner|TestPatchesOfOneRecord|TestCreateAgainstDelete|TestChangesAtOnce|TestSlowBodies$\
 	|TestStreamsOfOneConnection|TestOutlets|TestEvents|TestAuditEvents|TestEventsEndWithTheRight|TestSnapshotSchedule|TestIntegrity$\
-	|TestCertificateReload|TestAttempts|TestTwoEditors|TestUnwritable|TestTogether|TestKeepersMeet|TestColumnsTogether|TestFlood)$$'
+	|TestCertificateReload|TestAttempts|TestTwoEditors|TestPages|TestUnwritable|TestTogether|TestKeepersMeet|TestColumnsTogether|TestFlood)$$'
 
 # And of the others what is about how much there can be is left out, and the same once more.
 LARGE := '^(TestRouterMemory|TestRestlessRouter|TestManyHosts|TestContractByAddress|TestCutAtEveryRequest)$$'
