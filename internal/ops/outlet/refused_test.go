@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/egress"
 	"netkeep.internal/internal/ops/outlet"
+	"netkeep.internal/test/journal"
 )
 
 // writeLarge makes a change whose entry is larger than so many bytes.
@@ -75,7 +75,7 @@ func TestTooLarge(t *testing.T) {
 			write(t, s, 150)
 			writeLarge(t, s, most)
 			write(t, s, 150)
-			var said loud
+			var said journal.Journal
 			f := &outlet.Follower{
 				Name: "test", Log: &audit.Log{State: s}, Outlet: to(srv.URL), At: outlet.Shared{State: s, ID: "x"},
 				Again: time.Millisecond, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelError})),
@@ -95,24 +95,6 @@ func TestTooLarge(t *testing.T) {
 			}
 		})
 	}
-}
-
-// loud is what a log says.
-type loud struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *loud) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *loud) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // TestNothingTaken has somebody who says of everything that it is too large: that is no

@@ -50,16 +50,11 @@ const maxTries = 3
 func (e *editing) save(was map[string]string) {
 	e.complete()
 	for range maxTries {
-		mine := e.changed(was)
-		switch {
-		case len(e.drawing.errors) > 0:
-			e.was = was
-			e.form(http.StatusBadRequest, formView{Problem: "Nothing was saved. Look at what is marked."})
+		mine, ok := e.wished(was)
+		if !ok {
 			return
-		case len(e.theirs) > 0:
-			e.contest(was)
-			return
-		case len(mine) == 0:
+		}
+		if len(mine) == 0 {
 			http.Redirect(e.w, e.r, e.of.page(e.id), http.StatusSeeOther)
 			return
 		}
@@ -112,6 +107,22 @@ func (e *editing) holds(path string) bool {
 		}
 	}
 	return false
+}
+
+// wished is what the form changes. If something cannot be read, or somebody else has
+// changed the same, the form is shown again and ok is false.
+func (e *editing) wished(was map[string]string) (mine []leaf, ok bool) {
+	mine = e.changed(was)
+	switch {
+	case len(e.drawing.errors) > 0:
+		e.was = was
+		e.form(http.StatusBadRequest, formView{Problem: "Nothing was saved. Look at what is marked."})
+		return nil, false
+	case len(e.theirs) > 0:
+		e.contest(was)
+		return nil, false
+	}
+	return mine, true
 }
 
 // changed lists the leaves that the form changes, and notes which of them somebody else

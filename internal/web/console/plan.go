@@ -81,14 +81,8 @@ func (e *editing) look(was map[string]string) {
 		return
 	}
 	e.complete()
-	mine := e.changed(was)
-	switch {
-	case len(e.drawing.errors) > 0:
-		e.was = was
-		e.form(http.StatusBadRequest, formView{Problem: "Nothing was saved. Look at what is marked."})
-		return
-	case len(e.theirs) > 0:
-		e.contest(was)
+	mine, ok := e.wished(was)
+	if !ok {
 		return
 	}
 	e.was = was
