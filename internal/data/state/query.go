@@ -146,18 +146,18 @@ func (t *table) equal(index, key string) iter.Seq[kind.Record] {
 func (t *table) scan(q *filter.Query[kind.Record]) filter.Rows[kind.Record] {
 	orders := q.Sort()
 	if len(orders) == 0 {
-		return filter.Rows[kind.Record]{Seq: t.all(), Ordered: true}
+		return filter.Rows[kind.Record]{Seq: fetched(t.rows.All()), ByID: true}
 	}
 	first := orders[0] // the others decide nothing if it differs everywhere
 	switch {
 	case first.Symbol.Index == "":
-		return filter.Rows[kind.Record]{Seq: t.all()}
+		return filter.Rows[kind.Record]{Seq: fetched(t.rows.All()), ByID: true}
 	case first.Symbol.Index != byID:
 		return t.scanIndex(q, first)
 	case first.Desc:
-		return filter.Rows[kind.Record]{Seq: records(t.rows.Backward()), Ordered: true}
+		return filter.Rows[kind.Record]{Seq: fetched(t.rows.Backward()), Ordered: true}
 	}
-	return filter.Rows[kind.Record]{Seq: t.all(), Ordered: true}
+	return filter.Rows[kind.Record]{Seq: fetched(t.rows.All()), Ordered: true}
 }
 
 // scanIndex yields the records in the order of an index, if it holds all of
@@ -168,7 +168,7 @@ func (t *table) scanIndex(q *filter.Query[kind.Record], order filter.Order[kind.
 	i := t.slot(order.Symbol.Index)
 	tree := t.indexes[i]
 	if !t.def.Indexes[i].Unique || tree.Len() != t.rows.Len() {
-		return filter.Rows[kind.Record]{Seq: t.all()}
+		return filter.Rows[kind.Record]{Seq: fetched(t.rows.All()), ByID: true}
 	}
 	entries := tree.All()
 	if order.Desc {

@@ -48,6 +48,7 @@ type Rows[R any] struct {
 	Seq     iter.Seq[R]
 	Matched bool  // all of them match the query
 	Ordered bool  // they come in the query's order
+	ByID    bool  // they come in the order of ids, which is the query's if it has none
 	Count   int64 // how many there are; 0 if nobody knows
 }
 
@@ -59,10 +60,14 @@ func (q *Query[R]) Select(rows Rows[R], p Page) (selected []R, total int64) {
 	if !p.Unlimited {
 		end = p.Offset + p.Limit
 	}
-	selected = []R{}
-	best := newFirst(q.before, end, rows.Count)
+	ordered := rows.Ordered || rows.ByID && len(q.orders) == 0
 	all := rows.Matched || q.All()
-	counted := all && rows.Ordered && rows.Count > 0
+	counted := all && ordered && rows.Count > 0
+	var best *first[R]
+	if selected = []R{}; !ordered {
+		best = newFirst(q, rows.ByID, end, rows.Count)
+		defer best.done()
+	}
 	for row := range rows.Seq {
 		if counted && total >= end {
 			break // the rest would only be counted
@@ -72,8 +77,8 @@ func (q *Query[R]) Select(rows Rows[R], p Page) (selected []R, total int64) {
 		}
 		total++
 		switch {
-		case !rows.Ordered:
-			best.add(q.keyed(row))
+		case !ordered:
+			best.add(row)
 		case total > p.Offset && total <= end:
 			selected = append(selected, row)
 		}
@@ -81,11 +86,8 @@ func (q *Query[R]) Select(rows Rows[R], p Page) (selected []R, total int64) {
 	if counted {
 		total = rows.Count
 	}
-	if rows.Ordered {
+	if ordered {
 		return selected, total
 	}
-	for _, k := range best.from(p.Offset) {
-		selected = append(selected, k.row)
-	}
-	return selected, total
+	return best.from(p.Offset), total
 }

@@ -162,7 +162,7 @@ func (m *Mounted) list(c *Call) error {
 			return err
 		}
 		if among.Records != nil {
-			recs, total := q.Select(filter.Rows[kind.Record]{Seq: among.Records, Ordered: len(q.Sort()) == 0, Count: among.Len}, page)
+			recs, total := q.Select(filter.Rows[kind.Record]{Seq: among.Records, ByID: true, Count: among.Len}, page)
 			return m.View.page(c, page, recs, total)
 		}
 	}
@@ -174,7 +174,7 @@ func (m *Mounted) list(c *Call) error {
 		return m.View.page(c, page, recs, total)
 	}
 	if m.From != nil {
-		recs, total := q.Select(filter.Rows[kind.Record]{Seq: m.From.All(m.Kind), Ordered: len(q.Sort()) == 0}, page)
+		recs, total := q.Select(filter.Rows[kind.Record]{Seq: m.From.All(m.Kind), ByID: true}, page)
 		return m.View.page(c, page, recs, total)
 	}
 	recs, total := c.Snap.Query(m.Kind, q, page)

@@ -206,7 +206,7 @@ func ShowList(a *API, op Op, v *View, find func(c *Call) (Records, error)) {
 		if seq == nil {
 			seq = func(func(kind.Record) bool) {}
 		}
-		recs, total := q.Select(filter.Rows[kind.Record]{Seq: seq, Ordered: len(q.Sort()) == 0}, page)
+		recs, total := q.Select(filter.Rows[kind.Record]{Seq: seq, ByID: true}, page)
 		return v.page(c, page, recs, total)
 	}})
 }

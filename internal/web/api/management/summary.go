@@ -83,7 +83,7 @@ func mountRoleAttributes(a *rest.API) {
 			if err != nil {
 				return rest.Texts{}, err
 			}
-			list, total := q.Select(filter.Rows[string]{Seq: c.Snap.Attributes(r.of), Ordered: len(q.Sort()) == 0}, page)
+			list, total := q.Select(filter.Rows[string]{Seq: c.Snap.Attributes(r.of), ByID: true}, page)
 			return rest.Texts{Page: page, Total: total, Items: list}, nil
 		})
 	}
