@@ -132,6 +132,7 @@ var narrow = map[string][]string{
 	"client/sdk":           {"lang/fault", "lang/spell", "disk", "pki", "wire"},
 	"client/device":        {},
 	"client/join":          {},
+	"client/intercept":     {},
 	"router/edge":          {"wire", "pki"},
 	"router/exit":          {"wire"},
 	"router/forward":       {"wire"},
