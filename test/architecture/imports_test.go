@@ -133,6 +133,7 @@ var narrow = map[string][]string{
 	"client/device":        {},
 	"client/join":          {},
 	"client/intercept":     {},
+	"client/names":         {},
 	"router/edge":          {"wire", "pki"},
 	"router/exit":          {"wire"},
 	"router/forward":       {"wire"},

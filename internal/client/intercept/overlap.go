@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Overlap is something that two rules want and one has.
@@ -58,6 +59,9 @@ func (t *Table) ordered() []*spot {
 	slices.SortFunc(all, func(a, b *spot) int {
 		if order := cmp.Compare(a.address.name, b.address.name); order != 0 {
 			return order
+		}
+		if a.address.name != "" { // one of the two is wild
+			return strings.Compare(a.address.String(), b.address.String())
 		}
 		return a.address.prefix.Compare(b.address.prefix)
 	})
