@@ -89,7 +89,7 @@ var siblings = map[string][]string{
 	"router/node":          {"router/edge", "router/exit", "router/forward", "router/link", "router/uplink"},
 	"router/home":          {"router/node", "router/uplink"},
 	"client/sdk":           {"client/device", "client/remote"},
-	"client/tunneler":      {"client/sdk"},
+	"client/tunneler":      {"client/sdk", "client/status"},
 	"run/cli":              {"run/server"},
 }
 
@@ -131,6 +131,7 @@ var narrow = map[string][]string{
 	"tool/command":         {"lang", "model", "ops/archive", "client/enroll", "client/remote"},
 	"client/sdk":           {"lang/fault", "lang/spell", "disk", "pki", "wire"},
 	"client/device":        {},
+	"client/status":        {},
 	"client/join":          {},
 	"client/intercept":     {},
 	"client/names":         {},

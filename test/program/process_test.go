@@ -73,7 +73,7 @@ type settings struct {
 func launch(t *testing.T, s settings) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.Command(cmp.Or(s.binary, binary), s.args...), started: time.Now(), ended: make(chan struct{})}
-	p.cmd.Env = append([]string{"HOME=" + os.TempDir(), "NETKEEP_METRICS_LISTEN=off"}, s.env...)
+	p.cmd.Env = append([]string{"HOME=" + os.TempDir(), "NETKEEP_METRICS_LISTEN=off", "XDG_RUNTIME_DIR=" + filepath.Join(filepath.Dir(binary), "run")}, s.env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -301,6 +301,14 @@ func (l *Listener) candidates(s *session) []*routerPlace {
 	return places
 }
 
+// Stands is at how many routers the service is hosted, and why it is not at more, if
+// that is known.
+func (l *Listener) Stands() (routers int, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.bindings), l.why
+}
+
 func (l *Listener) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -146,6 +146,19 @@ func (c *Client) Events(ctx context.Context) iter.Seq[Event] {
 	}
 }
 
+// Stands tells how each connection stands now, routers by their names; that to the
+// controller has none.
+func (c *Client) Stands() (all []Event) {
+	news, _ := c.watch.look(0)
+	for _, s := range news {
+		all = append(all, s.Event)
+	}
+	slices.SortFunc(all, func(a, b Event) int {
+		return cmp.Or(cmp.Compare(a.Router, b.Router), cmp.Compare(a.Address, b.Address))
+	})
+	return all
+}
+
 // controllerIs notes how the connection to the controller stands.
 func (c *Client) controllerIs(err error) {
 	state := Connected

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"netkeep.internal/internal/client/sdk"
@@ -74,6 +75,7 @@ type check struct {
 	probe func(ctx context.Context) error
 	now   func() time.Time
 
+	last  atomic.Pointer[outcome]
 	well  bool // how the last went
 	count int  // of results like the last, in a row
 	since time.Time
@@ -88,6 +90,13 @@ func newCheck(rule *checkRule, allow allowed, now func() time.Time) *check {
 		probe = rule.probePage
 	}
 	return &check{rule: rule, now: now, probe: func(ctx context.Context) error { return probe(ctx, dial) }}
+}
+
+// outcome is how a check goes since a time.
+type outcome struct {
+	well  bool
+	since time.Time
+	err   error
 }
 
 // dialing connects to what is checked, if the host may.
@@ -118,6 +127,7 @@ func (c *check) result(err error, state *condition) {
 	now, well := c.now(), err == nil
 	if changed := well != c.well || c.count == 0; changed {
 		c.well, c.count, c.since = well, 0, now
+		c.last.Store(&outcome{well, now, err})
 		if !well {
 			state.log.Warn("a check of health fails", "check", c.rule.name(), "error", err)
 		} else {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/client/status"
 )
 
 // place is one endpoint of one service.
@@ -33,6 +34,9 @@ type hosted struct {
 	pace     pace
 	allow    allowed
 	denied   atomic.Int64 // dials that allow has refused
+	tally    status.Tally
+	listen   atomic.Pointer[sdk.Listener]
+	tests    atomic.Pointer[[]*check]
 	log      *slog.Logger
 
 	stop context.CancelFunc
@@ -76,7 +80,10 @@ func (t *Tunneler) host(ctx context.Context, c *sdk.Client) {
 			running[at] = w
 			var own context.Context
 			own, w.stop = context.WithCancel(ctx)
-			all.Go(func() { w.run(own) })
+			all.Go(func() {
+				defer t.roll.enter(w)()
+				w.run(own)
+			})
 		}
 		select {
 		case <-changed:
@@ -134,6 +141,7 @@ func (h *hosted) run(ctx context.Context) {
 		return
 	}
 	defer l.Close()
+	h.listen.Store(l)
 	defer func() {
 		if n := h.denied.Load(); n > 0 {
 			h.log.Warn("targets were refused that --allow does not list", "dials", n)
@@ -143,8 +151,13 @@ func (h *hosted) run(ctx context.Context) {
 	state := &condition{base: h.options, cost: h.options.Cost, precedence: h.options.Precedence, listen: l, log: h.log}
 	var all sync.WaitGroup
 	defer all.Wait()
+	var tests []*check
 	for _, rule := range h.endpoint.checks() {
-		all.Go(func() { newCheck(rule, h.allow, h.t.opt.Now).run(ctx, state) })
+		tests = append(tests, newCheck(rule, h.allow, h.t.opt.Now))
+	}
+	h.tests.Store(&tests)
+	for _, c := range tests {
+		all.Go(func() { c.run(ctx, state) })
 	}
 	for {
 		p, err := l.AcceptPending()
@@ -200,10 +213,10 @@ func (h *hosted) serve(ctx context.Context, p *sdk.Pending) {
 	}
 	h.log.Debug("connected", "from", conn.RemoteAddr().String(), "to", to.address)
 	if to.protocol == "udp" {
-		joinDatagrams(ctx, conn, server, h.t.opt.UDPIdle)
+		joinDatagrams(ctx, h.t.count(&h.tally, conn), server, h.t.opt.UDPIdle)
 		return
 	}
-	h.t.join(conn, server)
+	h.t.join(h.t.count(&h.tally, conn), server)
 }
 
 // deny refuses a dial that would lead to where this host may not reach. The log

@@ -19,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/client/status"
 )
 
 // Port is a local port that leads to a service.
@@ -70,6 +71,7 @@ type port struct {
 	tcp net.Listener
 	udp net.PacketConn
 
+	tally   status.Tally
 	waiting atomic.Int64 // bytes of datagrams that nobody has taken yet
 
 	leads int // what was said last; under the mutex of all
@@ -102,6 +104,7 @@ func (t *Tunneler) listen(ctx context.Context) []*port {
 			p.log.Error("a port cannot be listened on", "error", taken(err))
 			continue
 		}
+		t.roll.enter(p) // until the end
 		open = append(open, p)
 	}
 	return open
@@ -197,7 +200,7 @@ func (p *port) lead(ctx context.Context, local net.Conn) {
 		return
 	}
 	p.log.Debug("connected", "from", local.RemoteAddr().String(), "circuit", remote.Info().Circuit)
-	p.t.join(local, remote)
+	p.t.join(local, p.t.count(&p.tally, remote))
 }
 
 func (p *port) complain(what string, err error) {
@@ -352,7 +355,7 @@ func (p *port) leadUDP(ctx context.Context, s *sender) {
 		}
 		return
 	}
-	joinDatagrams(ctx, s, remote, p.t.opt.UDPIdle)
+	joinDatagrams(ctx, s, p.t.count(&p.tally, remote), p.t.opt.UDPIdle)
 }
 
 // offer takes a datagram, unless there is no room: then it is lost, as in any

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/client/status"
 )
 
 // Options of a tunneler.
@@ -35,6 +36,8 @@ type Options struct {
 	Now     func() time.Time
 	// Poll is how often controllers are asked for changes, if not as usual.
 	Poll time.Duration
+	// Started is called once it runs, with what can be asked how it stands.
+	Started func(*Tunneler)
 	// Leave, when it is closed, has it take nothing more, and end as soon as
 	// what is connected has ended, or after Drain.
 	Leave <-chan struct{}
@@ -64,6 +67,11 @@ type Tunneler struct {
 
 	ports []*port // that could be opened
 
+	roll   roll // what there is to tell of
+	memory status.Memory
+	began  time.Time
+	tally  status.Tally
+
 	mu      sync.Mutex
 	clients []*sdk.Client
 }
@@ -82,11 +90,15 @@ func Run(ctx context.Context, opt Options) error {
 	defer cancel()
 	taking, leave := context.WithCancel(life)
 	defer leave()
-	t := &Tunneler{opt: opt, log: opt.Log, life: life, quiet: make(chan struct{})}
+	t := &Tunneler{opt: opt, life: life, quiet: make(chan struct{}), began: opt.Now()}
+	t.log = t.memory.Logger(opt.Log)
 	ports := t.listen(taking)
 	t.ports = ports
 	if len(ports) == 0 && !opt.Host {
 		return ErrNothing
+	}
+	if opt.Started != nil {
+		opt.Started(t)
 	}
 	go t.await(leave, cancel)
 	var identities, all sync.WaitGroup
@@ -137,11 +149,14 @@ func (t *Tunneler) join(a, b net.Conn) {
 // act acts for an identity until ctx ends and nothing needs it any more, or it
 // turns out that that cannot be.
 func (t *Tunneler) act(ctx context.Context, file string) {
-	c := t.open(ctx, file)
+	m := &member{file: file}
+	defer t.roll.enter(m)()
+	c := t.open(ctx, m)
 	if c == nil {
 		return
 	}
 	defer c.Close()
+	m.uses(c)
 	t.mu.Lock()
 	t.clients = append(t.clients, c)
 	t.mu.Unlock()
@@ -160,8 +175,8 @@ func (t *Tunneler) act(ctx context.Context, file string) {
 
 // open logs an identity in, as soon as its controller answers. It returns nil
 // if that will never be, or ctx has ended.
-func (t *Tunneler) open(ctx context.Context, file string) *sdk.Client {
-	wait, said := firstPause, ""
+func (t *Tunneler) open(ctx context.Context, m *member) *sdk.Client {
+	file, wait, said := m.file, firstPause, ""
 	for {
 		c, err := sdk.Open(ctx, sdk.Options{
 			Identity: file, Log: t.log, Poll: t.opt.Poll, Program: "netkeep-tunnel", Version: t.opt.Version, Now: t.opt.Now,
@@ -172,6 +187,7 @@ func (t *Tunneler) open(ctx context.Context, file string) *sdk.Client {
 		if ctx.Err() != nil {
 			return nil
 		}
+		m.fails(err)
 		if !sdk.Temporary(err) {
 			t.log.Error("an identity cannot be used", "file", file, "error", err)
 			return nil

@@ -21,11 +21,13 @@ type tunnel struct {
 	bind    string
 	allow   []string
 	verbose bool
+	socket  string
+	silence func() // ends what answers on the socket
 }
 
 // tunnelCommand is for programs that know nothing of the network.
 func tunnelCommand(env Env) *cobra.Command {
-	t := &tunnel{env: env, opt: tunneler.Options{Version: build.Read().Version, Now: env.Now}}
+	t := &tunnel{env: env, silence: func() {}, opt: tunneler.Options{Version: build.Read().Version, Now: env.Now}}
 	parent := command.Parent(&cobra.Command{
 		Use:   "tunnel",
 		Short: "Bring servers and local programs into the network that know nothing of it.",
@@ -35,10 +37,11 @@ func tunnelCommand(env Env) *cobra.Command {
 	})
 	flags := parent.PersistentFlags()
 	flags.StringArrayVarP(&t.opt.Identities, "identity", "i", nil, "File of an identity to act for; may be given several times.")
-	flags.DurationVar(&t.opt.Poll, "poll", 5*time.Second, "How often controllers are asked whether anything changed.")
+	flags.DurationVar(&t.opt.Poll, "poll", 5*time.Second, "How often controllers that do not tell of changes by themselves are asked for them.")
 	flags.DurationVar(&t.opt.Drain, "drain", 10*time.Second, "How long a stop waits for connections to end; a second signal ends them at once.")
 	flags.BoolVarP(&t.verbose, "verbose", "v", false, "Log every connection too.")
-	parent.AddCommand(t.hostCommand(), t.proxyCommand(), t.runCommand())
+	t.sockets(parent)
+	parent.AddCommand(t.hostCommand(), t.proxyCommand(), t.runCommand(), t.statusCommand())
 	return parent
 }
 
@@ -133,6 +136,10 @@ func (t *tunnel) run(cmd *cobra.Command, host bool, ports []string) error {
 		close(leave)
 	})
 	t.opt.Leave = leave
+	if err := t.answers(cmd.Context()); err != nil {
+		return err
+	}
+	defer t.silence()
 	err := tunneler.Run(cmd.Context(), t.opt)
 	if err == nil {
 		t.opt.Log.Info("stopped")

@@ -1,0 +1,26 @@
+package status
+
+import (
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// peer is the user on the other side.
+func peer(conn *net.UnixConn) (user int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var asked error
+	err = raw.Control(func(fd uintptr) {
+		var who *unix.Xucred
+		if who, asked = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED); asked == nil {
+			user = int(who.Uid)
+		}
+	})
+	if err == nil {
+		err = asked
+	}
+	return user, err
+}
