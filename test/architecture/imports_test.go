@@ -125,6 +125,7 @@ var narrow = map[string][]string{
 	"client/remote":        {"pki"},
 	"tool/profile":         {"disk", "client/remote"},
 	"tool/screen":          {},
+	"tool/unit":            {},
 	"client/enroll":        {"lang/fault", "lang/method", "disk", "pki"},
 	"tool/layout":          {"lang/document", "disk", "client/enroll"},
 	"tool/manifest":        {"lang", "model"},

@@ -41,7 +41,7 @@ func tunnelCommand(env Env) *cobra.Command {
 	flags.DurationVar(&t.opt.Drain, "drain", 10*time.Second, "How long a stop waits for connections to end; a second signal ends them at once.")
 	flags.BoolVarP(&t.verbose, "verbose", "v", false, "Log every connection too.")
 	t.sockets(parent)
-	parent.AddCommand(t.hostCommand(), t.proxyCommand(), t.runCommand(), t.statusCommand())
+	parent.AddCommand(t.hostCommand(), t.proxyCommand(), t.runCommand(), t.statusCommand(), t.installCommand(), t.uninstallCommand())
 	return parent
 }
 
