@@ -82,8 +82,8 @@ var AuditBlocks = kind.Define(kind.Spec[AuditBlock]{
 	Lane: kind.Log,
 })
 
-// AuditChain says where the audit log begins and where it ends. There is one
-// record, which changes with every entry.
+// AuditChain says where the audit log begins, and where it ended before commits said
+// that themselves. There is one record, which package audit fills in with what they say.
 type AuditChain struct {
 	kind.Meta
 
@@ -94,10 +94,12 @@ type AuditChain struct {
 	Before   []byte    `json:"before" kind:"server,nofilter" doc:"SHA-256 of the entry before that."`
 	Unpacked int64     `json:"unpacked" kind:"server" doc:"Number of the first entry that is not among many others in its block; 0 for 1."`
 	Bytes    int64     `json:"bytes" kind:"server" doc:"How many bytes the blocks have that hold many entries."`
+	Told     bool      `json:"told" kind:"server" doc:"Whether commits say where the log ends, and not the record."`
 }
 
-// AuditChains is the kind. It is of the session lane: every batch that has an entry
-// changes the record, whatever else it changes, and is guarded by it.
+// AuditChains is the kind. It is of the session lane: until commits say where the log
+// ends, every batch that has an entry changes the record, whatever else it changes, and
+// is guarded by it.
 var AuditChains = kind.Define(kind.Spec[AuditChain]{
 	Name: "audit-chain",
 	Path: "audit-chains",

@@ -122,6 +122,7 @@ func revision(t *testing.T, file string) (rev store.Rev) {
 func replay(t *testing.T, from, into string, at store.Rev) (records, later int) {
 	t.Helper()
 	all := map[string][]byte{}
+	var says string // what the last commit up to there does
 	last := errors.New("that is all")
 	old := openStore(t, from)
 	end, err := old.Load(t.Context(), func(store.Record) error { return nil })
@@ -129,6 +130,9 @@ func replay(t *testing.T, from, into string, at store.Rev) (records, later int) 
 		t.Fatal(err)
 	}
 	err = old.Follow(t.Context(), 0, func(b store.Batch) error {
+		if b.Commit && b.Rev <= at {
+			says = b.Head.End
+		}
 		for _, op := range b.Ops {
 			switch {
 			case b.Rev > at:
@@ -156,7 +160,7 @@ func replay(t *testing.T, from, into string, at store.Rev) (records, later int) 
 		for i, key := range keys {
 			ops[i] = store.Op{Key: key, Value: all[key]}
 		}
-		if prev, err = fresh.Commit(t.Context(), prev.Rev, store.Head{Time: time.Now()}, ops); err != nil {
+		if prev, err = fresh.Commit(t.Context(), prev.Rev, store.Head{Time: time.Now(), End: says}, ops); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -45,6 +45,10 @@ func Steps(seal Seal) []Step {
 		// What clients said of themselves has records of its own; older versions
 		// would look for it in identities, and write it there.
 		{Release: "v0.1.0", Rewrite: withoutInfo, Split: infoApart},
+		// Commits say where the journal ends; older versions would go on from
+		// where a record says that it did. The first of them to say so marks
+		// that record, which guards those that they do not know of.
+		{Release: "v0.1.0"},
 	}
 }
 
@@ -52,7 +56,10 @@ func Steps(seal Seal) []Step {
 // with what is stored before them too, as it must beside controllers of a version
 // that knows nothing of them. A step that is added makes it 1 where that is so, and
 // a version that needs the step makes it 0 again.
-const Waits = 0
+const Waits = 1
+
+// Ends is the first format in which commits say where the journal ends.
+const Ends = 6
 
 // Current is the format of this version, and Oldest the first that it can work with
 // as it is.
@@ -71,6 +78,16 @@ type version struct {
 	From int `json:"from,omitzero"`
 	// Rewritten is how many records were, meanwhile.
 	Rewritten int `json:"rewritten,omitzero"`
+}
+
+// In is the format that a store with this value at Key has, nil for none: nobody
+// else uses one that says nothing, and it is as this version writes it.
+func In(value []byte) int {
+	v, err := parse(value)
+	if value == nil || err != nil {
+		return Current
+	}
+	return v.Format
 }
 
 func parse(value []byte) (version, error) {

@@ -185,6 +185,7 @@ func (m *Migration) commit(ctx context.Context, mark store.Mark, v version, rev 
 	if !head.Time.After(mark.Time) {
 		head.Time = mark.Time.Add(time.Microsecond) // each commit has a time of its own
 	}
+	head.End = mark.End
 	at, err := m.Store.Commit(ctx, mark.Head, head, []store.Op{op})
 	if err == nil {
 		m.announced = at.Rev

@@ -55,7 +55,7 @@ func (f Fold) Next(before *Snapshot, b store.Batch) (Event, Keys, error) {
 	}
 	w.Rev = b.Rev
 	if b.Commit {
-		w.head, w.Time = b.Rev, b.Head.Time
+		w.head, w.Time, w.end = b.Rev, b.Head.Time, b.Head.End
 	}
 	return ev, seen, nil
 }

@@ -19,6 +19,8 @@ type group struct {
 	clock   *clock
 	chain   Chain // where the journal ends with the group; nil if there is none
 	kept    bool  // whether it has entries of the group
+	ends    bool  // whether the commit says where that is
+	end     string
 	writes  []store.Write
 	answers []answer
 }
@@ -37,7 +39,7 @@ var errTooLarge = fault.New(fault.CodeTooLarge, "the change is larger than one c
 // is large has a commit of its own. rest is what did not fit.
 func (s *State) prepare(lane kind.Lane, reqs []*request, most int) (g *group, rest []*request) {
 	base := s.Snapshot()
-	g = &group{base: base, draft: base, clock: newClock(s.opt.Now(), base.Time, s.stamped)}
+	g = &group{base: base, draft: base, end: base.end, clock: newClock(s.opt.Now(), base.Time, s.stamped)}
 	defer func() { s.stamped = g.clock.time() }()
 	if s.opt.Journal != nil {
 		g.chain = s.opt.Journal.Continue(base)
@@ -90,6 +92,10 @@ func (g *group) add(tx *Tx, req *request) {
 	g.draft = tx.Snapshot
 	g.writes = append(g.writes, store.Write{Author: req.by, Ops: tx.count})
 }
+
+// commits reports whether the group is a commit: changes of the model are, and
+// whatever moves the end of the journal, which commits say.
+func (g *group) commits(lane kind.Lane) bool { return lane == kind.Model || g.ends }
 
 // requests returns who waits for the group.
 func (g *group) requests() []*request {
@@ -156,8 +162,8 @@ func (s *State) adopt(lane kind.Lane, g *group, rev store.Rev) {
 	if cur != g.base { // others wrote in between
 		next = g.again(cur)
 	}
-	if next.Rev = rev; lane == kind.Model {
-		next.head, next.Time = rev, g.clock.time()
+	if next.Rev = rev; g.commits(lane) {
+		next.head, next.Time, next.end = rev, g.clock.time(), g.end
 	}
 	for c := range g.effective() {
 		s.unreadable.set(c.key, false)
@@ -193,7 +199,8 @@ func (g *group) event(before, after *Snapshot) Event {
 func (s *State) put(ctx context.Context, lane kind.Lane, g *group) (at store.Written, err error) {
 	start := time.Now()
 	head := store.Head{Time: g.clock.time(), Writes: g.writes}
-	if lane == kind.Model {
+	if g.commits(lane) {
+		head.End = g.end
 		at, err = s.store.Commit(ctx, g.base.head, head, g.ops(lane))
 	} else {
 		at, err = s.store.Put(ctx, head, g.ops(lane))

@@ -3,6 +3,7 @@ package state
 import (
 	"time"
 
+	"netkeep.internal/internal/data/format"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/lang/kind"
 )
@@ -22,10 +23,12 @@ type Chain interface {
 	// and what is to be added to logs with it; nothing if nobody asks for such
 	// changes.
 	Note(w Write, at time.Time) (Chain, []Entry, error)
-	// End returns the record that says where the journal ends, given how it was
-	// before. Its kind is of the session lane, so that its own revision guards
-	// it in every batch.
-	End(r kind.Reader) Entry
+	// End returns what a commit is to say of where the journal ends, and the
+	// record that is to be stored with it, given how that was before; none if it
+	// may stay as it is. Where others use the store who do not know that commits
+	// say it, told is false and the record alone does. Its kind is of the session
+	// lane, so that its own revision guards it in every batch.
+	End(r kind.Reader, told bool) (end string, rec *Entry)
 }
 
 // Tell has the journal note something that is no change of a record, with what the
@@ -33,7 +36,7 @@ type Chain interface {
 // forgotten.
 func (tx *Tx) Tell(rec kind.Record) { tx.told = append(tx.told, rec) }
 
-// journalist is the author of the record that says where the journal ends.
+// journalist is the author of the record that tells of the journal.
 var journalist = Program("journal")
 
 // keep adds the entries of a write to it. It returns nil if there are none.
@@ -73,13 +76,20 @@ func (tx *Tx) keep(on Chain, by Author) (Chain, error) {
 	return next, nil
 }
 
-// close adds the record that says where the journal ends, once for all writes of
-// the group.
+// close says where the journal ends, once for all writes of the group.
 func (g *group) close(s *State) error {
 	if !g.kept {
 		return nil
 	}
-	end := g.chain.End(g.draft)
+	told := s.format >= format.Ends
+	text, end := g.chain.End(g.draft, told)
+	if told {
+		g.ends, g.end = true, text
+		g.bytes += len(text)
+	}
+	if end == nil {
+		return nil
+	}
 	d, id := end.Def, end.Record.Base().ID
 	value, err := d.EncodeSealed(end.Record, s.opt.Seal)
 	if err != nil {

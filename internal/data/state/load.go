@@ -35,8 +35,10 @@ func (s *State) load(ctx context.Context) error {
 		p = &page{}
 	}
 	var unusable error
+	var says []byte // which format the store has
 	mark, err := s.store.Load(ctx, func(rec store.Record) error {
 		if rec.Key == format.Key {
+			says = rec.Value
 			unusable = format.Usable(rec.Value)
 			return unusable
 		}
@@ -55,8 +57,8 @@ func (s *State) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load the store: %w", err)
 	}
-	next.Rev, next.head, next.Time = mark.Rev, mark.Head, mark.Time
-	s.fed, s.retry = mark.Rev, nil
+	next.Rev, next.head, next.Time, next.end = mark.Rev, mark.Head, mark.Time, mark.End
+	s.fed, s.retry, s.format = mark.Rev, nil, format.In(says)
 	s.unloaded.end()
 	s.unrepeated.end()
 	s.unreadable.reset(bad)

@@ -167,7 +167,7 @@ func (s *State) reach(ctx context.Context, at store.Written) error {
 // outdated reports whether what the group is guarded by has changed.
 func (s *State) outdated(lane kind.Lane, g *group) bool {
 	now := s.Snapshot()
-	if lane == kind.Model && now.head != g.base.head {
+	if g.commits(lane) && now.head != g.base.head {
 		return true
 	}
 	for c := range g.effective() {

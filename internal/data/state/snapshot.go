@@ -21,12 +21,17 @@ type Snapshot struct {
 // mark is where in the log a snapshot is.
 type mark struct {
 	// Rev is the revision of the last batch in the snapshot; Time is the time
-	// of the last commit of the model.
+	// of the last commit.
 	Rev  store.Rev
 	Time time.Time
 
-	head store.Rev // revision of the last commit of the model
+	head store.Rev // revision of the last commit
+	end  string    // what it says of where the journal ends
 }
+
+// JournalEnd is what commits say of where the journal ends; nothing as long as it
+// is for a record to say.
+func (s *Snapshot) JournalEnd() string { return s.end }
 
 var _ kind.Reader = (*Snapshot)(nil)
 

@@ -86,6 +86,7 @@ type State struct {
 
 	stamped time.Time // the last time that a record got
 
+	format   int   // which the store has
 	unusable error // why nothing may be written, if so
 
 	awaited store.Rev // the last write of our own that the feed has to repeat

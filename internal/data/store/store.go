@@ -50,6 +50,10 @@ type Head struct {
 	// Writes are who wrote the ops, in their order: the first so many, the
 	// next so many. Batches of older versions have none.
 	Writes []Write `json:"writes,omitempty"`
+	// End is what a commit says of all up to it, in the words of who writes: who
+	// has nothing new to say repeats what the commit before said. It is no
+	// record since every commit would change it. A Put says nothing.
+	End string `json:"end,omitempty"`
 }
 
 // Batch is what one Commit or Put wrote: all of its ops, in their order, with
@@ -69,11 +73,12 @@ type Written struct {
 }
 
 // Mark is a position reached by Load: the revision the records belong to, and
-// the revision and time of the last commit up to there.
+// the revision and time of the last commit up to there, with what it says.
 type Mark struct {
 	Rev  Rev
 	Head Rev
 	Time time.Time
+	End  string
 }
 
 // Limits is a bound of what one Commit or Put holds. Bytes counts keys and

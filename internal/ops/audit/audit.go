@@ -45,25 +45,13 @@ var _ state.Journal = Journal{}
 
 // Continue returns where the log ends.
 func (Journal) Continue(r kind.Reader) state.Chain {
-	head := Head(r)
+	head, err := headOf(r)
+	if err != nil {
+		return nowhere{err}
+	}
 	at := end{last: head.Last, at: head.At}
 	copy(at.digest[:], head.Digest)
 	return at
-}
-
-// Head says where the log begins and ends.
-func Head(r kind.Reader) *model.AuditChain {
-	if head, ok := model.AuditChains.Get(r, model.AuditChainID); ok {
-		return head
-	}
-	return &model.AuditChain{Meta: kind.Meta{ID: model.AuditChainID}}
-}
-
-// end is where the log ends.
-type end struct {
-	last   int64
-	digest digest
-	at     time.Time
 }
 
 // ID is the id of the entry with a number.
@@ -129,17 +117,6 @@ func (e *end) add(entry *model.AuditEntry) ([]byte, error) {
 	}
 	e.digest = sha256.Sum256(line)
 	return line, nil
-}
-
-// End is the record that says where the log ends.
-func (e end) End(r kind.Reader) state.Entry {
-	before := Head(r)
-	head := *before
-	head.Last, head.Digest, head.At = e.last, e.digest[:], e.at
-	if head.UpdatedAt = e.at; head.CreatedAt.IsZero() {
-		head.CreatedAt = e.at
-	}
-	return state.Entry{Def: model.AuditChains.Def, Record: &head}
 }
 
 // Fresh are the entries of a block that was added to the log. One that others were

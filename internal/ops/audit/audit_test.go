@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
+	"netkeep.internal/internal/data/format"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/storetest"
@@ -148,12 +149,14 @@ func same(t tester, got, want network) {
 }
 
 // TestReplay has two controllers write at random, with a store that fails at
-// times. Its entries lead from nothing to the network as it is, and back.
+// times and may get another format meanwhile. Its entries lead from nothing to the
+// network as it is, and back.
 func TestReplay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(*testing.T) {
 			memory := storetest.NewMemory()
 			faulty := storetest.NewFaulty(memory.Another())
+			say(rt, memory, rapid.SampledFrom([]int{format.Ends - 1, format.Current}).Draw(rt, "format"))
 			states := []*state.State{open(rt, faulty), open(rt, memory.Another())}
 			for _, s := range states {
 				defer s.Close()
@@ -165,9 +168,15 @@ func TestReplay(t *testing.T) {
 					faulty.FailNext(storetest.Commit, storetest.ErrInjected)
 				case 1:
 					faulty.LoseNext(storetest.Commit, storetest.ErrInjected)
+				case 2:
+					newer(rt, memory)
 				}
 				s := rapid.SampledFrom(states).Draw(rt, "controller")
-				_ = s.Update(context.Background(), ann, func(tx *state.Tx) error { return change(rt, tx) })
+				if rapid.IntRange(0, 4).Draw(rt, "told") == 0 {
+					_ = s.UpdateSessions(context.Background(), ann, tell("router-connected"))
+				} else {
+					_ = s.Update(context.Background(), ann, func(tx *state.Tx) error { return change(rt, tx) })
+				}
 				synctest.Wait()
 			}
 			for _, s := range states {

@@ -278,7 +278,8 @@ func fillLog(b *testing.B, s *state.State, all int) {
 		}
 	}
 	must(b, s.UpdateSessions(b.Context(), state.Program("filler"), func(tx *state.Tx) error {
-		head := chain.End(tx).Record.(*model.AuditChain)
+		_, rec := chain.End(tx, false)
+		head := rec.Record.(*model.AuditChain)
 		head.Unpacked = head.Last - 1200
 		return model.AuditChains.Create(tx, head)
 	}))

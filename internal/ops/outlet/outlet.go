@@ -127,7 +127,7 @@ func (f *Follower) Run(ctx context.Context) {
 	defer f.Outlet.Close()
 	wake := make(chan struct{}, 1)
 	go func() {
-		sub := f.Log.State.Subscribe(model.AuditChains.Def).Bare()
+		sub := f.Log.State.Subscribe(model.AuditBlocks.Def).Bare()
 		for {
 			if _, err := sub.Next(ctx); err != nil {
 				return

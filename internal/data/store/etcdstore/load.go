@@ -106,7 +106,7 @@ func markOf(rev int64, head []*mvccpb.KeyValue) (store.Mark, error) {
 	if err != nil {
 		return store.Mark{}, err
 	}
-	mark.Head, mark.Time = store.Rev(head[0].ModRevision), h.Time
+	mark.Head, mark.Time, mark.End = store.Rev(head[0].ModRevision), h.Time, h.End
 	return mark, nil
 }
 

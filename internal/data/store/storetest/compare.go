@@ -193,6 +193,7 @@ func (p *pair) commit(rt *rapid.T) {
 		prev = p.pick(rt)
 	}
 	head := p.head(rt, len(ops))
+	head.End = rapid.String().Draw(rt, "end")
 	rev, err := p.store.Commit(p.ctx, prev.store, head, ops)
 	modelRev, modelErr := p.model.Commit(p.ctx, prev.model, head, modelOps)
 	p.wrote(rt, rev, err, modelRev, modelErr)
@@ -246,7 +247,7 @@ func (p *pair) load(rt *rapid.T) {
 	got, mark := read(p.store)
 	want, wantMark := read(p.model)
 	p.equal(rt, got, want)
-	if mark.Rev < p.revs[len(p.revs)-1].store || !mark.Time.Equal(wantMark.Time) ||
+	if mark.Rev < p.revs[len(p.revs)-1].store || !mark.Time.Equal(wantMark.Time) || mark.End != wantMark.End ||
 		p.place(ofStore, mark.Head) != p.place(ofModel, wantMark.Head) {
 		rt.Fatalf("Load returned %+v, model %+v", mark, wantMark)
 	}

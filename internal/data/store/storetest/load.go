@@ -39,8 +39,8 @@ func loadOrder(t *testing.T, o Opener) {
 	j.check(open(t, o))
 
 	_, mark := load(t, s)
-	if want := j.batches[len(j.batches)-1].Head.Time; !mark.Time.Equal(want) {
-		t.Errorf("mark has time %v, want %v", mark.Time, want)
+	if want := j.batches[len(j.batches)-1].Head; !mark.Time.Equal(want.Time) || mark.End != want.End {
+		t.Errorf("mark has time %v and end %q, want %v and %q", mark.Time, mark.End, want.Time, want.End)
 	}
 }
 
@@ -175,7 +175,7 @@ func snapshot(t *testing.T, o Opener) {
 	defer restored.Close()
 	got, mark := load(t, restored)
 	diff(t, "restored records", got, want)
-	if mark.Head != wantMark.Head || !mark.Time.Equal(wantMark.Time) || mark.Rev < wantMark.Head {
+	if mark.Head != wantMark.Head || !mark.Time.Equal(wantMark.Time) || mark.End != wantMark.End || mark.Rev < wantMark.Head {
 		t.Errorf("restored mark is %+v, want %+v", mark, wantMark)
 	}
 	r := newJournal(t, restored)

@@ -54,6 +54,7 @@ type history struct {
 	last      store.Rev // of the last batch
 	head      store.Rev
 	time      time.Time
+	end       string
 	records   map[string]store.Record
 	batches   []store.Batch // all after compacted
 	compacted store.Rev
@@ -81,7 +82,7 @@ func (m *Memory) Load(ctx context.Context, fn func(store.Record) error) (store.M
 	}
 	h := m.log
 	h.mu.Lock()
-	mark := store.Mark{Rev: h.rev, Head: h.head, Time: h.time}
+	mark := store.Mark{Rev: h.rev, Head: h.head, Time: h.time, End: h.end}
 	records := maps.Clone(h.records)
 	h.mu.Unlock()
 	maps.DeleteFunc(records, func(key string, _ store.Record) bool { return store.IsEntry(key) })
@@ -142,7 +143,7 @@ func (h *history) add(batch store.Batch, ops []store.Op) {
 	h.rev += 1 + store.Rev(len(ops)%2)
 	batch.Rev, h.last = h.rev, h.rev
 	if batch.Commit {
-		h.head, h.time = h.rev, batch.Head.Time
+		h.head, h.time, h.end = h.rev, batch.Head.Time, batch.Head.End
 	}
 	for _, op := range ops {
 		value := bytes.Clone(op.Value)
@@ -265,6 +266,7 @@ type saved struct {
 	Rev     store.Rev      `json:"rev"`
 	Head    store.Rev      `json:"head"`
 	Time    time.Time      `json:"time"`
+	End     string         `json:"end,omitempty"`
 	Records []store.Record `json:"records"`
 }
 
@@ -275,7 +277,7 @@ func (m *Memory) Snapshot(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	m.log.mu.Lock()
-	s.Rev, s.Head, s.Time = m.log.rev, m.log.head, m.log.time
+	s.Rev, s.Head, s.Time, s.End = m.log.rev, m.log.head, m.log.time, m.log.end
 	for _, key := range slices.Sorted(maps.Keys(m.log.records)) {
 		s.Records = append(s.Records, m.log.records[key])
 	}
@@ -293,7 +295,7 @@ func RestoreMemory(from io.Reader) (*Memory, error) {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	m := NewMemory()
-	m.log.rev, m.log.last, m.log.compacted, m.log.head, m.log.time = s.Rev, s.Rev, s.Rev, s.Head, s.Time
+	m.log.rev, m.log.last, m.log.compacted, m.log.head, m.log.time, m.log.end = s.Rev, s.Rev, s.Rev, s.Head, s.Time, s.End
 	for _, r := range s.Records {
 		m.log.records[r.Key] = r
 	}

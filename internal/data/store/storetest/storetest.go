@@ -165,6 +165,7 @@ func newJournal(t testing.TB, s store.Store) *journal {
 func (j *journal) commit(ops ...store.Op) store.Rev {
 	j.t.Helper()
 	head := j.next(ops)
+	head.End = fmt.Sprint("after ", len(j.batches))
 	at, err := j.s.Commit(j.ctx, j.head, head, ops)
 	if err != nil {
 		j.t.Fatalf("Commit after %d: %v", j.head, err)

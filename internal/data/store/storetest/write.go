@@ -425,6 +425,7 @@ func oddHeads(t *testing.T, o Opener) {
 		{},
 		{Time: time.Now(), Writes: []store.Write{{Author: author, Ops: 1}}},
 		{Time: time.Date(2030, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600)), Prev: 99, Ops: 99},
+		{End: "ü <&> \u2028\x00 " + strings.Repeat("end ", 100)},
 		{Writes: []store.Write{{}, {Ops: -1}, {Author: author, Ops: 99}}}, // which is not the store's to judge
 	} {
 		at, err := s.Commit(j.ctx, j.head, head, []store.Op{set("k/1", "v")})
@@ -432,10 +433,11 @@ func oddHeads(t *testing.T, o Opener) {
 			t.Fatalf("Commit with head %+v: %v", head, err)
 		}
 		sameHead(t, s, at.Rev, head, j.head)
-		if _, mark := load(t, s); !mark.Time.Equal(head.Time) {
-			t.Errorf("mark has time %v, head had %v", mark.Time, head.Time)
+		if _, mark := load(t, s); !mark.Time.Equal(head.Time) || mark.End != head.End {
+			t.Errorf("mark has time %v and end %q, head had %v and %q", mark.Time, mark.End, head.Time, head.End)
 		}
 		j.head = at.Rev
+		head.End = ""
 		if at, err = s.Put(j.ctx, head, []store.Op{expecting(store.Any, set("s/1", "v"))}); err != nil {
 			t.Fatalf("Put with head %+v: %v", head, err)
 		}
