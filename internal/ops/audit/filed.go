@@ -22,6 +22,8 @@ type filedField struct {
 	values  []filter.Value
 	digests []word // in place of values
 	codes   []int  // of entries, places in one of the two
+
+	last filter.Value // that was added
 }
 
 // filedForm is the form of what follows.
@@ -63,6 +65,11 @@ func placed(number int64, e *model.AuditEntry) bool {
 }
 
 func (f *filedField) add(v filter.Value, unlike bool, refs *map[any]int) {
+	if n := len(f.codes); n > 0 && v == f.last { // as most are: what is looked up has to be allocated
+		f.codes = append(f.codes, f.codes[n-1])
+		return
+	}
+	f.last = v
 	if *refs == nil {
 		*refs = map[any]int{}
 	}
