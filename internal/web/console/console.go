@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"netkeep.internal/internal/lang/kind"
@@ -46,7 +47,8 @@ type Console struct {
 	Now     func() time.Time
 	Log     *slog.Logger
 
-	docs apiDocs
+	docs  apiDocs
+	since atomic.Pointer[time.Time] // when the last day begins, as it was last told
 }
 
 // ServeHTTP is for [http.Handler]. It is asked for what Below says is the console's.

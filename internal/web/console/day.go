@@ -13,18 +13,29 @@ import (
 
 // dayOf is the last day as the API tells of it.
 type dayOf struct {
-	Since time.Time          `json:"since"`
-	From  time.Time          `json:"from"`
-	Step  int                `json:"stepSeconds"`
-	Steps []map[string]int64 `json:"steps"`
+	Since time.Time `json:"since"`
+	From  time.Time `json:"from"`
+	Step  int       `json:"stepSeconds"`
+	Steps []stepOf  `json:"steps"`
 
 	Services []struct {
-		ID    string             `json:"serviceId"`
-		Name  string             `json:"service"`
-		Bytes int64              `json:"bytes"`
-		Steps []map[string]int64 `json:"steps"`
+		ID    string   `json:"serviceId"`
+		Name  string   `json:"service"`
+		Bytes int64    `json:"bytes"`
+		Steps []stepOf `json:"steps"`
 	} `json:"services"`
 	Other int64 `json:"otherBytes"`
+}
+
+// stepOf is what happened in a part of the day. There are more than a thousand.
+type stepOf struct {
+	Logins        int64 `json:"logins"`
+	LoginsRefused int64 `json:"loginsRefused"`
+	Dials         int64 `json:"dials"`
+	DialsRefused  int64 `json:"dialsRefused"`
+	Circuits      int64 `json:"circuits"`
+	Bytes         int64 `json:"bytes"`
+	SlowestLink   int64 `json:"slowestLink"`
 }
 
 // dayView is the last day in small graphs.
@@ -59,27 +70,24 @@ const (
 
 // day is the last one; nil if it is not known.
 func (v *visit) day() *dayView {
-	var day dayOf
-	if err := v.get(v.ManagementRoot+"/recent", nil, &day); err != nil || len(day.Steps) == 0 {
+	day := v.steps()
+	if day == nil || len(day.Steps) == 0 {
 		return nil // the rest of the page is of use
-	}
-	if v.Now().Sub(day.Since) < young { // there is little to see yet
-		fine := dayOf{}
-		if err := v.get(v.ManagementRoot+"/recent", url.Values{"step": {"1"}}, &fine); err == nil && len(fine.Steps) > 0 {
-			day = fine
-		}
 	}
 	view := &dayView{Where: v.where("")}
 	if day.Since.After(day.From) {
 		view.Since = reading{}.text(day.Since.UTC().Format(time.RFC3339))
 	}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	logins, loginsRefused := func(s stepOf) int64 { return s.Logins }, func(s stepOf) int64 { return s.LoginsRefused }
+	dials, dialsRefused := func(s stepOf) int64 { return s.Dials }, func(s stepOf) int64 { return s.DialsRefused }
+	carried := func(s stepOf) int64 { return s.Bytes }
 	view.Graphs = []graphView{
-		day.counts("Logins", "logins", "loginsRefused", link("audit-entries")),
-		day.counts("Dials", "dials", "dialsRefused", link("audit-entries")),
-		day.level("Circuits", "circuits", link("circuits"), number),
-		day.sum("Carried", "bytes", link("services"), size),
-		day.level("Slowest link", "slowestLink", link("network"), func(n int64) string {
+		day.counts("Logins", logins, loginsRefused, link("audit-entries")),
+		day.counts("Dials", dials, dialsRefused, link("audit-entries")),
+		day.level("Circuits", func(s stepOf) int64 { return s.Circuits }, link("circuits"), number),
+		day.sum("Carried", carried, link("services"), size),
+		day.level("Slowest link", func(s stepOf) int64 { return s.SlowestLink }, link("network"), func(n int64) string {
 			if n == 0 {
 				return "none measured"
 			}
@@ -87,10 +95,7 @@ func (v *visit) day() *dayView {
 		}),
 	}
 	for _, s := range day.Services {
-		list := make([]int64, len(s.Steps))
-		for i, step := range s.Steps {
-			list[i] = step["bytes"]
-		}
+		list := each(s.Steps, carried)
 		g := day.graph(list, nil)
 		g.Head, g.Href, g.Figure = s.Name, link("services", s.ID), size(s.Bytes)
 		g.Says = g.Head + " carried " + g.Figure + " in the last day" + day.peak(list, size) + "."
@@ -103,11 +108,33 @@ func (v *visit) day() *dayView {
 	return view
 }
 
-// of is a figure by step.
-func (d *dayOf) of(name string) []int64 {
-	list := make([]int64, len(d.Steps))
-	for i, step := range d.Steps {
-		list[i] = step[name]
+// steps asks for the day: for every minute of it as long as there is little to see, which
+// is known from when it was last asked for.
+func (v *visit) steps() *dayOf {
+	since := v.since.Load()
+	for {
+		var day dayOf
+		var query url.Values
+		early := since != nil && v.Now().Sub(*since) < young
+		if early {
+			query = url.Values{"step": {"1"}}
+		}
+		if err := v.get(v.ManagementRoot+"/recent", query, &day); err != nil {
+			return nil
+		}
+		v.since.Store(&day.Since)
+		if since != nil || v.Now().Sub(day.Since) >= young {
+			return &day
+		}
+		since = &day.Since
+	}
+}
+
+// each is a figure by step.
+func each(steps []stepOf, figure func(stepOf) int64) []int64 {
+	list := make([]int64, len(steps))
+	for i, step := range steps {
+		list[i] = figure(step)
 	}
 	return list
 }
@@ -120,8 +147,8 @@ func total(list []int64) (sum int64) {
 }
 
 // counts is a graph of what was done and what was refused.
-func (d *dayOf) counts(head, done, refused, href string) graphView {
-	good, bad := d.of(done), d.of(refused)
+func (d *dayOf) counts(head string, done, refused func(stepOf) int64, href string) graphView {
+	good, bad := each(d.Steps, done), each(d.Steps, refused)
 	g := d.graph(good, bad)
 	g.Head, g.Href, g.Figure = head, href, strconv.FormatInt(total(good), 10)
 	if n := total(bad); n > 0 {
@@ -133,8 +160,8 @@ func (d *dayOf) counts(head, done, refused, href string) graphView {
 }
 
 // sum is a graph of something that adds up.
-func (d *dayOf) sum(head, name, href string, say func(int64) string) graphView {
-	list := d.of(name)
+func (d *dayOf) sum(head string, figure func(stepOf) int64, href string, say func(int64) string) graphView {
+	list := each(d.Steps, figure)
 	g := d.graph(list, nil)
 	g.Head, g.Href, g.Figure = head, href, say(total(list))
 	g.Says = head + " in the last day: " + g.Figure + d.peak(list, say) + "."
@@ -142,8 +169,8 @@ func (d *dayOf) sum(head, name, href string, say func(int64) string) graphView {
 }
 
 // level is a graph of something that goes up and down.
-func (d *dayOf) level(head, name, href string, say func(int64) string) graphView {
-	list := d.of(name)
+func (d *dayOf) level(head string, figure func(stepOf) int64, href string, say func(int64) string) graphView {
+	list := each(d.Steps, figure)
 	g := d.graph(list, nil)
 	g.Head, g.Href, g.Figure = head, href, say(list[len(list)-1])
 	g.Says = head + ": " + g.Figure + " now"
