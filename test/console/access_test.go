@@ -82,6 +82,7 @@ func TestAccess(t *testing.T) {
 		"/console/explain?identity=nobody&service=" + s.web: http.StatusNotFound, "/console/explain/x": http.StatusNotFound,
 		"/console/explain?type=Neither&identity=" + s.ann + "&service=" + s.web: http.StatusBadRequest,
 		"/console/difference?since=never":                                       http.StatusBadRequest, "/console/history/x": http.StatusNotFound,
+		"/console/history?at=zzz": http.StatusBadRequest, "/console/history?at=2026-01-31+08:00": http.StatusOK,
 		"/console/history?since=never": http.StatusBadRequest, "/console/history/x/undo": http.StatusNotFound,
 		"/console/services?at=never": http.StatusBadRequest, "/console/services/" + s.web + "?at=1": http.StatusNotFound,
 	} {

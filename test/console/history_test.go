@@ -68,6 +68,29 @@ func TestHistory(t *testing.T) {
 	s.b.get("/console/service-policies/" + s.policy + "?at=" + number).is(http.StatusOK)
 }
 
+// TestLately has the overview tell of changes alone, and entries name what a person did in
+// a form, not how the console asks for it.
+func TestLately(t *testing.T) {
+	b, c := admin(t, controller), controller.Admin(t)
+	name := servertest.Unique("lately")
+	id := c.Post("services", M{"name": name, "encryptionRequired": true}).Want(http.StatusCreated).ID()
+	open(t, controller).login(servertest.Username, "not the password").is(http.StatusUnauthorized)
+	action, form := b.get("/console/services/" + id + "/edit").form(t)
+	form.Set("f.roleAttributes", "books")
+	b.save(action, form)
+	servertest.Eventually(t, 0, "an entry of the login that was refused", func() bool {
+		return len(c.Get("audit-entries?filter="+url.QueryEscape(`event = "login-refused"`)).Want(http.StatusOK).List()) > 0
+	})
+	_, lately, _ := strings.Cut(b.get("/console/").is(http.StatusOK).body, "Changed lately")
+	lately, _, _ = strings.Cut(lately, "</section>")
+	if !strings.Contains(lately, name) || strings.Contains(lately, "login") {
+		t.Errorf("changed lately is %s", lately)
+	}
+	if entry := last(t, c, id); entry["operation"] != "patchService" {
+		t.Errorf("the entry of a form is %v", entry)
+	}
+}
+
 // TestUndo takes changes back, shows what is in the way, and does nothing that was not
 // shown.
 func TestUndo(t *testing.T) {

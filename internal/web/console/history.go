@@ -75,10 +75,13 @@ func (v *visit) history() {
 			continue
 		}
 		view.Kinds = append(view.Kinds, d.Name)
-		if view.At != "" {
+		if view.At != "" && isMoment(view.At) {
 			of := resource{v.Console, d}
 			view.Tables = append(view.Tables, navLink{Text: titled(of.many()), Href: pagePast(of.page(), view.At)})
 		}
+	}
+	if view.At != "" && !isMoment(view.At) {
+		view.Problem = "At must be a moment such as 2026-01-31 12:00, in UTC, or the number of a change."
 	}
 	var conditions []string
 	for name, word := range map[string]string{"actorName": view.Who, "targetKind": view.Kind, "targetName": view.Name} {

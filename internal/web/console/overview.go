@@ -170,7 +170,7 @@ func (v *visit) lately() (changes []changeView) {
 	if entries == nil {
 		return nil
 	}
-	page, err := v.list(resource{v.Console, entries}.at(), url.Values{"limit": {fmt.Sprint(most)}, "sort": {"number desc"}})
+	page, err := v.list(resource{v.Console, entries}.at(), url.Values{"limit": {fmt.Sprint(most)}, "sort": {"number desc"}, "filter": {changesAlone}})
 	if err != nil {
 		return nil // the rest of the page is of use
 	}

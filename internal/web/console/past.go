@@ -29,6 +29,14 @@ func moments(at string) string {
 	return at
 }
 
+// isMoment reports whether a text can stand for a moment: a time, or the number of an
+// audit entry. Whether so much is known of the past, the APIs say.
+func isMoment(at string) bool {
+	_, notTime := readTime(at)
+	_, notNumber := strconv.ParseUint(at, 10, 63)
+	return notTime == nil || notNumber == nil
+}
+
 // pagePast is the address of a page as it was, if a moment is given.
 func pagePast(href, at string) string {
 	if href == "" || at == "" {

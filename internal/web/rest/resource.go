@@ -68,6 +68,15 @@ type Mounted struct {
 	View *View
 }
 
+// Operation is what the operation is called that does one thing to a record: create,
+// update, patch or delete it. It is empty if there are no operations of the kind.
+func (m *Mounted) Operation(verb string) string {
+	if m.Noun == "" {
+		return ""
+	}
+	return verb + upperFirst(m.Noun)
+}
+
 // Mount adds the resource's operations to the API.
 func (r Resource) Mount(a *API) *Mounted {
 	if r.Noun == "" {

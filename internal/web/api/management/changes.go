@@ -100,6 +100,9 @@ func (ch *changes) handle(c *rest.Call, in changesIn) (changesOut, error) {
 		return changesOut{}, err
 	}
 	l.id = in.ID
+	if len(in.Changes) == 1 {
+		l.operation = ch.kinds[in.Changes[0].Kind].Operation(in.Changes[0].Op)
+	}
 	switch {
 	case planParam.Of(c) == "true":
 		err = l.plan(c)
@@ -182,13 +185,14 @@ func at(i int, err error) error {
 // list is changes that were read and prepared, and what came of them when they
 // were last made, or tried.
 type list struct {
-	ctx   context.Context
-	id    string // what the sender calls it; empty for nothing
-	in    []changeIn
-	steps []*rest.Step
-	done  []done
-	whole state.Step
-	out   changesOut
+	ctx       context.Context
+	id        string // what the sender calls it; empty for nothing
+	operation string // that makes the same, if it is one change
+	in        []changeIn
+	steps     []*rest.Step
+	done      []done
+	whole     state.Step
+	out       changesOut
 }
 
 // done is a record before and after a change; nil where there is none.
@@ -262,11 +266,21 @@ func (l *list) try(c *rest.Call, on *state.Snapshot) error {
 
 // apply makes the changes whatever comes of them.
 func (l *list) apply(c *rest.Call) error {
-	if err := c.State.Update(c.Context(), c.Author(), l.run); err != nil {
+	if err := c.State.Update(c.Context(), l.author(c), l.run); err != nil {
 		return err
 	}
 	l.finish(l.access())
 	return nil
+}
+
+// author is who makes the changes. One alone is called as the operation that makes it,
+// by whatever way it came: that is what people did.
+func (l *list) author(c *rest.Call) state.Author {
+	by := c.Author()
+	if l.operation != "" {
+		by.Operation = l.operation
+	}
+	return by
 }
 
 // finish tells what was done.
@@ -301,7 +315,7 @@ func (l *list) applyAsPlanned(c *rest.Call, expect string) error {
 		if planned := l.report(moved, hidden); planned.Digest != expect {
 			return fault.New(fault.CodePlan, "the outcome would no longer be the one that was planned, since the network has changed or these are other changes; make a plan again and look at it")
 		}
-		err := c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
+		err := c.State.Update(c.Context(), l.author(c), func(tx *state.Tx) error {
 			if !tx.Same(on, decisive...) {
 				return errMoved
 			}
