@@ -136,6 +136,7 @@ var narrow = map[string][]string{
 	"client/join":          {},
 	"client/intercept":     {},
 	"client/names":         {},
+	"client/resolver":      {"disk"},
 	"router/edge":          {"wire", "pki"},
 	"router/exit":          {"wire"},
 	"router/forward":       {"wire"},
