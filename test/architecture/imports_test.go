@@ -142,6 +142,7 @@ var narrow = map[string][]string{
 	"router/forward":       {"wire"},
 	"router/link":          {"wire", "pki"},
 	"router/home":          {"disk", "ops/config", "ops/health", "ops/metrics", "pki", "client/enroll"},
+	"client/tun":           {},
 	"client/tunneler":      {},
 	"router/uplink":        {"wire"},
 	"run/cli":              {"ops", "tool", "client", "router"},
