@@ -80,6 +80,8 @@ type Account struct {
 	Cert string `json:"cert,omitempty"`
 	Key  string `json:"key,omitempty"`
 	File string `json:"file,omitempty"`
+	// Dialer makes connections, if not as usual.
+	Dialer *net.Dialer `json:"-"`
 }
 
 // HasCertificate reports whether one logs in with a certificate.
@@ -114,8 +116,16 @@ func WithTLS(a Account, config *tls.Config) *Client {
 		TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: patience, WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
 	}
+	if a.Dialer != nil {
+		transport.DialContext = a.Dialer.DialContext
+	}
 	if len(c.Places()) > 1 { // nobody waits long for one of several
-		transport.DialContext = (&net.Dialer{Timeout: nextTime}).DialContext
+		dialer := net.Dialer{}
+		if a.Dialer != nil {
+			dialer = *a.Dialer
+		}
+		dialer.Timeout = nextTime
+		transport.DialContext = dialer.DialContext
 		transport.TLSHandshakeTimeout = nextTime
 		transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: nextTime, PingTimeout: nextTime}
 	}

@@ -59,7 +59,7 @@ func (a *api) show(pair *tls.Certificate) {
 		return nil
 	}
 	// Those that are there show another.
-	account := remote.Account{Address: a.id.address, Others: a.id.also, Token: a.session.Load().Token}
+	account := remote.Account{Address: a.id.address, Others: a.id.also, Token: a.session.Load().Token, Dialer: a.opt.Dialer}
 	old := a.peer.Load()
 	if old != nil {
 		account.Others, account.Prefer, account.Revision = old.Places(), old.Address(), old.Revision()

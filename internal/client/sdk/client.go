@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -34,6 +35,8 @@ type Options struct {
 	// Program and Version are who we say we are.
 	Program, Version string
 	Now              func() time.Time
+	// Dialer makes the connections to controllers and routers, if not as usual.
+	Dialer *net.Dialer
 	// Plain leaves the flow of connections to routers, as older clients do.
 	Plain bool
 	// Device answers posture checks in the place of what can be seen here.

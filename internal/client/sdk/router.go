@@ -136,8 +136,13 @@ func (r *router) open(ctx context.Context) error {
 	if err != nil || at.Port() == "" {
 		return fmt.Errorf("%q is no address of a router", r.address)
 	}
+	plain := net.Dialer{}
+	if d := r.client.opt.Dialer; d != nil {
+		plain = *d
+	}
+	plain.KeepAlive = 15 * time.Second
 	dialer := &tls.Dialer{
-		NetDialer: &net.Dialer{KeepAlive: 15 * time.Second},
+		NetDialer: &plain,
 		Config:    r.client.routerTLS(at.Hostname(), message.EdgeALPN),
 	}
 	conn, err := dialer.DialContext(ctx, "tcp", at.Host)

@@ -129,7 +129,7 @@ func (l allowed) dial(ctx context.Context, d *net.Dialer, protocol, address stri
 		if a.name == "" || !a.port(protocol, uint16(port)) {
 			continue
 		}
-		if a.name == "*" || noAddress != nil && isName(host) && names(a.name, host) {
+		if a.name == "*" || noAddress != nil && isName(host) && called(a.name, host) {
 			return d.DialContext(ctx, protocol, address)
 		}
 	}
@@ -137,12 +137,15 @@ func (l allowed) dial(ctx context.Context, d *net.Dialer, protocol, address stri
 		return nil, errNotAllowed // and nobody is asked what the name means
 	}
 	judged := *d
-	judged.Control = func(_, to string, _ syscall.RawConn) error {
+	judged.Control = func(network, to string, c syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(to)
-		if err != nil {
-			return err
+		if err == nil {
+			err = l.judge(protocol, at)
 		}
-		return l.judge(protocol, at)
+		if err == nil && d.Control != nil {
+			err = d.Control(network, to, c)
+		}
+		return err
 	}
 	return judged.DialContext(ctx, protocol, address)
 }

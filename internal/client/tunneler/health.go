@@ -81,9 +81,9 @@ type check struct {
 	since time.Time
 }
 
-func newCheck(rule *checkRule, allow allowed, now func() time.Time) *check {
+func newCheck(rule *checkRule, allow allowed, by net.Dialer, now func() time.Time) *check {
 	dial := func(ctx context.Context, protocol, address string) (net.Conn, error) {
-		return allow.dial(ctx, &net.Dialer{}, protocol, address)
+		return allow.dial(ctx, &by, protocol, address)
 	}
 	probe := rule.probePort
 	if rule.URL != "" {

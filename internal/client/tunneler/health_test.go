@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -53,7 +54,7 @@ func TestActions(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			got := &told{}
 			state := &condition{base: sdk.ListenOptions{Cost: 10, Precedence: sdk.Required}, cost: 10, precedence: sdk.Required, listen: got, log: quiet}
-			c := newCheck(&checkRule{Address: "x", Actions: test.actions}, nil, time.Now)
+			c := newCheck(&checkRule{Address: "x", Actions: test.actions}, nil, net.Dialer{}, time.Now)
 			for _, r := range test.results {
 				var err error
 				if r == '-' {
@@ -99,13 +100,13 @@ func TestProbes(t *testing.T) {
 		{"no address", checkRule{URL: "http://%zz"}, 200, false},
 	} {
 		status.Store(test.status)
-		if err := newCheck(&test.rule, nil, time.Now).probe(t.Context()); (err == nil) != test.well {
+		if err := newCheck(&test.rule, nil, net.Dialer{}, time.Now).probe(t.Context()); (err == nil) != test.well {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
 	server.Close()
 	for _, rule := range []checkRule{{Address: address}, {URL: server.URL}} {
-		if err := newCheck(&rule, nil, time.Now).probe(t.Context()); err == nil {
+		if err := newCheck(&rule, nil, net.Dialer{}, time.Now).probe(t.Context()); err == nil {
 			t.Errorf("%s is well although nobody listens", rule.name())
 		}
 	}

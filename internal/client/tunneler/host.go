@@ -63,7 +63,7 @@ func (t *Tunneler) host(ctx context.Context, c *sdk.Client) {
 			continue
 		}
 		wanted := t.wanted(c, services, h, &said)
-		if len(wanted) == 0 && said.fresh("nothing", t.opt.Now()) {
+		if len(wanted) == 0 && t.interceptor == nil && said.fresh("nothing", t.opt.Now()) {
 			t.log.Warn("the identity may host no service that leads anywhere: give it a service policy of type Bind for one with a configuration of type host.v1", "identity", c.Name())
 		}
 		for at, old := range running {
@@ -153,7 +153,7 @@ func (h *hosted) run(ctx context.Context) {
 	defer all.Wait()
 	var tests []*check
 	for _, rule := range h.endpoint.checks() {
-		tests = append(tests, newCheck(rule, h.allow, h.t.opt.Now))
+		tests = append(tests, newCheck(rule, h.allow, h.t.plain(), h.t.opt.Now))
 	}
 	h.tests.Store(&tests)
 	for _, c := range tests {
@@ -191,7 +191,7 @@ func (h *hosted) serve(ctx context.Context, p *sdk.Pending) {
 		return
 	}
 	dialing, cancel := context.WithTimeout(h.t.life, h.endpoint.connectTime())
-	server, err := h.allow.dial(dialing, to.dialer(), to.protocol, to.address)
+	server, err := h.allow.dial(dialing, to.dialer(h.t.plain()), to.protocol, to.address)
 	cancel()
 	if errors.Is(err, errNotAllowed) {
 		h.deny(p, to)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"netkeep.internal/internal/client/intercept"
 	"netkeep.internal/internal/client/sdk"
 	"netkeep.internal/internal/client/status"
 )
@@ -227,41 +228,41 @@ func (p *port) dial(ctx context.Context, from net.Addr) (*sdk.Conn, error) {
 		"dst_protocol": p.protocol(), "dst_ip": p.Bind, "dst_port": strconv.Itoa(p.Number),
 		"src_protocol": p.protocol(), "src_ip": source.Addr().Unmap().String(), "src_port": strconv.Itoa(int(source.Port())),
 	}
-	opt, within, err := wanted(c, p.Service, said)
-	if err != nil {
-		return nil, err
-	}
-	if within > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, within)
-		defer cancel()
-	}
-	return c.Dial(ctx, p.Service, opt)
-}
-
-// wanted is how a service is dialled: as its configuration says, with what is
-// said to the host.
-func wanted(c *sdk.Client, service string, said map[string]string) (opt sdk.DialOptions, within time.Duration, err error) {
-	var config intercept
-	if s := c.Find(service); s != nil {
-		if _, err := s.Configured(typeIntercept, &config); err != nil {
-			return opt, 0, wrong(typeIntercept, err)
+	var how dialling
+	if s := c.Find(p.Service); s != nil {
+		if _, err := s.Configured(intercept.Type, &how); err != nil {
+			return nil, wrong(intercept.Type, err)
 		}
 	}
+	return how.dial(ctx, c, p.Service, said)
+}
+
+// dial connects to a service as its configuration says, with what is said to the
+// host.
+func (d *dialling) dial(ctx context.Context, c *sdk.Client, service string, said map[string]string) (*sdk.Conn, error) {
 	values := maps.Clone(said)
 	values["tunneler_id.name"] = c.Name()
-	if opt.Instance, err = fill("dialOptions.identity", config.DialOptions.Identity, values); err != nil {
-		return opt, 0, err
+	var opt sdk.DialOptions
+	var err error
+	if opt.Instance, err = fill("dialOptions.identity", d.DialOptions.Identity, values); err != nil {
+		return nil, err
 	}
-	source, err := fill("sourceIp", config.SourceIP, values)
+	source, err := fill("sourceIp", d.SourceIP, values)
 	if err != nil {
-		return opt, 0, err
+		return nil, err
 	}
 	if source != "" {
 		said["source_addr"] = source
 	}
-	opt.Data, err = json.Marshal(said, json.Deterministic(true))
-	return opt, time.Duration(config.DialOptions.ConnectTimeoutSeconds) * time.Second, err
+	if opt.Data, err = json.Marshal(said, json.Deterministic(true)); err != nil {
+		return nil, err
+	}
+	if within := time.Duration(d.DialOptions.ConnectTimeoutSeconds) * time.Second; within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, within)
+		defer cancel()
+	}
+	return c.Dial(ctx, service, opt)
 }
 
 // dialer is the first identity that may dial a service, or the first of all,

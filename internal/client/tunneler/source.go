@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strings"
 	"syscall"
+
+	"netkeep.internal/internal/client/intercept"
 )
 
 // firstOpen is the first port that programs of anybody may have: servers take
@@ -49,14 +51,15 @@ func isBlock(entry string) bool {
 }
 
 // dialer connects from where the dialer wants to be seen.
-func (t target) dialer() *net.Dialer {
+func (t target) dialer(by net.Dialer) *net.Dialer {
 	switch {
 	case !t.source.IsValid():
-		return &net.Dialer{}
 	case t.protocol == "udp":
-		return &net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(t.source)}
+		by.LocalAddr = net.UDPAddrFromAddrPort(t.source)
+	default:
+		by.LocalAddr = net.TCPAddrFromAddrPort(t.source)
 	}
-	return &net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(t.source)}
+	return &by
 }
 
 // unusable says why a server was not connected to from an address, if it is for
@@ -72,16 +75,14 @@ func (t target) unusable(err error) string {
 	return ""
 }
 
-// intercept is what a configuration of type intercept.v1 says of dials.
-type intercept struct {
+// dialling is what a configuration of type intercept.v1 says of dials.
+type dialling struct {
 	SourceIP    string `json:"sourceIp"`
 	DialOptions struct {
 		Identity              string `json:"identity"`
 		ConnectTimeoutSeconds int    `json:"connectTimeoutSeconds"`
 	} `json:"dialOptions"`
 }
-
-const typeIntercept = "intercept.v1"
 
 // fill puts values in the place of the words that stand for them.
 func fill(field, template string, values map[string]string) (string, error) {
@@ -94,7 +95,7 @@ func fill(field, template string, values map[string]string) (string, error) {
 	}
 	text := strings.NewReplacer(pairs...).Replace(template)
 	if _, rest, left := strings.Cut(text, "$"); left {
-		return "", fmt.Errorf("%s of its configuration of type %s has $%s, which stands for nothing here", field, typeIntercept, rest)
+		return "", fmt.Errorf("%s of its configuration of type %s has $%s, which stands for nothing here", field, intercept.Type, rest)
 	}
 	return text, nil
 }

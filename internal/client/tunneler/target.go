@@ -123,7 +123,7 @@ func (e *endpoint) host(w wish) (string, error) {
 		}
 	} else if isName(wanted) {
 		for _, entry := range e.AllowedAddresses {
-			if names(entry, wanted) {
+			if called(entry, wanted) {
 				return wanted, nil
 			}
 		}
@@ -163,10 +163,10 @@ func holds(entry string, ip netip.Addr) bool {
 	return err == nil && one.Unmap().WithZone("") == ip
 }
 
-// names reports whether an entry of allowedAddresses is a name, or a domain
+// called reports whether an entry of allowedAddresses is a name, or a domain
 // with it below: *.example.com also stands for example.com, as other tunnelers
 // have it.
-func names(entry, name string) bool {
+func called(entry, name string) bool {
 	entry, name = plainName(entry), plainName(name)
 	if domain, ok := strings.CutPrefix(entry, "*."); ok {
 		return name == domain || strings.HasSuffix(name, "."+domain)

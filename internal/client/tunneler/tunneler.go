@@ -28,6 +28,9 @@ type Options struct {
 	Allow []Allow
 	// Ports are local ports that lead to services.
 	Ports []Port
+	// Intercept, unless it is nil, has services be reached under the addresses that
+	// their configurations give them.
+	Intercept *Interception
 	// UDPIdle is how long a datagram's sender is remembered; a minute if not
 	// given.
 	UDPIdle time.Duration
@@ -65,7 +68,8 @@ type Tunneler struct {
 	joined atomic.Int64  // connections
 	quiet  chan struct{} // closed when ports have none any more
 
-	ports []*port // that could be opened
+	ports       []*port // that could be opened
+	interceptor *interceptor
 
 	roll   roll // what there is to tell of
 	memory status.Memory
@@ -92,9 +96,12 @@ func Run(ctx context.Context, opt Options) error {
 	defer leave()
 	t := &Tunneler{opt: opt, life: life, quiet: make(chan struct{}), began: opt.Now()}
 	t.log = t.memory.Logger(opt.Log)
+	if err := t.intercept(taking); err != nil {
+		return err
+	}
 	ports := t.listen(taking)
 	t.ports = ports
-	if len(ports) == 0 && !opt.Host {
+	if len(ports) == 0 && !opt.Host && t.interceptor == nil {
 		return ErrNothing
 	}
 	if opt.Started != nil {
@@ -104,6 +111,9 @@ func Run(ctx context.Context, opt Options) error {
 	var identities, all sync.WaitGroup
 	for _, p := range ports {
 		all.Go(func() { p.serve(taking) })
+	}
+	if t.interceptor != nil {
+		all.Go(func() { t.interceptor.serve(taking) })
 	}
 	go func() {
 		all.Wait()
@@ -166,6 +176,9 @@ func (t *Tunneler) act(ctx context.Context, file string) {
 	if len(t.ports) > 0 {
 		said.Go(func() { t.follow(ctx, c) })
 	}
+	if t.interceptor != nil {
+		said.Go(func() { t.interceptor.follow(ctx, c) })
+	}
 	if t.opt.Host {
 		t.host(ctx, c)
 	}
@@ -180,6 +193,7 @@ func (t *Tunneler) open(ctx context.Context, m *member) *sdk.Client {
 	for {
 		c, err := sdk.Open(ctx, sdk.Options{
 			Identity: file, Log: t.log, Poll: t.opt.Poll, Program: "netkeep-tunnel", Version: t.opt.Version, Now: t.opt.Now,
+			Dialer: t.unseen(),
 		})
 		if err == nil {
 			return c

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +21,8 @@ type tunnel struct {
 	verbose bool
 	socket  string
 	silence func() // ends what answers on the socket
+
+	intercept interception
 }
 
 // tunnelCommand is for programs that know nothing of the network.
@@ -82,13 +82,19 @@ func (t *tunnel) proxyCommand() *cobra.Command {
 
 func (t *tunnel) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "run [SERVICE:PORT...]",
-		Short:   "Host what can be hosted, and lead local ports to services.",
-		Example: "  netkeep tunnel run --identity server.json wiki:8080",
-		RunE:    func(cmd *cobra.Command, args []string) error { return t.run(cmd, true, args) },
+		Use:   "run [SERVICE:PORT...]",
+		Short: "Host what can be hosted, and lead local ports and intercepted addresses to services.",
+		Long: "Host what can be hosted, and lead local ports to services. With --intercept, on Linux,\n" +
+			"programs of this machine reach services under the names and addresses that configs of\n" +
+			"type intercept.v1 give them, without a word of configuration; nothing else of what the\n" +
+			"machine sends is touched, and all is as before when it stops.",
+		Example: "  netkeep tunnel run --identity server.json wiki:8080\n" +
+			"  sudo netkeep tunnel run --identity laptop.json --intercept",
+		RunE: func(cmd *cobra.Command, args []string) error { return t.run(cmd, true, args) },
 	}
 	t.binds(cmd)
 	t.allows(cmd)
+	t.intercepts(cmd)
 	return cmd
 }
 
@@ -109,6 +115,9 @@ func (t *tunnel) run(cmd *cobra.Command, host bool, ports []string) error {
 		return command.Usagef("--poll must be 100ms or more")
 	}
 	t.opt.Host = host
+	if err := t.intercept.read(cmd, &t.opt); err != nil {
+		return err
+	}
 	for _, text := range t.allow {
 		a, err := tunneler.ReadAllow(text)
 		if err != nil {
@@ -128,10 +137,13 @@ func (t *tunnel) run(cmd *cobra.Command, host bool, ports []string) error {
 		level = "debug"
 	}
 	t.opt.Log = newLogger(t.env, level, "")
-	signalled, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	running, end := context.WithCancel(cmd.Context())
+	defer end()
+	signalled, cancel := signal.NotifyContext(running, t.intercept.signals()...)
 	defer cancel()
 	leave := make(chan struct{})
 	context.AfterFunc(signalled, func() {
+		t.intercept.again(running, end)
 		cancel() // a second signal ends the process at once
 		close(leave)
 	})
@@ -140,7 +152,7 @@ func (t *tunnel) run(cmd *cobra.Command, host bool, ports []string) error {
 		return err
 	}
 	defer t.silence()
-	err := tunneler.Run(cmd.Context(), t.opt)
+	err := tunneler.Run(running, t.opt)
 	if err == nil {
 		t.opt.Log.Info("stopped")
 	}

@@ -1,0 +1,369 @@
+package tunneler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"netkeep.internal/internal/client/intercept"
+	"netkeep.internal/internal/client/names"
+	"netkeep.internal/internal/client/sdk"
+	"netkeep.internal/internal/client/status"
+	"netkeep.internal/internal/client/tun"
+)
+
+// Interception is how programs of this machine reach services under the
+// addresses and names that configurations give them.
+type Interception struct {
+	// Device is the name of the network device that they lead to, and Range where
+	// names get addresses from.
+	Device string
+	Range  netip.Prefix
+}
+
+const (
+	// maxFlows is how many senders of datagrams there are at once.
+	maxFlows = 4 * maxSenders
+	// dnsPort is where names are asked for.
+	dnsPort = 53
+)
+
+// interceptor has services be reached under their addresses.
+type interceptor struct {
+	t      *Tunneler
+	taking context.Context // ends when nothing more is taken
+	device *tun.Device
+	lead   func([]tun.Route) error // to the device
+	pool   *names.Pool
+	log    *slog.Logger
+	free   slots // for connections
+	flows  slots
+	said   complaints
+	pace   pace
+	table  atomic.Pointer[intercept.Table]
+
+	mu       sync.Mutex
+	leaving  bool
+	all      sync.WaitGroup             // of connections; under mu as long as it is not left
+	open     map[*joined]struct{}       // those that there are
+	from     []*offer                   // what each identity is offered, in their order
+	routed   []tun.Route                // what leads to the device
+	overlaps []intercept.Overlap        // and who has what several want
+	tallies  map[string]*status.Tally   // by service
+	shown    map[string]*intercept.Rule // what was said to be there, by service and identity
+}
+
+// offer is what one identity may dial.
+type offer struct {
+	client *sdk.Client
+	rules  []*intercept.Rule
+}
+
+// way is how the service of a rule is dialled.
+type way struct {
+	client *sdk.Client
+	who    string // its name
+	id     string // of the service
+	how    dialling
+	tally  *status.Tally
+}
+
+// joined is a connection of a program with a service.
+type joined struct {
+	protocol string
+	to       netip.AddrPort
+	named    bool
+	service  string // its id
+	end      func()
+}
+
+// intercept makes the device, if services are to be intercepted.
+func (t *Tunneler) intercept(ctx context.Context) error {
+	opt := t.opt.Intercept
+	if opt == nil {
+		return nil
+	}
+	i, err := newInterceptor(ctx, t, opt.Range)
+	if err != nil {
+		return err
+	}
+	if i.device, err = tun.Open(tun.Options{Name: opt.Device, Range: i.pool.Prefix(), Connect: i.connect, Datagrams: i.datagrams}); err != nil {
+		return err
+	}
+	i.lead = i.device.Route
+	if err := i.answer(ctx); err != nil {
+		return errors.Join(err, i.device.Close())
+	}
+	t.interceptor = i
+	t.roll.enter(i) // until the end
+	i.log.Info("services are intercepted", "device", i.device.Name(), "range", i.pool.Prefix().String(), "names", i.device.Server().String())
+	return nil
+}
+
+// newInterceptor makes one that has no device yet.
+func newInterceptor(ctx context.Context, t *Tunneler, addrs netip.Prefix) (*interceptor, error) {
+	i := &interceptor{
+		t: t, taking: ctx, log: t.log, free: make(slots, maxConnections), flows: make(slots, maxFlows),
+		open: map[*joined]struct{}{}, tallies: map[string]*status.Tally{}, shown: map[string]*intercept.Rule{},
+	}
+	none, _ := intercept.New(nil)
+	i.table.Store(none)
+	var err error
+	i.pool, err = names.NewPool(names.PoolOptions{Prefix: addrs, Now: t.opt.Now, Avoid: func(ip netip.Addr) bool { return i.table.Load().Holds(ip) }})
+	return i, err
+}
+
+// answer answers who asks for names.
+func (i *interceptor) answer(ctx context.Context) error {
+	packets, err := i.device.ListenUDP(dnsPort)
+	if err != nil {
+		return err
+	}
+	streams, err := i.device.ListenTCP(dnsPort)
+	if err != nil {
+		return err
+	}
+	server := names.NewServer(names.Options{
+		Pool: i.pool, Covers: func(name string) bool { return i.table.Load().Covers(name) },
+		Dial: (&net.Dialer{Control: tun.Unseen}).DialContext,
+		Log:  i.log, Now: i.t.opt.Now,
+	})
+	go func() {
+		if err := server.Serve(ctx, packets, streams); err != nil {
+			i.log.Error("names are not answered any more; start the tunneler again", "error", err)
+		}
+	}()
+	return nil
+}
+
+// serve waits until ctx ends and nobody is connected, and takes the device away.
+func (i *interceptor) serve(ctx context.Context) {
+	<-ctx.Done()
+	i.mu.Lock()
+	i.leaving = true
+	i.mu.Unlock()
+	i.all.Wait()
+	if err := i.device.Close(); err != nil {
+		i.log.Warn("not everything that led to the device could be taken away; the next start does it", "device", i.device.Name(), "error", err)
+	}
+}
+
+// unseen makes connections that are not intercepted themselves: those that carry
+// what is, and those to servers here.
+func (t *Tunneler) unseen() *net.Dialer {
+	if t.opt.Intercept == nil {
+		return nil
+	}
+	bare := &net.Dialer{Control: tun.Unseen}
+	return &net.Dialer{Control: tun.Unseen, Resolver: &net.Resolver{PreferGo: true, Dial: bare.DialContext}}
+}
+
+// plain is how servers here are connected to.
+func (t *Tunneler) plain() net.Dialer {
+	if d := t.unseen(); d != nil {
+		return *d
+	}
+	return net.Dialer{}
+}
+
+// follow keeps up with what an identity may dial.
+func (i *interceptor) follow(ctx context.Context, c *sdk.Client) {
+	for {
+		services, next := c.Services()
+		i.offer(c, c.Name(), services)
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// offer takes up what an identity may dial now.
+func (i *interceptor) offer(c *sdk.Client, who string, services []*sdk.Service) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	at := slices.IndexFunc(i.from, func(o *offer) bool { return o.client == c })
+	if at < 0 {
+		at = len(i.from)
+		i.from = append(i.from, &offer{client: c})
+	}
+	i.from[at].rules = i.rules(c, who, services)
+	i.build()
+}
+
+// rules are what services want to be reached under.
+func (i *interceptor) rules(c *sdk.Client, who string, services []*sdk.Service) (all []*intercept.Rule) {
+	for _, s := range services {
+		if !s.Dial {
+			continue
+		}
+		rule, problems := intercept.Read(s.Name, s.Config)
+		for _, err := range problems {
+			i.complain("a service is not intercepted as its configuration says; mend the configuration", s.Name, err)
+		}
+		if rule == nil {
+			continue
+		}
+		w := &way{client: c, who: who, id: s.ID, tally: i.tallies[s.ID]}
+		if w.tally == nil {
+			w.tally = &status.Tally{}
+			i.tallies[s.ID] = w.tally
+		}
+		w.how.SourceIP, w.how.DialOptions.Identity = rule.SourceIP, rule.Identity
+		w.how.DialOptions.ConnectTimeoutSeconds = int(rule.ConnectTimeout.Seconds())
+		rule.Handle = w
+		all = append(all, rule)
+	}
+	return all
+}
+
+// wayOf is how the service of a rule is dialled.
+func wayOf(r *intercept.Rule) *way { return r.Handle.(*way) }
+
+// build makes the table of what all identities are offered. Of several that are
+// offered the same service, the first dials it. It is called under mu.
+func (i *interceptor) build() {
+	var all []*intercept.Rule
+	seen := map[string]bool{}
+	for _, o := range i.from {
+		for _, r := range o.rules {
+			if id := wayOf(r).id; !seen[id] {
+				seen[id] = true
+				all = append(all, r)
+			}
+		}
+	}
+	for id := range i.tallies {
+		if !seen[id] {
+			delete(i.tallies, id)
+		}
+	}
+	table, overlaps := intercept.New(all)
+	i.table.Store(table)
+	i.overlaps = overlaps
+	for _, o := range overlaps {
+		if now := i.t.opt.Now(); i.said.fresh(o.String(), now) && i.pace.take(now) {
+			i.log.Warn("several services want the same address", "reason", o.String())
+		}
+	}
+	i.cut(table)
+	i.route(all)
+	i.show(all)
+}
+
+// cut ends connections to addresses that are not their service's any more: what
+// programs send there does not come here from now on.
+func (i *interceptor) cut(table *intercept.Table) {
+	for j := range i.open {
+		if j.named {
+			continue
+		}
+		if r := table.ByAddr(j.protocol, j.to); r == nil || wayOf(r).id != j.service {
+			go j.end()
+		}
+	}
+}
+
+// route has the addresses of services lead to the device.
+func (i *interceptor) route(all []*intercept.Rule) {
+	var want []tun.Route
+	for _, r := range all {
+		for _, a := range r.Addresses {
+			block, ok := a.Prefix()
+			if !ok {
+				continue
+			}
+			for _, p := range r.Ports {
+				for _, protocol := range r.Protocols {
+					want = append(want, tun.Route{Block: block, Protocol: protocol, Low: p.Low, High: p.High})
+				}
+			}
+		}
+	}
+	if slices.Equal(want, i.routed) {
+		return
+	}
+	i.routed = want
+	if err := i.lead(want); err != nil {
+		text := err.Error()
+		i.complain("not all addresses lead to the device", "", errors.New(text[:min(len(text), maxText)]))
+	}
+}
+
+// show says which services are there now and were not before, and the other way
+// round.
+func (i *interceptor) show(all []*intercept.Rule) {
+	shown := make(map[string]*intercept.Rule, len(all))
+	for _, r := range all {
+		key := fmt.Sprint(r.Service, "\x00", r.Addresses, r.Ports, r.Protocols)
+		shown[key] = r
+		if i.shown[key] == nil {
+			i.log.Info("a service is intercepted", "service", r.Service, "identity", wayOf(r).who, "addresses", brief(r.Addresses), "ports", brief(r.Ports), "protocols", strings.Join(r.Protocols, " "))
+		}
+	}
+	for key, r := range i.shown {
+		if shown[key] == nil {
+			i.log.Info("a service is not intercepted any more", "service", r.Service, "addresses", brief(r.Addresses))
+		}
+	}
+	i.shown = shown
+}
+
+// brief is the first few of a list.
+func brief[T fmt.Stringer](list []T) string {
+	const some = 5
+	var b strings.Builder
+	for n, one := range list {
+		if n == some {
+			fmt.Fprintf(&b, " and %d more", len(list)-some)
+			break
+		}
+		if n > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(one.String())
+	}
+	return b.String()
+}
+
+// complain says once a while what goes wrong, and how often in all is bounded:
+// programs of this machine choose where they connect to.
+func (i *interceptor) complain(what, service string, err error) {
+	text := what + service
+	if err != nil {
+		text += err.Error()
+	}
+	if now := i.t.opt.Now(); i.said.fresh(text, now) && i.pace.take(now) {
+		i.log.Warn(what, "service", service, "error", err)
+	}
+}
+
+// tell implements teller.
+func (i *interceptor) tell(r *status.Report) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	r.Device = &status.Device{Name: i.device.Name(), Range: i.pool.Prefix().String(), Resolver: "asked for at " + net.JoinHostPort(i.device.Server().String(), strconv.Itoa(dnsPort))}
+	for _, rule := range i.shown {
+		w := wayOf(rule)
+		one := status.Intercepted{Service: rule.Service, Identity: w.who, Protocols: rule.Protocols, Traffic: w.tally.Traffic()}
+		for _, a := range rule.Addresses {
+			one.Addresses = append(one.Addresses, a.String())
+		}
+		for _, p := range rule.Ports {
+			one.Ports = append(one.Ports, p.String())
+		}
+		r.Intercepted = append(r.Intercepted, one)
+	}
+	for _, o := range i.overlaps {
+		r.Overlaps = append(r.Overlaps, status.Overlap{Address: o.At.String(), Ports: o.Protocol + " " + o.Ports.String(), Wins: o.Winner.Service, Loses: o.Loser.Service})
+	}
+}
