@@ -139,6 +139,7 @@ func (v *visit) figures(now status) []figureView {
 		{"Services", n("services"), "", link("services")},
 		{"Service policies", n("servicePolicies"), "", link("service-policies")},
 		{"Routers online", grouped(now.Routers.Online), "of " + grouped(now.Routers.Total), link("routers")},
+		{"Links", grouped(now.Fabric.Links), "", link("links")},
 		{"Circuits", grouped(now.Fabric.Circuits), "", link("circuits")},
 		{"API sessions", grouped(now.Sessions.API), "", link("api-sessions")},
 		{"Invitations", n("enrollments"), "", link("enrollments")},
