@@ -21,10 +21,24 @@ type Overlap struct {
 func (o Overlap) String() string {
 	why := "its address is the more specific"
 	if o.At == o.Of {
-		why = "its range of ports is the smaller, or its name comes first"
+		why = "its name comes first"
+		if o.width(o.Winner) < o.width(o.Loser) {
+			why = "it has fewer ports"
+		}
 	}
-	return fmt.Sprintf("both %s (%s) and %s (%s) intercept %s ports %s: %s gets them, since %s",
+	return fmt.Sprintf("both %s (%s) and %s (%s) intercept %s port %s: it leads to %s, since %s",
 		o.Winner.Service, o.At, o.Loser.Service, o.Of, o.Protocol, o.Ports, o.Winner.Service, why)
+}
+
+// width is that of the smallest range of a rule with the ports in it.
+func (o Overlap) width(r *Rule) int {
+	least := 1 << 16
+	for _, p := range r.Ports {
+		if p.Low <= o.Ports.Low && o.Ports.High <= p.High {
+			least = min(least, p.width())
+		}
+	}
+	return least
 }
 
 // MaxOverlaps is how many are reported: who has more than that has one mistake,

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,8 @@ type resolved struct {
 	mu   sync.Mutex
 	conn *dbus.Conn
 	told bool
+	last []string // domains, of which it was told
+	said bool     // that it does not ask for some
 }
 
 func (d *resolved) String() string { return "systemd-resolved" }
@@ -134,9 +137,12 @@ func (d *resolved) tell(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return d.revert(ctx)
 	}
-	link := int32(d.opt.Link)
+	link, wanted := int32(d.opt.Link), domains(names)
+	if d.knows(names, wanted) {
+		return nil
+	}
 	all := []busDomain{}
-	for _, name := range domains(names) {
+	for _, name := range wanted {
 		all = append(all, busDomain{name, true})
 	}
 	for _, step := range []struct {
@@ -151,20 +157,36 @@ func (d *resolved) tell(ctx context.Context, names []string) error {
 		{"SetLinkDomains", all},
 		{"SetLinkDNS", []busServer{{family(d.opt.Server), d.opt.Server.AsSlice()}}},
 	} {
-		d.mu.Lock()
-		d.told = true
-		d.mu.Unlock()
 		if err := d.call(ctx, step.method, link, step.arg); err != nil {
 			return err
 		}
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = wanted
 	return nil
+}
+
+// knows reports whether it was told of these domains already, and says which
+// names it does not ask for whatever it is told.
+func (d *resolved) knows(names, wanted []string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.IndexFunc(names, func(name string) bool { return !strings.Contains(name, ".") }); i >= 0 && !d.said {
+		d.said = true
+		d.opt.Log.Warn("systemd-resolved asks no server for names without a dot, unless ResolveUnicastSingleLabel=yes is in resolved.conf", "name", names[i])
+	}
+	if d.told && slices.Equal(d.last, wanted) {
+		return true
+	}
+	d.told, d.last = true, nil // until all of it is said
+	return false
 }
 
 func (d *resolved) revert(ctx context.Context) error {
 	d.mu.Lock()
 	told := d.told
-	d.told = false
+	d.told, d.last = false, nil
 	d.mu.Unlock()
 	if !told {
 		return nil

@@ -41,6 +41,10 @@ SetLinkDNS[7 [[2 [100 64 0 2]]]]`
 		t.Errorf("it is told\n%s\nwant\n%s", got, want)
 	}
 	must(t, r.Look())
+	must(t, r.Tell(context.Background(), []string{"*.corp.example", "b.corp.example", "payroll.corp"}))
+	if got := b.heard(); got != "" {
+		t.Errorf("it is told %s, which it knows", got)
+	}
 	must(t, r.Tell(context.Background(), nil))
 	if got := b.heard(); got != "RevertLink[7]" {
 		t.Errorf("it is told %s", got)
@@ -73,6 +77,19 @@ func TestWhichWay(t *testing.T) {
 		if r := c.bus.open(t, p); r.String() != p.path {
 			t.Errorf("%s: it is %s", name, r)
 		}
+	}
+}
+
+// TestWithoutDot holds that it is said once which names are not found.
+func TestWithoutDot(t *testing.T) {
+	b, p := newBus(t), newPlace(t, stub)
+	r, err := Open(context.Background(), Options{Link: 7, Server: server, Path: p.path, Bus: b.address, Log: slog.New(slog.NewTextHandler(&p.log, nil))})
+	must(t, err)
+	must(t, r.Tell(context.Background(), []string{"a.b", "payroll"}))
+	must(t, r.Tell(context.Background(), []string{"payroll"}))
+	must(t, r.Close())
+	if got := p.log.String(); strings.Count(got, "ResolveUnicastSingleLabel") != 1 || !strings.Contains(got, "name=payroll") {
+		t.Errorf("it says\n%s", got)
 	}
 }
 
