@@ -89,7 +89,7 @@ var siblings = map[string][]string{
 	"router/node":          {"router/edge", "router/exit", "router/forward", "router/link", "router/uplink"},
 	"router/home":          {"router/node", "router/uplink"},
 	"client/sdk":           {"client/device", "client/remote"},
-	"client/tunneler":      {"client/intercept", "client/names", "client/sdk", "client/status", "client/tun"},
+	"client/tunneler":      {"client/intercept", "client/names", "client/resolver", "client/sdk", "client/status", "client/tun"},
 	"run/cli":              {"run/server"},
 }
 

@@ -73,7 +73,7 @@ func (p *place) make(opt Options, host netip.Addr) (wire, error) {
 		return nil, fmt.Errorf("the machine's network cannot be looked at: %w", err)
 	}
 	p.net, p.tables = handle, map[ports]*table{}
-	if err := p.free(opt.Range); err != nil {
+	if err := p.free(opt); err != nil {
 		handle.Close()
 		return nil, err
 	}
@@ -125,22 +125,31 @@ func create(name string) (int, error) {
 	case errors.Is(err, unix.EPERM):
 		return 0, errNoRights
 	case errors.Is(err, unix.EBUSY):
-		return 0, fmt.Errorf("there is a device %s already: choose another name with --device, or stop what has it", name)
+		return 0, taken(name)
 	}
 	return 0, fmt.Errorf("the device %s cannot be made: %w", name, err)
 }
 
+func taken(name string) error {
+	return fmt.Errorf("there is a device %s already: choose another name with --device, or stop what has it", name)
+}
+
 var errNoRights = errors.New("this user may make no network device: run it as root, or with CAP_NET_ADMIN, as the unit has it that netkeep tunnel install writes")
 
-// free refuses a range that the machine uses for something else.
-func (p *place) free(r netip.Prefix) error {
+// free refuses a name and a range that the machine uses for something else.
+func (p *place) free(opt Options) error {
+	if _, err := p.net.LinkByName(opt.Name); err == nil {
+		return taken(opt.Name)
+	}
+	r := opt.Range
 	routes, err := p.net.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return fmt.Errorf("the machine's routes cannot be looked at: %w", err)
 	}
 	for _, route := range routes {
 		to := prefix(route.Dst)
-		if !to.IsValid() || to.Bits() == 0 || !to.Overlaps(r) {
+		ours := route.Table>>(tableBits+indexBits) == firstTable>>(tableBits+indexBits) // of another process, and some ports alone
+		if ours || !to.IsValid() || to.Bits() == 0 || !to.Overlaps(r) {
 			continue
 		}
 		through := "this machine"

@@ -8,13 +8,14 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"netkeep.internal/internal/client/intercept"
 	"netkeep.internal/internal/client/names"
+	"netkeep.internal/internal/client/resolver"
 	"netkeep.internal/internal/client/sdk"
 	"netkeep.internal/internal/client/status"
 	"netkeep.internal/internal/client/tun"
@@ -41,6 +42,7 @@ type interceptor struct {
 	t      *Tunneler
 	taking context.Context // ends when nothing more is taken
 	device *tun.Device
+	told   *resolver.Resolver      // of the machine; it knows which names are answered here
 	lead   func([]tun.Route) error // to the device
 	pool   *names.Pool
 	log    *slog.Logger
@@ -49,6 +51,7 @@ type interceptor struct {
 	said   complaints
 	pace   pace
 	table  atomic.Pointer[intercept.Table]
+	news   chan struct{} // has an element when there is another table
 
 	mu       sync.Mutex
 	leaving  bool
@@ -99,8 +102,12 @@ func (t *Tunneler) intercept(ctx context.Context) error {
 		return err
 	}
 	i.lead = i.device.Route
-	if err := i.answer(ctx); err != nil {
+	// The resolver goes by what it was told when the device was there.
+	if i.told, err = resolver.Open(ctx, resolver.Options{Link: i.device.Index(), Server: i.device.Server(), Log: t.log}); err != nil {
 		return errors.Join(err, i.device.Close())
+	}
+	if err := i.answer(ctx); err != nil {
+		return errors.Join(err, i.told.Close(), i.device.Close())
 	}
 	t.interceptor = i
 	t.roll.enter(i) // until the end
@@ -112,7 +119,7 @@ func (t *Tunneler) intercept(ctx context.Context) error {
 func newInterceptor(ctx context.Context, t *Tunneler, addrs netip.Prefix) (*interceptor, error) {
 	i := &interceptor{
 		t: t, taking: ctx, log: t.log, free: make(slots, maxConnections), flows: make(slots, maxFlows),
-		open: map[*joined]struct{}{}, tallies: map[string]*status.Tally{}, shown: map[string]*intercept.Rule{},
+		news: make(chan struct{}, 1), open: map[*joined]struct{}{}, tallies: map[string]*status.Tally{}, shown: map[string]*intercept.Rule{},
 	}
 	none, _ := intercept.New(nil)
 	i.table.Store(none)
@@ -133,8 +140,8 @@ func (i *interceptor) answer(ctx context.Context) error {
 	}
 	server := names.NewServer(names.Options{
 		Pool: i.pool, Covers: func(name string) bool { return i.table.Load().Covers(name) },
-		Dial: (&net.Dialer{Control: tun.Unseen}).DialContext,
-		Log:  i.log, Now: i.t.opt.Now,
+		Servers: i.told.Servers, Dial: (&net.Dialer{Control: tun.Unseen}).DialContext,
+		Log: i.log, Now: i.t.opt.Now,
 	})
 	go func() {
 		if err := server.Serve(ctx, packets, streams); err != nil {
@@ -144,15 +151,41 @@ func (i *interceptor) answer(ctx context.Context) error {
 	return nil
 }
 
-// serve waits until ctx ends and nobody is connected, and takes the device away.
+// tellEvery is how soon names that came or went are told to the machine's
+// resolver, all that did together, and how often somebody looks whether it still
+// knows them.
+const tellEvery = 2 * time.Second
+
+// serve tells the machine of names until ctx ends, waits until nobody is
+// connected, and takes the device away.
 func (i *interceptor) serve(ctx context.Context) {
-	<-ctx.Done()
+	for ctx.Err() == nil {
+		select {
+		case <-i.news:
+			i.tellNames(ctx)
+		case <-time.After(tellEvery):
+			if err := i.told.Look(); err != nil {
+				i.complain("the machine's resolver does not know names of services", "", err)
+			}
+		case <-ctx.Done():
+		}
+	}
+	if err := i.told.Close(); err != nil {
+		i.log.Error("the machine's resolver is not as it was before", "error", err)
+	}
 	i.mu.Lock()
 	i.leaving = true
 	i.mu.Unlock()
 	i.all.Wait()
 	if err := i.device.Close(); err != nil {
 		i.log.Warn("not everything that led to the device could be taken away; the next start does it", "device", i.device.Name(), "error", err)
+	}
+}
+
+// tellNames tells the machine's resolver which names are answered here.
+func (i *interceptor) tellNames(ctx context.Context) {
+	if err := i.told.Tell(ctx, i.table.Load().Names()); err != nil && ctx.Err() == nil {
+		i.complain("the machine's resolver cannot be told of names of services; they are answered at "+i.device.Server().String(), "", err)
 	}
 }
 
@@ -255,6 +288,10 @@ func (i *interceptor) build() {
 			i.log.Warn("several services want the same address", "reason", o.String())
 		}
 	}
+	select {
+	case i.news <- struct{}{}:
+	default: // somebody will look
+	}
 	i.cut(table)
 	i.route(all)
 	i.show(all)
@@ -351,7 +388,7 @@ func (i *interceptor) complain(what, service string, err error) {
 func (i *interceptor) tell(r *status.Report) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	r.Device = &status.Device{Name: i.device.Name(), Range: i.pool.Prefix().String(), Resolver: "asked for at " + net.JoinHostPort(i.device.Server().String(), strconv.Itoa(dnsPort))}
+	r.Device = &status.Device{Name: i.device.Name(), Range: i.pool.Prefix().String(), Resolver: i.told.String()}
 	for _, rule := range i.shown {
 		w := wayOf(rule)
 		one := status.Intercepted{Service: rule.Service, Identity: w.who, Protocols: rule.Protocols, Traffic: w.tally.Traffic()}
