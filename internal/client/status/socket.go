@@ -113,9 +113,6 @@ func stale(path string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// Path is where the socket is.
-func (s *Socket) Path() string { return s.path }
-
 // Serve answers all who may ask until ctx ends, and takes the socket away.
 func (s *Socket) Serve(ctx context.Context, report func() *Report) {
 	defer s.Close()

@@ -83,32 +83,32 @@ func TestSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]os.FileMode{dir: os.ModeDir | 0o700, s.Path(): os.ModeSocket | 0o600} {
+	for path, want := range map[string]os.FileMode{dir: os.ModeDir | 0o700, s.path: os.ModeSocket | 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
 	}
-	if got := fmt.Sprint(Find([]string{dir})); !strings.Contains(got, s.Path()) || !strings.Contains(got, "2.sock") || strings.Contains(got, left) {
+	if got := fmt.Sprint(Find([]string{dir})); !strings.Contains(got, s.path) || !strings.Contains(got, "2.sock") || strings.Contains(got, left) {
 		t.Errorf("there are %s", got)
 	}
 	end := serve(t, s, func() *Report { return &Report{PID: 7} })
 	var all sync.WaitGroup
 	for range 4 * maxAsking {
 		all.Go(func() {
-			if r, err := Ask(t.Context(), s.Path()); err != nil || r.PID != 7 {
+			if r, err := Ask(t.Context(), s.path); err != nil || r.PID != 7 {
 				t.Errorf("it answers %v, %v", r, err)
 			}
 		})
 	}
 	all.Wait()
-	if _, err := ListenAt(s.Path(), time.Now); err == nil || !strings.Contains(err.Error(), "somebody answers there already") {
+	if _, err := ListenAt(s.path, time.Now); err == nil || !strings.Contains(err.Error(), "somebody answers there already") {
 		t.Errorf("a second one has the same path: %v", err)
 	}
 	end()
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("there are left: %v", entries)
 	}
-	if _, err := Ask(t.Context(), s.Path()); !errors.Is(err, ErrSilent) {
+	if _, err := Ask(t.Context(), s.path); !errors.Is(err, ErrSilent) {
 		t.Errorf("nobody is there: %v", err)
 	}
 }
@@ -128,14 +128,14 @@ func TestOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := exec.Command(program)
-	ask.Env = []string{askFor + "=" + s.Path()}
+	ask.Env = []string{askFor + "=" + s.path}
 	if os.Geteuid() == 0 {
 		want = "only the user that the tunneler runs as may ask it"
 		ask.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		// It has to get as far as the socket, and to its own program.
 		program := copied(t, program)
 		ask.Path, ask.Args, ask.Dir = program, []string{program}, "/"
-		for path, mode := range map[string]os.FileMode{filepath.Dir(s.Path()): 0o755, s.Path(): 0o666} {
+		for path, mode := range map[string]os.FileMode{filepath.Dir(s.path): 0o755, s.path: 0o666} {
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
 			}
