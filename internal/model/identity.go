@@ -22,6 +22,9 @@ type Identity struct {
 	ExternalID                string            `json:"externalId" kind:"unique,nullable" doc:"What tokens and certificates of others call the identity; null if they do not know it, and otherwise no two have the same."`
 	ExternalIDIssuers         []string          `json:"externalIdIssuers" kind:"keep,nofilter,range=0..100,among=ca|ext-jwt-signer" doc:"Ids of the CAs and external JWT signers that alone may say that somebody is this identity; if empty, any signer may, and any CA unless the identity is an admin, has an authenticator or is invited to enroll."`
 	RoleAttributes            []string          `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
+	ProviderAttributes        []Provided        `json:"providerAttributes" kind:"server,nofilter" doc:"Those of roleAttributes that external JWT signers provide, and which: they follow what tokens say at every login, and changes of roleAttributes leave them as they are."`
+	AttributeSigners          []string          `json:"attributeSigners" kind:"server,hidden,nofilter,ref=ext-jwt-signer:clear" doc:"Ids of the signers in providerAttributes: what one provides goes with it."`
+	EnrolledBy                string            `json:"enrolledBy" kind:"server,nullable,ref=ext-jwt-signer:clear" doc:"Id of the external JWT signer by whose token the identity came to be; null if by none."`
 	AppData                   jsontext.Value    `json:"appData" kind:"nofilter" doc:"An object for applications to read; the controller gives it no meaning."`
 	DefaultHostingCost        int               `json:"defaultHostingCost" kind:"range=0..65535" doc:"Cost of using the identity as the host of a service for which serviceHostingCosts has none; 0 if not given."`
 	DefaultHostingPrecedence  string            `json:"defaultHostingPrecedence" kind:"enum=default|required|failed,default=default" doc:"Precedence of the identity as the host of a service for which serviceHostingPrecedences has none."`
@@ -68,9 +71,10 @@ func (i *Identity) Deleted(w kind.Writer) error {
 	return ClientInfos.Delete(w, i.ID)
 }
 
-// Check keeps identities of routers in step with their routers, and wants
-// issuers that exist.
+// Check keeps identities of routers in step with their routers, and what signers
+// provide in its place, and wants issuers that exist.
 func (i *Identity) Check(r kind.Reader, old *Identity) error {
+	i.join(old)
 	if err := i.checkIssuers(r, old); err != nil || old == nil {
 		return err
 	}

@@ -22,8 +22,8 @@ func TestMembersOfOthers(t *testing.T) {
 		"issuer": address, "audience": "aud", "jwksEndpoint": address + "/keys", "claimsProperty": "email", "clientId": "id", "enabled": true,
 		"externalAuthUrl": address + "/login", "useExternalId": true, "scopes": []any{"openid", "email"}, "targetToken": "ID",
 		"enrollToCertEnabled": true, "enrollToTokenEnabled": true, "enrollAuthPolicyId": "default", "enrollNameClaimsSelector": "/sub", "enrollAttributeClaimsSelector": "/roles",
+		"enrollEmailDomains": []any{"corp.example"},
 	}
-	named := []string{"enrollAttributeClaimsSelector", "enrollAuthPolicyId", "enrollNameClaimsSelector", "enrollToCertEnabled", "enrollToTokenEnabled"}
 	routers := M{"cost": 5.0, "disabled": true, "noTraversal": true, "configs": []any{"x"}, "ctrlChanListeners": M{"tls:127.0.0.1:1": []any{}}}
 	policy := M{"semantic": "AllOf", "identityRoles": []any{"#a"}, "serviceRoles": []any{"#b"}, "type": "Dial", "postureCheckRoles": []any{"#c"}}
 	for _, test := range []struct {
@@ -45,7 +45,7 @@ func TestMembersOfOthers(t *testing.T) {
 		{"service-policies", policy, nil},
 		{"edge-router-policies", M{"semantic": "AllOf", "identityRoles": []any{"#a"}, "edgeRouterRoles": []any{"#b"}}, nil},
 		{"service-edge-router-policies", M{"semantic": "AllOf", "serviceRoles": []any{"#a"}, "edgeRouterRoles": []any{"#b"}}, nil},
-		{"external-jwt-signers", signer, named},
+		{"external-jwt-signers", signer, nil},
 		{"auth-policies", M{
 			"primary": M{
 				"cert": M{"allowed": true, "allowExpiredCerts": true}, "extJwt": M{"allowed": true, "allowedSigners": []any{}},

@@ -33,13 +33,13 @@ func TestSignersForStrangers(t *testing.T) {
 	}
 	a := list(`name = "` + name + `"`).Want(200)
 	want := []any{M{
-		"id": id, "name": name, "externalAuthUrl": login, "scopes": []any{},
+		"id": id, "name": name, "externalAuthUrl": login, "scopes": []any{}, "enrollToCertEnabled": false, "enrollToTokenEnabled": false,
 		"_links": M{"self": M{"href": "./external-jwt-signers/" + id}},
 	}}
 	if diff := cmp.Diff(any(want), a.At("data")); diff != "" {
 		t.Errorf("the signer differs (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(any([]any{"externalAuthUrl", "id", "name"}), a.At("meta.filterableFields")); diff != "" {
+	if diff := cmp.Diff(any([]any{"enrollToCertEnabled", "enrollToTokenEnabled", "externalAuthUrl", "id", "name"}), a.At("meta.filterableFields")); diff != "" {
 		t.Errorf("what filters may name differs (-want +got):\n%s", diff)
 	}
 	for _, hidden := range []string{disabled, silent} {
@@ -72,7 +72,7 @@ func TestSignerOfApplication(t *testing.T) {
 	a := shared.Nobody(t).Get(root + "external-jwt-signers?filter=" + url.QueryEscape(`id = "`+id+`"`)).Want(200)
 	want := []any{M{
 		"id": id, "name": name, "externalAuthUrl": "https://login.example.com/", "clientId": "desktop", "scopes": []any{"email"},
-		"audience": "netkeep", "targetToken": "ACCESS", "_links": M{"self": M{"href": "./external-jwt-signers/" + id}},
+		"audience": "netkeep", "targetToken": "ACCESS", "enrollToCertEnabled": false, "enrollToTokenEnabled": false, "_links": M{"self": M{"href": "./external-jwt-signers/" + id}},
 	}}
 	if diff := cmp.Diff(any(want), a.At("data")); diff != "" {
 		t.Errorf("the signer differs (-want +got):\n%s", diff)

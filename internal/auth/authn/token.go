@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"netkeep.internal/internal/auth/people"
 	"netkeep.internal/internal/auth/token"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
@@ -16,6 +17,10 @@ import (
 
 // Tokens checks JWTs of external signers.
 type Tokens struct {
+	// People is where those become identities whom a token names and nobody
+	// knows; if nil, nobody does.
+	People *people.Register
+
 	sets keySets
 	now  func() time.Time
 }
@@ -39,6 +44,11 @@ func (t *Tokens) Check(ctx context.Context, r kind.Reader, text string) (Proof, 
 	if err != nil {
 		return Proof{}, errDenied
 	}
+	return t.accept(r, claims)
+}
+
+// accept lets somebody in whom a token names.
+func (t *Tokens) accept(r kind.Reader, claims Claims) (Proof, error) {
 	proof, err := prove(r, claims.identity, signerPrefix+claims.signer.ID, t.now())
 	if err != nil {
 		return Proof{}, err
@@ -58,8 +68,16 @@ var errToken = errors.New("authn: the token is not acceptable")
 // Verify checks a token and finds the identity that it names: its signer by
 // iss, that signer's key by kid, aud, and the claim that names somebody.
 func (t *Tokens) Verify(ctx context.Context, r kind.Reader, text string) (Claims, error) {
-	var signer *model.ExtJWTSigner
-	claims, err := token.Check(text, t.now, func(issuer, keyID string) crypto.PublicKey {
+	signer, said, err := t.read(ctx, r, text)
+	if err != nil {
+		return Claims{}, err
+	}
+	return named(r, signer, said)
+}
+
+// read checks a token, and returns whose it is and what it says.
+func (t *Tokens) read(ctx context.Context, r kind.Reader, text string) (signer *model.ExtJWTSigner, said token.Claims, err error) {
+	said, err = token.Check(text, t.now, func(issuer, keyID string) crypto.PublicKey {
 		found, ok := model.ExtJWTSigners.Find(r, "issuer", issuer)
 		if !ok || !found.Enabled {
 			return nil
@@ -67,19 +85,21 @@ func (t *Tokens) Verify(ctx context.Context, r kind.Reader, text string) (Claims
 		signer = found
 		return t.sets.key(ctx, found, keyID)
 	})
-	if err != nil {
-		return Claims{}, errToken
+	if err != nil || claimed(signer, said) == "" || signer.Audience != "" && !said.For(signer.Audience) {
+		return nil, token.Claims{}, errToken
 	}
-	return named(r, signer, claims)
+	return signer, said, nil
+}
+
+// claimed is what a token says that somebody is.
+func claimed(signer *model.ExtJWTSigner, said token.Claims) string {
+	return said.Text(cmp.Or(signer.ClaimsProperty, "sub"))
 }
 
 // named finds the identity that the claims name.
-func named(r kind.Reader, signer *model.ExtJWTSigner, claims token.Claims) (Claims, error) {
-	name := claims.Text(cmp.Or(signer.ClaimsProperty, "sub"))
-	if name == "" || signer.Audience != "" && !claims.For(signer.Audience) {
-		return Claims{}, errToken
-	}
-	known := Claims{signer: signer, end: claims.Ends()}
+func named(r kind.Reader, signer *model.ExtJWTSigner, said token.Claims) (Claims, error) {
+	name := claimed(signer, said)
+	known := Claims{signer: signer, end: said.Ends()}
 	identity, ok := model.Identities.Get(r, name)
 	if signer.UseExternalID {
 		identity, ok = model.Identities.Find(r, "externalId", name)

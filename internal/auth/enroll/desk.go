@@ -24,6 +24,7 @@ type Desk struct {
 	// Bundle is the certificates of our own authority at present.
 	Bundle    func() []*x509.Certificate
 	Passwords *authn.Passwords
+	Tokens    *authn.Tokens
 	Now       func() time.Time
 	Log       *slog.Logger
 	Lifetimes Lifetimes

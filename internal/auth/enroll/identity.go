@@ -3,10 +3,10 @@ package enroll
 import (
 	"context"
 	"crypto/x509"
-	"fmt"
 	"strings"
 
 	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/auth/people"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
@@ -142,7 +142,7 @@ func (d *Desk) CA(ctx context.Context, by state.Author, r kind.Reader, presented
 			i.ExternalIDIssuers = []string{ca.ID} // no other CA can claim it
 		}
 		who = i
-		i.Name = freeName(tx, formatName(ca, leaf, i.ID, name))
+		i.Name = people.FreeName(tx, formatName(ca, leaf, i.ID, name))
 		if err := model.Identities.Create(tx, i); err != nil || external != "" {
 			return err
 		}
@@ -160,16 +160,4 @@ func formatName(ca *model.CA, leaf *x509.Certificate, id, requested string) stri
 		"[caName]", ca.Name, "[caId]", ca.ID, "[commonName]", leaf.Subject.CommonName,
 		"[requestedName]", requested, "[identityId]", id,
 	).Replace(ca.IdentityNameFormat)
-}
-
-// freeName returns the name, or the name with the first number that makes it
-// one that nobody has.
-func freeName(r kind.Reader, name string) string {
-	free := name
-	for n := 1; ; n++ {
-		if _, taken := model.Identities.Find(r, "name", free); !taken {
-			return free
-		}
-		free = fmt.Sprintf("%s%06d", name, n)
-	}
 }

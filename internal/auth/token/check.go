@@ -3,6 +3,7 @@ package token
 import (
 	"crypto"
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,4 +102,32 @@ func datable(claims jwt.MapClaims) bool {
 		}
 	}
 	return true
+}
+
+// At returns what the claim says that a selector names: the name of a claim, or a
+// JSON pointer into one. ok is false if there is no such claim.
+func (c Claims) At(selector string) (said any, ok bool) {
+	if !strings.HasPrefix(selector, "/") {
+		said, ok = c.said[selector]
+		return said, ok
+	}
+	said = map[string]any(c.said)
+	for name := range strings.SplitSeq(selector[1:], "/") {
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		switch in := said.(type) {
+		case map[string]any:
+			if said, ok = in[name]; !ok {
+				return nil, false
+			}
+		case []any:
+			n, err := strconv.Atoi(name)
+			if err != nil || n < 0 || n >= len(in) || strconv.Itoa(n) != name {
+				return nil, false
+			}
+			said = in[n]
+		default:
+			return nil, false
+		}
+	}
+	return said, true
 }

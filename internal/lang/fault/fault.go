@@ -58,6 +58,8 @@ const (
 	CodeEnrollExpired Code = "ENROLLMENT_EXPIRED"
 	CodeEnrollCA      Code = "ENROLLMENT_CA_NOT_VALID"
 	CodeEnrollNoCA    Code = "ENROLLMENT_NO_VALID_CAS"
+	CodeEnrollDenied  Code = "INVALID_ENROLLMENT_NOT_ALLOWED"
+	CodeEnrolled      Code = "ENROLLMENT_IDENTITY_ALREADY_ENROLLED"
 	CodeMissingCSR    Code = "MISSING_OR_INVALID_CSR"
 	CodeCertInUse     Code = "CERT_IN_USE"
 	CodeUsername      Code = "USERNAME_TAKEN"

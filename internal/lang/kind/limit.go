@@ -35,13 +35,17 @@ var formats = map[string]format{
 		u, err := url.Parse(s)
 		return err == nil && u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https")
 	}},
-	"visible": {reason: "must not begin or end with a blank, nor hold characters that nobody sees", fits: func(s string) bool {
-		return strings.TrimSpace(s) == s && !strings.ContainsFunc(s, invisible)
-	}},
+	"visible": {reason: "must not begin or end with a blank, nor hold characters that nobody sees", fits: Visible},
 	"hex": {reason: "must be hexadecimal digits, with any separators", tidy: tidyHex, fits: func(s string) bool {
 		digits := strings.Trim(tidyHex(s), "0123456789abcdef") == ""
 		return digits && tidyHex(s) != ""
 	}},
+}
+
+// Visible reports whether everybody sees what is in a text: no blank is at its
+// ends, and no character in it that nobody sees.
+func Visible(s string) bool {
+	return strings.TrimSpace(s) == s && !strings.ContainsFunc(s, invisible)
 }
 
 // invisible reports whether a character is one that nobody sees: of control, of

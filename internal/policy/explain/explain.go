@@ -56,6 +56,7 @@ type Cause struct {
 	ID   string `json:"id" doc:"Id of the record."`
 	Name string `json:"name" doc:"What people call the record, or what tells it from others."`
 	Role string `json:"role" doc:"Role by which the policy before it in the list selects the record; empty if it is not about that."`
+	From string `json:"from" kind:"omit" doc:"Name of the external JWT signer that provides the attribute of the role, the first of several; left out if it is the record's own."`
 }
 
 // The links, in order.
@@ -186,4 +187,6 @@ func (q *question) findSessions() {
 	}
 }
 
-func cause(d *kind.Def, id, name, role string) Cause { return Cause{d.Name, id, name, role} }
+func cause(d *kind.Def, id, name, role string) Cause {
+	return Cause{Kind: d.Name, ID: id, Name: name, Role: role}
+}

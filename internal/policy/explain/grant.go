@@ -41,7 +41,15 @@ func (q *question) identityLink() Link {
 
 // cause is the identity, as a policy selects it by a role.
 func (q *question) cause(role string) Cause {
-	return cause(model.Identities.Def, q.identity.ID, q.identity.Name, role)
+	c := cause(model.Identities.Def, q.identity.ID, q.identity.Name, role)
+	attribute, _ := strings.CutPrefix(role, "#")
+	for _, id := range q.identity.ProvidedBy(attribute) {
+		if signer, ok := model.ExtJWTSigners.Get(q.snap, id); ok {
+			c.From = signer.Name
+			break
+		}
+	}
+	return c
 }
 
 // sessionLink holds if the identity has an API session that is good for

@@ -21,6 +21,7 @@ import (
 
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/auth/enroll"
+	"netkeep.internal/internal/auth/people"
 	"netkeep.internal/internal/data/backup"
 	"netkeep.internal/internal/data/duty"
 	"netkeep.internal/internal/data/keyring"
@@ -329,6 +330,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		return err
 	}
 	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, time.Now, s.log)
+	tokens.People = people.NewRegister(s.state, time.Now)
 	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Keys: s.apiKeys, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: time.Now, Log: s.log}
 	grants := newGrants(s.state, sessions, s.sessionTokens, s.log)
 	grants.CutOff = s.cutOff
@@ -341,7 +343,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
 	desk := &enroll.Desk{
-		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle, Passwords: passwords, Now: time.Now, Log: s.log,
+		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle, Passwords: passwords, Tokens: tokens, Now: time.Now, Log: s.log,
 		Recorder: s.recorder, Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
 	}
 	shared := s.share(run)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 
+	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/model"
@@ -46,6 +47,9 @@ func (s *Service) noteLogin(c *rest.Call, in authenticateIn, err error) {
 	whom := s.whom(c, in)
 	if fault.Is(err, fault.CodeAuth) {
 		reason = s.whyNot(c, whom)
+	}
+	if why, ok := errors.AsType[*authn.Unwelcome](err); ok {
+		reason = why.Reason
 	}
 	s.Recorder.Note(audit.Fact{Event: audit.LoginRefused, By: c.Author(), Target: whom, Reason: methodParam.Of(c) + ": " + reason})
 }

@@ -112,7 +112,7 @@ func (s *Service) prove(c *rest.Call, in authenticateIn) (authn.Proof, error) {
 		}
 		return s.Certs.Check(c.Snap, c.Certificates())
 	}
-	return s.Tokens.Check(c.Context(), c.Snap, c.Bearer())
+	return s.Tokens.SignIn(c.Context(), c.Author(), c.State.Snapshot, c.Bearer())
 }
 
 // LastActivityDoc says what cachedLastActivityAt is.

@@ -56,6 +56,8 @@ var answers = map[fault.Code]struct {
 	fault.CodeEnrollExpired: {http.StatusBadRequest, ""},
 	fault.CodeEnrollCA:      {http.StatusBadRequest, ""},
 	fault.CodeEnrollNoCA:    {http.StatusBadRequest, ""},
+	fault.CodeEnrollDenied:  {http.StatusConflict, ""},
+	fault.CodeEnrolled:      {http.StatusConflict, ""},
 	fault.CodeMissingCSR:    {http.StatusBadRequest, ""},
 	fault.CodeCertInUse:     {http.StatusConflict, ""},
 	fault.CodeUsername:      {http.StatusConflict, ""},

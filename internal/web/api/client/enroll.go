@@ -99,6 +99,7 @@ func mountEnroll(a *rest.API, s *api.Service) {
 		})
 	rest.Handle(a, op("/erott", "enrollErOtt", "Enroll a router with two CSRs.", tokenParam),
 		func(c *rest.Call, in routerForm) (certsOut, error) { return d.router(c, tokenParam.Of(c), in) })
+	rest.Handle(a, person(op("/token", "enrollToken", "Become an identity by a token of an external JWT signer that lets people enroll, as a bearer token in the Authorization header: with a CSR to get a certificate, or without one to go on with tokens.", issuerParam)), d.person)
 	rest.Handle(a, op("/extend/router", "extendRouterEnrollment", "Exchange a router's certificates for new ones."), d.extendRouter)
 }
 

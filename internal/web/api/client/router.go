@@ -40,7 +40,7 @@ func mountRouters(a *rest.API, s *api.Service) {
 // the signer says so. They may be anybody, so that they are told nothing else.
 func mountSigners(a *rest.API) {
 	view := a.PartialView("clientExternalJwtSigner", model.ExtJWTSigners.Def,
-		[]string{"id", "_links", "name", "externalAuthUrl", "clientId", "scopes", "audience", "targetToken"}, signerColumns...)
+		[]string{"id", "_links", "name", "externalAuthUrl", "clientId", "scopes", "audience", "targetToken", "enrollToCertEnabled", "enrollToTokenEnabled"}, signerColumns...)
 	rest.ShowList(a, rest.Op{
 		Method: http.MethodGet, Path: "/external-jwt-signers", Name: "listExternalJwtSigners", Tag: "external-jwt-signers",
 		Doc: "List the identity providers to log in with.", Auth: rest.Anonymous,

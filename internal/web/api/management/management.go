@@ -48,6 +48,7 @@ func Mount(a *rest.API, s *api.Service) {
 	}
 	mountExplain(a, s, mounted[model.Identities.Def].View)
 	mountIdentities(a, s)
+	mountPreview(a, s)
 	mountAuthenticators(a, s)
 	mountEnrollments(a, s)
 	mountReenroll(a, s)
