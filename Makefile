@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test late race cluster browser network network-faults network-bench check lint golden bench module clean
+.PHONY: build run test late race cluster browser signin network network-faults network-bench check lint golden bench module clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -100,6 +100,13 @@ browser: build ## the console in headless Chromium
 		echo '*** make browser: NOT RUN. Chromium, or what drives it, cannot be had here.'; \
 		echo '*** Nothing was shown about the console in a browser.'; exit 0; } && \
 	cd test/browser && $(GO) test -count=1 -timeout 9m -v ./... $(ARGS)
+
+# A module of its own, for the identity provider.
+signin: build ## people who sign in with a real identity provider
+	@(cd test/signin && $(GO) mod download) || { \
+		echo '*** make signin: NOT RUN. The modules of the identity provider cannot be had here.'; \
+		echo '*** Nothing was shown about people who sign in.'; exit 0; } && \
+	cd test/signin && $(GO) test -count=1 -timeout 9m -v ./... $(ARGS)
 
 # go vet is in bin/lint, which loads what the tests compile, and reads all that we
 # build on: on a machine that has compiled nothing that takes as long as half of test.

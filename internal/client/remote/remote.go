@@ -58,6 +58,10 @@ type Client struct {
 	// be set while requests are under way.
 	Renew    func(ctx context.Context) (token string, err error)
 	renewing sync.Mutex
+
+	// Bearer, if set, is a JWT that the session wants to see with every request. It must
+	// not be set while requests are under way.
+	Bearer func(ctx context.Context) (string, error)
 }
 
 // Account is where a controller is, and what it knows us by.
@@ -216,6 +220,13 @@ func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 func (c *Client) open(ctx context.Context, r Request) (io.ReadCloser, error) {
 	if r.Stranger {
 		return c.send(ctx, r, "")
+	}
+	if c.Bearer != nil && r.Bearer == "" {
+		bearer, err := c.Bearer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.Bearer = bearer
 	}
 	token := *c.token.Load()
 	body, err := c.send(ctx, r, token)

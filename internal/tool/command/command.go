@@ -126,16 +126,32 @@ func connect(cmd *cobra.Command, env Env) (*session, error) {
 		return nil, err
 	}
 	s := &session{Client: client, Screen: env.Screen(), name: name, profile: p, dir: dir, now: env.Now}
-	if p.HasCertificate() {
+	tokens := keeper{env, dir, name}
+	if p.SignedIn != nil && p.Second {
+		client.Bearer = func(ctx context.Context) (string, error) {
+			token, _, err := tokens.Token(ctx)
+			return token, err
+		}
+	}
+	if p.HasCertificate() || p.SignedIn != nil && !p.Second {
 		// Nobody has to type anything for that.
-		client.Renew = func(ctx context.Context) (string, error) { return s.renew(ctx) }
+		client.Renew = func(ctx context.Context) (string, error) { return s.renew(ctx, tokens) }
 	}
 	return s, nil
 }
 
-// renew logs in again with the certificate of the profile.
-func (s *session) renew(ctx context.Context) (string, error) {
-	in, err := authenticate(ctx, s.Client, remote.Request{}, byCert)
+// renew logs in again with the certificate of the profile, or as who signed in.
+func (s *session) renew(ctx context.Context, tokens keeper) (token string, err error) {
+	method, req := byCert, remote.Request{}
+	if s.profile.SignedIn != nil {
+		if req.Bearer, _, err = tokens.Token(ctx); err != nil {
+			return "", err
+		}
+	}
+	if !s.profile.HasCertificate() {
+		method = byJWT
+	}
+	in, err := authenticate(ctx, s.Client, req, method)
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"netkeep.internal/internal/client/enroll"
 	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/client/sso"
 	"netkeep.internal/internal/lang/spell"
 	"netkeep.internal/internal/tool/profile"
 	"netkeep.internal/internal/tool/screen"
@@ -71,15 +72,15 @@ func Exit(err error) int {
 		return 0
 	case wrong:
 		return exitUsage
-	case errors.Is(err, remote.ErrMissing):
+	case errors.Is(err, remote.ErrMissing), errors.Is(err, sso.ErrSigner):
 		return exitMissing
-	case errors.Is(err, remote.ErrDenied), errors.Is(err, profile.ErrNone):
+	case slices.ContainsFunc([]error{remote.ErrDenied, profile.ErrNone, sso.ErrDeclined, sso.ErrForged}, func(no error) bool { return errors.Is(err, no) }):
 		return exitDenied
 	case refused, refusal:
 		return exitRefused
-	case errors.Is(err, remote.ErrUnreachable):
+	case errors.Is(err, remote.ErrUnreachable), errors.Is(err, sso.ErrAway):
 		return exitUnreachable
-	case slices.ContainsFunc([]error{errDeclined, screen.ErrNobody, screen.ErrSilent, screen.ErrAhead}, func(no error) bool { return errors.Is(err, no) }):
+	case slices.ContainsFunc([]error{errDeclined, screen.ErrNobody, screen.ErrSilent, screen.ErrAhead, sso.ErrOver}, func(no error) bool { return errors.Is(err, no) }):
 		return exitDeclined
 	case errors.Is(err, errDiffers):
 		return exitDiffers

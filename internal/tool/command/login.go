@@ -32,6 +32,13 @@ type loginFlags struct {
 	ca, fingerprint, data  string
 	identity               string
 	code                   string
+	sso                    bool
+	sign                   SignIn
+}
+
+// other reports whether one is to log in in another way than before.
+func (f *loginFlags) other() bool {
+	return f.cert != "" || f.identity != "" || f.jwt != "" || f.username != "" || f.passwordFile != ""
 }
 
 func loginCommand(env Env) *cobra.Command {
@@ -39,14 +46,18 @@ func loginCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login [ADDRESS]",
 		Short: "Log in to a controller, and remember it.",
-		Long: "Log in to a controller with a password, a client certificate or a JWT, and remember the\n" +
-			"session under a profile. Without an address, the profile in use is logged in to again.\n\n" +
+		Long: "Log in to a controller with a password, a client certificate, a JWT or an account of an\n" +
+			"identity provider (--sso), and remember the session under a profile. Without an address, the\n" +
+			"profile in use is logged in to again.\n\n" +
+			"With --sso one signs in in a browser or, where there is none, on another device. The session\n" +
+			"is then renewed by itself for as long as the provider lets it.\n\n" +
 			"The first time, the fingerprint of the controller's CA is shown: compare it with the one\n" +
 			"that the controller printed when it started. --ca, --fingerprint or --data answer that\n" +
 			"question beforehand.",
-		Example: "  netkeep login https://controller.example.com:1280\n  netkeep login --data data\n  netkeep login --identity alice.json",
-		Args:    between(0, 1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return login(cmd, env, f, args) },
+		Example: "  netkeep login https://controller.example.com:1280\n  netkeep login --data data\n  netkeep login --identity alice.json\n" +
+			"  netkeep login https://controller.example.com:1280 --sso\n  netkeep login --sso --signer Corp",
+		Args: between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error { return login(cmd, env, f, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.username, "username", "u", "", "User name; admin if not given and there is nobody to ask.")
@@ -59,10 +70,16 @@ func loginCommand(env Env) *cobra.Command {
 	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 fingerprint of the controller's CA.")
 	flags.StringVar(&f.data, "data", "", "Data directory of a controller on this machine, which says where it is and whom to trust.")
 	flags.StringVar(&f.code, "code", "", "One-time code, if a second factor is asked for.")
+	flags.BoolVar(&f.sso, "sso", false, "Sign in with an identity provider that the controller names.")
+	f.sign.Flags(flags)
 	return cmd
 }
 
 func login(cmd *cobra.Command, env Env, f loginFlags, args []string) error {
+	f.sso = f.sso || f.sign != (SignIn{}) && !f.other()
+	if f.sso && f.other() && f.identity == "" {
+		return Usagef("--sso is a way to log in of its own: leave the others out")
+	}
 	dir, err := profile.Dir(env.Getenv)
 	if err != nil {
 		return err
@@ -252,10 +269,13 @@ type loggedIn struct {
 	Identity  struct {
 		Name string `json:"name"`
 	} `json:"identity"`
-	AuthQueries []struct {
-		TypeID   string `json:"typeId"`
-		Provider string `json:"provider"`
-	} `json:"authQueries"`
+	AuthQueries []authQuery `json:"authQueries"`
+}
+
+// authQuery is what a session wants to be shown besides.
+type authQuery struct {
+	TypeID string `json:"typeId"`
+	Signer string `json:"id"` // whose token it wants
 }
 
 // enter shows the controller who one is.
@@ -263,13 +283,20 @@ func enter(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *pr
 	if (f.cert == "") != (f.key == "") {
 		return nil, Usagef("a client certificate needs both --cert and --key")
 	}
-	renew := f.cert == "" && f.identity == "" && f.jwt == "" && f.username == "" && f.passwordFile == "" && p.HasCertificate()
+	renew := !f.other() && !f.sso && p.HasCertificate()
 	if !renew {
 		p.Cert, p.Key, p.File = "", "", ""
+	}
+	signs := !f.other() && !renew && (f.sso || p.SignedIn != nil && !p.Second)
+	if !signs && !p.Second {
+		p.SignedIn = nil
 	}
 	method, req := byPassword, remote.Request{}
 	var err error
 	switch {
+	case signs:
+		method = byJWT
+		req.Bearer, err = signFirst(ctx, env, scr, f, p)
 	case renew:
 		method = byCert
 	case f.cert != "":
@@ -296,10 +323,13 @@ func enter(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *pr
 	}
 	in, err := authenticate(ctx, client, req, method)
 	if err != nil {
+		if signs && errors.Is(err, remote.ErrDenied) {
+			return nil, notKnown(p)
+		}
 		return nil, wrongPassword(err, method)
 	}
 	client.Use(in.Token)
-	if err := secondFactor(ctx, scr, f, client, in); err != nil {
+	if err := secondFactor(ctx, env, scr, f, client, in, p); err != nil {
 		return nil, err
 	}
 	ask, cancel := context.WithTimeout(ctx, followTime)
@@ -377,35 +407,55 @@ func authenticate(ctx context.Context, c *remote.Client, req remote.Request, met
 // tries is how often a wrong one-time code may be typed.
 const tries = 3
 
-// secondFactor shows a one-time code if the session wants one.
-func secondFactor(ctx context.Context, scr *screen.Screen, f loginFlags, c *remote.Client, in *loggedIn) error {
+// secondFactor shows what else the session wants: a one-time code, or a token of an
+// identity provider.
+func secondFactor(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, c *remote.Client, in *loggedIn, p *profile.Profile) error {
+	first := p.SignedIn != nil && !p.Second
+	if p.Second = false; !first && len(in.AuthQueries) == 0 {
+		p.SignedIn = nil
+	}
 	for _, q := range in.AuthQueries {
-		if !strings.EqualFold(q.TypeID, "MFA") {
-			return fmt.Errorf("the session also wants %s, which this command cannot give", q.TypeID)
+		var err error
+		switch {
+		case strings.EqualFold(q.TypeID, "MFA"):
+			err = oneTimeCode(ctx, scr, f, c)
+		case !strings.EqualFold(q.TypeID, "EXT-JWT"):
+			err = fmt.Errorf("the session also wants %s, which this command cannot give", q.TypeID)
+		case first:
+			err = errors.New("the session wants tokens of two signers, of which a profile holds one: have an admin ask for another second factor, or log in with a certificate or password first")
+		default:
+			err = signSecond(ctx, env, scr, f, c, q, p)
 		}
-		code := f.code
-		for try := 1; ; try++ {
-			var err error
-			if code == "" {
-				if code, err = scr.Ask("One-time code: "); errors.Is(err, screen.ErrNobody) {
-					err = fmt.Errorf("%w; the session wants a one-time code: give it with --code", err)
-				}
-			}
-			if err == nil {
-				err = c.Post(ctx, "/authenticate/mfa", map[string]any{"code": code}, nil)
-			}
-			if err == nil {
-				break
-			}
-			refused, ok := errors.AsType[*remote.Error](err)
-			if !ok || refused.Status != http.StatusBadRequest || f.code != "" || try == tries {
-				return err
-			}
-			scr.Notef("That is not the code; try again.")
-			code = ""
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// oneTimeCode shows a one-time code.
+func oneTimeCode(ctx context.Context, scr *screen.Screen, f loginFlags, c *remote.Client) error {
+	code := f.code
+	for try := 1; ; try++ {
+		var err error
+		if code == "" {
+			if code, err = scr.Ask("One-time code: "); errors.Is(err, screen.ErrNobody) {
+				err = fmt.Errorf("%w; the session wants a one-time code: give it with --code", err)
+			}
+		}
+		if err == nil {
+			err = c.Post(ctx, "/authenticate/mfa", map[string]any{"code": code}, nil)
+		}
+		if err == nil {
+			return nil
+		}
+		refused, ok := errors.AsType[*remote.Error](err)
+		if !ok || refused.Status != http.StatusBadRequest || f.code != "" || try == tries {
+			return err
+		}
+		scr.Notef("That is not the code; try again.")
+		code = ""
+	}
 }
 
 func logoutCommand(env Env) *cobra.Command {
@@ -425,10 +475,16 @@ func logoutCommand(env Env) *cobra.Command {
 			}
 			err = profile.Change(dir, func(b *profile.Book) error {
 				p := b.Profiles[s.name]
-				p.Token, p.Cert, p.Key, p.File = "", "", "", ""
+				s.profile.SignedIn = p.SignedIn // which may be newer
+				p.Token, p.Cert, p.Key, p.File, p.SignedIn, p.Second = "", "", "", "", nil, false
 				b.Profiles[s.name] = p
 				return nil
 			})
+			if err == nil && s.profile.SignedIn != nil {
+				if failed := signOut(cmd.Context(), env, s.profile); failed != nil {
+					s.Notef("You are logged out here, and the provider was not told: %v", failed)
+				}
+			}
 			if err == nil {
 				s.Printf("Logged out of %s.\n", s.profile.Address)
 			}

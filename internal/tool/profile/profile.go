@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/client/sso"
 	"netkeep.internal/internal/disk"
 )
 
@@ -32,6 +33,10 @@ type Profile struct {
 	Expires time.Time `json:"expires,omitzero"`
 	// Identity is the name of who logged in.
 	Identity string `json:"identity,omitempty"`
+	// SignedIn is what an identity provider gave, if somebody signed in with one, and
+	// Second says that it is what the session wants beside something else.
+	SignedIn *sso.Tokens `json:"signedIn,omitempty"`
+	Second   bool        `json:"second,omitempty"`
 }
 
 // Book is all profiles of a user.
