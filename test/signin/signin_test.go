@@ -78,7 +78,7 @@ func start(t *testing.T, life time.Duration, more ...string) *world {
 	}
 	w.good("admin", "login", "--data", w.data(), "--username", "admin")
 	w.signer("Corp")
-	w.good("admin", "create", "identity", "ann", "--is-admin=true", "--external-id", person)
+	w.good("admin", "create", "identity", "ann", "--is-admin=true", "--roles", "staff", "--external-id", person)
 	return w
 }
 

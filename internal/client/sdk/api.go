@@ -26,7 +26,9 @@ type api struct {
 	peer    atomic.Pointer[remote.Client]
 	opening sync.Mutex
 	session atomic.Pointer[apiSession]
-	learned time.Time // when one was told where the controllers are
+	learned time.Time   // when one was told where the controllers are
+	seconds atomic.Bool // whether a token has to be shown with every request
+	rests   time.Time   // end of the token that the session rests on; for who holds opening
 }
 
 // apiSession is what one is recognised by.
@@ -58,13 +60,20 @@ func (a *api) show(pair *tls.Certificate) {
 		a.id.shown.Store(&state.PeerCertificates)
 		return nil
 	}
+	if a.opt.Account != nil {
+		config.GetClientCertificate = nil // which is for routers
+	}
 	// Those that are there show another.
 	account := remote.Account{Address: a.id.address, Others: a.id.also, Token: a.session.Load().Token, Dialer: a.opt.Dialer}
 	old := a.peer.Load()
 	if old != nil {
 		account.Others, account.Prefer, account.Revision = old.Places(), old.Address(), old.Revision()
 	}
-	if old = a.peer.Swap(remote.WithTLS(account, config)); old != nil {
+	fresh := remote.WithTLS(account, config)
+	if a.opt.Second != nil {
+		fresh.Bearer = a.bearer
+	}
+	if old = a.peer.Swap(fresh); old != nil {
 		old.Close()
 	}
 }
@@ -99,14 +108,17 @@ func (a *api) login(ctx context.Context, ended string) error {
 	if a.session.Load().Token != ended {
 		return nil
 	}
-	s, err := a.authenticate(ctx)
+	if a.opt.Account != nil {
+		return a.signIn(ctx)
+	}
+	s, err := a.authenticate(ctx, "cert", "")
 	shown := a.id.pair.Load()
 	for _, other := range a.id.others(a.opt.Now()) {
 		if !unauthorized(err) {
 			break
 		}
 		a.show(other)
-		s, err = a.authenticate(ctx)
+		s, err = a.authenticate(ctx, "cert", "")
 	}
 	if unauthorized(err) {
 		a.show(shown)
@@ -138,11 +150,11 @@ func unauthorized(err error) bool {
 	return ok && e.Status == http.StatusUnauthorized
 }
 
-// authenticate opens a session with the certificate that is shown.
-func (a *api) authenticate(ctx context.Context) (*apiSession, error) {
+// authenticate opens a session with the certificate that is shown, or with a token.
+func (a *api) authenticate(ctx context.Context, method, token string) (*apiSession, error) {
 	s := &apiSession{}
 	return s, a.remote().Call(ctx, remote.Request{
-		Method: http.MethodPost, Path: a.path("/authenticate?method=cert"), Stranger: true, Repeatable: true,
+		Method: http.MethodPost, Path: a.path("/authenticate?method=" + method), Stranger: true, Repeatable: true, Bearer: token,
 		Body: map[string]any{
 			"configTypes": []string{"all"},
 			"sdkInfo":     map[string]string{"type": cmp.Or(a.opt.Program, "netkeep"), "version": a.opt.Version},

@@ -25,8 +25,9 @@ import (
 
 // Options of a Client. Only Identity and Now must be given.
 type Options struct {
-	// Identity is the path of the identity's file.
+	// Identity is the path of the identity's file, or Account who it is without one.
 	Identity string
+	Account  *Account
 	// Log gets what others should know; nothing is said if it is nil.
 	Log *slog.Logger
 	// Poll is how often the controller is asked whether services changed, unless it
@@ -44,6 +45,9 @@ type Options struct {
 	// Code returns a code of the identity's second factor, when one is needed; nil
 	// if there is nobody to ask.
 	Code func(context.Context) (string, error)
+	// Second returns a token of another signer, where the identity's policy wants to see
+	// one with every request; nil if there is none.
+	Second func(context.Context) (string, error)
 }
 
 const (
@@ -91,10 +95,7 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	if info, err := os.Stat(opt.Identity); err == nil && pki.Exposed(info) {
-		return nil, fmt.Errorf("%s holds the identity's key and is open to other users: run chmod 600 on it, and enroll the identity again if they are not to be trusted", opt.Identity)
-	}
-	id, err := load(opt.Identity, opt.Now())
+	id, err := opt.credentials()
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +124,17 @@ func Open(ctx context.Context, opt Options) (*Client, error) {
 	c.wg.Go(c.follow)
 	c.wg.Go(c.listenForUpdates)
 	return c, nil
+}
+
+// credentials is who one is.
+func (opt *Options) credentials() (*credentials, error) {
+	if opt.Account != nil {
+		return opt.Account.credentials()
+	}
+	if info, err := os.Stat(opt.Identity); err == nil && pki.Exposed(info) {
+		return nil, fmt.Errorf("%s holds the identity's key and is open to other users: run chmod 600 on it, and enroll the identity again if they are not to be trusted", opt.Identity)
+	}
+	return load(opt.Identity, opt.Now())
 }
 
 // Name is the identity's.

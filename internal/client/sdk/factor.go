@@ -20,6 +20,12 @@ type factors struct {
 // complete shows a code in a session that is good for nothing before.
 func (a *api) complete(ctx context.Context, s *apiSession) error {
 	for _, q := range s.Queries {
+		if strings.EqualFold(q.Type, "EXT-JWT") {
+			if err := a.second(ctx, s); err != nil {
+				return err
+			}
+			continue
+		}
 		if !strings.EqualFold(q.Type, "MFA") || a.opt.Code == nil {
 			return say(ErrFactor, "the identity %s needs a second factor, which a program cannot show by itself; let it ask for a code, give the identity an auth policy that asks for none, or remove its MFA", s.Identity.Name)
 		}
@@ -68,4 +74,37 @@ func (f *factors) satisfy(ctx context.Context, s *Service) (shown bool, err erro
 		}
 	}
 	return false, nil
+}
+
+// second makes sure that the controller takes the token that is shown with every request.
+func (a *api) second(ctx context.Context, s *apiSession) error {
+	if a.opt.Second == nil {
+		return say(ErrFactor, "the identity %s needs a token of an identity provider too: sign in with netkeep login, or give the identity an auth policy that asks for none", s.Identity.Name)
+	}
+	token, err := a.opt.Second(ctx)
+	if err != nil {
+		return say(errors.Join(ErrFactor, err), "the identity %s needs a token of an identity provider too, and there is none: %v", s.Identity.Name, err)
+	}
+	now := &apiSession{}
+	err = a.remote().Call(ctx, remote.Request{
+		Method: http.MethodGet, Path: a.path("/current-api-session"), Stranger: true, Header: map[string]string{"zt-session": s.Token}, Bearer: token,
+	}, now)
+	if err != nil {
+		return plainly(err)
+	}
+	a.seconds.Store(true)
+	for _, q := range now.Queries {
+		if strings.EqualFold(q.Type, "EXT-JWT") {
+			return say(ErrFactor, "the controller does not take the token of an identity provider that is shown for %s: sign in there with the account that belongs to it", s.Identity.Name)
+		}
+	}
+	return nil
+}
+
+// bearer is what is shown with every request, if anything has to be.
+func (a *api) bearer(ctx context.Context) (string, error) {
+	if !a.seconds.Load() {
+		return "", nil
+	}
+	return a.opt.Second(ctx)
 }

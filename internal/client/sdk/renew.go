@@ -56,6 +56,9 @@ func (r *renewal) life() (life time.Duration, ends time.Time) {
 // tend renews the certificate if it is time. What goes wrong with that is said
 // once a while; only that the controller does not answer is an error.
 func (r *renewal) tend(ctx context.Context) error {
+	if r.client.opt.Account != nil {
+		return r.client.api.prolong(ctx)
+	}
 	c, now := r.client, r.client.opt.Now()
 	life, ends := r.life()
 	since := now.Sub(r.looked)

@@ -21,6 +21,11 @@ import (
 type Options struct {
 	// Identities are the files of those that it acts for.
 	Identities []string
+	// Accounts are those among them that have no file, by the name that stands for one.
+	Accounts map[string]*sdk.Account
+	// Second returns what shows tokens of another signer for an identity's file, where a
+	// policy wants them; nil if nobody has any.
+	Second func(file string) func(context.Context) (string, error)
 	// Host says that whatever they may host is hosted.
 	Host bool
 	// Allow is where hosted services may lead to, whatever their configurations
@@ -191,10 +196,14 @@ func (t *Tunneler) act(ctx context.Context, file string) {
 func (t *Tunneler) open(ctx context.Context, m *member) *sdk.Client {
 	file, wait, said := m.file, firstPause, ""
 	for {
-		c, err := sdk.Open(ctx, sdk.Options{
-			Identity: file, Log: t.log, Poll: t.opt.Poll, Program: "netkeep-tunnel", Version: t.opt.Version, Now: t.opt.Now,
+		opt := sdk.Options{
+			Identity: file, Account: t.opt.Accounts[file], Log: t.log, Poll: t.opt.Poll, Program: "netkeep-tunnel", Version: t.opt.Version, Now: t.opt.Now,
 			Dialer: t.unseen(),
-		})
+		}
+		if t.opt.Second != nil && opt.Account == nil {
+			opt.Second = t.opt.Second(file)
+		}
+		c, err := sdk.Open(ctx, opt)
 		if err == nil {
 			return c
 		}

@@ -23,6 +23,7 @@ type tunnel struct {
 	silence func() // ends what answers on the socket
 
 	intercept interception
+	people    people
 }
 
 // tunnelCommand is for programs that know nothing of the network.
@@ -41,6 +42,7 @@ func tunnelCommand(env Env) *cobra.Command {
 	flags.DurationVar(&t.opt.Drain, "drain", 10*time.Second, "How long a stop waits for connections to end; a second signal ends them at once.")
 	flags.BoolVarP(&t.verbose, "verbose", "v", false, "Log every connection too.")
 	t.sockets(parent)
+	t.people.flags(flags)
 	parent.AddCommand(t.hostCommand(), t.proxyCommand(), t.runCommand(), t.statusCommand(), t.installCommand(), t.uninstallCommand())
 	return parent
 }
@@ -108,8 +110,11 @@ func (t *tunnel) allows(cmd *cobra.Command) {
 
 // run does what was asked for until a signal says stop.
 func (t *tunnel) run(cmd *cobra.Command, host bool, ports []string) error {
+	if err := t.people.signIn(cmd, t.env, &t.opt); err != nil {
+		return err
+	}
 	if len(t.opt.Identities) == 0 {
-		return command.Usagef("give the file of an identity with --identity FILE; netkeep enroll TOKEN -o FILE makes one")
+		return command.Usagef("give the file of an identity with --identity FILE (netkeep enroll TOKEN -o FILE makes one), or sign in with --sso ADDRESS")
 	}
 	if t.opt.Poll < 100*time.Millisecond {
 		return command.Usagef("--poll must be 100ms or more")

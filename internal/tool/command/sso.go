@@ -152,6 +152,9 @@ const (
 // that sees it twice takes it for stolen.
 func (k keeper) Token(ctx context.Context) (string, time.Time, error) {
 	t, err := k.tokens(ctx)
+	if errors.Is(err, sso.ErrAway) {
+		err = markf(remote.ErrUnreachable, "%v", err) // it may be back soon
+	}
 	if err != nil {
 		return "", time.Time{}, err
 	}

@@ -28,6 +28,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountServices(a, s)
 	mountHostKeys(a, s)
 	mountSessions(a, s)
+	mountProlong(a, s)
 	mountUpdates(a, s)
 	mountPosture(a, s)
 	mountRouters(a, s)

@@ -1,0 +1,104 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/tool/profile"
+)
+
+// Account is somebody who has signed in, for programs that act for them.
+type Account struct {
+	Address string
+	Others  []string
+	CA      string
+	// Token is what a controller is shown, as often as one is needed, and its end.
+	Token func(context.Context) (string, time.Time, error)
+}
+
+// Account has somebody sign in at a controller, unless they have, and keeps that in the
+// profile of the controller.
+func (f SignIn) Account(cmd *cobra.Command, env Env, address string, trusting Trusting) (*Account, error) {
+	dir, err := profile.Dir(env.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	book, err := profile.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	flags := loginFlags{ca: trusting.CA, fingerprint: trusting.Fingerprint}
+	name, p, err := target(cmd, env, flags, book, []string{address})
+	if err != nil {
+		return nil, err
+	}
+	scr := env.Screen()
+	if err := trust(cmd.Context(), scr, flags, &p); err != nil {
+		return nil, err
+	}
+	if p.HasCertificate() {
+		return nil, fmt.Errorf("the profile %s logs in with a certificate: run the same with --profile NAME for another", name)
+	}
+	client, err := remote.New(p.Account)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	if p.SignedIn, err = f.signedIn(cmd.Context(), env, scr, client, &p, ""); err != nil {
+		return nil, err
+	}
+	p.Second = false
+	err = profile.Change(dir, func(b *profile.Book) error {
+		b.Profiles[name] = p
+		if b.Current == "" {
+			b.Current = name
+		}
+		return nil
+	})
+	return &Account{Address: p.Address, Others: p.Others, CA: p.CA, Token: keeper{env, dir, name}.Token}, err
+}
+
+// Trusting is whom to believe to be a controller.
+type Trusting struct{ CA, Fingerprint string }
+
+// Flags adds what says so.
+func (t *Trusting) Flags(flags *pflag.FlagSet) {
+	flags.StringVar(&t.CA, "ca", "", "File with the CA of the controller's certificate, for --sso.")
+	flags.StringVar(&t.Fingerprint, "fingerprint", "", "SHA-256 fingerprint of the controller's CA, for --sso.")
+}
+
+// SecondOf returns the tokens that somebody has signed in for beside the certificate of an
+// identity's file.
+func SecondOf(env Env) func(file string) func(context.Context) (string, error) {
+	return func(file string) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) { return second(ctx, env, file) }
+	}
+}
+
+func second(ctx context.Context, env Env, file string) (string, error) {
+	dir, err := profile.Dir(env.Getenv)
+	if err != nil {
+		return "", err
+	}
+	book, err := profile.Open(dir)
+	if err != nil {
+		return "", err
+	}
+	whole, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	for name, p := range book.Profiles {
+		if p.File == whole && p.Second && p.SignedIn != nil {
+			token, _, err := keeper{env, dir, name}.Token(ctx)
+			return token, err
+		}
+	}
+	return "", fmt.Errorf("nobody has signed in beside it: run netkeep login --identity %s", file)
+}
