@@ -265,3 +265,17 @@ type plain struct {
 }
 
 var plains = kind.Define(kind.Spec[plain]{Name: "plain", Path: "plains"})
+
+// TestEncodeOwn has a record whose JSON was made here stored as any other.
+func TestEncodeOwn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWidget.Draw(t, "widget")
+		want, err := widgets.Encode(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := widgets.EncodeOwn(w); err != nil || string(got) != string(want) {
+			t.Fatalf("%s, %v, and not %s", got, err, want)
+		}
+	})
+}

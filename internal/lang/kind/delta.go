@@ -73,7 +73,7 @@ type side struct {
 
 func newSide(rec Record) *side {
 	s := &side{w: writers.Get().(*writer)}
-	s.w.err, s.w.sealer = nil, nil
+	s.w.err, s.w.sealer, s.w.own = nil, nil, false
 	s.w.dst = append(s.w.dst[:0], '{')
 	if rec != nil {
 		s.v = reflect.ValueOf(rec).Elem()

@@ -23,12 +23,16 @@ import (
 // one, and reads with the default.
 
 // Encode returns the stored form of a record, without any seals.
-func (d *Def) Encode(rec Record) ([]byte, error) { return d.encode(rec, nil) }
+func (d *Def) Encode(rec Record) ([]byte, error) { return d.encode(rec, nil, false) }
 
-func (d *Def) encode(rec Record, s Sealer) ([]byte, error) {
+// EncodeOwn is Encode of a record whose JSON was made here, by Delta or Encode: it is
+// not looked at again.
+func (d *Def) EncodeOwn(rec Record) ([]byte, error) { return d.encode(rec, nil, true) }
+
+func (d *Def) encode(rec Record, s Sealer, own bool) ([]byte, error) {
 	w := writers.Get().(*writer)
 	defer writers.Put(w)
-	w.dst, w.err = w.dst[:0], nil
+	w.dst, w.err, w.own = w.dst[:0], nil, own
 	if w.sealer = s; s != nil {
 		w.place = d.place(rec.Base().ID)
 	}
@@ -48,6 +52,7 @@ type writer struct {
 	sealer Sealer // nil for none
 	place  string // of the record's fields
 	open   bool   // whether what is secret or sealed is left out
+	own    bool   // whether its JSON was made here
 }
 
 func (w *writer) fail(err error) {
@@ -139,7 +144,7 @@ func (w *writer) value(f *Field, v reflect.Value) {
 		tags := *at[Tags](v)
 		w.dict(sortedKeys(tags), func(key string) { w.any(tags[key]) })
 	case JSON:
-		if raw := *at[jsontext.Value](v); raw.IsValid() {
+		if raw := *at[jsontext.Value](v); w.own || raw.IsValid() {
 			w.dst = append(w.dst, raw...)
 		} else {
 			w.fail(fmt.Errorf("%s holds no JSON", f.Name))

@@ -21,7 +21,7 @@ type Sealer interface {
 
 // EncodeSealed is Encode with what tags call sealed under a seal.
 func (d *Def) EncodeSealed(rec Record, s Sealer) ([]byte, error) {
-	return d.encode(rec, s)
+	return d.encode(rec, s, false)
 }
 
 // DecodeSealed is Decode for what EncodeSealed returned of the record with an

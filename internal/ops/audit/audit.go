@@ -13,7 +13,7 @@ package audit
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
+	"strconv"
 	"time"
 
 	"netkeep.internal/internal/data/state"
@@ -55,7 +55,11 @@ func (Journal) Continue(r kind.Reader) state.Chain {
 }
 
 // ID is the id of the entry with a number.
-func ID(number int64) string { return fmt.Sprintf("%012d", number) }
+func ID(number int64) string {
+	const zeros = "000000000000"
+	digits := strconv.FormatInt(number, 10)
+	return zeros[:max(0, len(zeros)-len(digits))] + digits
+}
 
 // Note adds the entries of a write.
 func (e end) Note(w state.Write, at time.Time) (state.Chain, []state.Entry, error) {
@@ -111,7 +115,7 @@ func (e *end) add(entry *model.AuditEntry) ([]byte, error) {
 	if e.digest != none {
 		entry.Previous = e.digest.String()
 	}
-	line, err := model.AuditEntries.Encode(entry)
+	line, err := model.AuditEntries.EncodeOwn(entry)
 	if err != nil {
 		return nil, err
 	}

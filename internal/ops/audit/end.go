@@ -73,11 +73,13 @@ func parseEnd(said string) (e end, err error) {
 // End is what a commit says of the end, and the record that says it in its place or
 // that commits do.
 func (e end) End(r kind.Reader, told bool) (string, *state.Entry) {
-	before := Head(r)
-	if told && before.Told {
-		return e.String(), nil
+	head := model.AuditChain{Meta: kind.Meta{ID: model.AuditChainID}}
+	if before, ok := model.AuditChains.Get(r, model.AuditChainID); ok {
+		if told && before.Told {
+			return e.String(), nil
+		}
+		head = *before
 	}
-	head := *before
 	head.Last, head.Digest, head.At, head.Told = e.last, e.digest[:], e.at, told
 	if head.UpdatedAt = e.at; head.CreatedAt.IsZero() {
 		head.CreatedAt = e.at

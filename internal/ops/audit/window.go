@@ -143,12 +143,16 @@ func (k *Keeper) forget(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	oldest := blocks[0]
+	gone := leaving{last: lastOf(oldest, nil), at: oldest.UpdatedAt, over: k.excess(head, 1), twice: k.excess(head, 2)}
+	if !k.due(head, gone) { // as it is nearly always: what is in it is not read for that
+		return false, nil
+	}
 	lines, err := linesOf(oldest)
 	if err != nil { // which keeps nobody else
 		k.State.Logger().Error("a block of audit entries cannot be read", "id", oldest.ID, "error", err)
 		lines = nil
 	}
-	gone := leaving{last: lastOf(oldest, lines), at: oldest.UpdatedAt, over: k.excess(head, 1), twice: k.excess(head, 2)}
+	gone.last = lastOf(oldest, lines)
 	if !k.due(head, gone) || !k.mayGo(head, oldest.ID, gone) {
 		return false, nil
 	}
