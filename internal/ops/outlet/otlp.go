@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
 	collected "go.opentelemetry.io/proto/otlp/collector/logs/v1"
@@ -22,6 +23,8 @@ type OTLP struct {
 	Network string
 	Client  *egress.Client
 	Log     *slog.Logger
+
+	refused atomic.Int64
 }
 
 // prefix is what names of attributes begin with.
@@ -58,11 +61,15 @@ func (o *OTLP) send(ctx context.Context, entries []Entry) error {
 	var said collected.ExportLogsServiceResponse
 	if err := proto.Unmarshal(answer, &said); err == nil && said.GetPartialSuccess().GetRejectedLogRecords() > 0 {
 		// They would be refused again, and keep all others back.
+		o.refused.Add(min(said.PartialSuccess.RejectedLogRecords, int64(len(entries))))
 		o.Log.Error("the collector refused audit entries", "refused", said.PartialSuccess.RejectedLogRecords,
 			"from", entries[0].Record.Number, "to", entries[len(entries)-1].Record.Number)
 	}
 	return nil
 }
+
+// Refused is how many entries the collector did not take of those that it answered for.
+func (o *OTLP) Refused() int64 { return o.refused.Load() }
 
 // Close is for Outlet.
 func (*OTLP) Close() {}

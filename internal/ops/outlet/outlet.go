@@ -43,6 +43,12 @@ type doubtful interface {
 	Sure() (number int64, lost <-chan struct{})
 }
 
+// choosy is an outlet whose other end may take some of what is sent and say how many
+// it did not.
+type choosy interface {
+	Refused() int64
+}
+
 // refusal says that the other end will not take an entry, however often it is sent. It
 // has taken those before it.
 type refusal struct {
@@ -112,6 +118,9 @@ func (f *Follower) Figures() Figures {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := Figures{Name: f.Name, Missed: f.missed, Refused: f.passed}
+	if c, ok := f.Outlet.(choosy); ok {
+		out.Refused += c.Refused()
+	}
 	if f.works {
 		out.Behind = max(0, audit.Head(f.Log.State.Snapshot()).Last-f.sent)
 	}

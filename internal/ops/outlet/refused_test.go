@@ -192,3 +192,46 @@ func TestTrickle(t *testing.T) {
 		stop()
 	}
 }
+
+// TestPartlyTaken has a collector take a part of what is sent, and say so: the rest is
+// counted, and not sent again.
+func TestPartlyTaken(t *testing.T) {
+	s := open(t)
+	var g got
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var sent collected.ExportLogsServiceRequest
+		if err != nil || proto.Unmarshal(body, &sent) != nil {
+			t.Errorf("it cannot be read: %v", err)
+			return
+		}
+		said := &collected.ExportLogsPartialSuccess{}
+		for _, rec := range sent.ResourceLogs[0].ScopeLogs[0].LogRecords {
+			g.take(t, []byte(rec.Body.GetStringValue()))
+			for _, a := range rec.Attributes {
+				if a.Key == "netkeep.audit.number" && a.Value.GetIntValue() == 7 {
+					said.RejectedLogRecords++
+				}
+			}
+		}
+		answer, err := proto.Marshal(&collected.ExportLogsServiceResponse{PartialSuccess: said})
+		if err != nil {
+			t.Error(err)
+		}
+		_, _ = w.Write(answer)
+	}))
+	defer srv.Close()
+	write(t, s, 20)
+	var said journal.Journal
+	log := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelError}))
+	f, stop := follow(t, s, &outlet.OTLP{URL: srv.URL, Network: "net", Client: egress.New(egress.Options{}), Log: log}, outlet.Shared{State: s, ID: "x"})
+	eventually(t, "one is refused", func() bool { return g.all(20) && f.Figures().Refused > 0 })
+	stop()
+	g.whole(t, 20)
+	if is := f.Figures(); is.Refused != 1 || is.Missed != 0 || is.Failing != 0 {
+		t.Errorf("it is %+v", is)
+	}
+	if text := said.String(); !strings.Contains(text, "refused=1 ") {
+		t.Errorf("it says %s", text)
+	}
+}
