@@ -12,7 +12,7 @@ import (
 func TestDay(t *testing.T) {
 	s := servertest.Start(t)
 	b := admin(t, s)
-	b.get("/console/").is(http.StatusOK).lacks(t, "The last day", "since it started", `aria-label="Logins in the last day: `, "none measured")
+	b.get("/console/").is(http.StatusOK).lacks(t, "The last day", "since it started", `aria-label="Logins in the last day: `, "Slowest link: none now")
 	open(t, s).login("nobody-like-it", "not the password").is(http.StatusUnauthorized)
 	st := setStage(t, s)
 	st.tell(0, message.Metrics{Usage: []message.Usage{{Buckets: map[string]message.CircuitUsage{st.circuit: {Bytes: map[string]uint64{"ingress.rx": 2_500_000}}}}}})

@@ -89,7 +89,7 @@ func (v *visit) day() *dayView {
 		day.sum("Carried", carried, link("services"), size),
 		day.level("Slowest link", func(s stepOf) int64 { return s.SlowestLink }, link("network"), func(n int64) string {
 			if n == 0 {
-				return "none measured"
+				return "none"
 			}
 			return took(time.Duration(n))
 		}),
