@@ -19,9 +19,11 @@ type admits struct {
 	state *state.State
 	now   func() time.Time
 
-	mu    sync.Mutex
-	known map[string]bool // by signer
-	until time.Time
+	mu     sync.Mutex
+	known  map[string]bool // by signer
+	until  time.Time
+	of     state.Edition     // of identities
+	admins []*model.Identity // few of many
 }
 
 // Admin reports whether any admin can log in with tokens of a signer.
@@ -49,10 +51,23 @@ func (a *admits) look(signer string) bool {
 	if len(under) == 0 {
 		return false
 	}
+	return slices.ContainsFunc(a.adminsIn(snap), func(i *model.Identity) bool {
+		return under[i.AuthPolicyID] && i.NamedBy(signer) && !i.Disabled(a.now())
+	})
+}
+
+// adminsIn lists the admins. All identities are looked at for that, and so only if any of
+// them has changed.
+func (a *admits) adminsIn(snap *state.Snapshot) []*model.Identity {
+	now := snap.Edition(model.Identities.Def)
+	if a.of == now {
+		return a.admins
+	}
+	a.of, a.admins = now, nil
 	for i := range model.Identities.All(snap) {
-		if i.Admin() && under[i.AuthPolicyID] && i.NamedBy(signer) && !i.Disabled(a.now()) {
-			return true
+		if i.Admin() {
+			a.admins = append(a.admins, i)
 		}
 	}
-	return false
+	return a.admins
 }
