@@ -99,6 +99,9 @@ func (v *visit) made(q request) (*http.Request, error) {
 	if v.token != "" {
 		header.Set("zt-session", v.token)
 	}
+	if q.bearer == "" && v.token != "" {
+		q.bearer = v.factor()
+	}
 	if q.bearer != "" {
 		header.Set("Authorization", "Bearer "+q.bearer)
 	}

@@ -17,6 +17,7 @@ type entry struct {
 	Problem     string
 	Kept        []keptInput
 	NoFactor    bool // a code is asked for, and there is nothing that makes one
+	Token       bool // a token of a signer is asked for, and no code
 	Providers   []signon.Provider
 }
 
@@ -69,6 +70,7 @@ func (v *visit) login() {
 	}
 	v.token, v.person = now.Token, now.Identity.Name
 	v.setCookie(now.Token)
+	v.setFactor("") // one of before may be somebody else's
 	if len(now.Queries) > 0 {
 		v.codePage(http.StatusOK, in)
 		return
@@ -194,6 +196,7 @@ func (v *visit) logout() {
 		}
 	}
 	v.setCookie("")
+	v.setFactor("")
 	http.Redirect(v.w, v.r, Root+"login", http.StatusSeeOther)
 }
 
@@ -209,9 +212,14 @@ func (v *visit) loginPage(status int, in entry) {
 	v.show(status, "login", page{Title: "Log in", Body: in})
 }
 
-// codePage asks for a one-time code.
+// codePage asks for a one-time code, and for a token of a signer once there is no code to
+// ask for.
 func (v *visit) codePage(status int, in entry) {
 	in.Next = within(in.Next)
+	if signer := v.asksToken(); signer != "" {
+		v.tokenPage(status, in, signer)
+		return
+	}
 	var factor struct {
 		Verified bool `json:"isVerified"`
 	}

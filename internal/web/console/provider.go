@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 
 	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/web/signon"
@@ -25,7 +26,8 @@ const signerPrefix = "extJwtId:"
 // to log in at and a name for us, as the Client API tells anybody, by which an admin
 // could get in. Nobody else has a use for these pages.
 func (v *visit) providers() []signon.Provider {
-	return v.signers(url.Values{"sort": {"name"}, "limit": {"100"}})
+	all := slices.DeleteFunc(v.signers(url.Values{"sort": {"name"}, "limit": {"100"}}), func(p signon.Provider) bool { return !v.Admits(p.ID) })
+	return all[:min(len(all), mostProviders)]
 }
 
 func (v *visit) signers(query url.Values) (all []signon.Provider) {
@@ -49,16 +51,17 @@ func (v *visit) signers(query url.Values) (all []signon.Provider) {
 	}
 	for _, s := range page.Data {
 		p := signon.Provider{ID: s.ID, Name: s.Name, URL: s.URL, ClientID: s.ClientID, Audience: s.Audience, Scopes: s.Scopes, UseID: s.Target == "ID"}
-		if p.Usable() && len(all) < mostProviders && v.Admits(p.ID) {
+		if p.Usable() {
 			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// providerOf is the provider with an id.
-func (v *visit) providerOf(id string) (signon.Provider, bool) {
-	if all := v.signers(url.Values{"filter": {"id = " + quote(id)}}); len(all) == 1 {
+// providerOf is the provider with an id. One that opens no session may give a token that
+// a session asks for.
+func (v *visit) providerOf(id string, factor bool) (signon.Provider, bool) {
+	if all := v.signers(url.Values{"filter": {"id = " + quote(id)}}); len(all) == 1 && (factor || v.Admits(id)) {
 		return all[0], true
 	}
 	return signon.Provider{}, false
@@ -90,7 +93,13 @@ func (v *visit) toProvider() {
 	if len(next) > maxNext {
 		next = Root
 	}
-	p, ok := v.providerOf(v.form.Get("signer"))
+	factor := v.form.Has("factor")
+	if factor && !v.mayAsk(v.form.Get("signer")) {
+		in.Problem = "The page was of another session, or nothing more is asked for. Log in again."
+		v.loginPage(http.StatusForbidden, in)
+		return
+	}
+	p, ok := v.providerOf(v.form.Get("signer"), factor)
 	if !ok {
 		in.Problem = "Nobody can log in like that any more."
 		v.loginPage(http.StatusNotFound, in)
@@ -98,7 +107,7 @@ func (v *visit) toProvider() {
 	}
 	var to, sealed string
 	err := v.away(func(ctx context.Context) (err error) {
-		to, sealed, err = v.SignOn.Begin(ctx, p, "https://"+v.r.Host+Root+"provider", next, v.form.Has("aside"))
+		to, sealed, err = v.SignOn.Begin(ctx, p, "https://"+v.r.Host+Root+"provider", signon.Errand{Next: next, Aside: v.form.Has("aside"), Factor: factor})
 		return err
 	})
 	if err != nil {
@@ -146,7 +155,7 @@ func (v *visit) fromProvider() {
 	}
 	v.setAway("") // it counts once
 	in := entry{Next: t.Next}
-	p, ok := v.providerOf(t.Signer)
+	p, ok := v.providerOf(t.Signer, t.Factor)
 	if !ok {
 		in.Problem = "Nobody can log in like that any more."
 		v.loginPage(http.StatusNotFound, in)
@@ -161,6 +170,10 @@ func (v *visit) fromProvider() {
 	}
 	if err != nil {
 		v.notBack(p, err, in)
+		return
+	}
+	if t.Factor {
+		v.keepFactor(p, t, token, in)
 		return
 	}
 	v.admit(p, t, token, in)
@@ -195,15 +208,22 @@ func (v *visit) admit(p signon.Provider, t signon.Ticket, token string, in entry
 		return
 	}
 	v.setCookie(now.Token)
-	switch {
-	case len(now.Queries) > 0:
+	v.setFactor("")
+	if len(now.Queries) > 0 {
 		v.codePage(http.StatusOK, in)
-	case t.Aside:
-		v.show(http.StatusOK, "away", page{Title: "You are logged in", Bare: true, Body: awayView{Head: "You are logged in", Text: "Close this tab, and go on with what you typed in the other one."}})
-	default:
-		// A redirect would still be one by the other site, and the cookie not be sent.
-		v.show(http.StatusOK, "away", page{Title: "One moment", Bare: true, Body: awayView{Head: "One moment", Text: "You are logged in.", To: within(t.Next), Link: "Go on to the console"}})
+		return
 	}
+	v.goOn(t)
+}
+
+// goOn leads on who came back from a provider.
+func (v *visit) goOn(t signon.Ticket) {
+	if t.Aside {
+		v.show(http.StatusOK, "away", page{Title: "You are logged in", Bare: true, Body: awayView{Head: "You are logged in", Text: "Close this tab, and go on with what you typed in the other one."}})
+		return
+	}
+	// A redirect would still be one by the other site, and the cookie not be sent.
+	v.show(http.StatusOK, "away", page{Title: "One moment", Bare: true, Body: awayView{Head: "One moment", Text: "You are logged in.", To: within(t.Next), Link: "Go on to the console"}})
 }
 
 // notBack says why a login at a provider came to nothing.

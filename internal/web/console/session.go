@@ -27,6 +27,7 @@ type visit struct {
 	token  string // of the API session; empty for a stranger
 	person string // what the session's identity is called
 	form   url.Values
+	anew   bool // the token of a signer that the browser has is not to be used any more
 }
 
 // guard has browsers take pages for what they are, and nobody else use them.
@@ -78,9 +79,7 @@ type current struct {
 	Identity      struct {
 		Name string `json:"name"`
 	} `json:"identity"`
-	Queries []struct {
-		Type string `json:"typeId"`
-	} `json:"authQueries"`
+	Queries []authQuery `json:"authQueries"`
 }
 
 // recognise finds out whose cookie the browser has; nil if it has none that is good.

@@ -70,20 +70,26 @@ type Ticket struct {
 	Nonce    string    `json:"nonce"`
 	Verifier string    `json:"verifier"`
 	Redirect string    `json:"redirect"`
-	Next     string    `json:"next"`  // where the person wanted to go
-	Aside    bool      `json:"aside"` // whether it logs in beside a page that waits for it
 	Until    time.Time `json:"until"`
+	Errand
+}
+
+// Errand is what somebody goes to a provider for.
+type Errand struct {
+	Next   string `json:"next"`   // where the person wanted to go
+	Aside  bool   `json:"aside"`  // whether it logs in beside a page that waits for it
+	Factor bool   `json:"factor"` // whether it has a session, which asks for the token
 }
 
 // Begin returns the address of the provider to send the browser to, and what it is to
 // keep meanwhile. redirect is where the provider sends it back to.
-func (d *Desk) Begin(ctx context.Context, p Provider, redirect, next string, aside bool) (to, sealed string, err error) {
+func (d *Desk) Begin(ctx context.Context, p Provider, redirect string, errand Errand) (to, sealed string, err error) {
 	at, err := d.discover(ctx, p)
 	if err != nil {
 		return "", "", err
 	}
 	t := Ticket{
-		Signer: p.ID, Issuer: at.Issuer, State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text(), Redirect: redirect, Next: next, Aside: aside,
+		Signer: p.ID, Issuer: at.Issuer, State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text(), Redirect: redirect, Errand: errand,
 		Until: d.Now().Add(Lasts),
 	}
 	if sealed, err = d.seal(t); err != nil {

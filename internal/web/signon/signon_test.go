@@ -39,7 +39,7 @@ func newKey() []byte {
 func TestTicket(t *testing.T) {
 	now, keys, asked := time.Unix(1_800_000_000, 0), [][]byte{newKey()}, 0
 	d := desk(&now, &keys, sound, &asked)
-	to, sealed, err := d.Begin(t.Context(), example, "https://here/console/provider", "/console/x", true)
+	to, sealed, err := d.Begin(t.Context(), example, "https://here/console/provider", Errand{Next: "/console/x", Aside: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestTicket(t *testing.T) {
 			t.Errorf("%q is read: %v", text, err)
 		}
 	}
-	if _, _, err := d.Begin(t.Context(), example, "https://here/", strings.Repeat("x", MaxSealed), false); err == nil {
+	if _, _, err := d.Begin(t.Context(), example, "https://here/", Errand{Next: strings.Repeat("x", MaxSealed)}); err == nil {
 		t.Error("more is sealed than fits into a cookie")
 	}
 }
@@ -86,7 +86,7 @@ func TestTicket(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	now, keys, asked := time.Unix(1_800_000_000, 0), [][]byte{newKey()}, 0
 	begin := func(d *Desk, p Provider) error {
-		_, _, err := d.Begin(t.Context(), p, "https://here/", "", false)
+		_, _, err := d.Begin(t.Context(), p, "https://here/", Errand{})
 		return err
 	}
 	d := desk(&now, &keys, sound, &asked)
