@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/miekg/dns"
@@ -25,10 +26,10 @@ const (
 	passTime = 4500 * time.Millisecond
 )
 
-// mayPass reports whether a question goes to others: there have to be some, and
-// who asks has to be this machine, or it would resolve names for anybody.
-func (s *Server) mayPass(name string, from net.Addr) bool {
-	return s.opt.Servers != nil && len(s.opt.Servers(name)) > 0 && s.near(from)
+// mayPass reports whether a question may go to others: it is not ours, and who
+// asks has to be this machine, or it would resolve names for anybody.
+func (s *Server) mayPass(v verdict, from net.Addr) bool {
+	return v.pass != "" && s.opt.Servers != nil && s.near(from)
 }
 
 // near reports whether an address is of this machine.
@@ -50,8 +51,11 @@ func (s *Server) near(from net.Addr) bool {
 
 // pass asks others what is not ours, as it was asked, and returns what they
 // answer as it is.
-func (s *Server) pass(ctx context.Context, network, name string, query []byte) []byte {
-	servers := s.opt.Servers(name)
+func (s *Server) pass(ctx context.Context, network string, v verdict, query []byte) []byte {
+	servers := s.opt.Servers(v.pass)
+	if len(servers) == 0 {
+		return v.reply
+	}
 	servers = servers[:min(len(servers), maxServers)]
 	reply := failed(query)
 	for _, server := range servers {
@@ -87,17 +91,21 @@ func (s *Server) ask(ctx context.Context, network string, server netip.AddrPort,
 	if _, err := conn.Write(query); err != nil {
 		return nil, err
 	}
-	reply := make([]byte, 65535)
+	buffer := buffers.Get().(*[65535]byte)
+	defer buffers.Put(buffer)
 	for {
-		n, err := conn.Read(reply)
+		n, err := conn.Read(buffer[:])
 		if err != nil {
 			return nil, err
 		}
-		if answers(reply[:n], query) {
-			return reply[:n], nil
+		if answers(buffer[:n], query) {
+			return append([]byte(nil), buffer[:n]...), nil
 		}
 	}
 }
+
+// buffers are for answers of any size, of which hardly one is large.
+var buffers = sync.Pool{New: func() any { return new([65535]byte) }}
 
 func askStream(conn net.Conn, query []byte) ([]byte, error) {
 	if err := write(conn, query); err != nil {

@@ -19,7 +19,8 @@ type Options struct {
 	// that services come and go without a word to the server.
 	Covers func(name string) bool
 	// Servers are who is asked for a name that is not ours; without any, there is
-	// no such name. It may be nil: then nothing is ever passed on.
+	// no such name. It may be nil: then nothing is ever passed on. It may take its
+	// time, which holds up nobody who asks for names of ours.
 	Servers func(name string) []netip.AddrPort
 	// Dial reaches those servers, if not as usual.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -104,21 +105,21 @@ func (s *Server) packets(ctx context.Context, conn net.PacketConn, all *sync.Wai
 		}
 		failures = 0
 		v := s.judge(buffer[:n])
-		if v.pass == "" || !s.mayPass(v.pass, from) {
-			if v.reply != nil {
-				_, _ = conn.WriteTo(v.reply, from) // who asks asks again
+		if s.mayPass(v, from) {
+			query := append([]byte(nil), buffer[:n]...)
+			select {
+			case s.passing <- struct{}{}:
+				all.Go(func() {
+					defer func() { <-s.passing }()
+					_, _ = conn.WriteTo(s.pass(ctx, "udp", v, query), from)
+				})
+				continue
+			default:
+				v.reply = failed(query)
 			}
-			continue
 		}
-		query := append([]byte(nil), buffer[:n]...)
-		select {
-		case s.passing <- struct{}{}:
-			all.Go(func() {
-				defer func() { <-s.passing }()
-				_, _ = conn.WriteTo(s.pass(ctx, "udp", v.pass, query), from)
-			})
-		default:
-			_, _ = conn.WriteTo(failed(query), from)
+		if v.reply != nil {
+			_, _ = conn.WriteTo(v.reply, from) // who gets nothing asks again
 		}
 	}
 }
@@ -167,10 +168,10 @@ func (s *Server) stream(ctx context.Context, conn net.Conn) {
 			return
 		}
 		v := s.judge(query)
-		if v.pass != "" && s.mayPass(v.pass, conn.RemoteAddr()) {
+		if s.mayPass(v, conn.RemoteAddr()) {
 			select {
 			case s.passing <- struct{}{}:
-				v.reply = s.pass(ctx, "tcp", v.pass, query)
+				v.reply = s.pass(ctx, "tcp", v, query)
 				<-s.passing
 			default:
 				v.reply = failed(query)

@@ -342,13 +342,44 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
+// TestSlowToTell holds that names of ours are answered while nobody knows yet who
+// is to be asked for another.
+func TestSlowToTell(t *testing.T) {
+	asked, known := make(chan struct{}), make(chan struct{})
+	s := server(t, func(o *Options) {
+		o.Servers = func(string) []netip.AddrPort {
+			close(asked)
+			<-known
+			return nil
+		}
+	})
+	address := run(t, s)
+	var slow sync.WaitGroup
+	slow.Go(func() {
+		if r := exchange(t, "udp", address, "example.com", dns.TypeA); r.Rcode != dns.RcodeNameError {
+			t.Errorf("it is %v", r)
+		}
+	})
+	<-asked
+	for _, network := range []string{"udp", "tcp"} {
+		if r := exchange(t, network, address, "payroll.corp", dns.TypeA); len(r.Answer) != 1 {
+			t.Errorf("over %s it is %v", network, r)
+		}
+	}
+	close(known)
+	slow.Wait()
+}
+
 // TestOnlyForThisMachine holds that nothing is passed on for others.
 func TestOnlyForThisMachine(t *testing.T) {
 	s := server(t, func(o *Options) {
 		o.Servers = func(string) []netip.AddrPort { return []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53")} }
 	})
+	if s.mayPass(verdict{}, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}) {
+		t.Error("what is ours is passed on")
+	}
 	for text, want := range map[string]bool{"127.0.0.1:5": true, "100.64.0.1:5": true, "203.0.113.7:5": false, "[2001:db8::1]:5": false, "[::1]:5": true} {
-		if got := s.mayPass("example.com", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(text))); got != want {
+		if got := s.mayPass(verdict{pass: "example.com"}, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(text))); got != want {
 			t.Errorf("for %s it is %v", text, got)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"netkeep.internal/internal/disk"
@@ -33,12 +34,19 @@ type file struct {
 	// it may be a link to what somebody else writes.
 	before  conf
 	changed time.Time
-	times   int // that somebody else has changed it
+
+	seen  []byte // what was there when somebody last looked
+	calm  int    // how often that was the same
+	times int    // how often it was not ours since it was calm for long
 }
 
-// maxTimes is how often we write it again after somebody else: two who both do
-// that would never end.
-const maxTimes = 20
+const (
+	// maxTimes is how often we write it again after somebody else: two who both
+	// do that would never end.
+	maxTimes = 20
+	// calmLooks is how often nothing has happened when all that is forgotten.
+	calmLooks = 150
+)
 
 func newFile(opt Options) *file {
 	musl, _ := filepath.Glob("/lib/ld-musl-*")
@@ -62,9 +70,9 @@ func target(path string) string {
 // mend brings back what a process that was killed has replaced.
 func (f *file) mend() error {
 	path := f.opt.Path
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return unreadable(path, err)
+	text, err := f.current()
+	if err != nil {
+		return err
 	}
 	how, whole := written(text)
 	if how == "" {
@@ -90,11 +98,11 @@ func (f *file) mend() error {
 	case how != fresh && !exists(backup(place)):
 		return fmt.Errorf("%s is of a tunneler that was killed, and %s with what was before is gone: write %s anew, with the servers of this network", path, backup(place), path)
 	}
-	return f.recover(place, how)
+	return f.bringBack(place, how)
 }
 
-// recover brings back what was before a process that was killed.
-func (f *file) recover(place, how string) error {
+// bringBack restores what was before a process that was killed.
+func (f *file) bringBack(place, how string) error {
 	path := f.opt.Path
 	if err := restore(path, place, how); err != nil {
 		return fmt.Errorf("%s is of a tunneler that was killed, and what was before cannot come back: %w; copy %s over it", path, err, backup(place))
@@ -111,7 +119,7 @@ func (f *file) tidy(text []byte) error {
 			continue
 		}
 		if len(text) == 0 && exists(path) { // it was killed while it wrote
-			return f.recover(place, inPlace)
+			return f.bringBack(place, inPlace)
 		}
 		one, _ := os.Lstat(place)
 		if other, err := os.Lstat(backup(place)); err != nil || one == nil || !os.SameFile(one, other) {
@@ -176,9 +184,20 @@ func (f *file) tell(_ context.Context, names []string) error {
 // put writes our file.
 func (f *file) put() error {
 	path := f.opt.Path
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return unreadable(path, err)
+	text, err := f.current()
+	if err != nil {
+		return err
+	}
+	// Another tunneler may have come first, since this one was opened.
+	if how, whole := written(text); whole {
+		if err := f.mend(); err != nil {
+			return err
+		}
+		if text, err = f.current(); err != nil {
+			return err
+		}
+	} else if how != "" {
+		return fmt.Errorf("%s was changed after a tunneler had written it, so that names of services are not found: copy %s over it, or take the tunneler's lines out of it", path, backup(path))
 	}
 	f.before, f.changed = read(text), time.Time{}
 	f.how, f.real = replaced, path
@@ -196,7 +215,7 @@ func (f *file) put() error {
 			return unwritable(path, errors.Join(err, also))
 		}
 	}
-	f.ours = ours
+	f.ours, f.seen, f.calm = ours, ours, 0
 	if f.release, err = disk.HoldFile(path); err != nil {
 		f.release = nil // then another one that starts takes us for killed
 	}
@@ -208,6 +227,9 @@ func (f *file) compose() []byte {
 }
 
 func unwritable(path string, err error) error {
+	if errors.Is(err, syscall.EACCES) {
+		return fmt.Errorf("%s cannot be changed by this user, so that names of services are not found: run the tunneler as root, or use systemd-resolved: %w", path, err)
+	}
 	return fmt.Errorf("%s cannot be changed, so that names of services are not found; it may be immutable (lsattr), or on a disk that is read-only: make it writable, or add the tunneler's server to it by hand: %w", path, err)
 }
 
@@ -266,25 +288,29 @@ func rewrite(path string, before, ours []byte) error {
 	return nil
 }
 
-// isOurs reports whether what is there is what we wrote.
-func (f *file) isOurs() (bool, error) {
+// current is what is there now, if anything is.
+func (f *file) current() ([]byte, error) {
 	text, err := os.ReadFile(f.opt.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, unreadable(f.opt.Path, err)
 	}
-	return bytes.Equal(text, f.ours), err
+	return text, nil
 }
 
 // back brings back what was before, unless somebody else has written theirs.
 func (f *file) back() error {
 	defer f.forget()
-	ours, err := f.isOurs()
+	text, err := f.current()
 	if err != nil {
-		return unreadable(f.opt.Path, err)
+		return err
 	}
-	if !ours {
-		f.opt.Log.Warn("resolv.conf was changed by somebody else meanwhile, and stays as it is", "path", f.opt.Path,
-			"see", fmt.Sprintf("a line with nameserver %s in it leads nowhere now", f.opt.Server))
+	if how, _ := written(text); how != "" && !bytes.Equal(text, f.ours) {
+		f.opt.Log.Warn(fmt.Sprintf("resolv.conf was changed by somebody else after the tunneler had written it, and stays as it is: take nameserver %s out of it, or copy what was before over it", f.opt.Server),
+			"path", f.opt.Path, "before", backup(f.real))
+		return nil
+	}
+	if !bytes.Equal(text, f.ours) {
+		f.opt.Log.Warn("resolv.conf was written by somebody else meanwhile, and stays as it is", "path", f.opt.Path)
 		return f.drop()
 	}
 	if err := restore(f.opt.Path, f.real, f.how); err != nil {
@@ -310,23 +336,34 @@ func (f *file) forget() {
 }
 
 // look takes what somebody else has written for what was before: a machine that
-// comes into another network gets another file.
+// comes into another network gets another file. Ours with a change stays: our
+// server is in it.
 func (f *file) look() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ours == nil {
 		return nil
 	}
-	if ours, err := f.isOurs(); ours || err != nil {
+	text, err := f.current()
+	if err != nil {
 		return err
+	}
+	if f.calm++; !bytes.Equal(text, f.seen) {
+		f.seen, f.calm = text, 0
+	}
+	if f.calm >= calmLooks {
+		f.times = 0
+	}
+	if how, _ := written(text); how != "" {
+		return nil
 	}
 	if f.times++; f.times > maxTimes {
 		if f.times == maxTimes+1 {
-			f.opt.Log.Warn("resolv.conf is changed again and again by somebody else, and stays as it is: names of services are no longer found", "path", f.opt.Path)
+			f.opt.Log.Warn("resolv.conf is written again and again by somebody else, and stays as it is for now: names of services are not found", "path", f.opt.Path)
 		}
 		return nil
 	}
-	f.opt.Log.Info("resolv.conf was changed by somebody else; what is there now comes back later", "path", f.opt.Path)
+	f.opt.Log.Info("resolv.conf was written by somebody else; what is there now comes back later", "path", f.opt.Path)
 	if err := f.drop(); err != nil {
 		return err
 	}

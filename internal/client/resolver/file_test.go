@@ -175,6 +175,28 @@ func killed(f *file) {
 	}
 }
 
+// TestTwo has two that were both opened before one of them had names.
+func TestTwo(t *testing.T) {
+	p := newPlace(t, usual)
+	other := p.file()
+	must(t, other.mend())
+	f := p.started()
+	names := []string{"a.b"}
+	if err := other.tell(context.Background(), names); err == nil || !strings.Contains(err.Error(), "another tunneler") {
+		t.Errorf("the error is %v", err)
+	}
+	must(t, other.close())
+	must(t, f.close())
+	must(t, other.tell(context.Background(), names))
+	killed(other)
+	must(t, f.tell(context.Background(), names))
+	must(t, f.close())
+	if p.read() != usual {
+		t.Errorf("it is\n%s", p.read())
+	}
+	p.alone()
+}
+
 func TestKilled(t *testing.T) {
 	p := newPlace(t, usual)
 	f := p.started()
@@ -262,7 +284,26 @@ func TestChangedMeanwhile(t *testing.T) {
 	if p.read() != theirs || strings.Count(p.log.String(), "again and again") != 1 {
 		t.Errorf("it is\n%s\nand is said\n%s", p.read(), p.log.String())
 	}
+	for range calmLooks + 1 {
+		must(t, f.look())
+	}
+	if !strings.Contains(p.read(), "nameserver 100.64.0.2") {
+		t.Errorf("nobody writes it any more, and it is\n%s", p.read())
+	}
 	must(t, f.close())
+
+	// Ours was changed: what was before is not lost.
+	f = p.started()
+	edited := p.read() + "search else.example\n"
+	p.write(edited)
+	must(t, f.look())
+	must(t, f.close())
+	saved, err := os.ReadFile(backup(p.path))
+	if p.read() != edited || string(saved) != theirs || err != nil || !strings.Contains(p.log.String(), "take nameserver 100.64.0.2 out") {
+		t.Errorf("it is\n%s\nbefore it was %q, %v, and is said\n%s", p.read(), saved, err, p.log.String())
+	}
+	p.write(theirs)
+	must(t, p.file().mend())
 
 	// It was removed.
 	f = p.started()
@@ -290,6 +331,16 @@ func TestChangedAfterwards(t *testing.T) {
 	must(t, p.file().mend())
 	saved, err := os.ReadFile(backup(p.path))
 	if p.read() != edited || string(saved) != theirs || err != nil {
+		t.Errorf("it is\n%s\nand before it was %q, %v", p.read(), saved, err)
+	}
+
+	f := p.file()
+	must(t, f.mend())
+	if err := f.tell(context.Background(), []string{"a.b"}); err == nil || !strings.Contains(err.Error(), "was changed after a tunneler") {
+		t.Errorf("the error is %v", err)
+	}
+	must(t, f.close())
+	if saved, err := os.ReadFile(backup(p.path)); p.read() != edited || string(saved) != theirs || err != nil {
 		t.Errorf("it is\n%s\nand before it was %q, %v", p.read(), saved, err)
 	}
 

@@ -6,7 +6,6 @@ package resolver
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/netip"
 )
@@ -71,8 +70,5 @@ func (r *Resolver) String() string { return r.way.String() }
 
 // Close has everything as before.
 func (r *Resolver) Close() error { return r.way.close() }
-
-// errOther says on which systems this works.
-var errOther = errors.New("names of services are found on Linux alone: on this system, let its resolver ask the tunneler's server for them")
 
 const dnsPort = 53
