@@ -176,17 +176,6 @@ func (t *Table) Holds(ip netip.Addr) bool {
 	return false
 }
 
-// Prefixes are the blocks of IP addresses that have to lead here, in order: an
-// address alone is a block of one. One may be inside of another.
-func (t *Table) Prefixes() []netip.Prefix {
-	all := make([]netip.Prefix, 0, len(t.blocks))
-	for block := range t.blocks {
-		all = append(all, block)
-	}
-	slices.SortFunc(all, netip.Prefix.Compare)
-	return all
-}
-
 // Names are those that have to be asked for here, in order: names, and domains
 // with *. before them whose names below are meant.
 func (t *Table) Names() []string {

@@ -119,12 +119,6 @@ func address(n uint32) netip.Addr {
 // Prefix is the range.
 func (p *Pool) Prefix() netip.Prefix { return p.prefix }
 
-// Device is the address for the device that leads here.
-func (p *Pool) Device() netip.Addr { return p.prefix.Addr().Next() }
-
-// Server is the address for the DNS server.
-func (p *Pool) Server() netip.Addr { return p.Device().Next() }
-
 // Addr is the address of a name, which has to be plain: of small letters and
 // without a dot at its end. It counts as a use of it.
 func (p *Pool) Addr(name string) (netip.Addr, error) {
