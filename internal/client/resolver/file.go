@@ -212,7 +212,7 @@ func (f *file) put() error {
 		f.how, f.real = inPlace, target(path)
 		ours = f.compose()
 		if also := rewrite(f.real, text, ours); also != nil {
-			return unwritable(path, errors.Join(err, also))
+			return unwritable(path, fmt.Errorf("%w; %w", err, also))
 		}
 	}
 	f.ours, f.seen, f.calm = ours, ours, 0
