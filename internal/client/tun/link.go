@@ -27,6 +27,7 @@ type link struct {
 	wire wire
 	mtu  uint32
 	all  sync.WaitGroup
+	over chan struct{} // closed when no packet comes any more
 
 	mu       sync.RWMutex
 	upstairs stack.NetworkDispatcher
@@ -37,7 +38,7 @@ var (
 	_ stack.GSOEndpoint  = (*link)(nil)
 )
 
-func newLink(w wire, mtu uint32) *link { return &link{wire: w, mtu: mtu} }
+func newLink(w wire, mtu uint32) *link { return &link{wire: w, mtu: mtu, over: make(chan struct{})} }
 
 // Attach says whom packets are for. They are read when the stack is whole.
 func (l *link) Attach(to stack.NetworkDispatcher) {
@@ -47,6 +48,7 @@ func (l *link) Attach(to stack.NetworkDispatcher) {
 }
 
 func (l *link) run() {
+	defer close(l.over)
 	for {
 		pkt, err := l.wire.read()
 		if err != nil {

@@ -3,7 +3,6 @@ package tun
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -25,10 +24,9 @@ const (
 	// maxWishes is how many connections are asked for at once, before anybody has
 	// accepted them: further ones are not heard, and programs ask again in a second.
 	maxWishes = 1024
-	// window is what a connection may send before anybody takes it, and most and
-	// least what it has of each direction as there are few or many: all together
-	// have about budget.
-	window = 256 << 10
+	// most and least are what a connection may send before anybody takes it, and
+	// have of what goes to it, as there are few or many: all together have about
+	// budget.
 	least  = 32 << 10
 	most   = 1 << 20
 	budget = 256 << 20
@@ -48,8 +46,8 @@ func (d *Device) build() error {
 	})
 	s := d.stack
 	sack, moderate, linger := tcpip.TCPSACKEnabled(true), tcpip.TCPModerateReceiveBufferOption(false), tcpip.TCPTimeWaitTimeoutOption(remembered)
-	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: least, Default: window, Max: most}
-	send := tcpip.TCPSendBufferSizeRangeOption{Min: least, Default: window, Max: most}
+	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: least, Default: most, Max: most}
+	send := tcpip.TCPSendBufferSizeRangeOption{Min: least, Default: most, Max: most}
 	reno := tcpip.CongestionControlOption("reno") // nothing is lost on the way
 	for _, o := range []tcpip.SettableTransportProtocolOption{&sack, &moderate, &linger, &receive, &send, &reno} {
 		if err := s.SetTransportProtocolOption(tcp.ProtocolNumber, o); err != nil {
@@ -72,7 +70,7 @@ func (d *Device) build() error {
 		return failed(err)
 	}
 	s.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}, {Destination: header.IPv6EmptySubnet, NIC: nic}})
-	s.SetTransportProtocolHandler(tcp.ProtocolNumber, tcp.NewForwarder(s, window, maxWishes, d.connect).HandlePacket)
+	s.SetTransportProtocolHandler(tcp.ProtocolNumber, tcp.NewForwarder(s, most, maxWishes, d.connect).HandlePacket)
 	s.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s, d.datagram).HandlePacket)
 	d.link.all.Go(d.link.run)
 	return nil
@@ -115,9 +113,8 @@ func (w *Wish) Refuse() { w.request.Complete(true) }
 // Drop says nothing: the program asks again in a while.
 func (w *Wish) Drop() { w.request.Complete(false) }
 
-// Accept connects the program. What it gets is closed whole only if both ends
-// have said that nothing follows: otherwise it is reset, so that nobody takes a
-// part for everything.
+// Accept connects the program. If the connection is closed before CloseWrite it is
+// reset, so that the program does not take a part for everything.
 func (w *Wish) Accept() (net.Conn, error) {
 	var queue waiter.Queue
 	ep, err := w.request.CreateEndpoint(&queue)
@@ -147,16 +144,7 @@ type conn struct {
 	ep     tcpip.Endpoint
 	device *Device
 
-	wrote, read, over atomic.Bool
-}
-
-// Read implements net.Conn.
-func (c *conn) Read(b []byte) (int, error) {
-	n, err := c.TCPConn.Read(b)
-	if err == io.EOF {
-		c.read.Store(true)
-	}
-	return n, err
+	wrote, over atomic.Bool
 }
 
 // CloseWrite says that nothing follows.
@@ -176,7 +164,7 @@ func (c *conn) Close() error {
 	c.device.mu.Lock()
 	c.device.open--
 	c.device.mu.Unlock()
-	if !c.wrote.Load() || !c.read.Load() {
+	if !c.wrote.Load() {
 		c.ep.Abort()
 	}
 	_ = c.SetDeadline(time.Unix(1, 0)) // who reads or writes is to see it

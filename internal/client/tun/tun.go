@@ -20,8 +20,8 @@ import (
 type Options struct {
 	// Name is the device's; some systems choose another.
 	Name string
-	// Range is what the device leads to: its second address is the machine's own
-	// there, and its third that of the stack, where servers may listen.
+	// Range is what the device leads to: its first address is the machine's own
+	// there, and its second that of the stack, where servers may listen.
 	Range netip.Prefix
 	// MTU is how long a packet may be; what is fast if it is 0.
 	MTU int
@@ -129,6 +129,10 @@ func (d *Device) Server() netip.Addr { return d.own }
 // Route has exactly these lead to the device, beside its range. What was there
 // and stays is not touched.
 func (d *Device) Route(want []Route) error { return d.place.route(want) }
+
+// Done is closed when nothing comes from the device any more: it was closed, or
+// somebody has taken it away.
+func (d *Device) Done() <-chan struct{} { return d.link.over }
 
 // Close ends all connections and takes the device away, with everything that
 // led to it.

@@ -333,6 +333,32 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestTakenAway shows that it is known when somebody else removes the device.
+func TestTakenAway(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	d := open(t, (&echoes{}).options())
+	if err := d.Route([]Route{{netip.MustParsePrefix("192.0.2.0/24"), "tcp", 80, 81}}); err != nil {
+		t.Fatal(err)
+	}
+	link, err := netlink.LinkByIndex(d.Index())
+	if err == nil {
+		err = netlink.LinkDel(link)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-d.Done()
+	before := machine(t)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if machine(t) == before {
+		t.Error("the rule is still there")
+	}
+}
+
 // TestServers shows that servers may listen at the stack's own address.
 func TestServers(t *testing.T) {
 	if !alone(t) {

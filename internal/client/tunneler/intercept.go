@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -52,16 +53,22 @@ type interceptor struct {
 	pace   pace
 	table  atomic.Pointer[intercept.Table]
 	news   chan struct{} // has an element when there is another table
+	guests guests
+	lost   atomic.Bool // the device, to somebody else
 
 	mu       sync.Mutex
-	leaving  bool
-	all      sync.WaitGroup             // of connections; under mu as long as it is not left
-	open     map[*joined]struct{}       // those that there are
 	from     []*offer                   // what each identity is offered, in their order
 	routed   []tun.Route                // what leads to the device
 	overlaps []intercept.Overlap        // and who has what several want
-	tallies  map[string]*status.Tally   // by service
+	traffic  map[string]*traffic        // by service
 	shown    map[string]*intercept.Rule // what was said to be there, by service and identity
+}
+
+// traffic is what a service is used for, whoever offers it how.
+type traffic struct {
+	tally status.Tally
+	// pending is how many connections wait for it to be dialled.
+	pending atomic.Int64
 }
 
 // offer is what one identity may dial.
@@ -76,16 +83,7 @@ type way struct {
 	who    string // its name
 	id     string // of the service
 	how    dialling
-	tally  *status.Tally
-}
-
-// joined is a connection of a program with a service.
-type joined struct {
-	protocol string
-	to       netip.AddrPort
-	named    bool
-	service  string // its id
-	end      func()
+	*traffic
 }
 
 // intercept makes the device, if services are to be intercepted.
@@ -119,7 +117,7 @@ func (t *Tunneler) intercept(ctx context.Context) error {
 func newInterceptor(ctx context.Context, t *Tunneler, addrs netip.Prefix) (*interceptor, error) {
 	i := &interceptor{
 		t: t, taking: ctx, log: t.log, free: make(slots, maxConnections), flows: make(slots, maxFlows),
-		news: make(chan struct{}, 1), open: map[*joined]struct{}{}, tallies: map[string]*status.Tally{}, shown: map[string]*intercept.Rule{},
+		news: make(chan struct{}, 1), traffic: map[string]*traffic{}, shown: map[string]*intercept.Rule{},
 	}
 	none, _ := intercept.New(nil)
 	i.table.Store(none)
@@ -167,16 +165,16 @@ func (i *interceptor) serve(ctx context.Context) {
 			if err := i.told.Look(); err != nil {
 				i.complain("the machine's resolver does not know names of services", "", err)
 			}
+		case <-i.device.Done():
+			i.lost.Store(true)
+			i.t.end()
 		case <-ctx.Done():
 		}
 	}
 	if err := i.told.Close(); err != nil {
 		i.log.Error("the machine's resolver is not as it was before", "error", err)
 	}
-	i.mu.Lock()
-	i.leaving = true
-	i.mu.Unlock()
-	i.all.Wait()
+	i.guests.leave()
 	if err := i.device.Close(); err != nil {
 		i.log.Warn("not everything that led to the device could be taken away; the next start does it", "device", i.device.Name(), "error", err)
 	}
@@ -246,10 +244,10 @@ func (i *interceptor) rules(c *sdk.Client, who string, services []*sdk.Service) 
 		if rule == nil {
 			continue
 		}
-		w := &way{client: c, who: who, id: s.ID, tally: i.tallies[s.ID]}
-		if w.tally == nil {
-			w.tally = &status.Tally{}
-			i.tallies[s.ID] = w.tally
+		w := &way{client: c, who: who, id: s.ID, traffic: i.traffic[s.ID]}
+		if w.traffic == nil {
+			w.traffic = &traffic{}
+			i.traffic[s.ID] = w.traffic
 		}
 		w.how.SourceIP, w.how.DialOptions.Identity = rule.SourceIP, rule.Identity
 		w.how.DialOptions.ConnectTimeoutSeconds = int(rule.ConnectTimeout.Seconds())
@@ -275,11 +273,7 @@ func (i *interceptor) build() {
 			}
 		}
 	}
-	for id := range i.tallies {
-		if !seen[id] {
-			delete(i.tallies, id)
-		}
-	}
+	maps.DeleteFunc(i.traffic, func(id string, _ *traffic) bool { return !seen[id] })
 	table, overlaps := intercept.New(all)
 	i.table.Store(table)
 	i.overlaps = overlaps
@@ -292,22 +286,9 @@ func (i *interceptor) build() {
 	case i.news <- struct{}{}:
 	default: // somebody will look
 	}
-	i.cut(table)
+	i.guests.cut(table)
 	i.route(all)
 	i.show(all)
-}
-
-// cut ends connections to addresses that are not their service's any more: what
-// programs send there does not come here from now on.
-func (i *interceptor) cut(table *intercept.Table) {
-	for j := range i.open {
-		if j.named {
-			continue
-		}
-		if r := table.ByAddr(j.protocol, j.to); r == nil || wayOf(r).id != j.service {
-			go j.end()
-		}
-	}
 }
 
 // route has the addresses of services lead to the device.

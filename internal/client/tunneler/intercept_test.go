@@ -96,11 +96,11 @@ func TestOffers(t *testing.T) {
 	ended := make(chan string, 2)
 	for _, to := range []string{"192.0.2.7:80", "192.0.2.9:80"} {
 		a := i.find("tcp", from, netip.MustParseAddrPort(to))
-		defer i.hold(a, func() { ended <- to })()
+		defer i.guests.hold(a, func() { ended <- to })()
 	}
 	name, _ := i.pool.Addr("web.corp")
 	a := i.find("tcp", from, netip.AddrPortFrom(name, 80))
-	defer i.hold(a, func() { ended <- "web.corp" })()
+	defer i.guests.hold(a, func() { ended <- "web.corp" })()
 	i.offer(&second, "phone", []*sdk.Service{web})
 	if got := <-ended; got != "192.0.2.7:80" {
 		t.Errorf("the connection to %s ended", got)

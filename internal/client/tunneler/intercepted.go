@@ -12,6 +12,10 @@ import (
 	"netkeep.internal/internal/client/tun"
 )
 
+// maxPending is how many connections may wait for one service: the device has
+// places for some more, and others want to be served meanwhile.
+const maxPending = 256
+
 // attempt is something that a program wants to reach.
 type attempt struct {
 	protocol string
@@ -51,38 +55,14 @@ func (i *interceptor) dial(ctx context.Context, a *attempt) (*sdk.Conn, error) {
 	return w.how.dial(ctx, w.client, a.rule.Service, said)
 }
 
-// enter begins a connection, unless none begins any more.
-func (i *interceptor) enter() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.leaving {
-		return false
-	}
-	i.all.Add(1)
-	return true
-}
-
-// hold remembers a connection until the function is called that it returns.
-func (i *interceptor) hold(a *attempt, end func()) (forget func()) {
-	j := &joined{protocol: a.protocol, to: a.to, named: a.name != "", service: wayOf(a.rule).id, end: end}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.open[j] = struct{}{}
-	return func() {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		delete(i.open, j)
-	}
-}
-
 // connect leads one connection of a program to the service that has the address.
 // The program is connected when the service is, and not before.
 func (i *interceptor) connect(w *tun.Wish) {
-	if !i.enter() {
+	if !i.guests.enter() {
 		w.Refuse()
 		return
 	}
-	defer i.all.Done()
+	defer i.guests.exit()
 	a := i.find(intercept.TCP, w.From, w.To)
 	if a == nil {
 		w.Refuse()
@@ -96,7 +76,15 @@ func (i *interceptor) connect(w *tun.Wish) {
 		return
 	}
 	defer i.free.give()
+	pending := &wayOf(a.rule).pending
+	if pending.Add(1) > maxPending {
+		pending.Add(-1)
+		w.Drop() // the program asks again
+		i.complain("a connection has to wait: too many wait for the service already", a.rule.Service, nil)
+		return
+	}
 	remote, err := i.dial(i.t.life, a)
+	pending.Add(-1)
 	if err != nil {
 		w.Refuse()
 		i.failed("a connection was refused", a, err)
@@ -108,9 +96,9 @@ func (i *interceptor) connect(w *tun.Wish) {
 		i.log.Debug("a program left before it was connected", "service", a.rule.Service, "from", w.From.String(), "error", err)
 		return
 	}
-	defer i.hold(a, func() { _ = local.Close() })()
+	defer i.guests.hold(a, func() { _ = local.Close() })()
 	i.log.Debug("connected", "service", a.rule.Service, "from", w.From.String(), "to", w.To.String(), "name", a.name, "circuit", remote.Info().Circuit)
-	i.t.join(local, i.t.count(wayOf(a.rule).tally, remote))
+	i.t.join(local, i.t.count(&wayOf(a.rule).tally, remote))
 }
 
 // failed says why a service is not reached, unless everything ends.
@@ -123,17 +111,17 @@ func (i *interceptor) failed(what string, a *attempt, err error) {
 // datagrams leads the datagrams of one sender to one receiver to the service
 // that has the address.
 func (i *interceptor) datagrams(f *tun.Flow) bool {
-	if !i.enter() {
+	if !i.guests.enter() {
 		return false
 	}
 	a := i.find(intercept.UDP, f.From, f.To)
 	if a == nil {
-		i.all.Done()
+		i.guests.exit()
 		return false
 	}
 	if !i.flows.take() {
 		a.release()
-		i.all.Done()
+		i.guests.exit()
 		i.complain("a datagram was dropped: as many senders as may be are remembered", a.rule.Service, nil)
 		return true // it may be sent again
 	}
@@ -141,11 +129,11 @@ func (i *interceptor) datagrams(f *tun.Flow) bool {
 	if err != nil {
 		i.flows.give()
 		a.release()
-		i.all.Done()
+		i.guests.exit()
 		return true
 	}
 	go func() {
-		defer i.all.Done()
+		defer i.guests.exit()
 		defer a.release()
 		defer i.flows.give()
 		i.flow(f, a, local)
@@ -164,6 +152,6 @@ func (i *interceptor) flow(f *tun.Flow, a *attempt, local io.ReadWriteCloser) {
 		i.failed("a datagram was refused", a, err)
 		return
 	}
-	defer i.hold(a, func() { _ = local.Close() })()
-	joinDatagrams(i.taking, local, i.t.count(wayOf(a.rule).tally, remote), i.t.opt.UDPIdle)
+	defer i.guests.hold(a, func() { _ = local.Close() })()
+	joinDatagrams(i.taking, local, i.t.count(&wayOf(a.rule).tally, remote), i.t.opt.UDPIdle)
 }

@@ -25,7 +25,7 @@ func join(ctx context.Context, a, b net.Conn) {
 	defer context.AfterFunc(ctx, end)()
 	var both sync.WaitGroup
 	carry := func(to, from net.Conn) {
-		_, err := io.Copy(to, from)
+		err := pour(to, from)
 		half, ok := to.(halfCloser)
 		if err != nil || !ok || half.CloseWrite() != nil {
 			end() // something is missing: nobody shall take it for the end
@@ -34,6 +34,35 @@ func join(ctx context.Context, a, b net.Conn) {
 	both.Go(func() { carry(a, b) })
 	both.Go(func() { carry(b, a) })
 	both.Wait()
+}
+
+// A connection begins with room for firstRoom on the way, and has more as it
+// needs it, up to what one message of the network takes: most say little.
+const (
+	firstRoom = 4 << 10
+	mostRoom  = 64 << 10
+)
+
+// pour carries bytes until there are no more.
+func pour(to io.Writer, from io.Reader) error {
+	room := make([]byte, firstRoom)
+	for {
+		n, err := from.Read(room)
+		if n > 0 {
+			if _, err := to.Write(room[:n]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if n == len(room) && n < mostRoom {
+			room = make([]byte, 2*n)
+		}
+	}
 }
 
 // maxDatagram is more than any datagram has.

@@ -7,6 +7,7 @@ package tunneler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -70,8 +71,9 @@ type Tunneler struct {
 	log *slog.Logger
 	// life is that of connections, which may outlast what has taken them.
 	life   context.Context
-	joined atomic.Int64  // connections
-	quiet  chan struct{} // closed when ports have none any more
+	end    context.CancelFunc // of life
+	joined atomic.Int64       // connections
+	quiet  chan struct{}      // closed when ports have none any more
 
 	ports       []*port // that could be opened
 	interceptor *interceptor
@@ -99,7 +101,7 @@ func Run(ctx context.Context, opt Options) error {
 	defer cancel()
 	taking, leave := context.WithCancel(life)
 	defer leave()
-	t := &Tunneler{opt: opt, life: life, quiet: make(chan struct{}), began: opt.Now()}
+	t := &Tunneler{opt: opt, life: life, end: cancel, quiet: make(chan struct{}), began: opt.Now()}
 	t.log = t.memory.Logger(opt.Log)
 	if err := t.intercept(taking); err != nil {
 		return err
@@ -131,6 +133,9 @@ func Run(ctx context.Context, opt Options) error {
 	left := taking.Err() == nil // and all identities are gone
 	cancel()
 	<-t.quiet
+	if i := t.interceptor; i != nil && i.lost.Load() {
+		return fmt.Errorf("somebody has taken the device %s away: find out who, and start the tunneler again", i.device.Name())
+	}
 	if left {
 		return ErrNothing
 	}
