@@ -131,7 +131,12 @@ func (s *Socket) Serve(ctx context.Context, report func() *Report) {
 				return
 			}
 		}
-		room <- struct{}{}
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+			_ = conn.Close()
+			return
+		}
 		go func() {
 			defer func() { <-room }()
 			defer conn.Close()

@@ -201,6 +201,33 @@ func TestNoSocket(t *testing.T) {
 	}
 }
 
+// TestSlowAskers stops a socket while as many ask as are answered at once, and more
+// wait: it does not wait for them.
+func TestSlowAskers(t *testing.T) {
+	s, err := ListenAt(filepath.Join(short(t), "s.sock"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, release := make(chan struct{}), make(chan struct{})
+	end := serve(t, s, func() *Report {
+		asked <- struct{}{}
+		<-release
+		return &Report{}
+	})
+	for range maxAsking + 2 {
+		conn, err := net.Dial("unix", s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	for range maxAsking {
+		<-asked
+	}
+	end()
+	close(release)
+}
+
 // TestStranger asks at what is no tunneler.
 func TestStranger(t *testing.T) {
 	for said, want := range map[string]string{"": "closed without an answer", "hello": "no tunneler of this version"} {
