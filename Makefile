@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test late race cluster browser signin network network-faults network-bench check lint golden bench module clean
+.PHONY: build run test late race cluster browser signin network devices network-faults network-bench check lint golden bench module clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -17,7 +17,7 @@ run: build ## run a controller on 127.0.0.1:1280 with a router on port 3022, dat
 
 # Half of the work is to compile: what tests and lint need is compiled once, and
 # without what debuggers need, which is a quarter of it.
-test late lint race browser: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
+test late lint race browser devices: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
 TEST := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 
@@ -27,7 +27,7 @@ LATE := ./test/attack ./test/cluster ./test/module ./test/router
 # The slowest packages go first, so that no core is idle at the end, and three at
 # a time, since some wait more than they work; lint vets everything.
 test: ## what the program does
-	@$(TEST) ./test/program ./test/fabric $(filter-out $(shell $(GO) list $(LATE) ./test/transit),$(shell $(GO) list ./test/... ./...))
+	@$(TEST) ./test/program ./test/fabric $(filter-out $(shell $(GO) list $(LATE) ./test/netns ./test/transit),$(shell $(GO) list ./test/... ./...))
 
 # Clients are generated from documents outside of their module, which the test cache
 # does not look at.
@@ -48,7 +48,7 @@ ALONE := ./cmd/... ./internal/lang/... ./internal/tool/... ./internal/client/rem
 	./internal/ops/trace ./internal/policy/explain ./internal/policy/posture ./internal/pki ./internal/router/forward \
 	./internal/router/home ./internal/run/cli ./internal/web/rest ./internal/wire ./internal/wire/cipher ./internal/wire/message \
 	./test/architecture ./test/auth ./test/command ./test/enroll ./test/manifest ./test/model ./test/module ./test/monitoring \
-	./test/program ./test/router ./test/servertest ./test/upgrade
+	./test/netns ./test/program ./test/router ./test/servertest ./test/upgrade
 
 # Of some most tests do one thing after the other too, or wait: those are chosen that have
 # several do something at once, or a controller something beside what it is asked. Those of
@@ -85,6 +85,10 @@ network: ## a whole network with routers and clients of others
 		echo '*** make network: NOT RUN. The modules of the public router cannot be had here.'; \
 		echo '*** Nothing was shown about routers and clients of others.'; exit 0; } && \
 	$(GO) test -count=1 -timeout 15m -v -skip '^TestSeveralControllers$$' ./...
+
+# It says so, loudly, where namespaces cannot be made.
+devices: ## a laptop, a router and a server in network namespaces: names and addresses of services
+	$(GO) test -count=1 -vet=off -timeout 5m -v ./test/netns $(ARGS)
 
 network-faults: ## three controllers under faults, with traffic of routers and clients of others, with figures
 	cd test/network && $(GO) test -count=1 -timeout 60m -v . -run TestSeveralControllers -connections 100 -dials 50 -rounds 1 $(ARGS)
