@@ -92,8 +92,9 @@ func (h *handler) WithGroup(name string) slog.Handler {
 }
 
 func write(text *strings.Builder, groups string, a slog.Attr) {
-	if value := a.Value.Resolve(); !a.Equal(slog.Attr{}) && value.String() != "<nil>" {
-		text.WriteString("; " + groups + a.Key + ": " + value.String())
+	value := strings.ReplaceAll(a.Value.Resolve().String(), "\n", "; ") // of several errors in one
+	if value != "" && value != "<nil>" {
+		text.WriteString("; " + groups + a.Key + ": " + value)
 	}
 }
 

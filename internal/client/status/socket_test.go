@@ -258,11 +258,11 @@ func TestMemory(t *testing.T) {
 	l := m.Logger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))).With("service", "wiki").WithGroup("g")
 	for i := range 2 * maxErrors {
 		l.Info("fine")
-		l.Warn("odd", "number", i, "nothing", nil)
+		l.Warn("odd", "number", i, "nothing", nil, "empty", "", "error", errors.Join(io.EOF, io.ErrClosedPipe))
 	}
 	l.Error("wrong", "text", strings.Repeat("ö", maxText))
 	all := m.Errors()
-	if len(all) != maxErrors || all[maxErrors-2].Text != fmt.Sprintf("odd; service: wiki; g.number: %d", 2*maxErrors-1) {
+	if len(all) != maxErrors || all[maxErrors-2].Text != fmt.Sprintf("odd; service: wiki; g.number: %d; g.error: EOF; io: read/write on closed pipe", 2*maxErrors-1) {
 		t.Errorf("remembered are %v", all)
 	}
 	if last := all[maxErrors-1].Text; len(last) > maxText || !strings.HasPrefix(last, "wrong; service: wiki; g.text: ö") {

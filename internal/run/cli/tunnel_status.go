@@ -135,7 +135,7 @@ type tunnelView struct {
 func (v *tunnelView) show(r *status.Report) error {
 	v.Printf("%s %d, %s, for %s: %s\n", v.Strong("Tunneler"), r.PID, screen.Plain(r.Version), v.ago(r.Began), traffic(r.Connections))
 	if d := r.Device; d != nil {
-		v.Printf("Addresses are intercepted on %s, names get some of %s, %s.\n", screen.Plain(d.Name), screen.Plain(d.Range), screen.Plain(d.Resolver))
+		v.Printf("Addresses are intercepted on %s; names get some of %s, and are found through %s.\n", screen.Plain(d.Name), screen.Plain(d.Range), screen.Plain(d.Resolver))
 	}
 	for _, table := range []struct {
 		title string
