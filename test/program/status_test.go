@@ -88,7 +88,7 @@ func TestTunnelStatus(t *testing.T) {
 		})
 	}
 	tunnel := start()
-	tunnel.logs("an identity is in use")
+	tunnel.logs("a port is open, and nobody who is logged in here may dial its service")
 	all, _, _ := statusOf(t, runs, "--json", "tunneler")
 	if len(all) != 1 || all[0].PID != tunnel.cmd.Process.Pid || len(all[0].Identities) != 1 || !all[0].Identities[0].Connected || all[0].Identities[0].Controller == "" {
 		t.Fatalf("it tells %+v", all)
@@ -142,7 +142,7 @@ func lookAt(t *testing.T, r standing, port string) {
 	if host.Service != "echo" || host.Identity != "tunneler" || !strings.HasPrefix(host.Target, "tcp 127.0.0.1:") || host.Routers != 1 || host.Total < 1 || host.Received < 1 || host.Sent < 1 {
 		t.Errorf("it hosts %+v", host)
 	}
-	if proxy.Address != net.JoinHostPort("127.0.0.1", port) || proxy.Protocol != "tcp" || proxy.Identity != "tunneler" || proxy.Open != 1 || proxy.Sent < 1 || proxy.Received < 1 {
+	if proxy.Address != net.JoinHostPort("127.0.0.1", port) || proxy.Protocol != "tcp" || proxy.Identity != "tunneler" || proxy.Open < 1 || proxy.Sent < 1 || proxy.Received < 1 {
 		t.Errorf("its port is %+v", proxy)
 	}
 	if who.Name != "tunneler" || who.Services != 1 || len(who.Routers) != 1 || !who.Routers[0].Connected {
