@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
@@ -12,8 +13,9 @@ import (
 
 // Provided is what a signer says that an identity is, for policies.
 type Provided struct {
-	SignerID   string   `json:"signerId" doc:"Id of the external JWT signer."`
-	Attributes []string `json:"attributes" doc:"Role attributes that come from it."`
+	SignerID   string     `json:"signerId" doc:"Id of the external JWT signer."`
+	Attributes []string   `json:"attributes" doc:"Role attributes that come from it."`
+	TokenAt    *time.Time `json:"tokenAt" kind:"omit" doc:"When the token was made that said so first: what older ones say does not count any more. Left out if it does not say."`
 }
 
 // EnrollsPeople reports whether a signer makes identities of those who have none.
@@ -91,7 +93,7 @@ func (s *ExtJWTSigner) checkWords() error {
 		return fault.Invalid("enrollGroups", "must name groups: * is everybody who is in any", "*")
 	}
 	for _, domain := range s.EnrollEmailDomains {
-		if strings.Trim(domain, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || !strings.Contains(domain, ".") || strings.HasPrefix(domain, ".") || strings.HasSuffix(domain, ".") {
+		if !isDomain(domain) {
 			return fault.Invalid("enrollEmailDomains", "must be whole domains in small letters, such as corp.example", domain)
 		}
 	}
@@ -99,6 +101,11 @@ func (s *ExtJWTSigner) checkWords() error {
 		return fault.Invalid("enrollAttributePrefix", "must not start with # or @", s.EnrollAttributePrefix)
 	}
 	return nil
+}
+
+// isDomain reports whether a text can be the domain of an address.
+func isDomain(s string) bool {
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") == "" && strings.Contains(s, ".") && strings.Trim(s, ".") == s
 }
 
 const wrongSelector = "must be the name of a claim, or a JSON pointer such as /realm_access/roles"
@@ -136,19 +143,22 @@ func (i *Identity) ProvidedBy(attribute string) (signers []string) {
 	return signers
 }
 
-// Provide has the attributes of one signer be these, but for those that the
-// identity has as its own.
-func (i *Identity) Provide(signer string, attributes []string) {
-	attributes = without(attributes, i.Own())
+// Provide has the attributes of one signer be others, but for those that the
+// identity has as its own. A token that is older than the one that said what is
+// so now changes nothing: whoever kept it would be in groups that they have left.
+func (i *Identity) Provide(next Provided) {
 	rest := []Provided{}
 	for _, p := range i.ProviderAttributes {
-		if p.SignerID != signer {
+		switch {
+		case p.SignerID != next.SignerID:
 			rest = append(rest, p)
+		case p.TokenAt != nil && next.TokenAt != nil && next.TokenAt.Before(*p.TokenAt):
+			return
 		}
 	}
-	if len(attributes) > 0 {
-		attributes = slices.Compact(slices.Sorted(slices.Values(attributes)))
-		rest = append(rest, Provided{SignerID: signer, Attributes: attributes})
+	next.Attributes = slices.Compact(slices.Sorted(slices.Values(without(next.Attributes, i.Own()))))
+	if len(next.Attributes) > 0 || next.TokenAt != nil {
+		rest = append(rest, next)
 	}
 	slices.SortFunc(rest, func(a, b Provided) int { return strings.Compare(a.SignerID, b.SignerID) })
 	i.ProviderAttributes, i.AttributeSigners = rest, nil

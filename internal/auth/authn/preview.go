@@ -37,7 +37,7 @@ func (t *Tokens) Preview(ctx context.Context, snap *state.Snapshot, signer *mode
 	out := Preview{Person: people.Read(found, said)}
 	claims, err := named(snap, found, said)
 	if err != nil {
-		return out.newcomer(snap, t.People, found)
+		return out.newcomer(snap, found)
 	}
 	out.Identity, _ = model.Identities.Get(snap, claims.identity)
 	out.Name, out.Before, out.After = out.Identity.Name, out.Identity.RoleAttributes, out.Identity.RoleAttributes
@@ -53,18 +53,14 @@ func (t *Tokens) Preview(ctx context.Context, snap *state.Snapshot, signer *mode
 		return out
 	}
 	if out.Refused = out.Person.Wrong; out.Refused == "" {
-		out.After = people.Attributes(out.Identity, found.ID, out.Person)
+		out.After = people.Attributes(out.Identity, found, out.Person, t.now())
 	}
 	return out
 }
 
 // newcomer is the preview of somebody who has no identity.
-func (p Preview) newcomer(snap *state.Snapshot, register *people.Register, signer *model.ExtJWTSigner) Preview {
-	if register == nil {
-		p.Refused = "nobody becomes an identity here"
-		return p
-	}
-	if err := register.Foresee(snap, people.Wish{Signer: signer, Person: p.Person, Way: people.ByToken}); err != nil {
+func (p Preview) newcomer(snap *state.Snapshot, signer *model.ExtJWTSigner) Preview {
+	if err := people.Foresee(snap, people.Wish{Signer: signer, Person: p.Person, Way: people.ByToken}); err != nil {
 		p.Refused = err.Error()
 		return p
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"netkeep.internal/internal/auth/token"
@@ -35,12 +36,28 @@ type Person struct {
 	ExternalID string
 	Name       string
 	Attributes []string // sorted
+	// At is when the token was made; zero if it does not say.
+	At time.Time
 	// Left are the groups that become no attributes, and why.
 	Left []Left
 	// Wrong is why nobody can go by the token; empty if anybody can.
 	Wrong string
 	// Unwelcome is why who brings it becomes no identity; empty if they may.
 	Unwelcome string
+}
+
+// provided is what a signer says of the person. A moment that is still to come is
+// taken for now, or what is said later would not count.
+func (p Person) provided(signer *model.ExtJWTSigner, now time.Time) model.Provided {
+	said := model.Provided{SignerID: signer.ID, Attributes: p.Attributes}
+	if signer.MapsGroups() && !p.At.IsZero() {
+		at := p.At.UTC()
+		if at.After(now) {
+			at = now.UTC().Truncate(time.Second)
+		}
+		said.TokenAt = &at
+	}
+	return said
 }
 
 // Fault is why nobody can go by the token, if that is so.
@@ -59,7 +76,7 @@ type Left struct {
 
 // Read reads a token whose signature, audience and times were checked.
 func Read(signer *model.ExtJWTSigner, said token.Claims) Person {
-	p := Person{ExternalID: said.Text(cmp.Or(signer.ClaimsProperty, "sub"))}
+	p := Person{ExternalID: said.Text(cmp.Or(signer.ClaimsProperty, "sub")), At: said.Begun()}
 	p.Name = p.ExternalID
 	if signer.EnrollNameClaimsSelector != "" {
 		name, _ := said.At(signer.EnrollNameClaimsSelector)

@@ -68,13 +68,12 @@ func (r *Register) Welcome(w Wish) error {
 	return welcome(r.state.Snapshot(), w.Signer, w.Person, w.Way)
 }
 
-// Foresee is Welcome for what else can be said at a moment: whether there may be
-// another at all.
-func (r *Register) Foresee(at kind.Reader, w Wish) error {
-	if err := welcome(at, w.Signer, w.Person, w.Way); err != nil {
+// Foresee says why somebody whom nobody knows would not become an identity.
+func Foresee(r kind.Reader, w Wish) error {
+	if err := welcome(r, w.Signer, w.Person, w.Way); err != nil {
 		return err
 	}
-	return room(at, w.Signer)
+	return room(r, w.Signer)
 }
 
 // room says whether another may come by a signer.
@@ -175,7 +174,7 @@ func enter(tx *state.Tx, signer *model.ExtJWTSigner, p Person, id string) (*mode
 	if policy, ok := signer.EnrollPolicy(tx); ok { // which welcome has seen
 		i.AuthPolicyID = policy.ID
 	}
-	i.Provide(signer.ID, p.Attributes)
+	i.Provide(p.provided(signer, tx.Now()))
 	return i, model.Identities.Create(tx, i)
 }
 
@@ -194,35 +193,43 @@ func FreeName(r kind.Reader, name string) string {
 // Follow has the attributes that a signer provides to an identity be those that
 // a token says.
 func (r *Register) Follow(ctx context.Context, on state.Author, signer *model.ExtJWTSigner, id string, p Person) error {
-	if i, ok := model.Identities.Get(r.state.Snapshot(), id); !ok || follows(i, signer.ID, p) {
+	if i, ok := model.Identities.Get(r.state.Snapshot(), id); !ok || follows(i, p.provided(signer, r.rate.Now())) {
 		return nil
 	}
 	return r.state.Update(ctx, by(signer, on), func(tx *state.Tx) error {
 		if _, there := model.ExtJWTSigners.Get(tx, signer.ID); !there {
 			return Refusal("the signer is gone or disabled")
 		}
+		i, there := model.Identities.Get(tx, id)
+		if !there {
+			return Refusal("the identity is gone")
+		}
+		said := p.provided(signer, tx.Now())
+		if follows(i, said) {
+			return nil
+		}
 		return model.Identities.Edit(tx, id, func(i *model.Identity) error {
-			i.Provide(signer.ID, p.Attributes)
+			i.Provide(said)
 			return nil
 		})
 	})
 }
 
-// follows reports whether an identity has the attributes that a token says.
-func follows(i *model.Identity, signer string, p Person) bool {
+// follows reports whether an identity has the attributes that a token says, or
+// said so by a later one. That the same is said again is not worth a write.
+func follows(i *model.Identity, said model.Provided) bool {
 	next := *i
-	next.Provide(signer, p.Attributes)
+	next.Provide(said)
 	return slices.EqualFunc(next.ProviderAttributes, i.ProviderAttributes, func(a, b model.Provided) bool {
 		return a.SignerID == b.SignerID && slices.Equal(a.Attributes, b.Attributes)
 	})
 }
 
 // Attributes are the role attributes that an identity would have after a login.
-func Attributes(i *model.Identity, signer string, p Person) []string {
+func Attributes(i *model.Identity, signer *model.ExtJWTSigner, p Person, now time.Time) []string {
 	next := *i
-	own := i.Own()
-	next.Provide(signer, p.Attributes)
-	all := slices.Concat(own, next.Provided())
+	next.Provide(p.provided(signer, now))
+	all := slices.Concat(i.Own(), next.Provided())
 	slices.Sort(all)
 	return slices.Compact(all)
 }

@@ -44,6 +44,15 @@ func (c Claims) Ends() time.Time {
 	return end.Time
 }
 
+// Begun is when the token was made; zero if it does not say.
+func (c Claims) Begun() time.Time {
+	at, err := c.said.GetIssuedAt()
+	if err != nil || at == nil {
+		return time.Time{}
+	}
+	return at.Time
+}
+
 // signatures are the methods that any key may use. A shared secret and none
 // are not among them.
 var signatures = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
