@@ -102,6 +102,13 @@ func (w *world) build() {
 		b["jwksEndpoint"] = "https://keys.example/" + w.one("a", "b")
 		w.maybe(b, "claimsProperty", func() any { return w.one("email", "sub", "") })
 		w.maybe(b, "useExternalId", func() any { return w.bool("external") })
+		w.maybe(b, "enrollClaims", func() any { return M{"/org/id": w.one("a", "b")} })
+		w.maybe(b, "enrollAttributeAllow", func() any { return []any{w.one("eng-*", "*")} })
+		w.maybe(b, "enrollAuthPolicyId", func() any { return w.one("default", "nobody") })
+		w.maybe(b, "enrollLimit", func() any { return w.int(0, 5) })
+		if b["useExternalId"] == true && b["enrollClaims"] != nil {
+			w.maybe(b, "enrollToTokenEnabled", func() any { return w.bool("token") })
+		}
 	})
 	w.several("ca", len(w.cas), func(b M) {
 		b["certPem"] = w.cas[len(w.names["ca"])-1]

@@ -249,7 +249,7 @@ func (c *comparison) compare(w *wish) {
 	}
 	var differ []*kind.Field
 	for _, f := range w.def.Fields {
-		if !settable(f) || equal(w.body.of(f), is.body.of(f)) && !c.cleared(f, w.said) {
+		if !settable(f) || equal(is.wants(w, f), is.body.of(f)) && !c.cleared(f, w.said) {
 			continue
 		}
 		if f.Fixed || w.def.Decides(f) {

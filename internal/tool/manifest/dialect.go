@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // dialect is a way to write files.
@@ -101,7 +102,22 @@ func (x *foreign) tidy(d *kind.Def, said *value) bool {
 		}
 		return strings.TrimPrefix(text, "@")
 	})
+	if d == model.ExtJWTSigners.Def {
+		x.tidySigner(said)
+	}
 	return true
+}
+
+// tidySigner takes out that anybody whom a signer knows becomes an identity: here
+// it takes a rule of who may.
+func (x *foreign) tidySigner(said *value) {
+	for _, name := range []string{"enrollToCertEnabled", "enrollToTokenEnabled"} {
+		if said.is(name) {
+			x.drop("%s of the external JWT signer %q, which takes a rule of who may come", name, said.said("name"))
+		}
+		said.drop(name)
+	}
+	said.drop("enrollAuthPolicyId") // a default that means nothing without
 }
 
 // bodyName is the name in bodies of what an answer or an export calls so.

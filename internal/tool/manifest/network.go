@@ -42,6 +42,11 @@ type current struct {
 	// inside is whether it is of the router inside the controller: what runs is
 	// not for files to end that say nothing of it.
 	inside bool
+	// came is whether it came to be by itself, when somebody logged in: files that
+	// say nothing of it do not end it.
+	came bool
+	// provided are its role attributes that no file gave it, nor can take away.
+	provided []string
 	// maker is the record that it was made for and goes with, if any.
 	maker *current
 	// answer is what the controller says of it, until that is settled as a body:
@@ -163,11 +168,18 @@ func newCurrent(d *kind.Def, raw jsontext.Value) (*current, error) {
 		System       bool   `json:"isSystem"`
 		DefaultAdmin bool   `json:"isDefaultAdmin"`
 		Inside       bool   `json:"isInside"`
+		EnrolledBy   string `json:"enrolledBy"`
+		Provided     []struct {
+			Attributes []string `json:"attributes"`
+		} `json:"providerAttributes"`
 	}
 	if err := json.Unmarshal(raw, &sent); err != nil {
 		return nil, err
 	}
-	c := &current{def: d, answer: raw, id: sent.ID, kept: sent.System}
+	c := &current{def: d, answer: raw, id: sent.ID, kept: sent.System, came: sent.EnrolledBy != ""}
+	for _, p := range sent.Provided {
+		c.provided = append(c.provided, p.Attributes...)
+	}
 	if c.id == "" {
 		return nil, fmt.Errorf("a record without an id: %.200s", raw)
 	}
@@ -218,6 +230,9 @@ func (n *Network) settle(c *current) error {
 	if err != nil {
 		return err
 	}
+	if f := c.def.Attributes; f != nil {
+		said.member(f.Last()).less(c.provided)
+	}
 	references(c.def.Fields, said, func(f *kind.Field, text string, _ spot) string { return n.call(f, text) })
 	fold(c.def.Fields, said, func(*kind.Field, member) {}) // a record is in a map once
 	if c.body, err = settle(c.def, said, nil); err != nil {
@@ -228,6 +243,32 @@ func (n *Network) settle(c *current) error {
 	}
 	c.answer = nil
 	return nil
+}
+
+// less takes texts out of a list.
+func (v *value) less(texts []string) {
+	if v == nil || len(texts) == 0 {
+		return
+	}
+	v.items = slices.DeleteFunc(slices.Clone(v.items), func(item *value) bool {
+		text, ok := item.text()
+		return ok && slices.Contains(texts, text)
+	})
+}
+
+// wants is what the file says of a field, but for role attributes that the
+// record has whatever files say.
+func (c *current) wants(w *wish, f *kind.Field) jsontext.Value {
+	raw := w.body.of(f)
+	if !f.Attributes || len(c.provided) == 0 || raw == nil {
+		return raw
+	}
+	v, err := fromJSON(raw)
+	if err != nil {
+		return raw
+	}
+	v.less(c.provided)
+	return v.json()
 }
 
 // unsettled is a body as it is.

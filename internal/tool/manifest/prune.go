@@ -9,7 +9,7 @@ import (
 
 // goes reports whether a record is to be deleted since no file has it.
 func (c *comparison) goes(r *current) bool {
-	return c.opt.Prune && !r.made && !r.inside && c.now.has(r, c.opt.Label) && c.files.records[r.def][r.key] == nil
+	return c.opt.Prune && !r.made && !r.inside && !r.came && c.now.has(r, c.opt.Label) && c.files.records[r.def][r.key] == nil
 }
 
 // vanishes reports whether a record goes with the one that it was made for.
