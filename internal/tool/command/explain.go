@@ -29,6 +29,7 @@ type explanation struct {
 			Kind string `json:"kind"`
 			Name string `json:"name"`
 			Role string `json:"role"`
+			From string `json:"from"`
 		} `json:"because"`
 	} `json:"links"`
 }
@@ -125,6 +126,9 @@ func (s *session) explain(e explanation) error {
 			by := ""
 			if b.Role != "" {
 				by = " by " + b.Role
+			}
+			if b.From != "" {
+				by += ", which the signer " + b.From + " says"
 			}
 			text := s.Flow(strings.ReplaceAll(b.Kind, "-", " ")+" "+screen.Plain(b.Name+by), indent)
 			s.Printf("%s%s\n", strings.Repeat(" ", indent), s.Faint(text))

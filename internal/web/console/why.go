@@ -28,6 +28,7 @@ type explanation struct {
 			ID   string `json:"id"`
 			Name string `json:"name"`
 			Role string `json:"role"`
+			From string `json:"from"`
 		} `json:"because"`
 	} `json:"links"`
 }
@@ -54,7 +55,7 @@ type linkView struct {
 	Change     string
 }
 
-type causeView struct{ Kind, Name, Href, Role string }
+type causeView struct{ Kind, Name, Href, Role, From string }
 
 // explain shows each link of the chain from an identity to a service.
 func (v *visit) explain() {
@@ -135,7 +136,7 @@ func (v *visit) explainOf(view *explainView, e explanation) {
 			if role == "@"+b.ID {
 				role = "@" + b.Name
 			}
-			one.Because = append(one.Because, causeView{strings.ReplaceAll(b.Kind, "-", " "), b.Name, pagePast(v.recordPage(b.Kind, b.ID), view.At), role})
+			one.Because = append(one.Because, causeView{strings.ReplaceAll(b.Kind, "-", " "), b.Name, pagePast(v.recordPage(b.Kind, b.ID), view.At), role, b.From})
 		}
 		if len(l.Changes) > 0 {
 			one.Change = link("explain", "change") + "?" + url.Values{"identity": {e.IdentityID}, "service": {e.ServiceID}, "type": {e.Type}, "link": {l.Link}}.Encode()
