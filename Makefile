@@ -110,7 +110,9 @@ signin: build ## people who sign in with a real identity provider
 	@(cd test/signin && $(GO) mod download) || { \
 		echo '*** make signin: NOT RUN. The modules of the identity provider cannot be had here.'; \
 		echo '*** Nothing was shown about people who sign in.'; exit 0; } && \
-	cd test/signin && $(GO) test -count=1 -timeout 9m -v ./... $(ARGS)
+	browser=; test/browser/prepare || { \
+		echo '*** make signin: without a browser. Chromium cannot be had here.'; browser='-skip ^TestChromium$$'; }; \
+	cd test/signin && $(GO) test -count=1 -timeout 9m -v $$browser ./... $(ARGS)
 
 # go vet is in bin/lint, which loads what the tests compile, and reads all that we
 # build on: on a machine that has compiled nothing that takes as long as half of test.

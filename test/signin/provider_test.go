@@ -39,6 +39,7 @@ type provider struct {
 	store *store
 	roots string // file with the certificate that vouches for it
 	away  atomic.Bool
+	known atomic.Bool // whether the browser has logged in before, and is not asked again
 }
 
 // store is where the provider keeps what it knows, with lives of tokens of one's choice.
@@ -100,10 +101,14 @@ func newProvider(t *testing.T, life time.Duration) *provider {
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)
 	back := op.AuthCallbackURL(handler)
-	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("GET /login", op.NewIssuerInterceptor(handler.IssuerFromRequest).HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id := r.FormValue("id"); p.known.Load() && p.store.CheckUsernamePassword(username, password, id) == nil {
+			http.Redirect(w, r, back(r.Context(), id), http.StatusFound)
+			return
+		}
 		fmt.Fprintf(w, `<form method="post" action="/login"><input type="hidden" name="id" value="%s"><input name="username"><input name="password" type="password"><button>In</button></form>`,
 			html.EscapeString(r.FormValue("id")))
-	})
+	}))
 	mux.Handle("POST /login", op.NewIssuerInterceptor(handler.IssuerFromRequest).HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.FormValue("id")
 		if err := p.store.CheckUsernamePassword(r.FormValue("username"), r.FormValue("password"), id); err != nil {

@@ -127,15 +127,21 @@ type running struct {
 // command starts one of somebody who has a browser or has none.
 func (w *world) command(who string, browser bool, args ...string) *running {
 	w.t.Helper()
-	r := &running{w, exec.Command(binary, args...), &safe{}, make(chan struct{})}
-	r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = w.env(who), r.said, r.said
-	if browser {
-		self, err := os.Executable()
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		r.cmd.Env = append(r.cmd.Env, "BROWSER="+self, actsAsBrowser+"="+filepath.Join(w.dir, "browser"))
+	if !browser {
+		return w.commandWith(who, nil, args...)
 	}
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.commandWith(who, []string{"BROWSER=" + self, actsAsBrowser + "=" + filepath.Join(w.dir, "browser")}, args...)
+}
+
+// commandWith starts one with further variables.
+func (w *world) commandWith(who string, env []string, args ...string) *running {
+	w.t.Helper()
+	r := &running{w, exec.Command(binary, args...), &safe{}, make(chan struct{})}
+	r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = append(w.env(who), env...), r.said, r.said
 	if err := r.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -334,5 +340,40 @@ func TestBadInput(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Join(w.dir, "stranger")); err == nil {
 		t.Errorf("a stranger leaves %v", left)
+	}
+}
+
+// TestChromium signs in with a real browser, in which the person has logged in before.
+func TestChromium(t *testing.T) {
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless_shell", "headless-shell"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		t.Fatal("there is no Chromium; test/browser/prepare gets it")
+	}
+	w := start(t, time.Hour)
+	w.p.known.Store(true)
+	page := filepath.Join(w.dir, "page.html")
+	script := filepath.Join(w.dir, "browser.sh")
+	text := "#!/bin/sh\nexec " + path + " --headless --no-sandbox --disable-gpu --ignore-certificate-errors --user-data-dir=" + filepath.Join(w.dir, "chromium") +
+		" --dump-dom \"$1\" >" + page + " 2>/dev/null\n"
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	login := w.commandWith("ann", []string{"BROWSER=" + script}, "login", w.address, "--sso", "--ca", filepath.Join(w.data(), "pki", "root.crt"))
+	if said, code := login.end(); code != 0 || !strings.Contains(said, "as ann") {
+		t.Fatalf("%d: %s", code, said)
+	}
+	for late := time.Now().Add(time.Minute); ; {
+		if shown, err := os.ReadFile(page); err == nil && strings.Contains(string(shown), "You may close this page") {
+			return
+		} else if time.Now().After(late) {
+			t.Fatalf("the browser shows %s, %v", shown, err)
+		}
+		<-time.After(50 * time.Millisecond)
 	}
 }

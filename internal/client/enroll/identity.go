@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -117,15 +118,20 @@ func (c *Controller) enrollJSON(ctx context.Context, body, out any) error {
 // issued makes sure that a certificate is for our key and from the authority
 // that we were told to trust.
 func (c *Controller) issued(text string, key crypto.Signer) error {
+	return genuine(c.inv.Controller, text, key, c.vouches, c.opt.Now())
+}
+
+// genuine is the same for a controller by its address.
+func genuine(at, text string, key crypto.Signer, vouches []*x509.Certificate, now time.Time) error {
 	chain, err := pki.ParseCertificates([]byte(text), maxChain)
 	if err != nil {
-		return fmt.Errorf("the certificate that %s issued cannot be read: %w", c.inv.Controller, err)
+		return fmt.Errorf("the certificate that %s issued cannot be read: %w", at, err)
 	}
 	if pub, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !pub.Equal(chain[0].PublicKey) {
-		return fmt.Errorf("the certificate that %s issued is for another key than ours", c.inv.Controller)
+		return fmt.Errorf("the certificate that %s issued is for another key than ours", at)
 	}
-	if _, err := pki.NewRoots(c.vouches).VerifyLeaf(chain, pki.VerifyOptions{Now: c.opt.Now()}); err != nil {
-		return fmt.Errorf("the certificate that %s issued is not from its own authority: %w", c.inv.Controller, err)
+	if _, err := pki.NewRoots(vouches).VerifyLeaf(chain, pki.VerifyOptions{Now: now}); err != nil {
+		return fmt.Errorf("the certificate that %s issued is not from its own authority: %w", at, err)
 	}
 	return nil
 }

@@ -20,11 +20,23 @@ type Account struct {
 	CA      string
 	// Token is what a controller is shown, as often as one is needed, and its end.
 	Token func(context.Context) (string, time.Time, error)
+
+	tokens keeper
+	with   profile.Profile
 }
 
 // Account has somebody sign in at a controller, unless they have, and keeps that in the
 // profile of the controller.
 func (f SignIn) Account(cmd *cobra.Command, env Env, address string, trusting Trusting) (*Account, error) {
+	a, err := f.account(cmd, env, address, trusting)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.keep()
+}
+
+// account is Account that nothing is kept of yet.
+func (f SignIn) account(cmd *cobra.Command, env Env, address string, trusting Trusting) (*Account, error) {
 	dir, err := profile.Dir(env.Getenv)
 	if err != nil {
 		return nil, err
@@ -50,18 +62,26 @@ func (f SignIn) Account(cmd *cobra.Command, env Env, address string, trusting Tr
 		return nil, err
 	}
 	defer client.Close()
-	if p.SignedIn, err = f.signedIn(cmd.Context(), env, scr, client, &p, ""); err != nil {
+	tokens := keeper{env, dir, name}
+	if p.Second {
+		p.SignedIn, p.Second = nil, false
+	}
+	if p.SignedIn, err = f.signedIn(cmd.Context(), scr, client, &p, "", tokens); err != nil {
 		return nil, err
 	}
-	p.Second = false
-	err = profile.Change(dir, func(b *profile.Book) error {
-		b.Profiles[name] = p
+	return &Account{Address: p.Address, Others: p.Others, CA: p.CA, Token: tokens.Token, tokens: tokens, with: p}, nil
+}
+
+// keep has the next program find the sign-in.
+func (a *Account) keep() error {
+	name := a.tokens.name
+	return profile.Change(a.tokens.dir, func(b *profile.Book) error {
+		b.Profiles[name] = a.with
 		if b.Current == "" {
 			b.Current = name
 		}
 		return nil
 	})
-	return &Account{Address: p.Address, Others: p.Others, CA: p.CA, Token: keeper{env, dir, name}.Token}, err
 }
 
 // Trusting is whom to believe to be a controller.

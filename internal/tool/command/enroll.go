@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netkeep.internal/internal/client/enroll"
+	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/tool/screen"
 )
 
@@ -33,16 +34,19 @@ func Invitation(env Env, arg string) (*enroll.Invitation, error) {
 
 func enrollCommand(env Env) *cobra.Command {
 	r := enroll.Request{Now: env.Now, Words: enroll.Flags}
-	passwordFile := ""
+	passwordFile, at, fingerprint, sign := "", "", "", SignIn{}
 	cmd := &cobra.Command{
-		Use:   "enroll TOKEN",
+		Use:   "enroll [TOKEN]",
 		Short: "Join a network as an identity, and write the file that SDKs and tunnelers need.",
 		Long: "Join a network with an enrollment token: the JWT itself, a file with it, or - for standard\n" +
 			"input. Nothing is sent to a server whose key did not sign the token or, if that one does not\n" +
 			"answer, that is not of the root CA that the token names. The file that is written holds a\n" +
-			"private key: only its owner may read it, and none is written over.",
-		Example: "  netkeep enroll laptop.jwt -o laptop.json\n  netkeep enroll machine.jwt -o machine.json --cert machine.crt --key machine.key",
-		Args:    Exactly(1),
+			"private key: only its owner may read it, and none is written over.\n\n" +
+			"With --sso somebody joins who has an account of an identity provider, if its signer lets\n" +
+			"people enroll: with -o by a certificate, and else to sign in each time.",
+		Example: "  netkeep enroll laptop.jwt -o laptop.json\n  netkeep enroll machine.jwt -o machine.json --cert machine.crt --key machine.key\n" +
+			"  netkeep enroll --sso https://controller.example.com:1280 -o laptop.json",
+		Args: between(0, 1),
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&r.Output, "output", "o", "", "File to write the identity to; not needed for a password.")
@@ -55,7 +59,18 @@ func enrollCommand(env Env) *cobra.Command {
 	flags.StringVar(&r.Name, "name", "", "Name that the new identity should have, if the token is a CA's.")
 	flags.StringVarP(&r.Username, "username", "u", "", "User name, if the token is for a password and has none.")
 	flags.StringVar(&passwordFile, "password-file", "", "File with the new password, - for standard input; asked for if not given.")
+	flags.StringVar(&at, "sso", "", "Enroll who signs in with an identity provider at the controller of this address.")
+	flags.StringVar(&fingerprint, "fingerprint", "", "SHA-256 fingerprint of the controller's CA, for --sso.")
+	sign.Flags(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case at != "" && len(args) > 0:
+			return Usagef("--sso takes the place of a token: leave one of them out")
+		case at != "":
+			return enrollPerson(cmd, env, sign, at, Trusting{r.CA, fingerprint}, r)
+		case len(args) == 0:
+			return Usagef("give an enrollment token, or sign in with --sso ADDRESS")
+		}
 		inv, err := Invitation(env, args[0])
 		if err != nil {
 			return err
@@ -93,4 +108,36 @@ func newPassword(env Env, scr *screen.Screen, file string) (string, error) {
 		err = errors.New("these are two different passwords; try again")
 	}
 	return first, err
+}
+
+// enrollPerson has somebody sign in and become an identity.
+func enrollPerson(cmd *cobra.Command, env Env, sign SignIn, at string, trusting Trusting, r enroll.Request) error {
+	if r.Output != "" && !r.Force {
+		if _, err := os.Lstat(r.Output); err == nil { // before anybody signs in
+			return fmt.Errorf("%s is there already: name another file, or give --force to write over it", r.Output)
+		}
+	}
+	a, err := sign.account(cmd, env, at, trusting)
+	if err != nil {
+		return err
+	}
+	client, err := remote.New(remote.Account{Address: a.Address, Others: a.Others, CA: a.CA})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	scr, signed := env.Screen(), a.with.SignedIn
+	name, err := enroll.Person{Client: client, Token: signed.Show, Signer: signed.Signer.ID, CA: a.CA}.Enroll(cmd.Context(), r)
+	if err != nil {
+		return err
+	}
+	if r.Output != "" {
+		scr.Printf("Enrolled as %s. The identity is in %s, which only you may read.\n", screen.Plain(name), r.Output)
+		return nil
+	}
+	if err := a.keep(); err != nil {
+		return err
+	}
+	scr.Printf("Enrolled as %s. Go on with: netkeep login %s --sso, or netkeep tunnel run --sso %s\n", screen.Plain(name), a.Address, a.Address)
+	return nil
 }

@@ -34,6 +34,7 @@ type loginFlags struct {
 	code                   string
 	sso                    bool
 	sign                   SignIn
+	kept                   keeper // of the profile
 }
 
 // other reports whether one is to log in in another way than before.
@@ -96,6 +97,7 @@ func login(cmd *cobra.Command, env Env, f loginFlags, args []string) error {
 	if err := trust(cmd.Context(), scr, f, &p); err != nil {
 		return err
 	}
+	f.kept = keeper{env, dir, name}
 	in, err := enter(cmd.Context(), env, scr, f, &p)
 	if err != nil {
 		return err
@@ -296,7 +298,7 @@ func enter(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *pr
 	switch {
 	case signs:
 		method = byJWT
-		req.Bearer, err = signFirst(ctx, env, scr, f, p)
+		req.Bearer, err = signFirst(ctx, scr, f, p)
 	case renew:
 		method = byCert
 	case f.cert != "":
@@ -329,7 +331,7 @@ func enter(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *pr
 		return nil, wrongPassword(err, method)
 	}
 	client.Use(in.Token)
-	if err := secondFactor(ctx, env, scr, f, client, in, p); err != nil {
+	if err := secondFactor(ctx, scr, f, client, in, p); err != nil {
 		return nil, err
 	}
 	ask, cancel := context.WithTimeout(ctx, followTime)
@@ -409,7 +411,7 @@ const tries = 3
 
 // secondFactor shows what else the session wants: a one-time code, or a token of an
 // identity provider.
-func secondFactor(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, c *remote.Client, in *loggedIn, p *profile.Profile) error {
+func secondFactor(ctx context.Context, scr *screen.Screen, f loginFlags, c *remote.Client, in *loggedIn, p *profile.Profile) error {
 	first := p.SignedIn != nil && !p.Second
 	if p.Second = false; !first && len(in.AuthQueries) == 0 {
 		p.SignedIn = nil
@@ -424,7 +426,7 @@ func secondFactor(ctx context.Context, env Env, scr *screen.Screen, f loginFlags
 		case first:
 			err = errors.New("the session wants tokens of two signers, of which a profile holds one: have an admin ask for another second factor, or log in with a certificate or password first")
 		default:
-			err = signSecond(ctx, env, scr, f, c, q, p)
+			err = signSecond(ctx, scr, f, c, q, p)
 		}
 		if err != nil {
 			return err
@@ -464,7 +466,7 @@ func logoutCommand(env Env) *cobra.Command {
 		Short: "End the session, and forget its token.",
 		Args:  Exactly(0),
 		RunE: with(env, func(cmd *cobra.Command, s *session, _ []string) error {
-			s.Renew = nil
+			s.Renew, s.Bearer = nil, nil // a session that is not complete can be ended too
 			err := s.Call(cmd.Context(), remote.Request{Method: http.MethodDelete, Path: "/current-api-session"}, nil)
 			if err != nil && !errors.Is(err, remote.ErrDenied) {
 				return err

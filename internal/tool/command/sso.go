@@ -28,7 +28,7 @@ type SignIn struct {
 // Flags adds what a sign-in may be given.
 func (f *SignIn) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Signer, "signer", "", "Identity provider to sign in with, by the name or id of its external JWT signer; not needed if there is one alone.")
-	flags.BoolVar(&f.Device, "device", false, "Sign in on another device, by an address and a code, also if there is a browser here.")
+	flags.BoolVar(&f.Device, "sso-device", false, "Sign in on another device, by an address and a code, also if there is a browser here.")
 	flags.IntVar(&f.Port, "sso-port", 0, "Port of this machine that the provider leads the browser back to, if it knows one alone; any if not given.")
 }
 
@@ -108,29 +108,22 @@ func againWith(address string) string { return "netkeep login " + address + " --
 
 // signedIn returns tokens that can be shown: those that are kept, newer ones in their
 // place, or those of a person who signs in now.
-func (f SignIn) signedIn(ctx context.Context, env Env, scr *screen.Screen, c *remote.Client, p *profile.Profile, id string) (*sso.Tokens, error) {
-	kept, wanted := p.SignedIn, f.Signer
+func (f SignIn) signedIn(ctx context.Context, scr *screen.Screen, c *remote.Client, p *profile.Profile, id string, k keeper) (*sso.Tokens, error) {
+	wanted := f.Signer
 	if id != "" {
 		wanted = id
 	}
-	again := againWith(p.Address)
-	if kept != nil && (wanted == "" || wanted == kept.Signer.ID || wanted == kept.Signer.Name) {
-		if kept.Good(env.Now()) {
-			return kept, nil
-		}
-		provider, err := sso.Meet(ctx, kept.Signer, sso.Options{Now: env.Now, Again: again})
-		if err == nil {
-			kept, err = provider.Renew(ctx, kept)
-		}
+	if kept := p.SignedIn; kept != nil && (wanted == "" || wanted == kept.Signer.ID || strings.EqualFold(wanted, kept.Signer.Name)) {
+		t, err := k.tokens(ctx)
 		if err == nil || errors.Is(err, sso.ErrAway) || ctx.Err() != nil {
-			return kept, err
+			return t, err
 		}
 	}
-	provider, err := f.meet(ctx, env, c, id, again)
+	provider, err := f.meet(ctx, k.env, c, id, againWith(p.Address))
 	if err != nil {
 		return nil, err
 	}
-	return f.sign(ctx, env, scr, provider)
+	return f.sign(ctx, k.env, scr, provider)
 }
 
 // keeper gives out tokens of a profile, and keeps the newer ones there.
@@ -223,7 +216,7 @@ func (k keeper) hold(ctx context.Context) (release func() error, err error) {
 }
 
 // signFirst is the token that somebody logs in with.
-func signFirst(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *profile.Profile) (string, error) {
+func signFirst(ctx context.Context, scr *screen.Screen, f loginFlags, p *profile.Profile) (string, error) {
 	if p.Second {
 		p.SignedIn = nil
 	}
@@ -233,7 +226,7 @@ func signFirst(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p
 		return "", err
 	}
 	defer client.Close()
-	t, err := f.sign.signedIn(ctx, env, scr, client, p, "")
+	t, err := f.sign.signedIn(ctx, scr, client, p, "", f.kept)
 	if err != nil {
 		return "", err
 	}
@@ -248,8 +241,8 @@ func notKnown(p *profile.Profile) error {
 }
 
 // signSecond shows a token of a signer besides, from now on with every request.
-func signSecond(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, c *remote.Client, q authQuery, p *profile.Profile) error {
-	t, err := f.sign.signedIn(ctx, env, scr, c, p, q.Signer)
+func signSecond(ctx context.Context, scr *screen.Screen, f loginFlags, c *remote.Client, q authQuery, p *profile.Profile) error {
+	t, err := f.sign.signedIn(ctx, scr, c, p, q.Signer, f.kept)
 	if err != nil {
 		return err
 	}
