@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 )
 
 // TestEntriesOfThree has three controllers write more entries than the store keeps:
-// each archives all of them, one sends them on for all, and when that is killed in the
-// middle of sending another goes on from there.
+// each archives all of them, one sends them on for all, and when that is killed or
+// stopped in the middle of sending another goes on from there.
 func TestEntriesOfThree(t *testing.T) {
 	beside(t)
 	to, dir := sink.New(t), t.TempDir()
@@ -55,27 +56,38 @@ func TestEntriesOfThree(t *testing.T) {
 		}
 	}
 
-	hold := to.Hold(t, false)
-	write("second", 5, c.nodes...)
-	var sender *node
+	for name, end := range map[string]func(*node){
+		"killed":  (*node).kill,
+		"stopped": func(n *node) { n.signal(syscall.SIGTERM); <-n.ended },
+	} {
+		hold := to.Hold(t, false)
+		write(name, 5, c.nodes...)
+		sender := c.nodes[sending(t, hold)]
+		end(sender)
+		hold.End()
+		others := c.others(sender)
+		write(name+" and gone", 20, others...)
+		others[0].sent(t, to)
+		sender.start(t)
+		write(name+" and back", 5, sender)
+		sender.sent(t, to)
+	}
+}
+
+// sending is the number of the controller that a sink keeps waiting.
+func sending(t *testing.T, hold *sink.Hold) int {
+	t.Helper()
 	select {
 	case who := <-hold.Came:
 		n, err := strconv.Atoi(who)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sender = c.nodes[n]
+		return n
 	case <-time.After(patience):
 		t.Fatal("nothing is sent")
+		return 0
 	}
-	sender.kill()
-	hold.End()
-	others := c.others(sender)
-	write("third", 20, others...)
-	others[0].sent(t, to)
-	sender.start(t)
-	write("fourth", 5, sender)
-	sender.sent(t, to)
 }
 
 // adds writes, however often it has to ask.
