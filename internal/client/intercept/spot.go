@@ -44,6 +44,7 @@ func (s *spot) side(protocol string) *side {
 func (s *spot) claim(r *Rule, order int) {
 	for _, protocol := range r.Protocols {
 		side := s.side(protocol)
+		side.claims = slices.Grow(side.claims, len(r.Ports))
 		for _, p := range r.Ports {
 			if p.Low <= p.High {
 				side.claims = append(side.claims, claim{r, p, order})
