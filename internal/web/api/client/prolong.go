@@ -15,7 +15,7 @@ func mountProlong(a *rest.API, s *api.Service) {
 		Doc:  "Show a newer token of the same signer in the Authorization header, upon which the session rests from now on: it ends with that one.",
 		Auth: rest.Partial, Attempts: &s.Logins,
 	}, func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-		proof, err := s.Tokens.Check(c.Context(), c.Snap, c.Bearer())
+		proof, err := s.Tokens.SignIn(c.Context(), c.Author(), c.State.Snapshot, c.Bearer())
 		if err != nil {
 			return rest.Empty{}, err
 		}
