@@ -17,7 +17,7 @@ import (
 // resolvConf is the laptop's own, with what only its owner can have meant.
 const resolvConf = "# mine, and it stays\nsearch  lan.example\nnameserver %s\noptions timeout:2\n\n"
 
-// network is services of every kind of address, all hosted by the server.
+// network is services of every kind of address, all hosted by the server but one.
 const network = `
 configs:
   - {name: payroll at, configTypeId: intercept.v1, data: {protocols: [tcp], addresses: [payroll.corp], portRanges: [{low: 80, high: 80}]}}
@@ -26,6 +26,8 @@ configs:
   - {name: echo at, configTypeId: intercept.v1, data: {protocols: [udp], addresses: [echo.corp], portRanges: [{low: 7777, high: 7777}]}}
   - {name: kept at, configTypeId: intercept.v1, data: {protocols: [tcp], addresses: [kept.corp], portRanges: [{low: 9100, high: 9100}]}}
   - {name: gone at, configTypeId: intercept.v1, data: {protocols: [tcp], addresses: [gone.corp], portRanges: [{low: 9100, high: 9100}]}}
+  - {name: own at, configTypeId: intercept.v1, data: {protocols: [tcp], addresses: [own.example], portRanges: [{low: 9003, high: 9003}]}}
+  - {name: own, configTypeId: host.v1, data: {protocol: tcp, address: own.example, port: 9003}}
   - {name: pages, configTypeId: host.v1, data: {protocol: tcp, address: 127.0.0.1, port: 8080}}
   - {name: lab, configTypeId: host.v1, data: {protocol: tcp, forwardAddress: true, allowedAddresses: [10.99.0.0/24], forwardPort: true, allowedPortRanges: [{low: 9000, high: 9003}]}}
   - {name: datagrams, configTypeId: host.v1, data: {protocol: udp, address: 127.0.0.1, port: 7777}}
@@ -37,7 +39,10 @@ services:
   - {name: echo, roleAttributes: [office], configs: [echo at, datagrams]}
   - {name: kept, roleAttributes: [office], configs: [kept at, back]}
   - {name: gone, roleAttributes: [extra], configs: [gone at, back]}
+  - {name: own, roleAttributes: [own], configs: [own at, own]}
 service-policies:
+  - {name: laptops dial own, type: Dial, semantic: AnyOf, identityRoles: ["#laptop"], serviceRoles: ["#own"]}
+  - {name: laptops host own, type: Bind, semantic: AnyOf, identityRoles: ["#laptop"], serviceRoles: ["#own"]}
   - {name: laptops dial office, type: Dial, semantic: AnyOf, identityRoles: ["#laptop"], serviceRoles: ["#office"]}
   - {name: laptops dial extra, type: Dial, semantic: AnyOf, identityRoles: ["#laptop"], serviceRoles: ["#extra"]}
   - {name: servers host, type: Bind, semantic: AnyOf, identityRoles: ["#server"], serviceRoles: ["#office", "#extra"]}
@@ -113,6 +118,12 @@ func addresses(t *testing.T, d *device) {
 	if got, err := d.laptop.does("line", "10.99.0.5:9003"); err != nil || got != "on the way\n" {
 		t.Errorf("what is not ours: %v, %q", err, got)
 	}
+	// What the laptop hosts under the name that it is intercepted under is where that
+	// name leads without a tunneler.
+	d.eventually("own.example is there", func() bool {
+		got, _ := d.laptop.does("line", "own.example:9003")
+		return got == "on the way\n"
+	})
 	// Ports of names that no service has are refused, and so is what no server is behind.
 	for _, to := range []string{"payroll.corp:81", "gone.corp:9099", "10.99.0.5:9000"} {
 		if got, err := d.laptop.does("line", to); err == nil || strings.Contains(got, "timeout") {

@@ -300,7 +300,7 @@ func (m *machine) looks() string {
 }
 
 // outsideNames answers for names that are nobody's in the network, between the
-// machines: outside.example is at one address, and nothing else is anywhere.
+// machines: two are at one address, and nothing else is anywhere.
 func (w *world) outsideNames() {
 	w.t.Helper()
 	conn, err := net.ListenPacket("udp", "0.0.0.0:53")
@@ -322,12 +322,13 @@ func (w *world) outsideNames() {
 	}()
 }
 
-// onTheWay listens between the machines at an address that the server has too, at a
-// port that no service has.
+// onTheWay listens between the machines, also at an address that the server has too,
+// at a port that no service has there.
 func (w *world) onTheWay() {
 	w.t.Helper()
 	w.must("ip", "address", "replace", "10.99.0.5/32", "dev", "lo")
-	l, err := net.Listen("tcp", "10.99.0.5:9003")
+	w.must("ip", "address", "replace", "192.0.2.7/32", "dev", "lo")
+	l, err := net.Listen("tcp", ":9003")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -344,8 +345,8 @@ func (w *world) onTheWay() {
 	}()
 }
 
-// known is outside.example as questions have it.
-const known = "\x07outside\x07example\x00"
+// known are outside.example and own.example as questions have them.
+var known = []string{"\x07outside\x07example\x00", "\x03own\x07example\x00"}
 
 // answered is the answer to a question of one name; nil if it is none.
 func answered(q []byte) []byte {
@@ -354,7 +355,7 @@ func answered(q []byte) []byte {
 		return nil
 	}
 	question := q[12 : 12+end+5]
-	ours := strings.EqualFold(string(question[:end+1]), known)
+	ours := slices.Contains(known, strings.ToLower(string(question[:end+1])))
 	typ := binary.BigEndian.Uint16(question[end+1:])
 	a := append([]byte{}, q[:2]...)
 	flags, count := uint16(0x8580), uint16(0)

@@ -56,6 +56,11 @@ func (s *Server) pass(ctx context.Context, network string, v verdict, query []by
 	if len(servers) == 0 {
 		return v.reply
 	}
+	return s.askAll(ctx, network, servers, query)
+}
+
+// askAll asks servers one after the other until one knows.
+func (s *Server) askAll(ctx context.Context, network string, servers []netip.AddrPort, query []byte) []byte {
 	servers = servers[:min(len(servers), maxServers)]
 	reply := failed(query)
 	for _, server := range servers {

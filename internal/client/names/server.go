@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -156,15 +155,8 @@ func (s *Server) stream(ctx context.Context, conn net.Conn) {
 	defer silent.Stop()
 	buffer := make([]byte, 2+maxQuery)
 	for {
-		if _, err := io.ReadFull(conn, buffer[:2]); err != nil {
-			return
-		}
-		n := int(binary.BigEndian.Uint16(buffer))
-		if n > maxQuery {
-			return
-		}
-		query := buffer[2 : 2+n]
-		if _, err := io.ReadFull(conn, query); err != nil {
+		query, err := readQuery(conn, buffer)
+		if err != nil {
 			return
 		}
 		v := s.judge(query)

@@ -331,6 +331,45 @@ func TestPassedOn(t *testing.T) {
 	}
 }
 
+// TestOutside holds that the machine's own name behind a service's is found where it
+// was before: by who would be asked otherwise, and by who is usually asked as long as
+// nobody else is known.
+func TestOutside(t *testing.T) {
+	before, askedBefore := other(t, map[string]int{})
+	usual, askedUsual := other(t, map[string]int{})
+	var servers []netip.AddrPort
+	s := server(t, func(o *Options) { o.Servers = func(string) []netip.AddrPort { return servers } })
+	look := func() {
+		t.Helper()
+		resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return s.Outside(ctx, network, usual.String())
+		}}
+		ips, err := resolver.LookupNetIP(t.Context(), "ip4", "payroll.corp.")
+		if err != nil || fmt.Sprint(ips) != "[192.0.2.1]" {
+			t.Errorf("it is at %v: %v", ips, err)
+		}
+	}
+	look()
+	servers = []netip.AddrPort{before}
+	look()
+	if got, want := fmt.Sprint(askedUsual(), askedBefore()), "[udp payroll.corp.] [udp payroll.corp.]"; got != want {
+		t.Errorf("asked were %s, want %s", got, want)
+	}
+	servers = nil
+	if got := s.outside([]byte("no question"), usual); got[3]&0xf != dns.RcodeFormatError {
+		t.Errorf("what is no question gets %x", got)
+	}
+	own := netip.AddrPortFrom(s.opt.Pool.Prefix().Addr().Next(), 53)
+	q := new(dns.Msg).SetQuestion("payroll.corp.", dns.TypeA)
+	packed, err := q.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.outside(packed, own); got[3]&0xf != dns.RcodeServerFailure {
+		t.Errorf("with nobody but us to ask it is %x", got)
+	}
+}
+
 // TestNobodyAnswers passes a question to where nobody listens.
 func TestNobodyAnswers(t *testing.T) {
 	s := server(t, func(o *Options) {

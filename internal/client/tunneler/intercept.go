@@ -46,6 +46,7 @@ type interceptor struct {
 	told   *resolver.Resolver      // of the machine; it knows which names are answered here
 	lead   func([]tun.Route) error // to the device
 	pool   *names.Pool
+	names  *names.Server
 	log    *slog.Logger
 	free   slots // for connections
 	flows  slots
@@ -136,13 +137,13 @@ func (i *interceptor) answer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := names.NewServer(names.Options{
+	i.names = names.NewServer(names.Options{
 		Pool: i.pool, Covers: func(name string) bool { return i.table.Load().Covers(name) },
 		Servers: i.told.Servers, Dial: (&net.Dialer{Control: tun.Unseen}).DialContext,
 		Log: i.log, Now: i.t.opt.Now,
 	})
 	go func() {
-		if err := server.Serve(ctx, packets, streams); err != nil {
+		if err := i.names.Serve(ctx, packets, streams); err != nil {
 			i.log.Error("names are not answered any more; start the tunneler again", "error", err)
 		}
 	}()
@@ -193,8 +194,7 @@ func (t *Tunneler) unseen() *net.Dialer {
 	if t.opt.Intercept == nil {
 		return nil
 	}
-	bare := &net.Dialer{Control: tun.Unseen}
-	return &net.Dialer{Control: tun.Unseen, Resolver: &net.Resolver{PreferGo: true, Dial: bare.DialContext}}
+	return &net.Dialer{Control: tun.Unseen, Resolver: &net.Resolver{PreferGo: true, Dial: t.interceptor.names.Outside}}
 }
 
 // plain is how servers here are connected to.
