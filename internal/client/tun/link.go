@@ -92,7 +92,7 @@ func wanted(pkt *stack.PacketBuffer) (tcpip.NetworkProtocolNumber, bool) {
 			return 0, false
 		}
 		ip := header.IPv6(b)
-		return header.IPv6ProtocolNumber, !header.IsV6MulticastAddress(ip.DestinationAddress()) && ip.TransportProtocol() != header.ICMPv6ProtocolNumber
+		return header.IPv6ProtocolNumber, !header.IsV6MulticastAddress(ip.DestinationAddress()) && tcpip.TransportProtocolNumber(ip.NextHeader()) != header.ICMPv6ProtocolNumber
 	}
 	return 0, false
 }
