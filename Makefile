@@ -17,7 +17,7 @@ run: build ## run a controller on 127.0.0.1:1280 with a router on port 3022, dat
 
 # Half of the work is to compile: what tests and lint need is compiled once, and
 # without what debuggers need, which is a quarter of it.
-test late lint race browser devices: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
+test late lint race browser signin devices: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
 TEST := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 
