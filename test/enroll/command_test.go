@@ -91,7 +91,7 @@ func TestEnrollCommand(t *testing.T) {
 	wantSaid(t, 1, "leave --cert out", "", "enroll", text, "-o", at("n.json"), "--cert", "x", "--key", "y")
 	wantSaid(t, 1, "no kind of key", "", "enroll", text, "-o", at("n.json"), "--key-alg", "dsa")
 	wantSaid(t, 1, "use netkeep enroll", "", "router", "enroll", text, "--dir", dir)
-	wantSaid(t, 2, "argument is missing", "", "enroll")
+	wantSaid(t, 2, "give an enrollment token, or sign in with --sso", "", "enroll")
 	// None of that has spent the token.
 	wantSaid(t, 0, "file.json", "", "enroll", text, "-o", at("file.json"), "--force")
 	wantSaid(t, 5, "was used already", "", "enroll", text, "-o", at("n.json"))

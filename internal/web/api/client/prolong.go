@@ -3,6 +3,7 @@ package client
 import (
 	"net/http"
 
+	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
 )
@@ -15,6 +16,9 @@ func mountProlong(a *rest.API, s *api.Service) {
 		Doc:  "Show a newer token of the same signer in the Authorization header, upon which the session rests from now on: it ends with that one.",
 		Auth: rest.Partial, Attempts: &s.Logins,
 	}, func(c *rest.Call, _ rest.None) (rest.Empty, error) {
+		if c.Bearer() == "" {
+			return rest.Empty{}, fault.Invalid("Authorization", "must be Bearer and a token of the signer that the session rests upon", nil)
+		}
 		proof, err := s.Tokens.SignIn(c.Context(), c.Author(), c.State.Snapshot, c.Bearer())
 		if err != nil {
 			return rest.Empty{}, err
