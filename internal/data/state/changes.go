@@ -17,6 +17,7 @@ type change struct {
 	old   *row      // what it replaces, nil for none
 	row   *row      // nil for a delete
 	value []byte    // the record's stored form, nil for a delete
+	next  bool      // whether no key is between it and the one before, which is deleted too
 }
 
 // void reports whether the store need not hear of it: the record was created
@@ -66,7 +67,7 @@ func (cs *changes) note(c change) {
 		cs.file(i)
 	} else {
 		before := cs.list[i]
-		c.prev, c.old = before.prev, before.old
+		c.prev, c.old, c.next = before.prev, before.old, false
 		cs.weigh(before, -1)
 		cs.list[i] = c
 	}
@@ -134,7 +135,7 @@ func guarded(lane kind.Lane, c change) bool {
 func (cs *changes) ops(lane kind.Lane) []store.Op {
 	ops := make([]store.Op, 0, cs.count)
 	for c := range cs.effective() {
-		op := store.Op{Key: c.key, Value: c.value, Prev: store.Any}
+		op := store.Op{Key: c.key, Value: c.value, Prev: store.Any, Next: c.next}
 		if guarded(lane, c) {
 			op.Prev = c.prev
 		}

@@ -119,11 +119,15 @@ func (s *State) Forget(ctx context.Context, by Author, d *kind.Def, in Stretch, 
 	}
 }
 
-// Strike removes an entry of a log, in the same commit as all else that the write
-// does. One that is not there is a conflict with whoever has removed it.
-func (tx *Tx) Strike(d *kind.Def, id string) {
+// Strike removes entries of a log that follow each other with none between, in the
+// same commit as all else that the write does. That the first or the last is not there
+// is a conflict with whoever has removed it; of the others the caller must know.
+func (tx *Tx) Strike(d *kind.Def, ids ...string) {
 	tx.mustLog(d)
-	tx.note(change{def: d, id: id, prev: store.Any})
+	for i, id := range ids {
+		next := i > 0 && tx.list[len(tx.list)-1].key == key(d, ids[i-1])
+		tx.note(change{def: d, id: id, prev: store.Any, next: next})
+	}
 }
 
 // Recast puts an entry of a log in the place of the one that has its id.

@@ -40,6 +40,16 @@ type Op struct {
 	Key   string
 	Value []byte // nil deletes; what is not there cannot be deleted, that is a conflict
 	Prev  Rev    // what the write expects: the record's revision, 0 for "does not exist", or Any
+	// Next says of an entry that is deleted, as is that of the op before, that no key
+	// is between the two. A store may delete such a run as one: it looks whether the
+	// first and the last are there, and that the others are is for who writes to know.
+	Next bool
+}
+
+// Runs reports whether an op may be deleted as one with the op before it.
+func (op Op) Runs(before Op) bool {
+	gone := func(op Op) bool { return op.Value == nil && op.Prev == Any && IsEntry(op.Key) }
+	return op.Next && gone(op) && gone(before) && before.Key < op.Key
 }
 
 // Head describes one batch. The store fills in Prev and Ops.
@@ -57,7 +67,7 @@ type Head struct {
 }
 
 // Batch is what one Commit or Put wrote: all of its ops, in their order, with
-// no Prev.
+// no Prev and no Next.
 type Batch struct {
 	Rev    Rev
 	Commit bool // or else a Put

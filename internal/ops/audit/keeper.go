@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"context"
 	"errors"
+	"iter"
 	"sync"
 	"time"
 
@@ -104,13 +105,33 @@ func (k *Keeper) pack(ctx context.Context) (more bool, err error) {
 		if now.Unpacked != head.Unpacked || now.First != head.First {
 			return errMoved
 		}
-		for _, b := range blocks[1:used] {
-			tx.Strike(model.AuditBlocks.Def, b.ID)
+		for ids := range runs(blocks[1:used]) {
+			tx.Strike(model.AuditBlocks.Def, ids...)
 		}
 		now.Unpacked = packed.Last + 1
 		now.Bytes += int64(len(packed.Deflated))
 		return tx.Recast(model.AuditBlocks.Def, packed)
 	})
+}
+
+// runs yields the ids of blocks, those together between which no other can be: of
+// blocks of one entry, as most are.
+func runs(blocks []*model.AuditBlock) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		var run []string
+		for i, b := range blocks {
+			if i > 0 && numberOf(b.ID) != numberOf(blocks[i-1].ID)+1 {
+				if !yield(run) {
+					return
+				}
+				run = nil
+			}
+			run = append(run, b.ID)
+		}
+		if len(run) > 0 {
+			yield(run)
+		}
+	}
 }
 
 // unpacked reads the blocks that may become one: those that begin before it is full.

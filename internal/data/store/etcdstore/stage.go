@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ var errAside = errors.New("etcd: the staged batch was put aside")
 // stage writes a batch in several transactions. Nothing has happened before the
 // one that decides.
 func (s *Store) stage(ctx context.Context, b batch) (at store.Written, err error) {
+	b.ops = apart(b.ops)
 	// What cannot be written shows before it is sent.
 	if err := s.settle(ctx); err != nil {
 		return at, err
@@ -54,6 +56,16 @@ func (s *Store) stage(ctx context.Context, b batch) (at store.Written, err error
 		}
 	}
 	return at, store.ErrConflict
+}
+
+// apart is ops each of which is told of by itself: who carries them out may be
+// another, after a part of them was.
+func apart(ops []store.Op) []store.Op {
+	ops = slices.Clone(ops)
+	for i := range ops {
+		ops[i].Next = false
+	}
+	return ops
 }
 
 // room looks whether a member of our own has space for a batch, which is written

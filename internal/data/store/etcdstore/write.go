@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -70,9 +71,31 @@ func (s *Store) check(ops []store.Op) error {
 	return nil
 }
 
+// runs yields ops as etcd is told of them: one by one, but for entries that are
+// deleted and follow each other. Each op costs it a guard and a request of its own.
+func runs(ops []store.Op) iter.Seq[[]store.Op] {
+	return func(yield func([]store.Op) bool) {
+		for len(ops) > 0 {
+			n := 1
+			for n < len(ops) && ops[n].Runs(ops[n-1]) {
+				n++
+			}
+			if !yield(ops[:n]) {
+				return
+			}
+			ops = ops[n:]
+		}
+	}
+}
+
 // guard is the guards of ops.
 func (s *Store) guard(ops []store.Op) (guards []clientv3.Cmp) {
-	for _, op := range ops {
+	for run := range runs(ops) {
+		if n := len(run); n > 1 {
+			guards = append(guards, exists(s.keys.record(run[0].Key)), exists(s.keys.record(run[n-1].Key)))
+			continue
+		}
+		op := run[0]
 		key := s.keys.record(op.Key)
 		if op.Prev != store.Any {
 			guards = append(guards, s.spans.at(key, op.Prev)...)
@@ -222,10 +245,13 @@ func (s *Store) closing(b batch, value string, ask bool) []clientv3.Op {
 
 // changes adds ops as etcd has them.
 func (s *Store) changes(then []clientv3.Op, ops []store.Op) []clientv3.Op {
-	for _, op := range ops {
-		if op.Value == nil {
+	for run := range runs(ops) {
+		switch op, n := run[0], len(run); {
+		case n > 1:
+			then = append(then, clientv3.OpDelete(s.keys.record(op.Key), clientv3.WithRange(s.keys.record(run[n-1].Key)+"\x00")))
+		case op.Value == nil:
 			then = append(then, clientv3.OpDelete(s.keys.record(op.Key)))
-		} else {
+		default:
 			then = append(then, clientv3.OpPut(s.keys.record(op.Key), string(op.Value)))
 		}
 	}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -42,6 +43,8 @@ func entries(t *testing.T, o Opener) {
 	j.put(expecting(store.Any, del(entry(0))), expecting(store.Any, del(entry(1))))
 	ranged(t, s, store.EntryMark+"log/", store.EntryMark+"log0", 1, false, []int{2}, true)
 
+	runs(t, j, s, entry)
+
 	var copied bytes.Buffer
 	if err := s.Snapshot(j.ctx, &copied); err != nil {
 		t.Fatal(err)
@@ -49,6 +52,31 @@ func entries(t *testing.T, o Opener) {
 	restored := o.Restore(t, &copied)
 	defer restored.Close()
 	ranged(t, restored, entry(0), entry(4), 100, false, []int{2, 3}, false)
+}
+
+// runs deletes entries that follow each other, some of them as runs, with others in
+// the same batch. A run of which an end is not there is a conflict.
+func runs(t *testing.T, j *journal, s store.Store, entry func(int) string) {
+	run := func(from, to int) (ops []store.Op) {
+		for i := from; i <= to; i++ {
+			op := del(entry(i))
+			op.Next = i > from
+			ops = append(ops, op)
+		}
+		return ops
+	}
+	j.put(append(append(run(10, 13), set("k/1", "changed")), run(15, 15)...)...)
+	j.commit(slices.Concat([]store.Op{set(entry(17), "entry 17")}, run(18, 19), run(21, 24), []store.Op{set("k/2", "changed")})...)
+	odd := run(4, 6)
+	odd[0], odd[2] = odd[2], odd[0] // no key of these is after the one before
+	j.put(odd...)
+	for _, ends := range [][2]int{{13, 14}, {14, 15}, {24, 25}} {
+		if _, err := s.Put(j.ctx, store.Head{}, append(run(ends[0], ends[1]), set("k/3", "lost"))); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("entries from %d to %d are deleted, of which one is not there: %v", ends[0], ends[1], err)
+		}
+	}
+	ranged(t, s, entry(4), entry(26), 100, false, []int{7, 8, 9, 14, 16, 17, 20, 25}, false)
+	diff(t, "batches with runs", follow(t, s, j.base, j.last()), j.batches)
 }
 
 // ranged tests what a range holds.
