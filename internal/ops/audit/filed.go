@@ -37,10 +37,11 @@ var errFiled = errors.New("audit: a block does not tell what is in it")
 func file(lines []line) []byte {
 	var times []byte
 	fieldsAt := make([]filedField, len(fields))
-	refs := make([]map[any]int, len(fields))
+	refs := make([]map[filter.Value]int, len(fields))
 	last := int64(0)
+	var p plain
 	for _, at := range lines {
-		entry, err := at.entry()
+		entry, err := p.of(at)
 		if err != nil || !placed(at.number, entry) {
 			return nil
 		}
@@ -64,25 +65,21 @@ func placed(number int64, e *model.AuditEntry) bool {
 	return e.Number == number && e.ID == ID(number) && e.UpdatedAt.Equal(e.CreatedAt) && !e.CreatedAt.IsZero() && e.CreatedAt.Nanosecond()%1000 == 0
 }
 
-func (f *filedField) add(v filter.Value, unlike bool, refs *map[any]int) {
-	if n := len(f.codes); n > 0 && v == f.last { // as most are: what is looked up has to be allocated
+func (f *filedField) add(v filter.Value, unlike bool, refs *map[filter.Value]int) {
+	if n := len(f.codes); n > 0 && v == f.last { // as most are
 		f.codes = append(f.codes, f.codes[n-1])
 		return
 	}
 	f.last = v
 	if *refs == nil {
-		*refs = map[any]int{}
+		*refs = map[filter.Value]int{}
 	}
-	var key any = v
-	if unlike {
-		key = wordOf(v)
-	}
-	code, ok := (*refs)[key]
+	code, ok := (*refs)[v]
 	if !ok {
 		code = len(*refs)
-		(*refs)[key] = code
+		(*refs)[v] = code
 		if unlike {
-			f.digests = append(f.digests, key.(word))
+			f.digests = append(f.digests, wordOf(v))
 		} else {
 			f.values = append(f.values, v)
 		}

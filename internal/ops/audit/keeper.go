@@ -149,6 +149,7 @@ func (k *Keeper) unpacked(ctx context.Context, from, to int64) ([]*model.AuditBl
 // that nothing is hidden by it.
 func together(blocks []*model.AuditBlock) (packed *model.AuditBlock, used int, err error) {
 	var texts bytes.Buffer
+	texts.Grow(fullBytes)
 	for _, b := range blocks {
 		lines, err := linesOf(b)
 		if err != nil {
@@ -195,6 +196,7 @@ var tight, quick = deflater{level: flate.DefaultCompression}, deflater{level: fl
 
 func (d *deflater) deflate(text []byte) ([]byte, error) {
 	var packed bytes.Buffer
+	packed.Grow(len(text) / 8)
 	w, ok := d.pool.Get().(*flate.Writer)
 	if !ok {
 		var err error
