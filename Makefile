@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test late race cluster browser signin network devices network-faults network-bench check lint golden bench module clean
+.PHONY: build run test late race cluster browser signin network devices devices-bench network-faults network-bench check lint golden bench module clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -89,6 +89,11 @@ network: ## a whole network with routers and clients of others
 # It says so, loudly, where namespaces cannot be made.
 devices: ## a laptop, a router and a server in network namespaces: names and addresses of services
 	$(GO) test -count=1 -vet=off -timeout 5m -v ./test/netns $(ARGS)
+
+# Alone it takes some two minutes a round; with nothing else to do, and several rounds.
+devices-bench: ## our tunneler on a device beside the public one, in one run
+	@cd test/network && $(GO) build -ldflags '-X github.com/openziti/ziti/common/version.Version=v1.6.0' -o ../../bin/ziti github.com/openziti/ziti/ziti
+	$(GO) test -count=1 -vet=off -timeout 60m ./test/netns -run '^$$' -bench Speed -benchtime 1x -ziti $(CURDIR)/bin/ziti -rounds 5 $(ARGS)
 
 network-faults: ## three controllers under faults, with traffic of routers and clients of others, with figures
 	cd test/network && $(GO) test -count=1 -timeout 60m -v . -run TestSeveralControllers -connections 100 -dials 50 -rounds 1 $(ARGS)

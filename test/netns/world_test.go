@@ -30,7 +30,7 @@ const password = "a password for tests"
 // world is three machines. The controller and the router have an address on the one
 // between the two others, which reach each other only through them.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	binary string
 	dir    string
 	net    string // what all addresses begin with
@@ -50,7 +50,7 @@ type machine struct {
 }
 
 // newWorld sets the machines up, with a controller and a router between two others.
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	worlds++
 	w := &world{t: t, binary: os.Getenv(inside), dir: t.TempDir(), net: fmt.Sprintf("10.%d.", 70+worlds)}
@@ -85,7 +85,7 @@ func (w *world) machine(name, network, resolv string) *machine {
 
 // process is a program that runs.
 type process struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	in    io.Writer
 	lines chan string
