@@ -70,7 +70,8 @@ type Conn struct {
 		keys   *cipher.Keys // until the other end's header has come
 		opener *cipher.Opener
 		rest   []byte
-		err    error // what every later read gives
+		room   *[]byte // where rest is, unless it is in memory of its own
+		err    error   // what every later read gives
 	}
 	readUntil *deadline
 
@@ -197,9 +198,24 @@ func (c *Conn) Read(p []byte) (int, error) {
 	n := copy(p, r.rest)
 	if r.rest = r.rest[n:]; len(r.rest) == 0 {
 		r.rest = nil // what it was a part of may go
+		if r.room != nil {
+			rooms.Put(r.room)
+			r.room = nil
+		}
 	}
 	return n, nil
 }
+
+// rooms are memory for messages that are opened, which connections use in turns: one
+// that carries much would make it anew for each.
+var rooms = sync.Pool{New: func() any {
+	room := make([]byte, cipher.Room(chunk))
+	return &room
+}}
+
+// short is the length of messages that get memory of their own: they take little, and
+// what is slow to be read takes no more than it needs.
+const short = 4 << 10
 
 // unseal returns what a program gets of a message.
 func (c *Conn) unseal(m incoming) (data []byte, err error) {
@@ -219,7 +235,12 @@ func (c *Conn) unseal(m incoming) (data []byte, err error) {
 		r.opener, r.keys = opener, nil
 	case r.opener != nil:
 		var tag cipher.Tag
-		plain, tag, e := r.opener.Open(m.data)
+		var room []byte
+		if len(m.data) > short {
+			r.room = rooms.Get().(*[]byte)
+			room = *r.room
+		}
+		plain, tag, e := r.opener.Open(room, m.data)
 		if e != nil {
 			return nil, e
 		}

@@ -21,7 +21,7 @@ func BenchmarkAfter(b *testing.B) {
 		"seal":    func() error { _, err := s.Seal(plain, Message); return err },
 		"open": func() error {
 			o.nonce = start
-			_, _, err := o.Open(box)
+			_, _, err := o.Open(nil, box)
 			return err
 		},
 	} {

@@ -126,7 +126,7 @@ func TestAsLibsodium(t *testing.T) {
 		if err != nil || hex.EncodeToString(got) != m.want {
 			t.Fatalf("message %d is sealed as %x, want %s (%v)", i, got, m.want, err)
 		}
-		plain, tag, err := o.Open(got)
+		plain, tag, err := o.Open(nil, got)
 		if err != nil || string(plain) != m.plain || tag != m.tag {
 			t.Fatalf("message %d is opened as %q with tag %d (%v)", i, plain, tag, err)
 		}
@@ -159,7 +159,7 @@ func TestRoundTrip(t *testing.T) {
 				box[at] ^= 1 << rapid.IntRange(0, 7).Draw(rt, "bit")
 				was = bytes.Clone(box)
 			}
-			plain, got, err := o.Open(box)
+			plain, got, err := o.Open(nil, box)
 			if !bytes.Equal(box, was) {
 				rt.Fatal("a message was changed by being opened")
 			}
@@ -174,6 +174,37 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRoom opens messages of lengths that processors treat differently, in memory that
+// is used again or too short, and forgeries of them.
+func TestRoom(t *testing.T) {
+	s, o := streams(t, unhex(t, streamHeader))
+	room := make([]byte, Room(1<<16))
+	for _, size := range []int{0, 1, 8, 128, 448, 512, 520, 1<<15 - 64, 1 << 15, 1 << 16, 1<<16 + 512} {
+		plain := make([]byte, size)
+		for i := range plain {
+			plain[i] = byte(i * size)
+		}
+		box, err := s.Seal(plain, Message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged := bytes.Clone(box)
+		forged[size/2] ^= 1
+		other := *o
+		if got, _, err := other.Open(room, forged); !errors.Is(err, ErrForged) || got != nil {
+			t.Errorf("%d bytes, of which one was changed: %v", size, err)
+		}
+		was := bytes.Clone(box)
+		got, tag, err := o.Open(room, box)
+		if err != nil || tag != Message || !bytes.Equal(got, plain) {
+			t.Fatalf("%d bytes are opened as %d others: %v", size, len(got), err)
+		}
+		if !bytes.Equal(box, was) {
+			t.Errorf("a message of %d bytes was changed by being opened", size)
+		}
+	}
 }
 
 // TestOutOfPlace loses a message, repeats one, swaps two and sends them back.
@@ -191,7 +222,7 @@ func TestOutOfPlace(t *testing.T) {
 		}
 		var err error
 		for _, i := range order {
-			if _, _, err = o.Open(boxes[i]); err != nil {
+			if _, _, err = o.Open(nil, boxes[i]); err != nil {
 				break
 			}
 		}
@@ -212,7 +243,7 @@ func TestOutOfPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := o.Open(box); !errors.Is(err, ErrForged) {
+	if _, _, err := o.Open(nil, box); !errors.Is(err, ErrForged) {
 		t.Errorf("sent back: %v", err)
 	}
 	if _, err := dialer.Opener(header[1:]); !errors.Is(err, ErrForged) {
@@ -231,7 +262,7 @@ func FuzzOpen(f *testing.F) {
 		var good []byte
 		for range min(max(at, 0), 3) + 1 {
 			if good != nil {
-				if _, _, err := o.Open(good); err != nil {
+				if _, _, err := o.Open(nil, good); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -240,7 +271,7 @@ func FuzzOpen(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		_, _, err := o.Open(box)
+		_, _, err := o.Open(nil, box)
 		if real := bytes.Equal(box, good) || at <= 0 && hex.EncodeToString(box) == sealed[0].want; (err == nil) != real {
 			t.Fatalf("%x: %v", box, err)
 		}
@@ -251,7 +282,7 @@ func BenchmarkSeal(b *testing.B) { eachSize(b, func(b *testing.B, n int) { bench
 func BenchmarkOpen(b *testing.B) { eachSize(b, func(b *testing.B, n int) { benchOpen(b, n) }) }
 
 func eachSize(b *testing.B, run func(b *testing.B, n int)) {
-	for _, n := range []int{64, 1000, 1420, 16 << 10, 16<<10 + 1} {
+	for _, n := range []int{64, 1000, 1420, 16 << 10, 16<<10 + 1, 64 << 10} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.SetBytes(int64(n))
 			b.ReportAllocs()
@@ -272,6 +303,7 @@ func benchSeal(b *testing.B, n int) {
 
 // benchOpen opens the first message of a stream again and again.
 func benchOpen(b *testing.B, n int) {
+	room := make([]byte, Room(n))
 	s, o := streams(b, unhex(b, streamHeader))
 	box, err := s.Seal(make([]byte, n), Message)
 	if err != nil {
@@ -280,7 +312,7 @@ func benchOpen(b *testing.B, n int) {
 	start := o.nonce
 	for b.Loop() {
 		o.nonce = start
-		if _, _, err := o.Open(box); err != nil {
+		if _, _, err := o.Open(room, box); err != nil {
 			b.Fatal(err)
 		}
 	}
