@@ -93,7 +93,7 @@ devices: ## a laptop, a router and a server in network namespaces: names and add
 # Alone it takes some two minutes a round; with nothing else to do, and several rounds.
 devices-bench: ## our tunneler on a device beside the public one, in one run
 	@cd test/network && $(GO) build -ldflags '-X github.com/openziti/ziti/common/version.Version=v1.6.0' -o ../../bin/ziti github.com/openziti/ziti/ziti
-	$(GO) test -count=1 -vet=off -timeout 60m ./test/netns -run '^$$' -bench Speed -benchtime 1x -ziti $(CURDIR)/bin/ziti -rounds 5 $(ARGS)
+	$(GO) test -count=1 -vet=off -timeout 60m ./test/netns -run '^$$' -bench . -benchtime 1x -ziti $(CURDIR)/bin/ziti -rounds 5 $(ARGS)
 
 network-faults: ## three controllers under faults, with traffic of routers and clients of others, with figures
 	cd test/network && $(GO) test -count=1 -timeout 60m -v . -run TestSeveralControllers -connections 100 -dials 50 -rounds 1 $(ARGS)
