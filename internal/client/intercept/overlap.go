@@ -45,9 +45,10 @@ func (o Overlap) width(r *Rule) int {
 // many times.
 const MaxOverlaps = 1000
 
-// overlaps are those of the whole table. What lost inside of a spot is no longer
-// compared with what is outside of it.
-func (t *Table) overlaps() []Overlap {
+// Overlaps are those of the whole table, up to MaxOverlaps of them. What lost inside of a
+// spot is no longer compared with what is outside of it. To find them takes as long as to
+// make the table, which can be used meanwhile.
+func (t *Table) Overlaps() []Overlap {
 	f := &finder{}
 	for _, s := range t.ordered() {
 		for wider := range t.around(s.address) {

@@ -118,7 +118,7 @@ func FuzzReadAddress(f *testing.F) {
 			t.Fatalf("%q is %q, which is %q, %v", text, a, again, err)
 		}
 		r := &Rule{Service: "it", Addresses: []Address{a}, Ports: []Ports{{1, 1}}, Protocols: []string{TCP}}
-		table, _ := New([]*Rule{r})
+		table := New([]*Rule{r})
 		if block, ok := a.Prefix(); ok {
 			if table.ByAddr(TCP, netip.AddrPortFrom(block.Addr(), 1)) != r {
 				t.Fatalf("%q is not found", a)

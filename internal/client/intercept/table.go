@@ -23,9 +23,9 @@ type Table struct {
 // New makes a table. Of several rules that want the same, the one with the more
 // specific address has it: a longer block, a name before a domain, a longer
 // domain before a shorter; then the one with fewer ports in its range, then the
-// one whose service's name comes first, then the one that is given first. Where
-// that was to be decided is reported, up to MaxOverlaps of them.
-func New(rules []*Rule) (*Table, []Overlap) {
+// one whose service's name comes first, then the one that is given first.
+// Overlaps says where that was to be decided.
+func New(rules []*Rule) *Table {
 	t := &Table{names: map[string]*spot{}, domains: map[string]*spot{}, blocks: map[netip.Prefix]*spot{}}
 	for order, r := range rules {
 		for _, a := range r.Addresses {
@@ -48,7 +48,7 @@ func New(rules []*Rule) (*Table, []Overlap) {
 		slices.Sort(l)
 		slices.Reverse(l)
 	}
-	return t, t.overlaps()
+	return t
 }
 
 // at is the spot of an address, which is made if there is none.

@@ -38,7 +38,7 @@ func service(r *Rule) string {
 }
 
 func TestWhoHasWhat(t *testing.T) {
-	table, overlaps := New([]*Rule{
+	table := New([]*Rule{
 		rule(t, "everything", "tcp", "10.0.0.0/8 *.corp.example", "1-65535"),
 		rule(t, "office", "tcp udp", "10.1.0.0/16 *.office.corp.example", "1-1000"),
 		rule(t, "payroll", "tcp", "10.1.2.3 Payroll.Corp.Example.", "443"),
@@ -96,6 +96,7 @@ func TestWhoHasWhat(t *testing.T) {
 		t.Errorf("names are %s, want %s", got, want)
 	}
 	var lost []string
+	overlaps := table.Overlaps()
 	for _, o := range overlaps {
 		lost = append(lost, fmt.Sprintf("%s>%s %s %s", o.Winner.Service, o.Loser.Service, o.At, o.Ports))
 	}
@@ -206,7 +207,8 @@ var (
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := rapid.SliceOfN(someRule, 0, 8).Draw(t, "rules")
-		table, overlaps := New(rules)
+		table := New(rules)
+		overlaps := table.Overlaps()
 		for _, protocol := range []string{TCP, UDP} {
 			for _, port := range []uint16{0, 1, 3, 5, 8, 12, 18, 19, 65534, 65535} {
 				for _, name := range []string{"a.b.c", "b.c", "c", "d.c", "x.a.b.c", "y.x.a.b.c", "d"} {
@@ -283,7 +285,8 @@ func TestManyOnOneAddress(t *testing.T) {
 	for i := range 5000 {
 		rules = append(rules, rule(t, fmt.Sprint(i), "tcp", "10.0.0.1 10.0.0.0/8", fmt.Sprintf("%d-65535", i)))
 	}
-	table, overlaps := New(rules)
+	table := New(rules)
+	overlaps := table.Overlaps()
 	if got := service(table.ByAddr(TCP, netip.MustParseAddrPort("10.0.0.1:9999"))); got != "4999" {
 		t.Errorf("it is for %s", got)
 	}
@@ -299,8 +302,15 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
+func BenchmarkOverlaps(b *testing.B) {
+	table := New(many(b))
+	for b.Loop() {
+		table.Overlaps()
+	}
+}
+
 func BenchmarkByAddr(b *testing.B) {
-	table, _ := New(many(b))
+	table := New(many(b))
 	for _, text := range []string{"10.3.200.2:8500", "192.168.1.1:80", "[fd00:3ff::1]:443", "[fe80::1]:443"} {
 		to := netip.MustParseAddrPort(text)
 		b.Run(text, func(b *testing.B) {
@@ -313,7 +323,7 @@ func BenchmarkByAddr(b *testing.B) {
 }
 
 func BenchmarkByName(b *testing.B) {
-	table, _ := New(many(b))
+	table := New(many(b))
 	for _, name := range []string{"host-3.service-999.corp.example", "a.b.c.d.e.area-999.corp.example", "www.example.com"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

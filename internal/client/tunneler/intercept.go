@@ -120,8 +120,7 @@ func newInterceptor(ctx context.Context, t *Tunneler, addrs netip.Prefix) (*inte
 		t: t, taking: ctx, log: t.log, free: make(slots, maxConnections), flows: make(slots, maxFlows),
 		news: make(chan struct{}, 1), traffic: map[string]*traffic{}, shown: map[string]*intercept.Rule{},
 	}
-	none, _ := intercept.New(nil)
-	i.table.Store(none)
+	i.table.Store(intercept.New(nil))
 	var err error
 	i.pool, err = names.NewPool(names.PoolOptions{Prefix: addrs, Now: t.opt.Now, Avoid: func(ip netip.Addr) bool { return i.table.Load().Holds(ip) }})
 	return i, err
@@ -274,20 +273,21 @@ func (i *interceptor) build() {
 		}
 	}
 	maps.DeleteFunc(i.traffic, func(id string, _ *traffic) bool { return !seen[id] })
-	table, overlaps := intercept.New(all)
+	table := intercept.New(all)
 	i.table.Store(table)
-	i.overlaps = overlaps
-	for _, o := range overlaps {
-		if now := i.t.opt.Now(); i.said.fresh(o.String(), now) && i.pace.take(now) {
-			i.log.Warn("several services want the same address", "reason", o.String())
-		}
-	}
 	select {
 	case i.news <- struct{}{}:
 	default: // somebody will look
 	}
 	i.guests.cut(table)
 	i.route(all)
+	// What is only said comes when all is in force.
+	i.overlaps = table.Overlaps()
+	for _, o := range i.overlaps {
+		if now := i.t.opt.Now(); i.said.fresh(o.String(), now) && i.pace.take(now) {
+			i.log.Warn("several services want the same address", "reason", o.String())
+		}
+	}
 	i.show(all)
 }
 
