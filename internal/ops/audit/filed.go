@@ -37,6 +37,9 @@ var errFiled = errors.New("audit: a block does not tell what is in it")
 func file(lines []line) []byte {
 	var times []byte
 	fieldsAt := make([]filedField, len(fields))
+	for i := range fieldsAt {
+		fieldsAt[i].codes = make([]int, 0, len(lines))
+	}
 	refs := make([]map[filter.Value]int, len(fields))
 	last := int64(0)
 	var p plain

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"netkeep.internal/internal/data/state"
@@ -67,6 +67,13 @@ func (k *Keeper) Run(ctx context.Context, every time.Duration) {
 
 // Keep does what there is to do now.
 func (k *Keeper) Keep(ctx context.Context) error {
+	before := Head(k.State.Snapshot()).Unpacked
+	defer func() {
+		if Head(k.State.Snapshot()).Unpacked == before { // there was no work
+			tight.spare.Store(nil)
+			quick.spare.Store(nil)
+		}
+	}()
 	for _, some := range []func(context.Context) (bool, error){k.pack, k.forget} {
 		for more := true; more; {
 			var err error
@@ -185,11 +192,11 @@ func deflate(b *model.AuditBlock, texts []byte) error {
 	return nil
 }
 
-// deflater compresses at a level. Those who do the work are used again: each takes a
-// megabyte.
+// deflater compresses at a level. Who does the work is used again until there is none:
+// it takes a megabyte.
 type deflater struct {
 	level int
-	pool  sync.Pool
+	spare atomic.Pointer[flate.Writer]
 }
 
 var tight, quick = deflater{level: flate.DefaultCompression}, deflater{level: flate.BestSpeed}
@@ -197,8 +204,8 @@ var tight, quick = deflater{level: flate.DefaultCompression}, deflater{level: fl
 func (d *deflater) deflate(text []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	packed.Grow(len(text) / 8)
-	w, ok := d.pool.Get().(*flate.Writer)
-	if !ok {
+	w := d.spare.Swap(nil)
+	if w == nil {
 		var err error
 		if w, err = flate.NewWriter(&packed, d.level); err != nil {
 			return nil, err
@@ -211,7 +218,7 @@ func (d *deflater) deflate(text []byte) ([]byte, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	d.pool.Put(w)
+	d.spare.Store(w)
 	return packed.Bytes(), nil
 }
 

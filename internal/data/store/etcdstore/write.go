@@ -252,7 +252,9 @@ func (s *Store) changes(then []clientv3.Op, ops []store.Op) []clientv3.Op {
 		case op.Value == nil:
 			then = append(then, clientv3.OpDelete(s.keys.record(op.Key)))
 		default:
-			then = append(then, clientv3.OpPut(s.keys.record(op.Key), string(op.Value)))
+			put := clientv3.OpPut(s.keys.record(op.Key), "")
+			put.WithValueBytes(op.Value) // which nobody copies, as they would a text
+			then = append(then, put)
 		}
 	}
 	return then
