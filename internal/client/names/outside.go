@@ -20,7 +20,8 @@ func (s *Server) Outside(_ context.Context, _, address string) (net.Conn, error)
 	usual, _ := netip.ParseAddrPort(address)
 	go func() {
 		defer far.Close()
-		_ = far.SetDeadline(time.Now().Add(streamIdle))
+		silent := time.AfterFunc(streamIdle, func() { _ = far.Close() })
+		defer silent.Stop()
 		buffer := make([]byte, 2+maxQuery)
 		query, err := readQuery(far, buffer)
 		if err != nil {
