@@ -17,7 +17,7 @@ func mountProlong(a *rest.API, s *api.Service) {
 		Auth: rest.Partial, Attempts: &s.Logins,
 	}, func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 		if c.Bearer() == "" {
-			return rest.Empty{}, fault.Invalid("Authorization", "must be Bearer and a token of the signer that the session rests upon", nil)
+			return rest.Empty{}, fault.Invalid("Authorization", "must have a token of the signer that the session rests upon", nil)
 		}
 		proof, err := s.Tokens.SignIn(c.Context(), c.Author(), c.State.Snapshot, c.Bearer())
 		if err != nil {
