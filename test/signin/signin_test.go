@@ -359,7 +359,13 @@ func TestChromium(t *testing.T) {
 	w.p.known.Store(true)
 	page := filepath.Join(w.dir, "page.html")
 	script := filepath.Join(w.dir, "browser.sh")
-	text := "#!/bin/sh\nexec " + path + " --headless --no-sandbox --disable-gpu --ignore-certificate-errors --user-data-dir=" + filepath.Join(w.dir, "chromium") +
+	data, err := os.MkdirTemp("", "chromium")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	// Its processes may write for a moment after it has gone.
+	w.t.Cleanup(func() { _ = os.RemoveAll(data) })
+	text := "#!/bin/sh\nexec " + path + " --headless --no-sandbox --disable-gpu --ignore-certificate-errors --user-data-dir=" + data +
 		" --dump-dom \"$1\" >" + page + " 2>/dev/null\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)

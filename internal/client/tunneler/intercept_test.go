@@ -93,11 +93,12 @@ func TestOffers(t *testing.T) {
 	}
 
 	// What moves away ends; what has its name does not.
-	ended := make(chan string, 2)
+	ended, leave := make(chan string, 3), map[string]func(){}
 	for _, to := range []string{"192.0.2.7:80", "192.0.2.9:80"} {
 		a := i.find("tcp", from, netip.MustParseAddrPort(to))
-		defer i.guests.hold(a, func() { ended <- to })()
+		leave[to] = i.guests.hold(a, func() { ended <- to })
 	}
+	defer leave["192.0.2.9:80"]()
 	name, _ := i.pool.Addr("web.corp")
 	a := i.find("tcp", from, netip.AddrPortFrom(name, 80))
 	defer i.guests.hold(a, func() { ended <- "web.corp" })()
@@ -105,6 +106,7 @@ func TestOffers(t *testing.T) {
 	if got := <-ended; got != "192.0.2.7:80" {
 		t.Errorf("the connection to %s ended", got)
 	}
+	leave["192.0.2.7:80"]() // as connections do that have ended
 	if got := at("tcp", "192.0.2.7:80"); got != "web laptop" {
 		t.Errorf("what is left has %q", got)
 	}
