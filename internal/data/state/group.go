@@ -57,6 +57,9 @@ func (s *State) fill(g *group, lane kind.Lane, reqs []*request, most int) (rest 
 		tx := newTx(g.draft, s.set, lane, g.clock, s.opt.Seal, s.opt.Frozen)
 		var chain Chain
 		err := req.serve(tx)
+		if err == nil && !req.part {
+			err = s.judge(req.ctx, tx, req.by)
+		}
 		if err == nil {
 			chain, err = tx.keep(g.chain, req.by)
 		}

@@ -17,6 +17,7 @@ type request struct {
 	ctx  context.Context
 	by   Author
 	fn   func(*Tx) error
+	part bool       // of a write that was judged as a whole
 	done chan error // buffered, so that the owner never waits
 
 	running sync.Mutex // held while fn runs

@@ -41,6 +41,8 @@ type Options struct {
 	Seal kind.Sealer
 	// Journal, if set, makes entries of all that is changed here.
 	Journal Journal
+	// Judge, if set, may refuse what a write has come to.
+	Judge Judge
 	// Patience is how long a write may wait for its turn and for the store in
 	// all, defaultPatience if 0. A large one gets largePatience more.
 	Patience time.Duration
@@ -228,7 +230,7 @@ func (s *State) Delete(ctx context.Context, by Author, d *kind.Def, id string) e
 // deleteSome deletes with a budget of ops, 0 for no limit, and reports whether
 // there is more to do.
 func (s *State) deleteSome(ctx context.Context, by Author, d *kind.Def, id string, budget int) (more bool, err error) {
-	err = s.submit(d.Lane, &request{ctx: ctx, by: by, fn: func(tx *Tx) (err error) {
+	err = s.submit(d.Lane, &request{ctx: ctx, by: by, part: budget > 0, fn: func(tx *Tx) (err error) {
 		more, err = tx.deleteWithin(budget, d, id)
 		return err
 	}})

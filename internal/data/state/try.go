@@ -15,12 +15,15 @@ type Step struct {
 }
 
 // Try runs fn as Update would, on a snapshot and without storing anything, and
-// returns what it would have done. It runs on the caller's goroutine, so that
-// no write waits for it.
-func (s *State) Try(ctx context.Context, on *Snapshot, fn func(*Tx) error) (Step, error) {
+// returns what it would have done, if that author may. It runs on the caller's
+// goroutine, so that no write waits for it.
+func (s *State) Try(ctx context.Context, by Author, on *Snapshot, fn func(*Tx) error) (Step, error) {
 	tx := newTx(on, s.set, kind.Model, newClock(s.opt.Now(), on.Time), s.opt.Seal, s.opt.Frozen)
 	req := &request{ctx: ctx, fn: fn}
 	if err := req.run(tx); err != nil {
+		return Step{}, err
+	}
+	if err := s.judge(ctx, tx, by); err != nil {
 		return Step{}, err
 	}
 	step := tx.Step()

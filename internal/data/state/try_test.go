@@ -23,7 +23,7 @@ func TestTry(t *testing.T) {
 			return people.Create(tx, &person{Meta: kind.Meta{ID: "ann"}, Name: "ann", Traits: []string{"tall"}})
 		}))
 		before := s.Snapshot()
-		step, err := s.Try(t.Context(), before, func(tx *state.Tx) error {
+		step, err := s.Try(t.Context(), state.Nobody, before, func(tx *state.Tx) error {
 			if err := people.Create(tx, &person{Meta: kind.Meta{ID: "bob"}, Name: "bob", Home: "1", Traits: []string{"tall"}}); err != nil {
 				return err
 			}
@@ -43,11 +43,11 @@ func TestTry(t *testing.T) {
 			t.Error("a trial deleted a record")
 		}
 		sameAsStore(t, memory, s)
-		_, err = s.Try(t.Context(), before, func(tx *state.Tx) error { return places.Create(tx, &place{Name: "home"}) })
+		_, err = s.Try(t.Context(), state.Nobody, before, func(tx *state.Tx) error { return places.Create(tx, &place{Name: "home"}) })
 		if codeOf(err) != fault.CodeInvalid {
 			t.Errorf("a rule is judged as %v", err)
 		}
-		if _, err := s.Try(t.Context(), before, func(*state.Tx) error { panic("dear me") }); err == nil {
+		if _, err := s.Try(t.Context(), state.Nobody, before, func(*state.Tx) error { panic("dear me") }); err == nil {
 			t.Error("a panic in a trial ends with nothing")
 		}
 	})
@@ -70,7 +70,7 @@ func TestTryBesideWrites(t *testing.T) {
 				for j := range 50 {
 					name := fmt.Sprint("p", i, ".", j)
 					on := s.Snapshot()
-					step, err := s.Try(t.Context(), on, add(name))
+					step, err := s.Try(t.Context(), state.Nobody, on, add(name))
 					if err != nil || step.After.Len(people.Def) != on.Len(people.Def)+1 {
 						t.Errorf("try %s: %v", name, err)
 					}
@@ -157,7 +157,7 @@ func TestDoom(t *testing.T) {
 		var outcomes []string
 		var times []time.Duration
 		for _, doom := range []bool{false, true} {
-			step, err := s.Try(t.Context(), s.Snapshot(), func(tx *state.Tx) error {
+			step, err := s.Try(t.Context(), state.Nobody, s.Snapshot(), func(tx *state.Tx) error {
 				if doom {
 					tx.Doom([]state.Ref{{Def: people.Def, ID: "ann"}, {Def: people.Def, ID: "bob"}, {Def: people.Def, ID: "cid"}})
 				}

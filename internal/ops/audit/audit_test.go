@@ -319,12 +319,12 @@ func TestTried(t *testing.T) {
 			})
 		}
 	}
-	_, tried := s.Try(t.Context(), s.Snapshot(), create(150<<10))
+	_, tried := s.Try(t.Context(), state.Nobody, s.Snapshot(), create(150<<10))
 	made := s.Update(t.Context(), ann, create(150<<10))
 	if !fault.Is(tried, fault.CodeTooLarge) || !fault.Is(made, fault.CodeTooLarge) {
 		t.Errorf("tried: %v; made: %v", tried, made)
 	}
-	step, err := s.Try(t.Context(), s.Snapshot(), create(50<<10))
+	step, err := s.Try(t.Context(), state.Nobody, s.Snapshot(), create(50<<10))
 	if err != nil || len(step.Changed) != 1 {
 		t.Errorf("a small one is %v (%v)", step.Changed, err)
 	}

@@ -260,7 +260,7 @@ func (l *list) plan(c *rest.Call) error {
 
 // try makes the changes without storing them.
 func (l *list) try(c *rest.Call, on *state.Snapshot) error {
-	_, err := c.State.Try(c.Context(), on, l.run)
+	_, err := c.State.Try(c.Context(), c.Author(), on, l.run)
 	return err
 }
 
