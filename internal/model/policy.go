@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"netkeep.internal/internal/lang/kind"
 )
 
@@ -15,6 +17,28 @@ const (
 	Dial = "Dial"
 	Bind = "Bind"
 )
+
+// Selects reports whether a role list selects a record that has these roles: #all,
+// its id and its attributes, each as lists name them.
+func Selects(list []string, semantic string, has []string) bool {
+	listed, held := 0, 0
+	for _, role := range list {
+		found := slices.Contains(has, role)
+		if found && (role == "#all" || role[0] == '@') {
+			return true
+		}
+		if role != "" && role[0] == '#' {
+			listed++
+			if found {
+				held++
+			}
+		}
+	}
+	if semantic == AnyOf {
+		return held > 0
+	}
+	return listed > 0 && held == listed
+}
 
 // ServicePolicy lets identities dial or host services.
 type ServicePolicy struct {

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/go-json-experiment/json"
 
 	"netkeep.internal/internal/lang/kind"
@@ -22,6 +24,11 @@ func Seed(w kind.Writer) error {
 	}
 	if err := seed(w, AuthPolicies, defaultAuthPolicy()); err != nil {
 		return err
+	}
+	for _, role := range builtInRoles() {
+		if err := seedRole(w, role); err != nil {
+			return err
+		}
 	}
 	for _, t := range schema.BuiltIn() {
 		doc, err := json.Marshal(t.Schema, json.Deterministic(true))
@@ -52,6 +59,23 @@ func seedType(w kind.Writer, t *ConfigType) error {
 	}
 	return ConfigTypes.Edit(w, t.ID, func(now *ConfigType) error {
 		now.Schema = t.Schema
+		return nil
+	})
+}
+
+// seedRole adds a built-in role, or has one of an earlier version allow what it
+// does now. A name that somebody gave to a role before it was built in stays
+// theirs.
+func seedRole(w kind.Writer, role *AdminRole) error {
+	old, there := AdminRoles.Get(w, role.ID)
+	if _, taken := AdminRoles.Find(w, "name", role.Name); !there && taken {
+		return nil
+	}
+	if !there || slices.Equal(old.Allows, role.Allows) {
+		return seed(w, AdminRoles, role)
+	}
+	return AdminRoles.Edit(w, role.ID, func(now *AdminRole) error {
+		now.Allows = role.Allows
 		return nil
 	})
 }

@@ -71,6 +71,9 @@ func operations(t *testing.T) map[string]string {
 				t.Errorf("%s is for %s, and its security is %v", name, access, op.Security)
 			}
 			all[name] = access
+			if power, _ := op.Extensions["x-power"].(string); (power != "") != (access == "admin") {
+				t.Errorf("%s is for %s and needs the power %q", name, access, power)
+			}
 		}
 	}
 	return all

@@ -3,6 +3,7 @@ package authn
 import (
 	"log/slog"
 
+	"netkeep.internal/internal/auth/power"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 )
@@ -11,13 +12,13 @@ import (
 // external id in a certificate. Otherwise every CA that may authenticate could
 // be everybody, and whoever runs one of them an admin. So an identity that
 // names its issuers is named by these alone; and one that does not, only if it
-// is no admin and has no way in of its own: whoever has one does not expect to
+// has no power over the network and no way in of its own: whoever has one does not expect to
 // be somebody because of a text.
 func mayName(r kind.Reader, i *model.Identity, ca string) bool {
 	if len(i.ExternalIDIssuers) > 0 {
 		return i.NamedBy(ca)
 	}
-	return !i.Admin() && !hasOwnWay(r, i.ID)
+	return !power.Holds(r, i) && !hasOwnWay(r, i.ID)
 }
 
 // hasOwnWay reports whether an identity has an authenticator, or is invited to

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"netkeep.internal/internal/auth/people"
+	"netkeep.internal/internal/auth/power"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
@@ -75,8 +76,8 @@ func (d *Desk) withCertificate(ctx context.Context, by state.Author, w people.Wi
 			return errMoved
 		case has || invited:
 			return errCertified
-		case i.Admin():
-			return people.Refusal("the identity is an admin, who is invited by another")
+		case power.Holds(tx, i):
+			return people.Refusal("the identity has an admin role, and is invited by somebody who has it too")
 		}
 		return model.Authenticators.Create(tx, certificateAuthenticator(i.ID, "", chain[0]))
 	}

@@ -97,23 +97,7 @@ func (k keys) in(roles []string) bool {
 
 // match reports whether a role list selects the record.
 func (k keys) match(roles []string, semantic string) bool {
-	listed, held := 0, 0
-	for _, role := range roles {
-		has := slices.Contains(k, role)
-		if role == all || has && role[0] == '@' {
-			return true
-		}
-		if role != "" && role[0] == '#' {
-			listed++
-			if has {
-				held++
-			}
-		}
-	}
-	if semantic == model.AnyOf {
-		return held > 0
-	}
-	return listed > 0 && held == listed
+	return model.Selects(roles, semantic, k)
 }
 
 // across returns the members of one list that share a policy with a member of

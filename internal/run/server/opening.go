@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"time"
 
+	"netkeep.internal/internal/auth/power"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
@@ -36,7 +37,7 @@ func (s *Server) openData(ctx context.Context) error {
 func (s *Server) openState(ctx context.Context) (err error) {
 	now := time.Now()
 	s.heard.Store(&now)
-	opt := state.Options{Logger: s.log, Stored: s.stored, Outgrown: s.fail, Seal: s.sealer, Journal: audit.Journal{}}
+	opt := state.Options{Logger: s.log, Stored: s.stored, Outgrown: s.fail, Seal: s.sealer, Journal: audit.Journal{}, Judge: power.Judge}
 	if len(s.cfg.Store.Endpoints) > 0 {
 		opt.Patience = clusterTime
 	}

@@ -13,6 +13,7 @@ import (
 
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/auth/enroll"
+	"netkeep.internal/internal/auth/power"
 	"netkeep.internal/internal/data/backup"
 	"netkeep.internal/internal/data/integrity"
 	"netkeep.internal/internal/data/state"
@@ -20,6 +21,7 @@ import (
 	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/fabric/terminator"
 	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/health"
@@ -188,6 +190,33 @@ func (c caller) Access() rest.Access {
 	}
 	return rest.Full
 }
+
+// Over is the part of the network that the caller has a power over.
+func (c caller) Over(snap *state.Snapshot, need string) rest.Extent {
+	mine := c.power(snap)
+	over := mine.Over(need)
+	if !strings.HasSuffix(need, ":reveal") || mine.Covers(power.Whole()) {
+		return over
+	}
+	return revealed{over, snap, mine}
+}
+
+// revealed is the records of which somebody may see the secrets: whoever knows those
+// of somebody more powerful could be that.
+type revealed struct {
+	power.Extent
+	snap *state.Snapshot
+	mine power.Set
+}
+
+func (r revealed) Whole() bool { return false }
+
+func (r revealed) Has(d *kind.Def, rec kind.Record) bool {
+	return r.Extent.Has(d, rec) && r.mine.Covers(power.Behind(r.snap, rec))
+}
+
+// power is all that the caller may do to the network.
+func (c caller) power(snap *state.Snapshot) power.Set { return power.Of(snap, c.Identity()) }
 
 // IsToken reports whether a text has the shape of a token, which is that of a UUID
 // in small letters. A header of another shape is as good as none.

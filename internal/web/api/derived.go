@@ -187,6 +187,9 @@ func appendEnrollments(dst []byte, c *rest.Call, rec kind.Record) []byte {
 	var out ownEnrollments
 	for e := range model.Enrollments.Select(c.Snap, "identityId", rec.Base().ID) {
 		own := ownEnrollment{e.ID, e.Token, e.JWT, e.ExpiresAt}
+		if !c.Reveals("enrollment:reveal", model.Enrollments.Def, e) {
+			own.Token, own.JWT = "", ""
+		}
 		switch e.Method {
 		case model.MethodOTT:
 			out.OTT = &own

@@ -2,6 +2,7 @@ package api
 
 // Groups say what the operations under a tag of the specification are about.
 var Groups = map[string]string{
+	"admin-roles":                  "What those may do who run a part of the network.",
 	"api-sessions":                 "What identities got for authenticating.",
 	"audit-entries":                "What happened in the network, and who is behind it.",
 	"auth-policies":                "How identities may authenticate.",
@@ -32,6 +33,7 @@ var Groups = map[string]string{
 	"paths":                        "Which way traffic takes.",
 	"posture-check-types":          "What posture checks may have as their type.",
 	"posture-checks":               "Conditions on the devices that identities use.",
+	"role-bindings":                "Which identities have which admin roles.",
 	"role-attributes":              "Words by which policies find records.",
 	"routers":                      "All routers, edge routers among them.",
 	"service-configs":              "Configs that single identities get for a service instead of its own.",

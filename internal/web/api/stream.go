@@ -33,7 +33,7 @@ func (s *Service) Review(before, after *state.Snapshot, changed []state.Ref) {
 					s.Streams.Look(mfa.IdentityID)
 				}
 			}
-		case model.AuthPolicies.Def, model.CAs.Def, model.ExtJWTSigners.Def:
+		case model.AuthPolicies.Def, model.CAs.Def, model.ExtJWTSigners.Def, model.AdminRoles.Def, model.RoleBindings.Def:
 			s.Streams.LookAll()
 		}
 	}

@@ -48,6 +48,8 @@ type Call struct {
 
 	memos map[any]any // by Memo
 	past  bool        // whether Snap is of the past
+	// present is the state by which the caller is judged, also if it looks at the past.
+	present *state.Snapshot
 }
 
 // Context ends when the client leaves or the time for the request is over.

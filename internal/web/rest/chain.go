@@ -163,6 +163,9 @@ func (a *API) call(c *Call) error {
 	if err := c.lookBack(); err != nil {
 		return err
 	}
+	if err := c.reach(); err != nil {
+		return err
+	}
 	return c.op.handle(c)
 }
 
@@ -170,12 +173,13 @@ func (a *API) call(c *Call) error {
 // keys of an issuer, for which nobody waits long.
 func (a *API) recognise(c *Call) error {
 	c.Snap = a.State.Snapshot()
+	c.present = c.Snap
 	caller, err := a.Gate(c)
 	if err != nil && c.op.Auth != Anonymous {
 		return err
 	}
 	c.Caller = caller
-	if c.op.Auth != Anonymous && (caller == nil || caller.Access() < c.op.Auth) {
+	if c.op.Auth != Anonymous && !c.permitted() {
 		return fault.New(fault.CodeUnauthorized, "")
 	}
 	return nil

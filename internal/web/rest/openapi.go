@@ -91,7 +91,18 @@ var needs = map[Access]string{
 	Anonymous: "Needs no session.",
 	Partial:   "Needs a session, of which factors may be missing.",
 	Full:      "Needs a session with every factor shown.",
-	Admin:     "Needs a session of an admin with every factor shown.",
+	Admin:     "Needs a session with every factor shown, of an admin or of somebody whose admin roles allow it",
+}
+
+// power ends the sentence that says what callers need.
+func (o *operation) power() string {
+	switch o.Need {
+	case "":
+		return ""
+	case AnyPower:
+		return ", for each of its parts."
+	}
+	return ": " + o.Need + "."
 }
 
 // spec describes one operation.
@@ -101,8 +112,11 @@ func (o *operation) spec() kind.Schema {
 		security = append(security, kind.Schema{"netSession": []string{}}, kind.Schema{"ztSession": []string{}})
 	}
 	s := kind.Schema{
-		"operationId": o.Name, "tags": []string{o.Tag}, "summary": o.Doc, "description": o.Doc + " " + needs[o.Auth],
+		"operationId": o.Name, "tags": []string{o.Tag}, "summary": o.Doc, "description": o.Doc + " " + needs[o.Auth] + o.power(),
 		"x-access": o.Auth.String(), "security": security, "responses": o.responses(),
+	}
+	if o.Need != "" {
+		s["x-power"] = o.Need
 	}
 	if params := o.parameters(); len(params) > 0 {
 		s["parameters"] = params

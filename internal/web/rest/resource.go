@@ -105,7 +105,10 @@ func (r Resource) Mount(a *API) *Mounted {
 		}
 		o := &operation{
 			Op:     Op{Method: method, Path: path, Name: op + upperFirst(name), Tag: r.Path, Doc: doc, Auth: r.Auth},
-			handle: handle, status: status, data: done,
+			handle: handle, status: status, data: done, some: r.From == nil && r.Log == nil,
+		}
+		if r.Auth == Admin {
+			o.Need = needFor(r.Kind, verb)
 		}
 		if more != nil {
 			more(o)
@@ -171,9 +174,14 @@ func (m *Mounted) list(c *Call) error {
 			return err
 		}
 		if among.Records != nil {
+			among = m.readable(c, among)
 			recs, total := q.Select(filter.Rows[kind.Record]{Seq: among.Records, ByID: true, Count: among.Len}, page)
 			return m.View.page(c, page, recs, total)
 		}
+	}
+	if m.Log == nil && m.From == nil && !c.over(m.Kind, kind.Lists).Whole() {
+		recs, total := q.Select(filter.Rows[kind.Record]{Seq: c.readable(m.Kind, c.Snap.All(m.Kind)), ByID: true}, page)
+		return m.View.page(c, page, recs, total)
 	}
 	if m.Log != nil {
 		recs, total, err := m.Log.Query(c.Context(), q, page)
@@ -188,6 +196,15 @@ func (m *Mounted) list(c *Call) error {
 	}
 	recs, total := c.Snap.Query(m.Kind, q, page)
 	return m.View.page(c, page, recs, total)
+}
+
+// readable is those of a selection that the caller may read. How many that are is only
+// known without a look at each if all are.
+func (m *Mounted) readable(c *Call, among Selection) Selection {
+	if c.over(m.Kind, kind.Lists).Whole() {
+		return among
+	}
+	return Selection{Records: c.readable(m.Kind, among.Records)}
 }
 
 func (m *Mounted) get(c *Call) error {

@@ -25,7 +25,7 @@ const (
 	Anonymous Access = iota + 1
 	Partial          // a session, though factors may be missing
 	Full             // a session with every factor
-	Admin            // a full session of an admin
+	Admin            // a full session of somebody who has the power that the operation needs
 )
 
 func (a Access) String() string {
@@ -53,6 +53,9 @@ type Caller interface {
 	Access() Access
 	// Author names the caller as one who writes.
 	Author() state.Author
+	// Over returns the records that the caller may do something to, which is said
+	// as the Need of operations is, by what a snapshot says.
+	Over(snap *state.Snapshot, need string) Extent
 }
 
 // Gate finds out who sent a request. It returns nil for nobody, and an error
@@ -68,6 +71,10 @@ type Op struct {
 	Tag    string // group in the specification
 	Doc    string
 	Auth   Access
+	// Need is the power that callers of an operation for Admin must have: what it is
+	// about and what it does to it, such as "service:read". The first word of its
+	// path leads to a record of that kind, if it is one.
+	Need string
 	// Key is what the caller must have beside a token, unless its API asks for
 	// more.
 	Key Key
@@ -155,7 +162,9 @@ type operation struct {
 	status int
 	data   kind.Schema // schema of the answer's data; nil for a bare body
 	list   bool
-	stream bool // whether the answer is one
+	stream bool      // whether the answer is one
+	of     *kind.Def // that {id} in the path names a record of; nil if it does not
+	some   bool      // whether it can be about some records alone
 }
 
 // Unknown stands for the operation of a request that has none.
@@ -192,6 +201,10 @@ func (a *API) add(o *operation) {
 	if o.Auth == 0 || o.Auth > Admin {
 		panic(fmt.Sprintf("rest: %s %s does not say who may call it", o.Method, o.Path))
 	}
+	if (o.Auth == Admin) != (o.Need != "") {
+		panic(fmt.Sprintf("rest: %s %s does not say which power it needs, or needs none", o.Method, o.Path))
+	}
+	a.place(o)
 	if o.Name == "" || o.Doc == "" || o.Tag == "" {
 		panic(fmt.Sprintf("rest: %s %s needs a name, a tag and a sentence", o.Method, o.Path))
 	}

@@ -27,12 +27,16 @@ type Step struct {
 	body     kind.Body
 	id       string // of what is created
 	prepared Prepared
+	over     Extent // the records that its author may do this to
 }
 
 // Step reads a change and prepares it. The verb is Creates, Replaces, Patches or
 // Deletes.
 func (m *Mounted) Step(c *Call, verb kind.Verbs, target string, body kind.Body) (*Step, error) {
-	s := &Step{of: m, verb: verb, target: target, body: body}
+	s := &Step{of: m, verb: verb, target: target, body: body, over: c.over(m.Kind, verb)}
+	if s.over.None() {
+		return nil, fault.New(fault.CodeUnauthorized, "you may not "+powerVerbs[verb]+" "+spoken(m.Kind.Path))
+	}
 	if verb == kind.Deletes {
 		return s, nil
 	}
@@ -101,9 +105,28 @@ func (s *Step) fresh(tx *state.Tx, body kind.Body) (kind.Record, error) {
 		s.prepared.Set(rec)
 	}
 	if s.of.Identify != nil {
-		return rec, s.of.Identify(tx, rec)
+		if err := s.of.Identify(tx, rec); err != nil {
+			return nil, err
+		}
 	}
-	return rec, nil
+	return rec, s.inside(rec)
+}
+
+// inside refuses a record that its author could not have made or changed so.
+func (s *Step) inside(rec kind.Record) error {
+	if s.over.Has(s.of.Kind, rec) {
+		return nil
+	}
+	return fault.New(fault.CodeUnauthorized, "you may "+powerVerbs[s.verb]+" some of the "+spoken(s.of.Kind.Path)+" only, which this would not be one of: see onlyAttributes and onlyTags of your admin roles")
+}
+
+// visible refuses a record that its author may not do this to, as if it were not
+// there.
+func (s *Step) visible(rec kind.Record) error {
+	if s.over.Has(s.of.Kind, rec) {
+		return nil
+	}
+	return fault.NotFound(s.of.Kind.Name, rec.Base().ID)
 }
 
 func (s *Step) add(tx *state.Tx, rec kind.Record, body kind.Body) error {
@@ -115,6 +138,9 @@ func (s *Step) add(tx *state.Tx, rec kind.Record, body kind.Body) error {
 
 // merge reads the body into a copy of the record.
 func (s *Step) merge(rec kind.Record, body kind.Body) error {
+	if err := s.visible(rec); err != nil {
+		return err
+	}
 	if rec.Base().System {
 		return fault.New(fault.CodeUnchangeable, "the system keeps this record; it cannot be changed")
 	}
@@ -127,7 +153,18 @@ func (s *Step) merge(rec kind.Record, body kind.Body) error {
 	if s.verb == kind.Replaces {
 		shape = kind.Replace
 	}
-	return s.of.Kind.Apply(shape, rec, body)
+	if err := s.of.Kind.Apply(shape, rec, body); err != nil {
+		return err
+	}
+	return s.inside(rec)
+}
+
+// removable refuses what the author of a delete may not take away.
+func (s *Step) removable(rec kind.Record) error {
+	if err := s.visible(rec); err != nil {
+		return err
+	}
+	return removable(rec)
 }
 
 // removable refuses what the system keeps.
@@ -157,7 +194,7 @@ func (s *Step) Do(tx *state.Tx, leaving func(d *kind.Def, id string) bool) (befo
 		return nil, nil, s.mistarget(err)
 	}
 	if s.verb == kind.Deletes {
-		if err = removable(before); err == nil {
+		if err = s.removable(before); err == nil {
 			err = tx.Delete(s.of.Kind, before.Base().ID)
 		}
 		return before, nil, s.mistarget(err)
@@ -175,6 +212,9 @@ func (s *Step) put(tx *state.Tx, body kind.Body) (before, after kind.Record, err
 	if s.of.Identify != nil {
 		if before, there := tx.Lookup(s.of.Kind, rec.Base().ID); there {
 			after, err = s.amend(tx, rec.Base().ID, func(rec kind.Record) error {
+				if err := s.visible(rec); err != nil {
+					return err
+				}
 				if err := s.of.Kind.Apply(kind.Create, rec, body); err != nil {
 					return err
 				}

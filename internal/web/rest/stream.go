@@ -314,7 +314,7 @@ func (s *stream) follow() (reason string) {
 func (s *stream) judge() error {
 	err := s.call.api.recognise(s.call)
 	// A snapshot that is held holds all that has changed since.
-	s.call.Snap, s.call.memos = nil, nil
+	s.call.Snap, s.call.present, s.call.memos = nil, nil, nil
 	return err
 }
 

@@ -82,6 +82,9 @@ func (v *View) symbolsIn(c *Call) *filter.Schema[kind.Record] {
 	if v.asked != nil {
 		symbols = symbols.With(v.asked(c)...)
 	}
+	if c != nil && !c.revealsAll(v.kind) { // who may not see a secret must not find it out by asking
+		symbols = symbols.Among(slices.DeleteFunc(symbols.Names(), func(name string) bool { return isSealed(v.kind, name) })...)
+	}
 	return symbols
 }
 
@@ -126,9 +129,15 @@ func (a *API) columns(d *kind.Def, derived []Derived) []Derived {
 		if taken[col.Name] {
 			continue
 		}
+		sealed := isSealed(d, col.Name)
 		columns = append(columns, Derived{
 			Name: col.Name, Schema: col.Schema, Optional: col.Optional,
-			Append: func(dst []byte, c *Call, rec kind.Record) []byte { return col.Append(dst, c.Snap, rec) },
+			Append: func(dst []byte, c *Call, rec kind.Record) []byte {
+				if sealed && !c.Reveals(d.Name+":reveal", d, rec) {
+					return append(dst, `""`...)
+				}
+				return col.Append(dst, c.Snap, rec)
+			},
 		})
 	}
 	columns = append(columns, derived...)
@@ -206,7 +215,7 @@ func ShowList(a *API, op Op, v *View, find func(c *Call) (Records, error)) {
 		if seq == nil {
 			seq = func(func(kind.Record) bool) {}
 		}
-		recs, total := q.Select(filter.Rows[kind.Record]{Seq: seq, ByID: true}, page)
+		recs, total := q.Select(filter.Rows[kind.Record]{Seq: c.readable(v.kind, seq), ByID: true}, page)
 		return v.page(c, page, recs, total)
 	}})
 }

@@ -55,7 +55,7 @@ type endIn struct {
 func mountEnd(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodDelete, Path: "/circuits/{id}", Name: "deleteCircuit", Tag: model.Circuits.Path,
-		Doc: "End one of the circuits at once; who used it may dial again.", Auth: rest.Admin, BodyOptional: true,
+		Doc: "End one of the circuits at once; who used it may dial again.", Auth: rest.Admin, Need: "circuit:delete", BodyOptional: true,
 	}, func(c *rest.Call, _ endIn) (rest.Empty, error) {
 		ended, err := s.Fabric.EndCircuit(c.Context(), c.Param("id"))
 		switch {

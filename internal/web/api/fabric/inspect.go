@@ -52,7 +52,7 @@ const (
 func mountInspections(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/inspections", Name: "inspect", Tag: "inspections",
-		Doc: "Ask connected routers and this controller what they know.", Auth: rest.Admin, Types: []string{"application/json"},
+		Doc: "Ask connected routers and this controller what they know.", Auth: rest.Admin, Need: "router:inspect", Types: []string{"application/json"},
 	}, func(c *rest.Call, in inspectIn) (rest.File, error) {
 		said, err := inspect(c, s, in)
 		if err != nil {

@@ -56,7 +56,7 @@ func mountPaths(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/paths/{identityId}/{serviceId}", Name: "detailPath", Tag: "paths",
 		Doc:  "Tell which way the traffic of an identity to a service would take, or why there is none.",
-		Auth: rest.Admin,
+		Auth: rest.Admin, Need: "access:read",
 	}, func(c *rest.Call, _ rest.None) (pathsOut, error) { return pathsOf(c, s) })
 }
 

@@ -56,28 +56,28 @@ func isMoment(text string) bool {
 }
 
 func mountAuthenticators(a *rest.API, s *api.Service) {
-	op := func(method, path, name, doc string) rest.Op {
-		return rest.Op{Method: method, Path: "/authenticators" + path, Name: name, Tag: "authenticators", Doc: doc, Auth: rest.Admin}
+	op := func(method, path, name, need, doc string) rest.Op {
+		return rest.Op{Method: method, Path: "/authenticators" + path, Name: name, Tag: "authenticators", Doc: doc, Auth: rest.Admin, Need: need}
 	}
-	rest.Handle(a, op(http.MethodPost, "", "createAuthenticator", model.Authenticators.Doc), func(c *rest.Call, in authenticatorIn) (rest.Created, error) {
+	rest.Handle(a, op(http.MethodPost, "", "createAuthenticator", "authenticator:create", model.Authenticators.Doc), func(c *rest.Call, in authenticatorIn) (rest.Created, error) {
 		return createAuthenticator(c, s, in)
 	})
 	guarded := func(o rest.Op) rest.Op {
 		o.Params = []rest.Parameter{unchangedParam}
 		return o
 	}
-	rest.Handle(a, guarded(op(http.MethodPut, "/{id}", "updateAuthenticator", "Replace the user name and password of an authenticator.")),
+	rest.Handle(a, guarded(op(http.MethodPut, "/{id}", "updateAuthenticator", "authenticator:update", "Replace the user name and password of an authenticator.")),
 		func(c *rest.Call, in authenticatorUpdate) (rest.Empty, error) {
 			if in.Tags == nil {
 				in.Tags = kind.Tags{}
 			}
 			return rest.Empty{}, changePassword(c, s, authenticatorPatch(in))
 		})
-	rest.Handle(a, guarded(op(http.MethodPatch, "/{id}", "patchAuthenticator", "Change the user name or password of an authenticator.")),
+	rest.Handle(a, guarded(op(http.MethodPatch, "/{id}", "patchAuthenticator", "authenticator:update", "Change the user name or password of an authenticator.")),
 		func(c *rest.Call, in authenticatorPatch) (rest.Empty, error) {
 			return rest.Empty{}, changePassword(c, s, in)
 		})
-	rest.Handle(a, op(http.MethodDelete, "/{id}", "deleteAuthenticator", "Delete an authenticator and end its sessions."),
+	rest.Handle(a, op(http.MethodDelete, "/{id}", "deleteAuthenticator", "authenticator:delete", "Delete an authenticator and end its sessions."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 			id := c.Param("id")
 			if err := c.State.Delete(c.Context(), c.Author(), model.Authenticators.Def, id); err != nil {
@@ -85,7 +85,7 @@ func mountAuthenticators(a *rest.API, s *api.Service) {
 			}
 			return rest.Empty{}, s.Sessions.EndAll(c.Context(), c.Author(), "authenticatorId", id)
 		})
-	rest.Handle(a, op(http.MethodPost, "/{id}/request-extend", "requestExtendAuthenticator", "Ask the holder of a certificate to have it extended now, with a new key if need be."),
+	rest.Handle(a, op(http.MethodPost, "/{id}/request-extend", "requestExtendAuthenticator", "authenticator:extend", "Ask the holder of a certificate to have it extended now, with a new key if need be."),
 		func(c *rest.Call, in extensionIn) (rest.Empty, error) {
 			return rest.Empty{}, s.Desk.Request(c.Context(), c.Author(), c.Param("id"), in.RollKeys)
 		})

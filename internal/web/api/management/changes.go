@@ -64,13 +64,14 @@ func mountChanges(a *rest.API, s *api.Service, mounted map[*kind.Def]*rest.Mount
 		}
 	}
 	ch.add(&rest.Mounted{Resource: rest.Resource{
-		Kind: model.ServiceConfigs.Def, Verbs: kind.Creates | kind.Deletes,
+		Kind: model.ServiceConfigs.Def, Auth: rest.Admin, Verbs: kind.Creates | kind.Deletes,
 		Identify: func(r kind.Reader, rec kind.Record) error { return rec.(*model.ServiceConfig).Identify(r) },
 	}})
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/changes", Name: "applyChanges", Tag: "changes",
 		Doc:    "Create, change and delete many records at once, all of them or none, or see what would come of it.",
 		Auth:   rest.Admin,
+		Need:   rest.AnyPower,
 		Params: []rest.Parameter{planParam}, MaxBody: maxChanges, Answer: changesSchema(),
 		Bodies: &limit.Bodies{Bytes: maxChanges + 1, Max: 4, Share: 100, Now: s.Sessions.Now},
 	}, ch.handle)

@@ -35,22 +35,22 @@ type snapshotOut struct {
 
 // mountDatabase offers the care of what is stored.
 func mountDatabase(a *rest.API, s *api.Service) {
-	op := func(method, path, name, doc string) rest.Op {
-		return rest.Op{Method: method, Path: "/database/" + path, Name: name, Tag: "database", Doc: doc, Auth: rest.Admin}
+	op := func(method, path, name, need, doc string) rest.Op {
+		return rest.Op{Method: method, Path: "/database/" + path, Name: name, Tag: "database", Doc: doc, Auth: rest.Admin, Need: need}
 	}
 	scan := func(fix bool) func(*rest.Call, rest.None) (rest.Empty, error) {
 		return func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 			return rest.Empty{}, s.Integrity.Start(c.Author(), fix)
 		}
 	}
-	check := op(http.MethodPost, "check-data-integrity", "checkDataIntegrity", "Start a scan of everything that is stored.")
-	fix := op(http.MethodPost, "fix-data-integrity", "fixDataIntegrity", "Start a scan that also repairs what it can.")
+	check := op(http.MethodPost, "check-data-integrity", "checkDataIntegrity", "database:check", "Start a scan of everything that is stored.")
+	fix := op(http.MethodPost, "fix-data-integrity", "fixDataIntegrity", "database:fix", "Start a scan that also repairs what it can.")
 	check.Status, fix.Status = http.StatusAccepted, http.StatusAccepted
 	rest.Handle(a, check, scan(false))
 	rest.Handle(a, fix, scan(true))
-	rest.Handle(a, op(http.MethodGet, "data-integrity-results", "dataIntegrityResults", "Tell what the scan under way, or else the last one, has found."),
+	rest.Handle(a, op(http.MethodGet, "data-integrity-results", "dataIntegrityResults", "database:read", "Tell what the scan under way, or else the last one, has found."),
 		func(*rest.Call, rest.None) (rest.Counted[integrityOut], error) { return integrityResults(s), nil })
-	rest.Handle(a, op(http.MethodPost, "snapshot", "createDatabaseSnapshot", "Write a copy of everything that is stored to the controller's disk."),
+	rest.Handle(a, op(http.MethodPost, "snapshot", "createDatabaseSnapshot", "database:snapshot", "Write a copy of everything that is stored to the controller's disk."),
 		func(c *rest.Call, _ rest.None) (snapshotOut, error) {
 			name, err := s.Snapshots.Create(c.Context())
 			s.NoteSnapshot(c.Author(), name, err)
@@ -63,7 +63,7 @@ func mountDatabase(a *rest.API, s *api.Service) {
 func mountSnapshots(a *rest.API, s *api.Service) {
 	list := rest.Op{
 		Method: http.MethodGet, Path: "/database/snapshots", Name: "listDatabaseSnapshots", Tag: "database",
-		Doc: "List the copies on the controller's disk, the latest first.", Auth: rest.Admin, Entries: snapshotOutput.Schema(),
+		Doc: "List the copies on the controller's disk, the latest first.", Auth: rest.Admin, Need: "database:read", Entries: snapshotOutput.Schema(),
 	}
 	rest.Handle(a, list, func(*rest.Call, rest.None) (rest.List, error) {
 		files, err := s.Snapshots.List()
@@ -77,7 +77,7 @@ func mountSnapshots(a *rest.API, s *api.Service) {
 	})
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/database/snapshots/{name}/verify", Name: "verifyDatabaseSnapshot", Tag: "database",
-		Doc: "Read a copy from begin to end, as a restore would.", Auth: rest.Admin,
+		Doc: "Read a copy from begin to end, as a restore would.", Auth: rest.Admin, Need: "database:verify",
 	}, func(c *rest.Call, _ rest.None) (verifiedOut, error) {
 		file, wrong, err := s.Snapshots.Check(c.Context(), c.Param("name"))
 		return verifiedOut{file.Name, wrong == "", wrong, int64(file.Rev)}, err

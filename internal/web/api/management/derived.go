@@ -28,7 +28,7 @@ func insideColumn[T any](holds func(rec *T) bool) []rest.Derived {
 // edgeRouterColumns are what answers show of an edge router beyond its record.
 func edgeRouterColumns(s *api.Service) []rest.Derived {
 	return slices.Concat(api.RouterColumns(s), presenceColumns(s), api.NoneOfRouters, insideColumn(func(e *model.EdgeRouter) bool { return e.Home != "" }),
-		enrollmentColumns("edgeRouterId", func(rec kind.Record) bool { return rec.(*model.EdgeRouter).IsVerified }))
+		enrollmentColumns(model.EdgeRouters.Def, "edgeRouterId", func(rec kind.Record) bool { return rec.(*model.EdgeRouter).IsVerified }))
 }
 
 // presenceColumns say since when and where a router is connected.
@@ -50,12 +50,12 @@ func presenceColumns(s *api.Service) []rest.Derived {
 // routerColumns are what answers show of a router beyond its record.
 func routerColumns(s *api.Service) []rest.Derived {
 	return slices.Concat([]rest.Derived{api.PresenceColumn(s, "isOnline")}, api.NoneOfRouters,
-		enrollmentColumns("transitRouterId", func(rec kind.Record) bool { return rec.(*model.Router).IsVerified }))
+		enrollmentColumns(model.Routers.Def, "transitRouterId", func(rec kind.Record) bool { return rec.(*model.Router).IsVerified }))
 }
 
 // enrollmentColumns show the outstanding enrollment of a router until it is
 // verified.
-func enrollmentColumns(index string, verified func(kind.Record) bool) []rest.Derived {
+func enrollmentColumns(router *kind.Def, index string, verified func(kind.Record) bool) []rest.Derived {
 	column := func(name, doc string, schema kind.Schema, show func(dst []byte, e *model.Enrollment) []byte) rest.Derived {
 		return rest.Derived{Name: name, Doc: doc, Schema: schema, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 			if verified(rec) {
@@ -67,9 +67,20 @@ func enrollmentColumns(index string, verified func(kind.Record) bool) []rest.Der
 			return dst
 		}}
 	}
+	secret := func(name, doc string, of func(e *model.Enrollment) string) rest.Derived {
+		col := column(name, doc, api.Text, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendText(dst, of(e)) })
+		show := col.Append
+		col.Append = func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			if !c.Reveals(router.Name+":reveal", router, rec) {
+				return dst
+			}
+			return show(dst, c, rec)
+		}
+		return col
+	}
 	return []rest.Derived{
-		column("enrollmentToken", "What makes its holder this router; left out once it has enrolled.", api.Text, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendText(dst, e.Token) }),
-		column("enrollmentJwt", "The same token with the address of the controller, signed by it, to hand over to the router; left out once it has enrolled.", api.Text, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendText(dst, e.JWT) }),
+		secret("enrollmentToken", "What makes its holder this router; left out once it has enrolled.", func(e *model.Enrollment) string { return e.Token }),
+		secret("enrollmentJwt", "The same token with the address of the controller, signed by it, to hand over to the router; left out once it has enrolled.", func(e *model.Enrollment) string { return e.JWT }),
 		column("enrollmentCreatedAt", "When the token was made; left out once the router has enrolled.", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.CreatedAt) }),
 		column("enrollmentExpiresAt", "When the token ends; left out once the router has enrolled.", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.ExpiresAt) }),
 	}

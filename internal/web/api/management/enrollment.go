@@ -28,11 +28,11 @@ type refreshIn struct {
 func mountEnrollments(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/enrollments", Name: "createEnrollment", Tag: "enrollments",
-		Doc: model.Enrollments.Doc, Auth: rest.Admin,
+		Doc: model.Enrollments.Doc, Auth: rest.Admin, Need: "enrollment:create",
 	}, func(c *rest.Call, in enrollmentIn) (rest.Created, error) { return createEnrollment(c, s, in) })
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/enrollments/{id}/refresh", Name: "refreshEnrollment", Tag: "enrollments",
-		Doc: "Give an enrollment a new end, and with it a new token; the old one is worthless.", Auth: rest.Admin,
+		Doc: "Give an enrollment a new end, and with it a new token; the old one is worthless.", Auth: rest.Admin, Need: "enrollment:refresh",
 	}, func(c *rest.Call, in refreshIn) (rest.Located, error) { return refreshEnrollment(c, s, in) })
 }
 

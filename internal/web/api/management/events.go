@@ -106,7 +106,7 @@ func mountEvents(a *rest.API, s *api.Service, mounted map[*kind.Def]*rest.Mounte
 		Method: http.MethodGet, Path: "/events", Name: "streamEvents", Tag: "events",
 		Doc: "Be told of every change of a record as it happens, by whom and on what occasion, with the record before and after: as server-sent events, " +
 			"until the session ends. The first event is named ready, or reset if what came after the last that the client has got is not known any more.",
-		Auth: rest.Admin, Params: []rest.Parameter{rest.LastEvent, eventKinds, eventFilter},
+		Auth: rest.Admin, Need: "event:read", Params: []rest.Parameter{rest.LastEvent, eventKinds, eventFilter},
 	}, func(c *rest.Call, _ rest.None) (rest.Stream, error) {
 		f := &follower{network: s.Network(), kinds: kinds, others: append([]*kind.Def{model.AuditEntries.Def}, liveKinds...), herald: s.Herald}
 		if err := f.read(c); err != nil {

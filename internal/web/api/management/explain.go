@@ -26,7 +26,7 @@ func typeOf(c *rest.Call) string { return cmp.Or(typeParam.Of(c), model.Dial) }
 func mountExplain(a *rest.API, s *api.Service, identities *rest.View) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/identities/{id}/explain/{serviceId}", Name: "explainIdentityService", Tag: "identities",
-		Doc: "Explain link by link why an identity can or cannot use a service, and what would let it.", Auth: rest.Admin,
+		Doc: "Explain link by link why an identity can or cannot use a service, and what would let it.", Auth: rest.Admin, Need: "access:read",
 		Params: []rest.Parameter{typeParam, rest.AtParam},
 	}, func(c *rest.Call, _ rest.None) (explain.Explanation, error) {
 		if c.Past() {
@@ -39,6 +39,7 @@ func mountExplain(a *rest.API, s *api.Service, identities *rest.View) {
 		Method: http.MethodGet, Path: "/services/{id}/who-can", Name: "listWhoCanUseService", Tag: "services",
 		Doc:    "List the identities that service policies let use or host a service. Admins may without a policy and are not listed for that.",
 		Auth:   rest.Admin,
+		Need:   "access:read",
 		Params: []rest.Parameter{typeParam, rest.AtParam},
 	}, identities, func(c *rest.Call) (rest.Records, error) {
 		id := c.Param("id")
@@ -49,7 +50,7 @@ func mountExplain(a *rest.API, s *api.Service, identities *rest.View) {
 	})
 	rest.ShowList(a, rest.Op{
 		Method: http.MethodGet, Path: "/identities/{id}/what-can", Name: "listWhatIdentityCanUse", Tag: "identities",
-		Doc: "List the services that an identity may use or host, which for an admin is all of them.", Auth: rest.Admin,
+		Doc: "List the services that an identity may use or host, which for an admin is all of them.", Auth: rest.Admin, Need: "access:read",
 		Params: []rest.Parameter{rest.AtParam},
 	}, a.View("permittedService", model.Services.Def, permissionColumns()...), func(c *rest.Call) (rest.Records, error) {
 		id := c.Param("id")
@@ -72,7 +73,7 @@ var (
 func mountWays(a *rest.API) {
 	add := func(path, name, tag, doc string, find func(snap *state.Snapshot, id string, first, end int) (explain.Ways, error)) {
 		rest.Handle(a, rest.Op{
-			Method: http.MethodGet, Path: path, Name: name, Tag: tag, Doc: doc, Auth: rest.Admin,
+			Method: http.MethodGet, Path: path, Name: name, Tag: tag, Doc: doc, Auth: rest.Admin, Need: "access:read",
 			Params: []rest.Parameter{reachedParam, passedParam, rest.AtParam},
 		}, func(c *rest.Call, _ rest.None) (explain.Ways, error) {
 			limit, offset := int64(100), int64(0)

@@ -52,7 +52,7 @@ func mountHistory(a *rest.API, s *api.Service, past *history.History) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/difference", Name: "listDifferences", Tag: model.AuditEntries.Path,
 		Doc:  "Tell what changed in the network from one moment to another, who changed it last, and which identities gained or lost which services.",
-		Auth: rest.Admin, Params: differenceParam, Answer: differenceSchema(),
+		Auth: rest.Admin, Need: "access:read", Params: differenceParam, Answer: differenceSchema(),
 	}, func(c *rest.Call, _ rest.None) (differenceOut, error) {
 		p, err := pageOf(c)
 		if err != nil {

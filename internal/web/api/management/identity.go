@@ -20,12 +20,12 @@ type disableIn struct {
 }
 
 func mountIdentities(a *rest.API, s *api.Service) {
-	op := func(method, path, name, doc string) rest.Op {
-		return rest.Op{Method: method, Path: "/identities/{id}" + path, Name: name, Tag: "identities", Doc: doc, Auth: rest.Admin}
+	op := func(method, path, name, need, doc string) rest.Op {
+		return rest.Op{Method: method, Path: "/identities/{id}" + path, Name: name, Tag: "identities", Doc: doc, Auth: rest.Admin, Need: need}
 	}
-	rest.Handle(a, op(http.MethodPost, "/disable", "disableIdentity", "Disable an identity for a while, or until it is enabled."),
+	rest.Handle(a, op(http.MethodPost, "/disable", "disableIdentity", "identity:disable", "Disable an identity for a while, or until it is enabled."),
 		func(c *rest.Call, in disableIn) (rest.Empty, error) { return rest.Empty{}, disable(c, s, in) })
-	rest.Handle(a, op(http.MethodPost, "/enable", "enableIdentity", "Clear all disabled state of an identity, and have its password work again."),
+	rest.Handle(a, op(http.MethodPost, "/enable", "enableIdentity", "identity:disable", "Clear all disabled state of an identity, and have its password work again."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 			err := editIdentity(c, func(_ *state.Tx, i *model.Identity) error {
 				i.DisabledAt, i.DisabledUntil = nil, nil
@@ -36,10 +36,10 @@ func mountIdentities(a *rest.API, s *api.Service) {
 			}
 			return rest.Empty{}, err
 		})
-	rest.Handle(a, op(http.MethodGet, "/policy-advice/{serviceId}", "getIdentityPolicyAdvice",
+	rest.Handle(a, op(http.MethodGet, "/policy-advice/{serviceId}", "getIdentityPolicyAdvice", "access:read",
 		"Say whether an identity can use a service, and what is missing."),
 		func(c *rest.Call, _ rest.None) (adviceOut, error) { return advise(c, s) })
-	rest.Handle(a, op(http.MethodDelete, "/mfa", "removeIdentityMfa", "Take an identity's second factor away."),
+	rest.Handle(a, op(http.MethodDelete, "/mfa", "removeIdentityMfa", "identity:reset-mfa", "Take an identity's second factor away."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 			return rest.Empty{}, s.Factors.Drop(c.Context(), c.Author(), c.Param("id"))
 		})
@@ -131,17 +131,17 @@ var assignedOutput = kind.NewOutput[assigned]()
 func mountServiceConfigs(a *rest.API) {
 	rest.Resource{Kind: model.ServiceConfigs.Def, Auth: rest.Admin, Verbs: kind.Lists | kind.Gets}.Mount(a)
 	const path = "/identities/{id}/service-configs"
-	op := func(method, name, doc string) rest.Op {
-		return rest.Op{Method: method, Path: path, Name: name, Tag: "identities", Doc: doc, Auth: rest.Admin}
+	op := func(method, name, verb, doc string) rest.Op {
+		return rest.Op{Method: method, Path: path, Name: name, Tag: "identities", Doc: doc, Auth: rest.Admin, Need: "service-config:" + verb}
 	}
-	list := op(http.MethodGet, "listIdentitysServiceConfigs", "List the configs that an identity gets instead of a service's own.")
+	list := op(http.MethodGet, "listIdentitysServiceConfigs", "read", "List the configs that an identity gets instead of a service's own.")
 	list.Entries = assignedOutput.Schema()
 	rest.Handle(a, list, listServiceConfigs)
-	rest.Handle(a, op(http.MethodPost, "associateIdentitysServiceConfigs", "Give an identity configs instead of a service's own."),
+	rest.Handle(a, op(http.MethodPost, "associateIdentitysServiceConfigs", "create", "Give an identity configs instead of a service's own."),
 		func(c *rest.Call, in rest.Batch[assignment]) (rest.Empty, error) {
 			return rest.Empty{}, c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error { return assign(tx, c.Param("id"), in) })
 		})
-	remove := op(http.MethodDelete, "disassociateIdentitysServiceConfigs", "Take configs back; all of them if none are named.")
+	remove := op(http.MethodDelete, "disassociateIdentitysServiceConfigs", "delete", "Take configs back; all of them if none are named.")
 	remove.BodyOptional = true
 	rest.Handle(a, remove, func(c *rest.Call, in rest.Batch[assignment]) (rest.Empty, error) {
 		return rest.Empty{}, c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error { return unassign(tx, c.Param("id"), in) })

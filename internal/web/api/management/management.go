@@ -70,6 +70,7 @@ func Mount(a *rest.API, s *api.Service) {
 func resources(s *api.Service) []rest.Resource {
 	readOnly := kind.Lists | kind.Gets
 	return []rest.Resource{
+		{Kind: model.AdminRoles.Def, Derived: systemColumn},
 		{Kind: model.AuditEntries.Def, Log: s.Audit},
 		{Kind: model.AuthPolicies.Def},
 		{Kind: model.Authenticators.Def, Verbs: readOnly, Derived: []rest.Derived{api.IssuedColumn}, Joins: api.AuthenticatorJoins},
@@ -85,6 +86,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.IdentityTypes.Def},
 		{Kind: model.PostureCheckTypes.Def},
 		{Kind: model.PostureChecks.Def, Derived: postureCheckColumns},
+		{Kind: model.RoleBindings.Def},
 		{Kind: model.Routers.Def, Derived: routerColumns(s), Prepare: prepareRouter(s), Refuse: refuseEdge},
 		{Kind: model.ServiceEdgeRouterPolicies.Def, Derived: insideColumn(func(p *model.ServiceEdgeRouterPolicy) bool { return p.Inside })},
 		{Kind: model.ServicePolicies.Def, Asked: policySymbols},
@@ -114,7 +116,7 @@ func mountAliases(a *rest.API, s *api.Service) {
 func mountRelation(a *rest.API, r access.Relation, view *rest.View) {
 	op := rest.Op{
 		Method: http.MethodGet, Path: "/" + r.From.Path + "/{id}/" + r.Path, Name: r.Name, Tag: r.From.Path,
-		Doc: "List the " + r.Path + " of one of the " + r.From.Path + ".", Auth: rest.Admin,
+		Doc: "List the " + r.Path + " of one of the " + r.From.Path + ".", Auth: rest.Admin, Need: r.From.Name + ":read",
 	}
 	if r.To.Noted {
 		op.Params = append(op.Params, rest.AtParam)

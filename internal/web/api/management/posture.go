@@ -13,7 +13,7 @@ import (
 // that are unknown.
 func mountPosture(a *rest.API, s *api.Service) {
 	op := func(path, name, doc string) rest.Op {
-		return rest.Op{Method: http.MethodGet, Path: "/identities/{id}/" + path, Name: name, Tag: "identities", Doc: doc, Auth: rest.Admin}
+		return rest.Op{Method: http.MethodGet, Path: "/identities/{id}/" + path, Name: name, Tag: "identities", Doc: doc, Auth: rest.Admin, Need: "identity:read"}
 	}
 	rest.Handle(a, op("posture-data", "getIdentityPostureData", "Get what an identity's devices have reported."),
 		func(c *rest.Call, _ rest.None) (posture.Data, error) {

@@ -34,7 +34,7 @@ func mountPreview(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/external-jwt-signers/{id}/preview", Name: "previewExternalJwtSigner", Tag: "external-jwt-signers",
 		Doc:  "Say what a login with a token of an external JWT signer would do: who it would be, and which role attributes they would gain and lose. Nothing is changed.",
-		Auth: rest.Admin, MaxBody: 64 << 10,
+		Auth: rest.Admin, Need: "ext-jwt-signer:preview", MaxBody: 64 << 10,
 	}, func(c *rest.Call, in previewIn) (previewOut, error) {
 		signer, ok := model.ExtJWTSigners.Get(c.Snap, c.Param("id"))
 		if !ok {

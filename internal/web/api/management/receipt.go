@@ -38,7 +38,7 @@ func mountSettle(a *rest.API) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/changes/{id}/settle", Name: "settleChanges", Tag: "changes",
 		Doc:  "Find out whether the changes with an id were made. If not, they cannot be made any more. What became of changes is known for a day.",
-		Auth: rest.Admin,
+		Auth: rest.Admin, Need: rest.AnyPower,
 	}, func(c *rest.Call, _ rest.None) (out settledOut, err error) {
 		id := c.Param("id")
 		if err := checkChangesID(id); err != nil {

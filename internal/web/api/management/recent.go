@@ -58,7 +58,7 @@ func mountRecent(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/recent", Name: "detailRecent", Tag: "informational",
 		Doc:  "Tell what the last day of this controller was like: logins, dials, circuits, bytes and how slow links were. It is kept in memory and begins with the controller.",
-		Auth: rest.Admin, Params: []rest.Parameter{stepParam},
+		Auth: rest.Admin, Need: "status:read", Params: []rest.Parameter{stepParam},
 	}, func(c *rest.Call, _ rest.None) (recentOut, error) {
 		step := int64(10)
 		if asked := stepParam.Of(c); asked != nil {

@@ -15,11 +15,11 @@ import (
 func mountReenroll(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/authenticators/{id}/re-enroll", Name: "reEnrollAuthenticator", Tag: "authenticators",
-		Doc: "Delete an authenticator and invite its identity to enroll again in the same way.", Auth: rest.Admin,
+		Doc: "Delete an authenticator and invite its identity to enroll again in the same way.", Auth: rest.Admin, Need: "authenticator:re-enroll",
 	}, func(c *rest.Call, in refreshIn) (rest.Created, error) { return revert(c, s, in) })
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/edge-routers/{id}/re-enroll", Name: "reEnrollEdgeRouter", Tag: "edge-routers",
-		Doc: "Take an edge router's certificate away and invite it to enroll again.", Auth: rest.Admin,
+		Doc: "Take an edge router's certificate away and invite it to enroll again.", Auth: rest.Admin, Need: "edge-router:re-enroll",
 	}, func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 		id := c.Param("id")
 		e := &model.Enrollment{
@@ -32,13 +32,13 @@ func mountReenroll(a *rest.API, s *api.Service) {
 		return rest.Empty{}, s.Desk.Reinvite(c.Context(), c.Author(), id, e)
 	})
 	rest.Handle(a, rest.Op{
-		Method: http.MethodPost, Path: "/cas/{id}/verify", Name: "verifyCa", Tag: "cas", Auth: rest.Admin, MaxBody: 64 << 10,
+		Method: http.MethodPost, Path: "/cas/{id}/verify", Name: "verifyCa", Tag: "cas", Auth: rest.Admin, Need: "ca:verify", MaxBody: 64 << 10,
 		Doc: "Verify a CA with a certificate that it signed for its verification token.", Consumes: []string{"text/plain"},
 	}, func(c *rest.Call, in rest.Raw) (rest.Empty, error) {
 		return rest.Empty{}, s.Desk.VerifyCA(c.Context(), c.Author(), c.Snap, c.Param("id"), in.Data)
 	})
 	rest.Handle(a, rest.Op{
-		Method: http.MethodGet, Path: "/cas/{id}/jwt", Name: "getCaJwt", Tag: "cas", Auth: rest.Admin,
+		Method: http.MethodGet, Path: "/cas/{id}/jwt", Name: "getCaJwt", Tag: "cas", Auth: rest.Admin, Need: "ca:reveal",
 		Doc: "Get the token by which holders of a CA's certificates enroll.", Types: []string{"application/jwt"},
 	}, func(c *rest.Call, _ rest.None) (rest.File, error) {
 		if _, ok := model.CAs.Get(c.Snap, c.Param("id")); !ok {

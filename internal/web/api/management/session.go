@@ -34,7 +34,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 	}.Mount(a)
 	rest.Handle(a, rest.Op{
 		Method: http.MethodDelete, Path: "/api-sessions/{id}", Name: "deleteApiSession", Tag: "api-sessions",
-		Doc: "End an API session and all that came with it.", Auth: rest.Admin,
+		Doc: "End an API session and all that came with it.", Auth: rest.Admin, Need: "api-session:delete",
 	}, func(c *rest.Call, _ rest.None) (rest.Empty, error) {
 		return rest.Empty{}, s.Sessions.End(c.Context(), c.Author(), c.Param("id"))
 	})
@@ -44,7 +44,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 	}.Mount(a)
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/sessions/{id}/route-path", Name: "detailSessionRoutePath", Tag: "sessions",
-		Doc: "Get the routers that a session's traffic takes.", Auth: rest.Admin,
+		Doc: "Get the routers that a session's traffic takes.", Auth: rest.Admin, Need: "session:read",
 	}, func(c *rest.Call, _ rest.None) (routePathOut, error) {
 		if _, ok := model.Sessions.Get(c.Snap, c.Param("id")); !ok {
 			return routePathOut{}, fault.NotFound("session", c.Param("id"))

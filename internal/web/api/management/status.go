@@ -84,7 +84,7 @@ type sessionsOut struct {
 func mountStatus(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/status", Name: "detailStatus", Tag: "informational",
-		Doc: "Tell how this controller is: health, store, certificates, routers, sessions and the last snapshot.", Auth: rest.Admin,
+		Doc: "Tell how this controller is: health, store, certificates, routers, sessions and the last snapshot.", Auth: rest.Admin, Need: "status:read",
 	}, func(c *rest.Call, _ rest.None) (statusOut, error) { return statusOf(c, s), nil })
 }
 

@@ -40,7 +40,7 @@ type summaryOut struct {
 func mountSummary(a *rest.API) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/summary", Name: "listSummary", Tag: "informational",
-		Doc: "Count everything.", Auth: rest.Admin,
+		Doc: "Count everything.", Auth: rest.Admin, Need: "status:read",
 	}, func(c *rest.Call, _ rest.None) (summaryOut, error) {
 		n := c.Snap.Len
 		return summaryOut{
@@ -77,7 +77,7 @@ func mountRoleAttributes(a *rest.API) {
 	} {
 		rest.Handle(a, rest.Op{
 			Method: http.MethodGet, Path: r.path, Name: r.name, Tag: "role-attributes",
-			Doc: "List the role attributes that " + r.of.Path + " have.", Auth: rest.Admin,
+			Doc: "List the role attributes that " + r.of.Path + " have.", Auth: rest.Admin, Need: r.of.Name + ":read",
 		}, func(c *rest.Call, _ rest.None) (rest.Texts, error) {
 			q, page, err := rest.Query(c, attributeSchema)
 			if err != nil {

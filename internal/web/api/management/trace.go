@@ -30,7 +30,7 @@ type traceOut struct {
 func mountTraces(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPut, Path: "/identities/{id}/trace", Name: "updateIdentityTracing", Tag: "identities",
-		Doc: "Turn data flow tracing of an identity on for a while, or off.", Auth: rest.Admin,
+		Doc: "Turn data flow tracing of an identity on for a while, or off.", Auth: rest.Admin, Need: "identity:trace",
 	}, func(c *rest.Call, in traceIn) (traceOut, error) {
 		id := c.Param("id")
 		if _, ok := model.Identities.Get(c.Snap, id); !ok {

@@ -40,7 +40,7 @@ type conflictOut struct {
 func mountUndo(a *rest.API, s *api.Service, mounted map[*kind.Def]*rest.Mounted) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/" + model.AuditEntries.Path + "/{id}/undo", Name: "planUndo", Tag: model.AuditEntries.Path,
-		Doc: "Tell which change takes back what an audit entry tells of, or what is in the way. Nothing is changed.", Auth: rest.Admin,
+		Doc: "Tell which change takes back what an audit entry tells of, or what is in the way. Nothing is changed.", Auth: rest.Admin, Need: "audit-entry:read",
 	}, func(c *rest.Call, _ rest.None) (undoOut, error) {
 		id := c.Param("id")
 		rec, ok, err := s.Audit.Lookup(c.Context(), id)

@@ -1,0 +1,189 @@
+package power
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+)
+
+// Judge refuses a write by which somebody would give a power that they do not have,
+// to whomever, or would change by what somebody more powerful gets in. It looks at
+// what the write has come to, not at the operation: whatever is changed, and however,
+// all of the power that it is about has to be the author's own.
+//
+// Who is no identity writes what the program has it write, such as an enrollment:
+// what that may come to is decided by whoever made the invitation, the CA or the
+// signer.
+func Judge(_ context.Context, step state.Step, by state.Author) error {
+	if by.Kind != model.Identities.Name {
+		return nil
+	}
+	weighty := slices.DeleteFunc(slices.Clone(step.Changed), func(ref state.Ref) bool {
+		return !slices.Contains(decisive, ref.Def) || ownWay(step, ref, by)
+	})
+	if len(weighty) == 0 {
+		return nil
+	}
+	mine := OfAuthor(step.Before, by)
+	if mine.Covers(Whole()) {
+		return nil
+	}
+	for _, ref := range weighty {
+		for need := range about(step, ref) {
+			if !mine.Covers(need) {
+				return beyond(ref, mine.Lacks(need))
+			}
+		}
+	}
+	return nil
+}
+
+// decisive are the kinds that have to do with power: who has it, and how they get in.
+var decisive = []*kind.Def{
+	model.AdminRoles.Def, model.RoleBindings.Def, model.Identities.Def, model.Authenticators.Def, model.Enrollments.Def, model.MFAs.Def,
+	model.APISessions.Def, model.AuthPolicies.Def, model.ExtJWTSigners.Def, model.CAs.Def,
+}
+
+// OfAuthor is the power that the author of a write has.
+func OfAuthor(r kind.Reader, by state.Author) Set { return OfID(r, by.ID) }
+
+// beyond says what somebody lacks to write something.
+func beyond(ref state.Ref, lacks string) error {
+	return &fault.Error{
+		Code:   fault.CodeUnauthorized,
+		Reason: "this " + ref.Def.Name + " has to do with a power that you do not have: " + lacks + "; ask somebody who has it",
+	}
+}
+
+// ownWay reports whether a record is a way in of the author's own, before and after.
+func ownWay(step state.Step, ref state.Ref, by state.Author) bool {
+	for _, r := range []*state.Snapshot{step.Before, step.After} {
+		if rec, ok := r.Lookup(ref.Def, ref.ID); ok && wayOf(rec) != by.ID {
+			return false
+		}
+	}
+	return true
+}
+
+// wayOf returns whose way in a record is; nobody's if it is none.
+func wayOf(rec kind.Record) (identity string) {
+	switch rec := rec.(type) {
+	case *model.Authenticator:
+		return rec.IdentityID
+	case *model.Enrollment:
+		return rec.IdentityID
+	case *model.MFA:
+		return rec.IdentityID
+	case *model.APISession:
+		return rec.IdentityID
+	}
+	return ""
+}
+
+// Behind is the power of whomever a record lets somebody be.
+func Behind(r kind.Reader, rec kind.Record) Set { return OfID(r, wayOf(rec)) }
+
+// about yields the powers that a change is about: those that it gives or takes, and
+// those of whoever it may let somebody else be.
+func about(step state.Step, ref state.Ref) iter.Seq[Set] {
+	return func(yield func(Set) bool) {
+		for _, r := range []*state.Snapshot{step.Before, step.After} {
+			rec, ok := r.Lookup(ref.Def, ref.ID)
+			if !ok {
+				continue
+			}
+			goOn := true
+			aboutRecord(r, step, rec, func(need Set) bool {
+				goOn = need.None() || yield(need)
+				return goOn
+			})
+			if !goOn {
+				return
+			}
+		}
+	}
+}
+
+// aboutRecord yields the powers that a record is about in a snapshot.
+func aboutRecord(r *state.Snapshot, step state.Step, rec kind.Record, yield func(Set) bool) {
+	switch rec := rec.(type) {
+	case *model.AdminRole:
+		yield(OfRoles(rec))
+	case *model.RoleBinding:
+		if role, ok := model.AdminRoles.Get(r, rec.RoleID); ok {
+			yield(OfRoles(role))
+		}
+	case *model.Identity:
+		yield(Of(r, rec))
+	case *model.AuthPolicy:
+		for i := range Holders(r) {
+			if i.AuthPolicyID == rec.ID && !yield(Of(r, i)) {
+				return
+			}
+		}
+	case *model.ExtJWTSigner:
+		if !rec.MapsGroups() || givenAll(r, yield) {
+			named(r, rec.ID, yield)
+		}
+	case *model.CA:
+		if given(r, rec.IdentityRoles, yield) {
+			named(r, rec.ID, yield)
+		}
+	default: // a cascade takes the identity and its ways in along
+		if way := wayOf(rec); yield(OfID(step.Before, way)) {
+			yield(OfID(step.After, way))
+		}
+	}
+}
+
+// named yields the powers of those whom a CA or signer may name.
+func named(r *state.Snapshot, issuer string, yield func(Set) bool) {
+	for i := range Holders(r) {
+		if i.NamedBy(issuer) && !yield(Of(r, i)) {
+			return
+		}
+	}
+}
+
+// given yields the roles that somebody may get by any of these attributes.
+func given(r kind.Reader, attributes []string, yield func(Set) bool) (goOn bool) {
+	for _, key := range prefixed(attributes) {
+		for binding := range model.RoleBindings.Select(r, "identityRoles", key) {
+			if role, ok := model.AdminRoles.Get(r, binding.RoleID); ok && !yield(OfRoles(role)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// givenAll yields the roles that somebody may get by any attribute: which of them a
+// provider will say is not known.
+func givenAll(r kind.Reader, yield func(Set) bool) (goOn bool) {
+	for binding := range model.RoleBindings.All(r) {
+		if role, ok := model.AdminRoles.Get(r, binding.RoleID); ok && !yield(OfRoles(role)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Holders yields all identities that have any power, the admins first. It walks over
+// all identities for them, and is for what is rare: somebody with less power than an
+// admin who changes how others get in.
+func Holders(r *state.Snapshot) iter.Seq[*model.Identity] {
+	return func(yield func(*model.Identity) bool) {
+		for _, admins := range []bool{true, false} {
+			for i := range model.Identities.All(r) {
+				if i.Admin() == admins && (admins || Holds(r, i)) && !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
