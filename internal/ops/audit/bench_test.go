@@ -71,20 +71,7 @@ func benchmarkWrite(b *testing.B, st store.Store, journal state.Journal) {
 	s, err := state.Open(b.Context(), st, model.All, state.Options{Journal: journal})
 	must(b, err)
 	defer s.Close()
-	must(b, s.Update(b.Context(), ann, func(tx *state.Tx) error { return model.Seed(tx) }))
-	for part := range 10 {
-		must(b, s.Update(b.Context(), ann, func(tx *state.Tx) error {
-			for i := range 1000 {
-				rec := model.Identities.New()
-				rec.ID, rec.Name, rec.Type = fmt.Sprint("i", part*1000+i), fmt.Sprint("identity-", part*1000+i, ".branch.example"), "Device"
-				rec.RoleAttributes = []string{fmt.Sprint("branch-", i%97), "all-devices"}
-				if err := model.Identities.Create(tx, rec); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
-	}
+	fillIdentities(b, s)
 	keeper := &audit.Keeper{Log: &audit.Log{State: s}, Age: time.Hour, Entries: 1_000_000, Now: time.Now}
 	if journal != nil {
 		must(b, keeper.Keep(b.Context())) // what there is by now is nobody's cost
@@ -93,12 +80,7 @@ func benchmarkWrite(b *testing.B, st store.Store, journal state.Journal) {
 	begun := cpu()
 	defer func() { b.ReportMetric(float64((cpu()-begun).Microseconds())/float64(b.N), "cpu-µs/op") }()
 	for i := 0; b.Loop(); i++ {
-		must(b, s.Update(b.Context(), ann, func(tx *state.Tx) error {
-			return model.Identities.Edit(tx, fmt.Sprint("i", i%10_000), func(rec *model.Identity) error {
-				rec.RoleAttributes = []string{fmt.Sprint("branch-", i%89), "all-devices"}
-				return nil
-			})
-		}))
+		changeIdentity(b, s, i)
 		if journal != nil && i%packEvery == packEvery-1 {
 			must(b, keeper.Keep(b.Context()))
 		}

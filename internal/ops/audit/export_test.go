@@ -1,5 +1,7 @@
 package audit
 
+import "context"
+
 // Events are all that there are.
 func Events() []*Event { return events }
 
@@ -11,4 +13,10 @@ func (r *Recorder) Held() (n int) {
 		n += len(s.held)
 	}
 	return n
+}
+
+// Catch is what Follow does at every interval.
+func (l *Log) Catch(ctx context.Context) error {
+	head := Head(l.State.Snapshot())
+	return l.reach(ctx, head, head.Unpacked-1)
 }

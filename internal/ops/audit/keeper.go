@@ -144,11 +144,11 @@ func runs(blocks []*model.AuditBlock) iter.Seq[[]string] {
 // unpacked reads the blocks that may become one: those that begin before it is full.
 // Where many changes were made at once a block is that by itself.
 func (k *Keeper) unpacked(ctx context.Context, from, to int64) ([]*model.AuditBlock, error) {
-	blocks, err := k.blocks(ctx, state.Stretch{After: ID(from - 1), Until: ID(min(to, from+fullEntries) + 1)}, min(fullEntries, k.State.Quick().Ops-spare), false)
+	blocks, err := k.between(ctx, from, min(to, from+fullEntries), min(fullEntries, k.State.Quick().Ops-spare))
 	if err != nil || len(blocks) > 0 {
 		return blocks, err
 	}
-	return k.blocks(ctx, state.Stretch{After: ID(from - 1), Until: ID(to + 1)}, 1, false) // some are missing
+	return k.between(ctx, from, to, 1) // some are missing
 }
 
 // together makes one block of the first that follow each other, and returns how many

@@ -101,16 +101,56 @@ func TestKeeper(t *testing.T) {
 	})
 }
 
-// counting counts what is read of a store.
+// counting counts what is read of a store, and what an engine looks at for that.
 type counting struct {
 	store.Store
-	read int
+	read, seen int
 }
 
 func (c *counting) Range(ctx context.Context, from, to string, most int, newest bool) ([]store.Record, bool, error) {
 	recs, more, err := c.Store.Range(ctx, from, to, most, newest)
 	c.read += len(recs)
+	all, _, _ := c.Store.Range(ctx, from, to, 100_000, newest)
+	c.seen += len(all)
 	return recs, more, err
+}
+
+// TestKeeperLooksClose has a log of which as much leaves as comes to it: what is
+// between is looked at by nobody.
+func TestKeeperLooksClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &counting{Store: storetest.NewMemory()}
+		s := open(t, c)
+		defer s.Close()
+		archived := int64(0)
+		k := &audit.Keeper{
+			Log: &audit.Log{State: s}, Age: 24 * time.Hour, Entries: 2048, Now: time.Now,
+			Archived: func() (int64, string) { return archived, "this one" },
+		}
+		keep := func() {
+			t.Helper()
+			for line, err := range k.Leaving(t.Context(), archived) {
+				must(t, err)
+				archived = line.Number
+			}
+			must(t, k.Keep(t.Context()))
+		}
+		write(t, s, 3000)
+		keep()
+		keep() // what it packed leaves too
+		for range 3 {
+			write(t, s, 128)
+			c.read, c.seen = 0, 0
+			before := audit.First(audit.Head(s.Snapshot()))
+			keep()
+			if after := audit.First(audit.Head(s.Snapshot())); after != before+128 {
+				t.Errorf("entries are kept from %d on, and %d before", after, before)
+			}
+			if c.read > 128+8 || c.seen > 128+64 {
+				t.Errorf("for 128 entries that come and 128 that leave, %d blocks were read and %d looked at", c.read, c.seen)
+			}
+		}
+	})
 }
 
 // TestKeeperReadsOnce packs blocks of many changes that were made at once, which is no

@@ -99,7 +99,7 @@ func (l *Log) linesOf(b *model.AuditBlock) []line {
 // to go on.
 func (l *Log) read(ctx context.Context, in span, down bool, take func(*model.AuditBlock, span) (int, bool)) error {
 	for in.from <= in.to {
-		page, err := l.page(ctx, &in, down)
+		page, err := l.page(ctx, in, down, aPage)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -125,14 +125,15 @@ func (l *Log) read(ctx context.Context, in span, down bool, take func(*model.Aud
 	return nil
 }
 
-// page reads the next blocks of a span. From one page to the next blocks may be
-// packed: one that comes first may then be in a block that begins earlier.
-func (l *Log) page(ctx context.Context, in *span, down bool) ([]*model.AuditBlock, error) {
-	most := int(min(aPage, in.to-in.from+1))
+// page reads the next blocks of a span, so many at most. From one page to the next
+// blocks may be packed: one that comes first may then be in a block that begins earlier.
+func (l *Log) page(ctx context.Context, in span, down bool, most int) ([]*model.AuditBlock, error) {
+	most = int(min(int64(most), in.to-in.from+1))
 	if down {
 		return l.below(ctx, in.to, most)
 	}
-	page, err := l.blocks(ctx, state.Stretch{After: ID(in.from - 1), Until: ID(in.to + 1)}, most, false)
+	near := min(in.to, in.from+int64(most)*fullEntries)
+	page, err := l.between(ctx, in.from, near, most)
 	if err != nil || len(page) > 0 && numberOf(page[0].ID) == in.from {
 		return page, err
 	}
@@ -142,8 +143,17 @@ func (l *Log) page(ctx context.Context, in *span, down bool) ([]*model.AuditBloc
 		return nil, err
 	case earlier != nil:
 		return append([]*model.AuditBlock{earlier}, page...), nil
+	case len(page) == 0 && near < in.to: // many are missing
+		return l.between(ctx, near+1, in.to, most)
 	}
 	return page, nil
+}
+
+// between reads the first blocks that begin with an entry from one number to another.
+// The engine looks at every key that is between them, and at those that were removed
+// lately, however few it is to read.
+func (l *Log) between(ctx context.Context, from, to int64, most int) ([]*model.AuditBlock, error) {
+	return l.blocks(ctx, state.Stretch{After: ID(from - 1), Until: ID(to + 1)}, most, false)
 }
 
 // holder is the block that says that it holds an entry.

@@ -63,8 +63,8 @@ func (k *Keeper) Leaving(ctx context.Context, after int64) iter.Seq2[Line, error
 		if w := k.waits; w.first <= in.from && in.from <= w.last && !k.due(head, leaving{last: w.last, at: w.at, over: over}) {
 			return // which saves a look at the store
 		}
-		for in.from <= in.to {
-			page, err := k.page(ctx, &in, false)
+		for few := 1; in.from <= in.to; few = min(2*few, aPage) { // mostly few are
+			page, err := k.page(ctx, in, false, few)
 			if err != nil {
 				yield(Line{}, err)
 				return
@@ -131,6 +131,18 @@ func (k *Keeper) digestOf(ctx context.Context, b *model.AuditBlock, lines []line
 	return nil, nil
 }
 
+// oldest reads the first block of the log, where that is to begin, or wherever it does.
+func (k *Keeper) oldest(ctx context.Context, first int64) (*model.AuditBlock, error) {
+	blocks, err := k.between(ctx, first, first, 1)
+	if err == nil && len(blocks) == 0 {
+		blocks, err = k.blocks(ctx, state.Stretch{}, 1, false)
+	}
+	if err != nil || len(blocks) == 0 {
+		return nil, err
+	}
+	return blocks[0], nil
+}
+
 // forget removes the oldest block if it is to leave the store, and everybody has
 // archived it who is there. more is whether there may be others.
 func (k *Keeper) forget(ctx context.Context) (more bool, err error) {
@@ -138,11 +150,10 @@ func (k *Keeper) forget(ctx context.Context) (more bool, err error) {
 	if first(head) > head.Last {
 		return false, nil
 	}
-	blocks, err := k.blocks(ctx, state.Stretch{}, 1, false)
-	if err != nil || len(blocks) == 0 {
+	oldest, err := k.oldest(ctx, first(head))
+	if err != nil || oldest == nil {
 		return false, err
 	}
-	oldest := blocks[0]
 	gone := leaving{last: lastOf(oldest, nil), at: oldest.UpdatedAt, over: k.excess(head, 1), twice: k.excess(head, 2)}
 	if !k.due(head, gone) { // as it is nearly always: what is in it is not read for that
 		return false, nil
