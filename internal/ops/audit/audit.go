@@ -14,6 +14,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"strconv"
+	"sync"
 	"time"
 
 	"netkeep.internal/internal/data/state"
@@ -45,12 +46,10 @@ var _ state.Journal = Journal{}
 
 // Continue returns where the log ends.
 func (Journal) Continue(r kind.Reader) state.Chain {
-	head, err := headOf(r)
+	_, at, err := endOf(r)
 	if err != nil {
 		return nowhere{err}
 	}
-	at := end{last: head.Last, at: head.At}
-	copy(at.digest[:], head.Digest)
 	return at
 }
 
@@ -94,33 +93,40 @@ type blocks struct {
 
 // add puts an entry behind the last one.
 func (b *blocks) add(e *end, entry *model.AuditEntry) error {
-	line, err := e.add(entry)
-	if err != nil {
+	line := scratches.Get().(*[]byte)
+	defer scratches.Put(line)
+	var err error
+	if *line, err = e.add((*line)[:0], entry); err != nil {
 		return err
 	}
-	if b.last == nil || len(b.last.Lines)+len(line) > maxBlock {
-		b.last = &model.AuditBlock{Meta: kind.Meta{ID: entry.ID, CreatedAt: e.at, UpdatedAt: e.at}, Lines: make([]byte, 0, len(line)+1)}
+	*line = append(*line, '\n')
+	if b.last == nil || len(b.last.Lines)+len(*line) > maxBlock {
+		b.last = &model.AuditBlock{Meta: kind.Meta{ID: entry.ID, CreatedAt: e.at, UpdatedAt: e.at}}
 		b.all = append(b.all, state.Entry{Def: model.AuditBlocks.Def, Record: b.last})
 	}
-	b.last.Lines = append(append(b.last.Lines, line...), '\n')
+	b.last.Lines = append(b.last.Lines, *line...)
 	b.last.Last = e.last
 	return nil
 }
 
-// add puts an entry behind the last one and returns its stored form.
-func (e *end) add(entry *model.AuditEntry) ([]byte, error) {
+// scratches are where lines are written before it is known how long they are.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
+// add puts an entry behind the last one and adds its stored form to a text.
+func (e *end) add(dst []byte, entry *model.AuditEntry) ([]byte, error) {
 	e.last++
 	entry.ID, entry.Number = ID(e.last), e.last
 	entry.CreatedAt, entry.UpdatedAt = e.at, e.at
 	if e.digest != none {
 		entry.Previous = e.digest.String()
 	}
-	line, err := model.AuditEntries.EncodeOwn(entry)
+	start := len(dst)
+	dst, err := appendEntry(dst, entry)
 	if err != nil {
-		return nil, err
+		return dst, err
 	}
-	e.digest = sha256.Sum256(line)
-	return line, nil
+	e.digest = sha256.Sum256(dst[start:])
+	return dst, nil
 }
 
 // Fresh are the entries of a block that was added to the log. One that others were

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,24 +20,36 @@ func Head(r kind.Reader) *model.AuditChain {
 
 // headOf is Head, with why it is not known where the log ends.
 func headOf(r kind.Reader) (*model.AuditChain, error) {
-	rec, ok := model.AuditChains.Get(r, model.AuditChainID)
-	if !ok {
+	rec, at, err := endOf(r)
+	switch {
+	case rec == nil:
 		return &model.AuditChain{Meta: kind.Meta{ID: model.AuditChainID}}, nil
-	}
-	if !rec.Told {
-		return rec, nil
-	}
-	var said string
-	if r, is := r.(interface{ JournalEnd() string }); is {
-		said = r.JournalEnd()
-	}
-	at, err := parseEnd(said)
-	if err != nil {
+	case err != nil || !rec.Told:
 		return rec, err
 	}
 	head := *rec
 	head.Last, head.Digest, head.At = at.last, at.digest[:], at.at
 	return &head, nil
+}
+
+// endOf is where the log ends, and the record that says so or that commits do; nil if
+// there is none.
+func endOf(r kind.Reader) (rec *model.AuditChain, at end, err error) {
+	rec, ok := model.AuditChains.Get(r, model.AuditChainID)
+	switch {
+	case !ok:
+		return nil, at, nil
+	case !rec.Told:
+		at = end{last: rec.Last, at: rec.At}
+		copy(at.digest[:], rec.Digest)
+		return rec, at, nil
+	}
+	var said string
+	if r, is := r.(interface{ JournalEnd() string }); is {
+		said = r.JournalEnd()
+	}
+	at, err = parseEnd(said)
+	return rec, at, err
 }
 
 // end is where the log ends.
@@ -60,12 +71,15 @@ func parseEnd(said string) (e end, err error) {
 	number, rest, _ := strings.Cut(said, " ")
 	at, sum, _ := strings.Cut(rest, " ")
 	micro, late := strconv.ParseInt(at, 10, 64)
-	bytes, odd := base64.RawStdEncoding.DecodeString(sum)
+	var bytes [2 * len(e.digest)]byte
+	n, odd := 0, error(nil)
+	if base64.RawStdEncoding.DecodedLen(len(sum)) <= len(bytes) {
+		n, odd = base64.RawStdEncoding.Decode(bytes[:], []byte(sum))
+	}
 	e.last, err = strconv.ParseInt(number, 10, 64)
-	if err = errors.Join(err, late, odd); err != nil || e.last < 0 || len(bytes) != len(e.digest) {
+	if err != nil || late != nil || odd != nil || n != copy(e.digest[:], bytes[:]) || e.last < 0 {
 		return end{}, fmt.Errorf("the store does not say where the audit log ends: its last commit says %.100q", said)
 	}
-	copy(e.digest[:], bytes)
 	e.at = time.UnixMicro(micro).UTC()
 	return e, nil
 }

@@ -1,9 +1,11 @@
 package audit
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
 	"netkeep.internal/internal/lang/kind"
@@ -76,6 +78,64 @@ func TestPlain(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An entry is written as its kind has it, whatever it says.
+func TestAppendEntry(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawEntry(t)
+		switch rapid.IntRange(0, 19).Draw(t, "odd") {
+		case 0:
+			e.ActorName = "\xff"
+		case 1:
+			e.Tags = kind.Tags{"a": "b"}
+		case 2:
+			e.Unknown = []byte(`{"later":1}`)
+		case 3:
+			e.Meta = kind.Meta{}
+		case 4:
+			e.Withheld = []string{"", "a\"b", "c"}
+		case 5:
+			e.FirstAt = new(time.Time)
+		case 6:
+			e.CreatedAt = time.Date(12345, 1, 2, 3, 4, 5, 6, time.UTC)
+		}
+		want, fails := model.AuditEntries.EncodeOwn(e)
+		got, err := appendEntry([]byte("before"), e)
+		if (err != nil) != (fails != nil) || err == nil && string(got) != "before"+string(want) {
+			t.Fatalf("%s (%v), want %s (%v)", got, err, want, fails)
+		}
+	})
+}
+
+// An entry that says all that there is to say is written whole: a field that is new is
+// not left out.
+func TestAppendEntryHasAll(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	e := &model.AuditEntry{Meta: kind.Meta{ID: ID(5), CreatedAt: at, UpdatedAt: at}}
+	for i, v := 1, reflect.ValueOf(e).Elem(); i < v.NumField(); i++ {
+		switch field := v.Field(i).Addr().Interface().(type) {
+		case *string:
+			*field = "text"
+		case *int64:
+			*field = 7
+		case **time.Time:
+			*field = &at
+		case *jsontext.Value:
+			*field = jsontext.Value(`{"name":"a"}`)
+		case *[]string:
+			*field = []string{"a", "b"}
+		default:
+			t.Fatalf("how is %s written?", v.Type().Field(i).Name)
+		}
+	}
+	want, err := model.AuditEntries.EncodeOwn(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := appendEntry(nil, e); err != nil || string(got) != string(want) {
+		t.Errorf("%s (%v), want %s", got, err, want)
+	}
 }
 
 // Entries as they are made are read plainly: packing them costs what that takes.
