@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -32,7 +33,7 @@ func (d *Def) Delta(before, after Record) (Delta, error) {
 	defer is.free()
 	var withheld []string
 	for _, f := range d.layout.fields {
-		if !differ(was, is, f) || !f.withholds {
+		if alike(was, is, f) || !differ(was, is, f) || !f.withholds {
 			continue
 		}
 		withheld = append(withheld, f.Name)
@@ -52,6 +53,35 @@ func (d *Def) Delta(before, after Record) (Delta, error) {
 		return Delta{}, fmt.Errorf("compare %s: %w", d.Name, err)
 	}
 	return Delta{Before: was.end(), After: is.end(), Withheld: withheld}, nil
+}
+
+// alike reports whether both sides have the same value in a field, as they have in
+// most, where that is seen without writing it. What is not written since it is empty
+// may still differ if it has a default: a variant has the field and another has not.
+func alike(was, is *side, f *Field) bool {
+	if !was.v.IsValid() || !is.v.IsValid() || f.staysZero {
+		return false
+	}
+	a, b := f.value(was.v), f.value(is.v)
+	switch {
+	case f.Form == Struct && !f.optional():
+		return false
+	case f.empty(a) || f.empty(b):
+		return f.empty(a) && f.empty(b)
+	case f.optional():
+		return a.Pointer() == b.Pointer()
+	}
+	switch f.Form {
+	case Text:
+		return a.String() == b.String()
+	case Bool:
+		return a.Bool() == b.Bool()
+	case Time:
+		return *at[time.Time](a) == *at[time.Time](b)
+	case Texts:
+		return slices.Equal(*at[[]string](a), *at[[]string](b))
+	}
+	return false
 }
 
 // differ writes a field of both sides, and takes it back if it is the same.
