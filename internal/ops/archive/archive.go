@@ -7,6 +7,7 @@ package archive
 
 import (
 	"cmp"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,8 @@ type Archive struct {
 	since  time.Time // when it began to fail; zero while it does not
 	reason error     // why it last did
 
-	part *part // the file that is written; of one goroutine
+	part  *part        // the file that is written; of one goroutine
+	spare *gzip.Writer // that compressed last, nil if there was nothing to; of the same
 }
 
 // place is that of an entry: its number and digest, empty if that is not known.
@@ -175,6 +177,11 @@ func (a *Archive) follow(ctx context.Context, from *audit.Keeper) error {
 		a.setPlace(place{number: first - 1})
 	}
 	b := batch{archive: a}
+	defer func() {
+		if a.place() == at {
+			a.spare = nil
+		}
+	}()
 	for line, err := range from.Leaving(ctx, a.place().number) {
 		if err == nil {
 			err = b.add(line)

@@ -273,14 +273,18 @@ func (c *counter) Read(p []byte) (int, error) {
 // what is: the files are looked at again.
 func (a *Archive) write(lines []audit.Line) error {
 	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
+	z, err := a.compress(&out)
+	if err != nil {
+		return err
+	}
 	if a.part == nil {
 		if err := a.begin(z, lines[0]); err != nil {
 			return err
 		}
 	}
 	for _, l := range lines {
-		_, _ = z.Write(append(l.Text[:len(l.Text):len(l.Text)], '\n')) // memory does not fail
+		_, _ = z.Write(l.Text) // memory does not fail
+		_, _ = z.Write([]byte{'\n'})
 	}
 	if err := z.Close(); err != nil {
 		return err
@@ -303,6 +307,20 @@ func (a *Archive) write(lines []audit.Line) error {
 		return a.finish()
 	}
 	return nil
+}
+
+// compress returns what compresses. It takes a megabyte and is used again until there
+// is nothing to write. The next level makes files that are one part in a hundred
+// smaller, and takes twice as long.
+func (a *Archive) compress(to io.Writer) (*gzip.Writer, error) {
+	if a.spare == nil {
+		var err error
+		if a.spare, err = gzip.NewWriterLevel(to, 5); err != nil {
+			return nil, err
+		}
+	}
+	a.spare.Reset(to)
+	return a.spare, nil
 }
 
 // begin makes a file.

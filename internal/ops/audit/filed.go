@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"netkeep.internal/internal/lang/filter"
@@ -32,33 +33,54 @@ const filedForm = 1
 // errFiled says that a block tells nothing of its entries, or what is of no use.
 var errFiled = errors.New("audit: a block does not tell what is in it")
 
+// filer makes what blocks say of their entries. What it needs for that it uses again
+// with the next block, until there is no work.
+type filer struct {
+	fields []filedField
+	refs   []map[filter.Value]int
+	times  []byte
+	text   []byte
+	plain  plain
+}
+
+var filers atomic.Pointer[filer]
+
 // file returns what a block is to say of its entries; nothing if one of them is not of
 // its place.
 func file(lines []line) []byte {
-	var times []byte
-	fieldsAt := make([]filedField, len(fields))
-	for i := range fieldsAt {
-		fieldsAt[i].codes = make([]int, 0, len(lines))
+	f := filers.Swap(nil)
+	if f == nil {
+		f = &filer{fields: make([]filedField, len(fields)), refs: make([]map[filter.Value]int, len(fields))}
 	}
-	refs := make([]map[filter.Value]int, len(fields))
+	packed := f.file(lines)
+	filers.Store(f)
+	return packed
+}
+
+func (f *filer) file(lines []line) []byte {
+	for i := range f.fields {
+		f.fields[i].clear()
+		clear(f.refs[i])
+	}
+	f.times = f.times[:0]
 	last := int64(0)
-	var p plain
 	for _, at := range lines {
-		entry, err := p.of(at)
+		entry, err := f.plain.of(at)
 		if err != nil || !placed(at.number, entry) {
 			return nil
 		}
 		now := entry.CreatedAt.UnixMicro()
-		times, last = binary.AppendVarint(times, now-last), now
-		for i, f := range fields {
-			fieldsAt[i].add(f.symbol.One(entry), f.unlike, &refs[i])
+		f.times, last = binary.AppendVarint(f.times, now-last), now
+		for i, one := range fields {
+			f.fields[i].add(one.symbol.One(entry), one.unlike, &f.refs[i])
 		}
 	}
-	b := binary.AppendUvarint([]byte{filedForm}, uint64(len(lines)))
-	b = append(b, times...)
-	for i, f := range fields {
-		b = fieldsAt[i].append(appendText(b, f.name), len(lines))
+	b := binary.AppendUvarint(append(f.text[:0], filedForm), uint64(len(lines)))
+	b = append(b, f.times...)
+	for i, one := range fields {
+		b = f.fields[i].append(appendText(b, one.name), len(lines))
 	}
+	f.text = b
 	packed, _ := quick.deflate(b) // to memory
 	return packed
 }
@@ -66,6 +88,12 @@ func file(lines []line) []byte {
 // placed reports whether an entry is of its place, as all are that we make.
 func placed(number int64, e *model.AuditEntry) bool {
 	return e.Number == number && e.ID == ID(number) && e.UpdatedAt.Equal(e.CreatedAt) && !e.CreatedAt.IsZero() && e.CreatedAt.Nanosecond()%1000 == 0
+}
+
+// clear has it hold nothing, and what it held that in.
+func (f *filedField) clear() {
+	clear(f.values)
+	f.values, f.digests, f.codes, f.last = f.values[:0], f.digests[:0], f.codes[:0], filter.Value{}
 }
 
 func (f *filedField) add(v filter.Value, unlike bool, refs *map[filter.Value]int) {
@@ -91,7 +119,7 @@ func (f *filedField) add(v filter.Value, unlike bool, refs *map[filter.Value]int
 }
 
 func (f *filedField) append(b []byte, n int) []byte {
-	if f.digests != nil {
+	if len(f.digests) > 0 {
 		b = binary.AppendUvarint(append(b, 1), uint64(len(f.digests)))
 		for _, w := range f.digests {
 			b = append(b, byte(w>>32), byte(w>>24), byte(w>>16), byte(w>>8), byte(w))

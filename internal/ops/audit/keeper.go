@@ -72,6 +72,7 @@ func (k *Keeper) Keep(ctx context.Context) error {
 		if Head(k.State.Snapshot()).Unpacked == before { // there was no work
 			tight.spare.Store(nil)
 			quick.spare.Store(nil)
+			filers.Store(nil)
 		}
 	}()
 	for _, some := range []func(context.Context) (bool, error){k.pack, k.forget} {
@@ -199,7 +200,9 @@ type deflater struct {
 	spare atomic.Pointer[flate.Writer]
 }
 
-var tight, quick = deflater{level: flate.DefaultCompression}, deflater{level: flate.BestSpeed}
+// tight makes what is one part in a hundred larger than the next level would, which
+// takes twice as long.
+var tight, quick = deflater{level: 5}, deflater{level: flate.BestSpeed}
 
 func (d *deflater) deflate(text []byte) ([]byte, error) {
 	var packed bytes.Buffer

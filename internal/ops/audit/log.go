@@ -220,13 +220,25 @@ func linesIn(texts []byte, number int64) (lines []line) {
 	return lines
 }
 
+// inflaters are used again, each of which takes forty kilobytes.
+var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
+
+// usualRatio is how many times as many bytes there are, mostly, as when they are packed.
+const usualRatio = 10
+
 func inflate(packed []byte) ([]byte, error) {
-	r := flate.NewReader(bytes.NewReader(packed))
-	texts, err := io.ReadAll(io.LimitReader(r, maxLines+1))
-	if err == nil && len(texts) > maxLines {
+	r := inflaters.Get().(io.ReadCloser)
+	defer inflaters.Put(r)
+	if err := r.(flate.Resetter).Reset(bytes.NewReader(packed), nil); err != nil {
+		return nil, err
+	}
+	var texts bytes.Buffer
+	texts.Grow(usualRatio*len(packed) + bytes.MinRead)
+	_, err := texts.ReadFrom(io.LimitReader(r, maxLines+1))
+	if err == nil && texts.Len() > maxLines {
 		err = fmt.Errorf("it holds more than %d bytes", maxLines)
 	}
-	return texts, err
+	return texts.Bytes(), err
 }
 
 // Lookup returns the entry with an id.
