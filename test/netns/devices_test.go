@@ -201,28 +201,21 @@ func status(t *testing.T, d *device) {
 // again.
 func policyGoes(t *testing.T, d *device) {
 	kept, gone := d.laptop.starts("connected", "carry", "kept.corp:9100"), d.laptop.starts("connected", "carry", "gone.corp:9100")
-	carries := func(p *process) {
-		t.Helper()
-		if _, err := p.in.Write([]byte("\n")); err != nil {
-			t.Fatal(err)
-		}
-		p.says("carried")
-	}
-	carries(kept)
-	carries(gone)
+	kept.carries()
+	gone.carries()
 	began := time.Now()
 	d.netkeep("delete", "service-policy", "laptops dial extra", "--yes")
 	gone.says("ended")
 	t.Logf("a connection ended %s after its policy was told to go", time.Since(began).Round(time.Millisecond))
-	carries(kept)
+	kept.carries()
 	d.eventually("gone.corp is gone", func() bool { _, err := d.laptop.does("resolve", "gone.corp", "udp"); return err != nil })
 	d.netkeep("create", "service-policy", "laptops dial extra", "--type", "Dial", "--identity-roles", "#laptop", "--service-roles", "#extra")
 	began = time.Now()
 	d.eventually("gone.corp is back", func() bool { _, err := d.laptop.does("resolve", "gone.corp", "udp"); return err == nil })
 	t.Logf("a name was there %s after its policy", time.Since(began).Round(time.Millisecond))
-	carries(kept)
-	carries(d.laptop.starts("connected", "carry", "gone.corp:9100"))
-	carries(kept)
+	kept.carries()
+	d.laptop.starts("connected", "carry", "gone.corp:9100").carries()
+	kept.carries()
 }
 
 // killed kills the tunneler, which can clean nothing up, and starts it again.

@@ -226,3 +226,12 @@ func carry(args []string) error {
 		}
 	}
 }
+
+// carries has a program that carries say something.
+func (p *process) carries() {
+	p.t.Helper()
+	if _, err := p.in.Write([]byte("\n")); err != nil {
+		p.t.Fatal(err)
+	}
+	p.says("carried")
+}

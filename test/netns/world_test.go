@@ -34,11 +34,19 @@ type world struct {
 	binary string
 	dir    string
 	net    string // what all addresses begin with
+	name   string // by which the controller and the router are known; their address if empty
 	laptop *machine
 	server *machine
+
+	controller *process
 }
 
-func (w *world) hub() string { return w.net + "0.1" }
+func (w *world) hub() string {
+	if w.name != "" {
+		return outsideAddress
+	}
+	return w.net + "0.1"
+}
 
 // worlds is how many there were: what is left of one is in nobody's way.
 var worlds int
@@ -50,20 +58,50 @@ type machine struct {
 }
 
 // newWorld sets the machines up, with a controller and a router between two others.
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB) *world { return newWorldAt(t, "") }
+
+// newWorldAt is newWorld, with a name that all three machines know those between by.
+func newWorldAt(t testing.TB, name string) *world {
 	t.Helper()
 	worlds++
-	w := &world{t: t, binary: os.Getenv(inside), dir: t.TempDir(), net: fmt.Sprintf("10.%d.", 70+worlds)}
+	w := &world{t: t, binary: os.Getenv(inside), dir: t.TempDir(), net: fmt.Sprintf("10.%d.", 70+worlds), name: name}
 	w.must("ip", "link", "set", "lo", "up")
-	w.must("ip", "address", "add", w.hub()+"/32", "dev", "lo")
+	w.must("ip", "address", "replace", w.hub()+"/32", "dev", "lo")
 	w.outsideNames()
 	w.onTheWay()
 	w.laptop = w.machine("laptop", w.net+"1.", fmt.Sprintf(resolvConf, w.net+"1.1"))
-	w.server = w.machine("server", w.net+"2.", "nameserver 127.0.0.1\n")
+	asks := "127.0.0.1"
+	if name != "" {
+		asks = w.net + "2.1"
+		w.hosts(w.hub(), name)
+	}
+	w.server = w.machine("server", w.net+"2.", "nameserver "+asks+"\n")
 	w.server.must("ip", "route", "add", "local", "10.99.0.0/24", "dev", "lo")
-	w.start(nil, "netkeep is ready at", w.binary, "run", "--data", w.dir+"/data", "--listen", w.hub()+":1280", "--advertise", w.hub()+":1280", "--router", w.hub()+":3022")
+	w.control()
 	w.netkeep("login", "--data", w.dir+"/data", "--username", "admin")
 	return w
+}
+
+// control starts the controller, with a router.
+func (w *world) control() {
+	w.t.Helper()
+	known := w.hub()
+	if w.name != "" {
+		known = w.name
+	}
+	w.controller = w.start(nil, "netkeep is ready at", w.binary, "run", "--data", w.dir+"/data", "--listen", w.hub()+":1280", "--advertise", known+":1280",
+		"--router", w.hub()+":3022", "--router-advertise", known+":3022")
+}
+
+// hosts has a name be known between the machines.
+func (w *world) hosts(address, name string) {
+	w.t.Helper()
+	file := filepath.Join(w.dir, "hosts")
+	if err := os.WriteFile(file, []byte("127.0.0.1 localhost\n"+address+" "+name+"\n"), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	w.must("mount", "--bind", file, "/etc/hosts")
+	w.t.Cleanup(func() { w.must("umount", "/etc/hosts") })
 }
 
 // machine makes one, with a wire to the one between.
@@ -294,13 +332,18 @@ func (m *machine) looks() string {
 	for _, args := range [][]string{{"-4", "route", "show", "table", "all"}, {"-4", "rule"}, {"-6", "rule"}} {
 		fmt.Fprintf(&all, "%s", m.must("ip", args...))
 	}
+	for line := range strings.Lines(m.must("ip", "-6", "route", "show", "table", "all")) {
+		if !strings.Contains(line, "fe80::") && !strings.Contains(line, "ff00::") { // which come when a link is up, in their own time
+			all.WriteString(line)
+		}
+	}
 	fmt.Fprintf(&all, "/etc has %s", m.must("ls", "/etc"))
 	fmt.Fprintf(&all, "resolv.conf %q", m.must("cat", "/etc/resolv.conf"))
 	return all.String()
 }
 
 // outsideNames answers for names that are nobody's in the network, between the
-// machines: two are at one address, and nothing else is anywhere.
+// machines: three are at one address, and nothing else is anywhere.
 func (w *world) outsideNames() {
 	w.t.Helper()
 	conn, err := net.ListenPacket("udp", "0.0.0.0:53")
@@ -327,7 +370,7 @@ func (w *world) outsideNames() {
 func (w *world) onTheWay() {
 	w.t.Helper()
 	w.must("ip", "address", "replace", "10.99.0.5/32", "dev", "lo")
-	w.must("ip", "address", "replace", "192.0.2.7/32", "dev", "lo")
+	w.must("ip", "address", "replace", outsideAddress+"/32", "dev", "lo")
 	l, err := net.Listen("tcp", ":9003")
 	if err != nil {
 		w.t.Fatal(err)
@@ -345,8 +388,11 @@ func (w *world) onTheWay() {
 	}()
 }
 
-// known are outside.example and own.example as questions have them.
-var known = []string{"\x07outside\x07example\x00", "\x03own\x07example\x00"}
+// outsideAddress is where names are that are nobody's in the network.
+const outsideAddress = "192.0.2.7"
+
+// known are outside.example, own.example and hub.example as questions have them.
+var known = []string{"\x07outside\x07example\x00", "\x03own\x07example\x00", "\x03hub\x07example\x00"}
 
 // answered is the answer to a question of one name; nil if it is none.
 func answered(q []byte) []byte {

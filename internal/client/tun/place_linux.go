@@ -42,11 +42,13 @@ var six = netip.MustParsePrefix("fd6e:6b65:6570::1/128")
 type place struct {
 	name  string
 	index int
+	host  netip.Addr // the machine's own address there
 	net   *netlink.Handle
 
 	mu     sync.Mutex
 	over   bool
-	no6    bool // the machine has no IPv6
+	no6    bool         // the machine has no IPv6
+	gates  map[int]bool // that are made, by family
 	tables map[ports]*table
 }
 
@@ -72,7 +74,7 @@ func (p *place) make(opt Options, host netip.Addr) (wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the machine's network cannot be looked at: %w", err)
 	}
-	p.net, p.tables = handle, map[ports]*table{}
+	p.net, p.host, p.tables, p.gates = handle, host, map[ports]*table{}, map[int]bool{}
 	if err := p.free(opt); err != nil {
 		handle.Close()
 		return nil, err
@@ -206,7 +208,7 @@ func (p *place) sweep() {
 	}
 	for _, r := range rules {
 		index := r.Table >> tableBits & (1<<indexBits - 1)
-		if r.Table>>(tableBits+indexBits) != firstTable>>(tableBits+indexBits) || r.Priority != priority {
+		if r.Table>>(tableBits+indexBits) != firstTable>>(tableBits+indexBits) || r.Priority < gateIn || r.Priority > gateOut {
 			continue
 		}
 		if link, err := p.net.LinkByIndex(index); err == nil && link.Type() == "tuntap" && index != p.index {
@@ -286,12 +288,15 @@ func (p *place) number() int {
 	for _, t := range p.tables {
 		used[t.id] = true
 	}
-	id := firstTable | (p.index&(1<<indexBits-1))<<tableBits
+	id := p.first()
 	for used[id] {
 		id++
 	}
 	return id
 }
+
+// first is the number that those of our tables begin with.
+func (p *place) first() int { return firstTable | (p.index&(1<<indexBits-1))<<tableBits }
 
 func family(block netip.Prefix) int {
 	if block.Addr().Is4() {
@@ -336,6 +341,9 @@ func (p *place) rule(key ports, t *table, family int) error {
 	if t.rules[family] {
 		return nil
 	}
+	if err := p.open(family); err != nil {
+		return err
+	}
 	if err := p.net.RuleAdd(p.ruleOf(key, t, family)); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("no rule for %s at ports %d to %d can be made: %w", key.protocol, key.low, key.high, err)
 	}
@@ -363,6 +371,7 @@ func (p *place) leave() error {
 	for key, t := range p.tables {
 		errs = append(errs, p.unrule(key, t, unix.AF_INET), p.unrule(key, t, unix.AF_INET6))
 	}
+	errs = append(errs, p.shut(unix.AF_INET), p.shut(unix.AF_INET6))
 	p.net.Close()
 	return errors.Join(errs...)
 }
