@@ -40,7 +40,7 @@ func (p *place) gate(family int) (all []*netlink.Rule) {
 	add(gateOut, -1, nil).Type = nl.FR_ACT_NOP
 	if family == unix.AF_INET {
 		add(gateIn, priority, ipNet(none4))
-		add(gateIn, priority, ipNet(netip.PrefixFrom(p.host, p.host.BitLen())))
+		add(gateIn, priority, ipNet(netip.PrefixFrom(p.host.Addr(), p.host.Addr().BitLen())))
 		add(gateAround, gateOut, nil).IifName = loopback
 		return all
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -42,8 +43,10 @@ var six = netip.MustParsePrefix("fd6e:6b65:6570::1/128")
 type place struct {
 	name  string
 	index int
-	host  netip.Addr // the machine's own address there
+	host  netip.Prefix // the machine's own address there
 	net   *netlink.Handle
+	fell  atomic.Bool   // it was set down
+	gone  chan struct{} // closed when nobody watches it any more
 
 	mu     sync.Mutex
 	over   bool
@@ -74,7 +77,7 @@ func (p *place) make(opt Options, host netip.Addr) (wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the machine's network cannot be looked at: %w", err)
 	}
-	p.net, p.host, p.tables, p.gates = handle, host, map[ports]*table{}, map[int]bool{}
+	p.net, p.tables, p.gates = handle, map[ports]*table{}, map[int]bool{}
 	if err := p.free(opt); err != nil {
 		handle.Close()
 		return nil, err
@@ -185,17 +188,27 @@ func (p *place) set(opt Options, host netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	p.index = link.Attrs().Index
+	p.index, p.host = link.Attrs().Index, netip.PrefixFrom(host, opt.Range.Bits())
 	p.sweep()
 	if err := p.net.LinkSetMTU(link, opt.MTU); err != nil {
 		return err
 	}
-	if err := p.net.AddrAdd(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(host, opt.Range.Bits()))}); err != nil {
+	if err := p.raise(link); err != nil {
+		return err
+	}
+	p.gone = make(chan struct{})
+	p.watch(p.gone)
+	return nil
+}
+
+// raise brings the device up, with its addresses.
+func (p *place) raise(link netlink.Link) error {
+	if err := p.net.AddrReplace(link, &netlink.Addr{IPNet: ipNet(p.host)}); err != nil {
 		return err
 	}
 	// Nobody lives on the link whom the machine would have to look for.
 	_ = p.net.LinkSetIP6AddrGenMode(link, nl.IN6_ADDR_GEN_MODE_NONE)
-	p.no6 = p.net.AddrAdd(link, &netlink.Addr{IPNet: ipNet(six), Flags: unix.IFA_F_NODAD}) != nil
+	p.no6 = p.net.AddrReplace(link, &netlink.Addr{IPNet: ipNet(six), Flags: unix.IFA_F_NODAD}) != nil
 	return p.net.LinkSetUp(link)
 }
 
@@ -367,6 +380,7 @@ func (p *place) leave() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
+	close(p.gone)
 	var errs []error
 	for key, t := range p.tables {
 		errs = append(errs, p.unrule(key, t, unix.AF_INET), p.unrule(key, t, unix.AF_INET6))

@@ -20,6 +20,7 @@ var errElsewhere = errors.New("services cannot be intercepted on " + runtime.GOO
 
 func (p *place) make(Options, netip.Addr) (wire, error) { return nil, errElsewhere }
 func (p *place) route([]Route) error                    { return errElsewhere }
+func (p *place) look() error                            { return nil }
 func (p *place) leave() error                           { return nil }
 
 // Unseen is the Control of dialers whose connections go where they would without

@@ -130,6 +130,10 @@ func (d *Device) Server() netip.Addr { return d.own }
 // and stays is not touched.
 func (d *Device) Route(want []Route) error { return d.place.route(want) }
 
+// Look puts back what somebody else has taken away of what leads to the device, and
+// says what that was. It is cheap, and meant to be called every few seconds.
+func (d *Device) Look() error { return d.place.look() }
+
 // Done is closed when nothing comes from the device any more: it was closed, or
 // somebody has taken it away.
 func (d *Device) Done() <-chan struct{} { return d.link.over }

@@ -151,7 +151,7 @@ func (i *interceptor) answer(ctx context.Context) error {
 
 // tellEvery is how soon names that came or went are told to the machine's
 // resolver, all that did together, and how often somebody looks whether it still
-// knows them.
+// knows them and the device is as it was.
 const tellEvery = 2 * time.Second
 
 // serve tells the machine of names until ctx ends, waits until nobody is
@@ -164,6 +164,9 @@ func (i *interceptor) serve(ctx context.Context) {
 		case <-time.After(tellEvery):
 			if err := i.told.Look(); err != nil {
 				i.complain("the machine's resolver does not know names of services", "", err)
+			}
+			if err := i.device.Look(); err != nil {
+				i.complain("what leads to the device was changed by somebody else", "", err)
 			}
 		case <-i.device.Done():
 			i.lost.Store(true)
