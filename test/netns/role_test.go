@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -22,7 +24,7 @@ const soon = 30 * time.Second
 // play does what one program on one of the machines does.
 func play(role string, args []string) int {
 	do := map[string]func([]string) error{
-		"machine": beMachine, "serve": serve, "get": get, "line": line, "datagram": datagram, "resolve": resolve, "carry": carry,
+		"machine": beMachine, "serve": serve, "get": get, "line": line, "datagram": datagram, "resolve": resolve, "carry": carry, "many": many, "seen": seen,
 	}[role]
 	if err := do(args); err != nil {
 		fmt.Println(err)
@@ -65,6 +67,11 @@ func serve([]string) error {
 		}); err != nil {
 			return err
 		}
+	}
+	if err := accept("9004", func(conn net.Conn) {
+		_, _ = fmt.Fprintf(conn, "from %s\n", conn.RemoteAddr())
+	}); err != nil {
+		return err
 	}
 	if err := accept("9100", func(conn net.Conn) { _, _ = io.Copy(conn, conn) }); err != nil {
 		return err
@@ -135,6 +142,59 @@ func line(args []string) error {
 	_ = conn.SetDeadline(time.Now().Add(soon))
 	text, err := io.ReadAll(conn)
 	fmt.Printf("%s", text)
+	return err
+}
+
+// seen prints whether a server sees a connection come from where it does.
+func seen(args []string) error {
+	conn, err := net.DialTimeout("tcp", args[0], soon)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(soon))
+	text, err := io.ReadAll(conn)
+	if err != nil {
+		return err
+	}
+	if want := fmt.Sprintf("from %s\n", conn.LocalAddr()); string(text) != want {
+		return fmt.Errorf("%q is seen as %q", want, text)
+	}
+	fmt.Println("as it is")
+	return nil
+}
+
+// many has so many be connected at once, however often each has to try, and to hear
+// what they say.
+func many(args []string) error {
+	count, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	for range count {
+		all.Go(func() {
+			for echoed(args[0]) != nil {
+			}
+		})
+	}
+	fmt.Println("begun")
+	all.Wait()
+	fmt.Println("all")
+	return nil
+}
+
+func echoed(at string) error {
+	conn, err := net.DialTimeout("tcp", at, soon)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(soon))
+	if _, err := io.WriteString(conn, "?"); err != nil {
+		return err
+	}
+	_, err = io.ReadFull(conn, make([]byte, 1))
 	return err
 }
 

@@ -111,7 +111,7 @@ func (r *router) dial(ctx context.Context, s *Service, leave *session, opt DialO
 	opt.fill(ask.Headers, r.client)
 	said, err := r.ch.Request(ctx, ask)
 	if err == nil {
-		err = conn.connected(ctx, s, said, pair)
+		err = conn.connected(ctx, s, opt.Instance, said, pair)
 	} else if r.ch.Err() == nil {
 		_ = r.ch.Send(about(message.TypeClosed, number, nil)) // it may come about yet
 	}
@@ -161,11 +161,11 @@ func marker() string {
 }
 
 // connected goes on with what a router says to a dial.
-func (c *Conn) connected(ctx context.Context, s *Service, said *wire.Frame, pair *cipher.Pair) error {
+func (c *Conn) connected(ctx context.Context, s *Service, instance string, said *wire.Frame, pair *cipher.Pair) error {
 	switch said.Type {
 	case message.TypeConnected:
 	case message.TypeClosed:
-		return notConnected(c.about.Service, message.RefusalIn(said))
+		return notConnected(c.about.Service, instance, message.RefusalIn(said))
 	default:
 		return say(ErrRefused, "the router %s answers a dial with a frame of type %d", c.router.name, said.Type)
 	}

@@ -85,10 +85,14 @@ func kindOf(r *message.Refusal) error {
 	return kind
 }
 
-// notConnected says why there is no connection to a service.
-func notConnected(service string, r *message.Refusal) error {
+// notConnected says why there is no connection to a service, or to the one host of it
+// that was wanted.
+func notConnected(service, instance string, r *message.Refusal) error {
 	kind, text := kindOf(r), fmt.Sprintf("the service %s was not connected: %s", service, r.Named())
 	if r.Code == message.CodeInvalidTerminator {
+		if instance != "" {
+			service += fmt.Sprintf(" as %q", instance)
+		}
 		kind, text = ErrNoHost, fmt.Sprintf("nobody hosts the service %s at present; start what hosts it, or look at: netkeep list terminators", service)
 	}
 	return &problem{kind, text, r}

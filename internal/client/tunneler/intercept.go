@@ -68,8 +68,10 @@ type interceptor struct {
 // traffic is what a service is used for, whoever offers it how.
 type traffic struct {
 	tally status.Tally
-	// pending is how many connections wait for it to be dialled.
+	// pending is how many connections wait for it to be dialled, and asked those that
+	// it is dialled for.
 	pending atomic.Int64
+	asked   slots
 }
 
 // offer is what one identity may dial.
@@ -248,7 +250,7 @@ func (i *interceptor) rules(c *sdk.Client, who string, services []*sdk.Service) 
 		}
 		w := &way{client: c, who: who, id: s.ID, traffic: i.traffic[s.ID]}
 		if w.traffic == nil {
-			w.traffic = &traffic{}
+			w.traffic = &traffic{asked: make(slots, maxAsked)}
 			i.traffic[s.ID] = w.traffic
 		}
 		w.how.SourceIP, w.how.DialOptions.Identity = rule.SourceIP, rule.Identity

@@ -52,6 +52,10 @@ func (i *interceptor) dial(ctx context.Context, a *attempt) (*sdk.Conn, error) {
 	if a.name != "" {
 		said["dst_hostname"] = a.name
 	}
+	if err := w.asked.wait(ctx); err != nil {
+		return nil, err
+	}
+	defer w.asked.give()
 	return w.how.dial(ctx, w.client, a.rule.Service, said)
 }
 
@@ -85,6 +89,11 @@ func (i *interceptor) connect(w *tun.Wish) {
 	}
 	remote, err := i.dial(i.t.life, a)
 	pending.Add(-1)
+	if errors.Is(err, sdk.ErrBusy) {
+		w.Drop()
+		i.failed("a connection has to wait", a, err)
+		return
+	}
 	if err != nil {
 		w.Refuse()
 		i.failed("a connection was refused", a, err)
@@ -148,7 +157,9 @@ func (i *interceptor) flow(f *tun.Flow, a *attempt, local io.ReadWriteCloser) {
 	remote, err := i.dial(i.taking, a)
 	if err != nil {
 		_ = local.Close()
-		f.Refuse()
+		if !errors.Is(err, sdk.ErrBusy) {
+			f.Refuse()
+		}
 		i.failed("a datagram was refused", a, err)
 		return
 	}

@@ -67,6 +67,7 @@ type port struct {
 	t    *Tunneler
 	log  *slog.Logger
 	free slots
+	asks slots // dials on their way
 	said complaints
 
 	tcp net.Listener
@@ -92,7 +93,7 @@ func (t *Tunneler) listen(ctx context.Context) []*port {
 	var open []*port
 	for _, want := range t.opt.Ports {
 		p := &port{
-			Port: want, t: t, free: make(slots, maxConnections), senders: map[string]*sender{},
+			Port: want, t: t, free: make(slots, maxConnections), asks: make(slots, maxAsked), senders: map[string]*sender{},
 			log: t.log.With("service", want.Service, "address", want.address(), "protocol", want.protocol()),
 		}
 		var err error
@@ -234,6 +235,10 @@ func (p *port) dial(ctx context.Context, from net.Addr) (*sdk.Conn, error) {
 			return nil, wrong(intercept.Type, err)
 		}
 	}
+	if err := p.asks.wait(ctx); err != nil {
+		return nil, err
+	}
+	defer p.asks.give()
 	return how.dial(ctx, c, p.Service, said)
 }
 

@@ -1,6 +1,9 @@
 package tunneler
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // slots is a number of things of which there are no more at once.
 type slots chan struct{}
@@ -15,6 +18,21 @@ func (s slots) take() bool {
 }
 
 func (s slots) give() { <-s }
+
+// wait is take, for who has time.
+func (s slots) wait(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// maxAsked is how many dials of one service are asked for at once; others wait for
+// their turn. A router lets one identity have 64 on their way: a service whose host
+// does not answer must leave some to others.
+const maxAsked = 20
 
 // shares is how many of the slots of an endpoint one dialer may have: one that
 // takes all it can get leaves some to others.
