@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test late race cluster browser signin network devices devices-bench network-faults network-bench check lint golden bench module clean
+.PHONY: build run test late portable race cluster browser signin network devices devices-bench network-faults network-bench check lint golden bench module clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -34,6 +34,10 @@ test: ## what the program does
 late: ## what takes long: attacks, controllers that fail, routers for minutes, generated clients
 	$(TEST) $(LATE)
 	$(CLIENTGEN) test -count=1 -vet=off ./...
+
+portable: ## whether it compiles for macOS and Windows
+	$(GO) -C tools build -o ../bin/portable ./portable
+	bin/portable ./cmd/... ./overlay
 
 # The race detector stays out of Argon2, a library that shares its memory with nobody
 # else: each hash goes over 19 MiB twice, and to watch that takes longer than to hash.

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin && !windows
 
 package resolver
 
@@ -8,5 +8,5 @@ import (
 )
 
 func open(context.Context, Options) (way, error) {
-	return nil, errors.New("names of services are told to the resolver on Linux alone: on this system, let it ask the tunneler's server for them")
+	return nil, errors.New("names of services are told to the resolver on Linux, macOS and Windows alone: on this system, let it ask the tunneler's server for them")
 }

@@ -1,7 +1,7 @@
 // Package resolver tells the machine's own resolver of names that are answered
 // here, and has everything as it was before when it ends. It owns how that is
-// said: to systemd-resolved, or in resolv.conf. Who answers, and what, is none of
-// its business.
+// said: to systemd-resolved, in resolv.conf, or as other systems have it. Who
+// answers, and what, is none of its business.
 package resolver
 
 import (

@@ -33,6 +33,9 @@ const (
 	// priority is before the machine's own table, at 32766, and those of other
 	// networks that take everything.
 	priority = 5290
+	// fastMTU is as long as packets get: nothing of them ever leaves the machine,
+	// and each costs the same whatever its length.
+	fastMTU = longestMTU
 )
 
 // six is the machine's own address for those that have IPv6 addresses: programs
@@ -135,10 +138,6 @@ func create(name string) (int, error) {
 	return 0, fmt.Errorf("the device %s cannot be made: %w", name, err)
 }
 
-func taken(name string) error {
-	return fmt.Errorf("there is a device %s already: choose another name with --device, or stop what has it", name)
-}
-
 var errNoRights = errors.New("this user may make no network device: run it as root, or with CAP_NET_ADMIN, as the unit has it that netkeep tunnel install writes")
 
 // free refuses a name and a range that the machine uses for something else.
@@ -161,7 +160,7 @@ func (p *place) free(opt Options) error {
 		if link, err := p.net.LinkByIndex(route.LinkIndex); err == nil {
 			through = link.Attrs().Name
 		}
-		return fmt.Errorf("the range %s is in use on this machine: %s leads to %s; choose another range with --range, such as 10.213.0.0/16", r, to, through)
+		return inUse(r, to, through)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin && !windows
 
 package tun
 
@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// fastMTU is of no use here.
+const fastMTU = longestMTU
+
 // place is where a device is in the machine's network.
 type place struct {
 	name  string
@@ -16,7 +19,7 @@ type place struct {
 }
 
 // errElsewhere says what to do on systems where nobody has tried it.
-var errElsewhere = errors.New("services cannot be intercepted on " + runtime.GOOS + " yet, only on Linux: lead local ports to them with netkeep tunnel proxy SERVICE:PORT")
+var errElsewhere = errors.New("services cannot be intercepted on " + runtime.GOOS + " yet, only on Linux, macOS and Windows: lead local ports to them with netkeep tunnel proxy SERVICE:PORT")
 
 func (p *place) make(Options, netip.Addr) (wire, error) { return nil, errElsewhere }
 func (p *place) route([]Route) error                    { return errElsewhere }

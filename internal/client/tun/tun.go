@@ -50,10 +50,8 @@ const (
 	// DefaultName and DefaultRange are what people get who say nothing.
 	DefaultName  = "nk0"
 	DefaultRange = "100.64.0.0/10"
-	// usualMTU is as long as packets get: nothing of them ever leaves the machine,
-	// and each costs the same whatever its length.
-	usualMTU = 65520
-	minMTU   = 1280 // what IPv6 asks for
+	longestMTU   = 65520
+	minMTU       = 1280 // what IPv6 asks for
 )
 
 // Device is one that is there until it is closed.
@@ -74,10 +72,10 @@ type Device struct {
 // Open makes the device. Its errors are sentences that say what to do.
 func Open(opt Options) (*Device, error) {
 	if opt.MTU == 0 {
-		opt.MTU = usualMTU
+		opt.MTU = fastMTU
 	}
-	if opt.MTU < minMTU || opt.MTU > usualMTU {
-		return nil, fmt.Errorf("an MTU of %d cannot be: choose one from %d to %d", opt.MTU, minMTU, usualMTU)
+	if opt.MTU < minMTU || opt.MTU > longestMTU {
+		return nil, fmt.Errorf("an MTU of %d cannot be: choose one from %d to %d", opt.MTU, minMTU, longestMTU)
 	}
 	if err := CheckRange(opt.Range); err != nil {
 		return nil, err
@@ -112,6 +110,14 @@ func CheckRange(r netip.Prefix) error {
 		return fmt.Errorf("the range %s means something else: choose another, such as %s", r, DefaultRange)
 	}
 	return nil
+}
+
+func taken(name string) error {
+	return fmt.Errorf("there is a device %s already: choose another name with --device, or stop what has it", name)
+}
+
+func inUse(r, to netip.Prefix, through string) error {
+	return fmt.Errorf("the range %s is in use on this machine: %s leads to %s; choose another range with --range, such as 10.213.0.0/16", r, to, through)
 }
 
 // Name is what the device is called.
