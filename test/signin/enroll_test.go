@@ -24,6 +24,12 @@ func TestEnroll(t *testing.T) {
 		t.Errorf("it leaves %v", left)
 	}
 	w.good("admin", "update", "ext-jwt-signer", "Corp", "--enroll-to-cert-enabled=true", "--enroll-claims", "sub="+person)
+	if text, code := enroll("ann", "laptop.jwt"); code != 2 || !strings.Contains(text, "leave one of them out") {
+		t.Errorf("with a token besides: %d: %s", code, text)
+	}
+	if text, code := w.command("ann", true, "enroll", "--sso").end(); code != 2 || !strings.Contains(text, "say where the controller is") {
+		t.Errorf("without an address or a profile: %d: %s", code, text)
+	}
 	text, code := enroll("ann", "-o", file)
 	if code != 0 || !strings.Contains(text, "Enrolled as ") {
 		t.Fatalf("%d: %s", code, text)

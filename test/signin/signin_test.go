@@ -285,7 +285,7 @@ func TestLogin(t *testing.T) {
 // TestDevice signs in on another device.
 func TestDevice(t *testing.T) {
 	w := start(t, time.Hour)
-	login := w.command("ann", false, "login", w.address, "--sso", "--signer", "corp", "--ca", filepath.Join(w.data(), "pki", "root.crt"))
+	login := w.command("ann", false, "login", w.address, "--sso", "corp", "--ca", filepath.Join(w.data(), "pki", "root.crt"))
 	shown := login.says(`(https://\S+/device)\s[\s\S]*\n  ([A-Z-]{8,})\n`)
 	if !strings.HasPrefix(shown[1], w.p.URL) {
 		t.Errorf("people are sent to %s", shown[1])
@@ -325,6 +325,7 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	fails(3, `there is no signer "Crop"; there is: "Corp"`, "--signer", "Crop")
+	fails(3, `there is no signer "Crop"; there is: "Corp"`, "--sso=Crop")
 	fails(2, "leave the others out", "--username", "admin")
 	w.p.away.Store(true)
 	fails(6, "cannot be reached")

@@ -28,15 +28,16 @@ type Account struct {
 // Account has somebody sign in at a controller, unless they have, and keeps that in the
 // profile of the controller.
 func (f SignIn) Account(cmd *cobra.Command, env Env, address string, trusting Trusting) (*Account, error) {
-	a, err := f.account(cmd, env, address, trusting)
+	a, err := f.account(cmd, env, []string{address}, trusting)
 	if err != nil {
 		return nil, err
 	}
 	return a, a.keep()
 }
 
-// account is Account that nothing is kept of yet.
-func (f SignIn) account(cmd *cobra.Command, env Env, address string, trusting Trusting) (*Account, error) {
+// account is Account that nothing is kept of yet, with the profile in use if there is no
+// address.
+func (f SignIn) account(cmd *cobra.Command, env Env, address []string, trusting Trusting) (*Account, error) {
 	dir, err := profile.Dir(env.Getenv)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func (f SignIn) account(cmd *cobra.Command, env Env, address string, trusting Tr
 		return nil, err
 	}
 	flags := loginFlags{ca: trusting.CA, fingerprint: trusting.Fingerprint}
-	name, p, err := target(cmd, env, flags, book, []string{address})
+	name, p, err := target(cmd, env, flags, book, address)
 	if err != nil {
 		return nil, err
 	}

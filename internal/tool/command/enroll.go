@@ -34,7 +34,7 @@ func Invitation(env Env, arg string) (*enroll.Invitation, error) {
 
 func enrollCommand(env Env) *cobra.Command {
 	r := enroll.Request{Now: env.Now, Words: enroll.Flags}
-	passwordFile, at, fingerprint, sign := "", "", "", SignIn{}
+	passwordFile, at, fingerprint, sign := "", maybe{}, "", SignIn{}
 	cmd := &cobra.Command{
 		Use:   "enroll [TOKEN]",
 		Short: "Join a network as an identity, and write the file that SDKs and tunnelers need.",
@@ -46,7 +46,7 @@ func enrollCommand(env Env) *cobra.Command {
 			"people enroll: with -o by a certificate, and else to sign in each time.",
 		Example: "  netkeep enroll laptop.jwt -o laptop.json\n  netkeep enroll machine.jwt -o machine.json --cert machine.crt --key machine.key\n" +
 			"  netkeep enroll --sso https://controller.example.com:1280 -o laptop.json",
-		Args: between(0, 1),
+		Args: between(0, 2),
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&r.Output, "output", "o", "", "File to write the identity to; not needed for a password.")
@@ -59,17 +59,18 @@ func enrollCommand(env Env) *cobra.Command {
 	flags.StringVar(&r.Name, "name", "", "Name that the new identity should have, if the token is a CA's.")
 	flags.StringVarP(&r.Username, "username", "u", "", "User name, if the token is for a password and has none.")
 	flags.StringVar(&passwordFile, "password-file", "", "File with the new password, - for standard input; asked for if not given.")
-	flags.StringVar(&at, "sso", "", "Enroll who signs in with an identity provider at the controller of this address.")
+	at.flag(flags, "sso", "Enroll who signs in with an identity provider at the controller of an address, or of the profile in use.")
 	flags.StringVar(&fingerprint, "fingerprint", "", "SHA-256 fingerprint of the controller's CA, for --sso.")
 	sign.Flags(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		switch {
-		case at != "" && len(args) > 0:
-			return Usagef("--sso takes the place of a token: leave one of them out")
-		case at != "":
-			return enrollPerson(cmd, env, sign, at, Trusting{r.CA, fingerprint}, r)
-		case len(args) == 0:
+		if at.on {
+			return at.person(cmd, env, sign, args, Trusting{r.CA, fingerprint}, r)
+		}
+		if len(args) == 0 {
 			return Usagef("give an enrollment token, or sign in with --sso ADDRESS")
+		}
+		if len(args) > 1 {
+			return Usagef("there is no place for %q in: %s", args[1], cmd.UseLine())
 		}
 		inv, err := Invitation(env, args[0])
 		if err != nil {
@@ -110,8 +111,15 @@ func newPassword(env Env, scr *screen.Screen, file string) (string, error) {
 	return first, err
 }
 
-// enrollPerson has somebody sign in and become an identity.
-func enrollPerson(cmd *cobra.Command, env Env, sign SignIn, at string, trusting Trusting, r enroll.Request) error {
+// person has somebody sign in and become an identity, at the controller that --sso or an
+// argument names, or else that of the profile in use.
+func (c maybe) person(cmd *cobra.Command, env Env, sign SignIn, at []string, trusting Trusting, r enroll.Request) error {
+	if c.value != "" {
+		at = append(at, c.value)
+	}
+	if len(at) > 1 || len(at) == 1 && isToken(at[0]) {
+		return Usagef("--sso takes the place of a token: leave one of them out")
+	}
 	if r.Output != "" && !r.Force {
 		if _, err := os.Lstat(r.Output); err == nil { // before anybody signs in
 			return fmt.Errorf("%s is there already: name another file, or give --force to write over it", r.Output)

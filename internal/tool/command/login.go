@@ -32,7 +32,7 @@ type loginFlags struct {
 	ca, fingerprint, data  string
 	identity               string
 	code                   string
-	sso                    bool
+	sso                    maybe
 	sign                   SignIn
 	kept                   keeper // of the profile
 }
@@ -51,13 +51,14 @@ func loginCommand(env Env) *cobra.Command {
 			"identity provider (--sso), and remember the session under a profile. Without an address, the\n" +
 			"profile in use is logged in to again.\n\n" +
 			"With --sso one signs in in a browser or, where there is none, on another device. The session\n" +
-			"is then renewed by itself for as long as the provider lets it.\n\n" +
+			"is then renewed by itself for as long as the provider lets it. Where there are several\n" +
+			"providers, --sso=SIGNER names one.\n\n" +
 			"The first time, the fingerprint of the controller's CA is shown: compare it with the one\n" +
 			"that the controller printed when it started. --ca, --fingerprint or --data answer that\n" +
 			"question beforehand.",
 		Example: "  netkeep login https://controller.example.com:1280\n  netkeep login --data data\n  netkeep login --identity alice.json\n" +
-			"  netkeep login https://controller.example.com:1280 --sso\n  netkeep login --sso --signer Corp",
-		Args: between(0, 1),
+			"  netkeep login https://controller.example.com:1280 --sso\n  netkeep login --sso=Corp",
+		Args: between(0, 2),
 		RunE: func(cmd *cobra.Command, args []string) error { return login(cmd, env, f, args) },
 	}
 	flags := cmd.Flags()
@@ -71,14 +72,14 @@ func loginCommand(env Env) *cobra.Command {
 	flags.StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 fingerprint of the controller's CA.")
 	flags.StringVar(&f.data, "data", "", "Data directory of a controller on this machine, which says where it is and whom to trust.")
 	flags.StringVar(&f.code, "code", "", "One-time code, if a second factor is asked for.")
-	flags.BoolVar(&f.sso, "sso", false, "Sign in with an identity provider that the controller names.")
+	f.sso.flag(flags, "sso", "Sign in with an identity provider that the controller names; with --sso=SIGNER with that one.")
 	f.sign.Flags(flags)
 	return cmd
 }
 
 func login(cmd *cobra.Command, env Env, f loginFlags, args []string) error {
-	f.sso = f.sso || f.sign != (SignIn{}) && !f.other()
-	if f.sso && f.other() && f.identity == "" {
+	f.sso.on = f.sso.on || f.sign != (SignIn{}) && !f.other()
+	if f.sso.on && f.other() && f.identity == "" {
 		return Usagef("--sso is a way to log in of its own: leave the others out")
 	}
 	dir, err := profile.Dir(env.Getenv)
@@ -87,6 +88,9 @@ func login(cmd *cobra.Command, env Env, f loginFlags, args []string) error {
 	}
 	book, err := profile.Open(dir)
 	if err != nil {
+		return err
+	}
+	if args, err = f.signer(args, book); err != nil {
 		return err
 	}
 	scr := env.Screen()
@@ -285,11 +289,11 @@ func enter(ctx context.Context, env Env, scr *screen.Screen, f loginFlags, p *pr
 	if (f.cert == "") != (f.key == "") {
 		return nil, Usagef("a client certificate needs both --cert and --key")
 	}
-	renew := !f.other() && !f.sso && p.HasCertificate()
+	renew := !f.other() && !f.sso.on && p.HasCertificate()
 	if !renew {
 		p.Cert, p.Key, p.File = "", "", ""
 	}
-	signs := !f.other() && !renew && (f.sso || p.SignedIn != nil && !p.Second)
+	signs := !f.other() && !renew && (f.sso.on || p.SignedIn != nil && !p.Second)
 	if !signs && !p.Second {
 		p.SignedIn = nil
 	}
