@@ -2,7 +2,6 @@ package authn
 
 import (
 	"context"
-	"strings"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
@@ -19,11 +18,8 @@ var (
 // session may last at all stays as it is.
 func (s *APISessions) Prolong(ctx context.Context, by state.Author, who *Caller, p Proof) error {
 	session := who.session
-	switch {
-	case !strings.HasPrefix(session.AuthenticatorID, signerPrefix):
-		return errNoToken
-	case p.identity.ID != session.IdentityID, p.session.AuthenticatorID != session.AuthenticatorID, p.session.ExternalID != session.ExternalID:
-		return errOtherToken
+	if p.identity.ID != session.IdentityID || p.session.AuthenticatorID != session.AuthenticatorID || p.session.ExternalID != session.ExternalID {
+		return errOtherToken // whoever it is that a proof is from
 	}
 	return s.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
 		return model.APISessions.Edit(tx, session.ID, func(now *model.APISession) error {

@@ -3,6 +3,7 @@ package authn
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"netkeep.internal/internal/auth/people"
 	"netkeep.internal/internal/data/state"
@@ -19,6 +20,28 @@ func (u *Unwelcome) Unwrap() error { return errDenied }
 // SignIn is Check for somebody who logs in: if the signer wants it, who is not
 // known becomes an identity, and its attributes are what the token says.
 func (t *Tokens) SignIn(ctx context.Context, by state.Author, snap func() *state.Snapshot, text string) (Proof, error) {
+	return t.signIn(ctx, by, snap, text, func(Claims, error) error { return nil })
+}
+
+// Again is SignIn for somebody in a session that rests on a token. One of anybody
+// else is refused before it changes anything: nobody appears, and nobody's
+// attributes follow what it says.
+func (t *Tokens) Again(ctx context.Context, by state.Author, snap func() *state.Snapshot, who *Caller, text string) (Proof, error) {
+	session := who.session
+	if !strings.HasPrefix(session.AuthenticatorID, signerPrefix) {
+		return Proof{}, errNoToken
+	}
+	return t.signIn(ctx, by, snap, text, func(c Claims, err error) error {
+		if err != nil || c.identity != session.IdentityID || signerPrefix+c.signer.ID != session.AuthenticatorID || c.external != session.ExternalID {
+			return errOtherToken
+		}
+		return nil
+	})
+}
+
+// signIn is SignIn if may, which is told whom the token names, has nothing
+// against it.
+func (t *Tokens) signIn(ctx context.Context, by state.Author, snap func() *state.Snapshot, text string, may func(Claims, error) error) (Proof, error) {
 	r := snap()
 	signer, said, err := t.read(ctx, r, text)
 	if err != nil {
@@ -26,6 +49,9 @@ func (t *Tokens) SignIn(ctx context.Context, by state.Author, snap func() *state
 	}
 	person := people.Read(signer, said)
 	claims, err := named(r, signer, said)
+	if no := may(claims, err); no != nil {
+		return Proof{}, no
+	}
 	switch {
 	case err != nil && t.People == nil:
 		return Proof{}, errDenied
