@@ -62,6 +62,7 @@ var powers = []struct{ what, verbs string }{
 	{"access", "read"}, // who can what, and why
 	{"admin-role", "read create update delete"},
 	{"api-session", "read delete"},
+	{"assertion", "read create update delete override"},
 	{"audit-entry", "read verify"},
 	{"auth-policy", "read create update delete"},
 	{"authenticator", "read create update delete re-enroll extend"},

@@ -33,6 +33,7 @@ var All = kind.NewCatalog(
 	ServicePolicies.Def,
 	EdgeRouterPolicies.Def,
 	ServiceEdgeRouterPolicies.Def,
+	Assertions.Def,
 	ClientInfos.Def,
 	APISessions.Def,
 	SessionCertificates.Def,

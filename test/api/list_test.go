@@ -75,6 +75,7 @@ func TestFilterableFields(t *testing.T) {
 		"service-policies":             {"name", "semantic", "type", "identityRoles", "serviceRoles", "postureCheckRoles", "identities", "services"},
 		"edge-router-policies":         {"name", "semantic", "identityRoles", "edgeRouterRoles"},
 		"service-edge-router-policies": {"name", "semantic", "serviceRoles", "edgeRouterRoles"},
+		"assertions":                   {"name", "expect", "type", "semantic", "identityRoles", "serviceRoles"},
 	}
 	forEach(t, func(t *testing.T, c *servertest.Client, r resource) {
 		var fields []string

@@ -173,3 +173,22 @@ func serviceEdgeRouterPolicies() resource {
 	return policy("service-edge-router-policies", nil,
 		map[string]string{"serviceRoles": "services", "edgeRouterRoles": "edge-routers"}, "edge-routers", "services")
 }
+
+// assertions are about somebody and something that there is, and hold.
+func assertions() resource {
+	return resource{
+		path: "assertions",
+		least: func(t *testing.T, c *servertest.Client) M {
+			identity, service := create(t, c, "identities", nil), create(t, c, "services", nil)
+			return M{
+				"name": servertest.Unique("assertion"), "expect": "never",
+				"identityRoles": []any{"@" + identity}, "serviceRoles": []any{"@" + service},
+			}
+		},
+		more: func(*testing.T, *servertest.Client) M {
+			return M{"type": "Bind", "semantic": "AllOf", "tags": M{"x": "y"}}
+		},
+		required: []string{"name", "expect", "identityRoles", "serviceRoles"},
+		defaults: M{"type": "Dial", "semantic": "AnyOf", "tags": M{}},
+	}
+}

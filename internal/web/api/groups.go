@@ -4,6 +4,7 @@ package api
 var Groups = map[string]string{
 	"admin-roles":                  "What those may do who run a part of the network.",
 	"api-sessions":                 "What identities got for authenticating.",
+	"assertions":                   "What must hold of who may use what; changes that would break one are refused.",
 	"audit-entries":                "What happened in the network, and who is behind it.",
 	"auth-policies":                "How identities may authenticate.",
 	"authenticate":                 "Getting an API session.",

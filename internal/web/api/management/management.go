@@ -71,6 +71,7 @@ func resources(s *api.Service) []rest.Resource {
 	readOnly := kind.Lists | kind.Gets
 	return []rest.Resource{
 		{Kind: model.AdminRoles.Def, Derived: systemColumn},
+		{Kind: model.Assertions.Def},
 		{Kind: model.AuditEntries.Def, Log: s.Audit},
 		{Kind: model.AuthPolicies.Def},
 		{Kind: model.Authenticators.Def, Verbs: readOnly, Derived: []rest.Derived{api.IssuedColumn}, Joins: api.AuthenticatorJoins},
