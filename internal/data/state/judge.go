@@ -13,6 +13,18 @@ import (
 // write, and must look at what the write concerns alone. A refusal leaves no trace.
 type Judge func(ctx context.Context, step Step, by Author) error
 
+// overriding is the key of whether a write says that it means what it does.
+type overriding struct{}
+
+// Overriding returns a context in which writes say that they mean to do what a judge
+// would refuse. Whether their author may say so is decided before.
+func Overriding(ctx context.Context) context.Context {
+	return context.WithValue(ctx, overriding{}, true)
+}
+
+// Overrides reports whether a write says so.
+func Overrides(ctx context.Context) bool { return ctx.Value(overriding{}) != nil }
+
 // judge asks the judge about a write that has run. A panic in it must not take
 // the owner down, and is no consent.
 func (s *State) judge(ctx context.Context, tx *Tx, by Author) (err error) {
@@ -24,5 +36,7 @@ func (s *State) judge(ctx context.Context, tx *Tx, by Author) (err error) {
 			err = fmt.Errorf("panic in the judge of a write: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return s.opt.Judge(ctx, tx.Step(), by)
+	step := tx.Step()
+	step.Tell = tx.Tell
+	return s.opt.Judge(ctx, step, by)
 }

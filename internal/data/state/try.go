@@ -12,6 +12,9 @@ import (
 type Step struct {
 	Before, After *Snapshot
 	Changed       []Ref
+	// Tell, for a judge alone, has the journal note something with the write, as
+	// Tx.Tell does.
+	Tell func(rec kind.Record)
 }
 
 // Try runs fn as Update would, on a snapshot and without storing anything, and

@@ -38,6 +38,7 @@ const (
 	CodePlan         Code = "PLAN_OUTDATED"
 	CodeSnapshot     Code = "SNAPSHOT_REFUSED"
 	CodeCluster      Code = "CLUSTER_REFUSED"
+	CodeAssertion    Code = "ASSERTION_BROKEN"
 
 	CodeCSR     Code = "COULD_NOT_PROCESS_CSR"
 	CodePEM     Code = "COULD_NOT_PARSE_PEM_BLOCK"

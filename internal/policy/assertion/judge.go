@@ -1,0 +1,72 @@
+package assertion
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
+	"netkeep.internal/internal/lang/fault"
+)
+
+// Judge refuses writes that break assertions. It is the state's judge, or one of
+// several.
+type Judge struct {
+	// Refused, if set, is told of what was refused, and Broken of what was not, since
+	// the write says so (overridden) or since it is the program's own, such as the end
+	// of what was given for a time. Broken may tell the step; a write that is judged
+	// again is told of again.
+	Refused func(breaches []Breach, by state.Author)
+	Broken  func(step state.Step, breaches []Breach, by state.Author, overridden bool)
+}
+
+// Judge judges a write.
+func (j Judge) Judge(ctx context.Context, step state.Step, by state.Author) error {
+	breaches := Breaches(step)
+	if len(breaches) == 0 {
+		return nil
+	}
+	if h, ok := ctx.Value(hearing{}).(*Hearing); ok {
+		h.Breaches = breaches
+		return nil
+	}
+	own, overridden := by.Kind == store.Program, state.Overrides(ctx)
+	if !own && !overridden {
+		if j.Refused != nil {
+			j.Refused(breaches, by)
+		}
+		return refusal(breaches)
+	}
+	if j.Broken != nil {
+		j.Broken(step, breaches, by, overridden)
+	}
+	return nil
+}
+
+// Hearing is what a judge found out about a trial that nobody is refused for.
+type Hearing struct{ Breaches []Breach }
+
+type hearing struct{}
+
+// Heard returns a context in which nothing is refused for an assertion, for trials that
+// only look, and where it then says what would be broken.
+func Heard(ctx context.Context) (context.Context, *Hearing) {
+	h := new(Hearing)
+	return context.WithValue(ctx, hearing{}, h), h
+}
+
+// refusal says which assertion is in the way, and why.
+func refusal(breaches []Breach) error {
+	b := breaches[0]
+	if b.field != "" {
+		return fault.Invalid(b.field, "of the assertion "+strconv.Quote(b.Name)+" "+b.reason, b.value)
+	}
+	reason := strconv.Quote(b.Name) + " would not hold: " + b.What
+	if more := len(breaches) - 1; more == 1 {
+		reason += "; and " + strconv.Quote(breaches[1].Name) + " would not hold either"
+	} else if more > 1 {
+		reason += fmt.Sprintf("; and %d other assertions would not hold either", more)
+	}
+	return fault.On(fault.CodeAssertion, "assertion", reason, b.Name)
+}
