@@ -16,6 +16,8 @@ type PostureCheck struct {
 	TypeID         string   `json:"typeId" kind:"required=create|patch,keep,enum=OS|PROCESS|DOMAIN|MAC|MFA|PROCESS_MULTI" doc:"What the check looks at, which decides the other fields that it has; it cannot be changed."`
 	RoleAttributes []string `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 
+	Mode string `json:"mode" kind:"keep,enum=enforce|report,default=enforce" doc:"Whether a device that fails the check is refused (enforce), or whether that is only told (report): in explanations, among failed requests and in a metric."`
+
 	Domains               []string          `json:"domains" kind:"required,range=1..,when=typeId:DOMAIN,nofilter" doc:"Windows domains of which the device must belong to one; capitals do not matter."`
 	MACAddresses          []string          `json:"macAddresses" kind:"required,range=1..,format=hex,when=typeId:MAC,nofilter" doc:"Hardware addresses of which the device must have one, in hexadecimal; kept in lower case and without separators."`
 	OperatingSystems      []OperatingSystem `json:"operatingSystems" kind:"required,range=1..,when=typeId:OS" doc:"Operating systems of which the device must run one; the last entry for a type decides."`
@@ -59,6 +61,15 @@ var PostureChecks = kind.Define(kind.Spec[PostureCheck]{
 	Columns: []string{"name", "typeId", "roleAttributes"},
 	InFiles: true,
 })
+
+// The modes of a posture check.
+const (
+	Enforce = "enforce"
+	Report  = "report"
+)
+
+// OnlyTells reports whether the check refuses nobody.
+func (p *PostureCheck) OnlyTells() bool { return p.Mode == Report }
 
 // NoTimeout says that an MFA check never times out.
 const NoTimeout = -1

@@ -117,6 +117,39 @@ func TestEveryKindOfCheck(t *testing.T) {
 	}
 }
 
+// TestCheckThatOnlyTells fails a check that refuses nobody: the session is given out and
+// stays, clients see that all passes, and admins see whom it would refuse, until it is
+// enforced.
+func TestCheckThatOnlyTells(t *testing.T) {
+	s, service, check := checked(t, M{"typeId": "DOMAIN", "mode": "report", "domains": []string{"corp.example.com"}})
+	session := s.dial(service).Want(201).ID()
+	s.dial(service).Want(201) // the same again
+	if ok, query := s.passing(service); !ok || query["isPassing"] != true {
+		t.Errorf("the client is told that it fails: %v", query)
+	}
+	failed := s.admin.Get("identities/" + s.user.ID + "/failed-service-requests").Want(200)
+	if failed.Total() != 1 || failed.At("data.0.reportedOnly") != true || failed.At("data.0.policyFailures.0.checks.0.mode") != "report" {
+		t.Errorf("what is told once: %s", failed.Raw)
+	}
+	if !metric(t, shared, `netkeep_posture_failures_total{mode="report",type="DOMAIN"}`) {
+		t.Error("it is not counted")
+	}
+	s.report(M{"id": check, "typeId": "DOMAIN", "domain": "home"})
+	s.me.Get(root + "sessions/" + session).Want(200)
+
+	s.admin.Put("posture-checks/"+check, M{"name": s.role, "typeId": "DOMAIN", "domains": []string{"corp.example.com"}, "roleAttributes": []string{s.role}}).Want(200)
+	if mode := s.admin.Get("posture-checks/" + check).Want(200).Data()["mode"]; mode != "report" {
+		t.Errorf("who does not know of modes makes it %v", mode)
+	}
+	s.admin.Patch("posture-checks/"+check, M{"typeId": "DOMAIN", "mode": "maybe"}).Fails(400, "COULD_NOT_VALIDATE", "mode")
+	s.admin.Patch("posture-checks/"+check, M{"typeId": "DOMAIN", "mode": "enforce"}).Want(200)
+	s.removed(session, "the check is enforced")
+	s.dial(service).Fails(409, "INVALID_POSTURE", "")
+	if failed = s.admin.Get("identities/" + s.user.ID + "/failed-service-requests").Want(200); failed.Total() != 2 || failed.At("data.0.reportedOnly") != nil {
+		t.Errorf("what is refused: %s", failed.Raw)
+	}
+}
+
 // TestChecksOfPolicies has two policies of which one is enough.
 func TestChecksOfPolicies(t *testing.T) {
 	s, service, _ := checked(t, M{"typeId": "DOMAIN", "domains": []string{"corp"}})

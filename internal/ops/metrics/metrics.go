@@ -39,6 +39,7 @@ type Metrics struct {
 	dialled  prometheus.Histogram   // circuits that were made
 	failed   *prometheus.CounterVec // those that were not
 	offences *prometheus.CounterVec // what routers did that none should
+	posture  *prometheus.CounterVec
 	carried  carried
 }
 
@@ -81,11 +82,12 @@ func New(now func() time.Time) *Metrics {
 			Name: "netkeep_dial_duration_seconds", Help: "How long it took to make circuits; its count is how many were made.", Buckets: durations,
 		}),
 		failed:   counters("netkeep_dial_failures_total", "Circuits that were not made, by reason.", "reason"),
+		posture:  counters("netkeep_posture_failures_total", "Posture checks that a device failed when it asked for a service, by type and by mode of the check: enforce if that refused it, report if it only would have.", "mode", "type"),
 		offences: counters("netkeep_router_misbehaviour_total", "What routers did that none should, by reason; the log names the router.", "reason"),
 	}
 	m.Registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, m.duration, m.logins, m.noted, m.streams, m.ended, m.queued, m.waited,
+		m.requests, m.duration, m.logins, m.noted, m.streams, m.ended, m.queued, m.waited, m.posture,
 	)
 	m.addLanes()
 	return m
@@ -134,6 +136,9 @@ func (m *Metrics) Stored(s state.Stored) {
 	}
 	lane.took.Observe(s.Took.Seconds())
 }
+
+// PostureFailed counts a posture check that a device failed.
+func (m *Metrics) PostureFailed(typ, mode string) { m.posture.WithLabelValues(mode, typ).Inc() }
 
 // Login counts an attempt to authenticate; err is nil if it succeeded. method
 // must be one of few.

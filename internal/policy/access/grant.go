@@ -24,11 +24,11 @@ func Services(snap *state.Snapshot, identityID string) Grants {
 	return services(snap, identityID, func(*model.ServicePolicy) bool { return true })
 }
 
-// Unchecked is Services by those policies alone that ask nothing of a device,
-// for identities that have none.
+// Unchecked is Services by those policies alone that no device is refused by, for
+// identities that have none.
 func Unchecked(snap *state.Snapshot, identityID string) Grants {
 	return services(snap, identityID, func(p *model.ServicePolicy) bool {
-		return len(p.PostureCheckRoles) == 0 || ServicePolicyChecks.Members(snap, p).IsEmpty()
+		return !slices.ContainsFunc(Checks(snap, p), func(c *model.PostureCheck) bool { return !c.OnlyTells() })
 	})
 }
 

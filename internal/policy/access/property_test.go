@@ -162,9 +162,14 @@ func checkGrants(t *rapid.T, snap *state.Snapshot, n naive) {
 	}
 }
 
-// unchecked reports whether a policy asks nothing of a device.
+// unchecked reports whether no device is refused by a policy.
 func (n naive) unchecked(policyID string) bool {
-	return len(n.list("service-policies", policyID, "posture-checks")) == 0
+	for _, id := range n.list("service-policies", policyID, "posture-checks") {
+		if check, _ := model.PostureChecks.Get(n.snap, id); check.Mode != "report" {
+			return false
+		}
+	}
+	return true
 }
 
 func policyIDs(list []*model.ServicePolicy) []string {

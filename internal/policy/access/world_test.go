@@ -289,6 +289,9 @@ func drawMember(t *rapid.T, d *kind.Def, id string) func(*state.Tx) error {
 		}
 		return model.PostureChecks.Upsert(tx, id, func(k *model.PostureCheck) {
 			k.Name, k.TypeID, k.RoleAttributes, k.PromptOnWake = id, "MFA", attrs, flag
+			if k.Mode = model.Enforce; flag {
+				k.Mode = model.Report
+			}
 		})
 	}
 }

@@ -87,6 +87,7 @@ var (
 	checks   = []string{"code", "system"}
 	words    = []string{"red", "green"}
 	types    = rapid.SampledFrom([]string{model.Dial, model.Bind})
+	modes    = rapid.SampledFrom([]string{model.Enforce, model.Report})
 )
 
 // chance is true once in a while, and less often than once in so many times.
@@ -140,9 +141,11 @@ func (w *world) build() {
 			rec.ID, rec.Name, rec.RoleAttributes = id, id, attributes(t)
 			must(t, model.EdgeRouters.Create(tx, rec))
 		}
-		must(t, model.PostureChecks.Create(tx, &model.PostureCheck{Meta: kind.Meta{ID: "code"}, Name: "code", TypeID: "MFA", TimeoutSeconds: 60, RoleAttributes: attributes(t)}))
 		must(t, model.PostureChecks.Create(tx, &model.PostureCheck{
-			Meta: kind.Meta{ID: "system"}, Name: "system", TypeID: "OS", RoleAttributes: attributes(t),
+			Meta: kind.Meta{ID: "code"}, Name: "code", TypeID: "MFA", Mode: modes.Draw(t, "mode"), TimeoutSeconds: 60, RoleAttributes: attributes(t),
+		}))
+		must(t, model.PostureChecks.Create(tx, &model.PostureCheck{
+			Meta: kind.Meta{ID: "system"}, Name: "system", TypeID: "OS", Mode: modes.Draw(t, "mode"), RoleAttributes: attributes(t),
 			OperatingSystems: []model.OperatingSystem{{Type: "Linux", Versions: []string{}}},
 		}))
 		return w.addPolicies(tx)

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"netkeep.internal/internal/auth/authn"
@@ -164,7 +165,13 @@ func (q *question) postureLink() Link {
 	l.Passed = q.chain.Cleared() == nil
 	var said []string
 	var failed []*model.PostureCheck // of the policy that lacks least
-	for _, p := range q.chain.Policies() {
+	policies, told := q.chain.Policies(), false
+	if i := slices.IndexFunc(policies, q.chain.Meets); l.Passed && i >= 0 {
+		policies = policies[i:]
+	} else {
+		told = l.Passed
+	}
+	for _, p := range policies {
 		if l.Passed && !q.chain.Passes(p) {
 			continue
 		}
@@ -180,6 +187,8 @@ func (q *question) postureLink() Link {
 	switch {
 	case len(said) == 0:
 		l.What = "there is no policy whose posture checks would have to pass"
+	case l.Passed && told:
+		l.What = said[0] + fmt.Sprintf("; %s would be refused if that were enforced", q.identity.Name)
 	case l.Passed:
 		l.What = said[0]
 	default:
@@ -198,7 +207,10 @@ func (q *question) judge(p *model.ServicePolicy) (words string, causes []Cause, 
 	var results []string
 	for _, check := range access.Checks(q.snap, p) {
 		result := check.Name + " passes"
-		if !q.chain.Check(check).Passing {
+		switch judged := q.chain.Check(check); {
+		case judged.WouldRefuse:
+			result = check.Name + " fails and only reports"
+		case !judged.Passing:
 			result = check.Name + " fails"
 			failed = append(failed, check)
 		}

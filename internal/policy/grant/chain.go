@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"slices"
 	"sync"
 
 	"netkeep.internal/internal/data/state"
@@ -87,6 +88,29 @@ func (c *Chain) Cleared() error {
 // Passes reports whether the device passes all checks of a policy.
 func (c *Chain) Passes(p *model.ServicePolicy) bool {
 	return len(p.PostureCheckRoles) == 0 || c.device().Passing(access.Checks(c.snap, p))
+}
+
+// Meets reports whether the device would pass all checks of a policy if each were
+// enforced.
+func (c *Chain) Meets(p *model.ServicePolicy) bool {
+	return len(p.PostureCheckRoles) == 0 || c.device().Meeting(access.Checks(c.snap, p))
+}
+
+// Told is what would stand against each of the policies if every check were enforced,
+// for a device that passes; nothing if one of them would let it pass all the same.
+func (c *Chain) Told() []posture.PolicyFailure {
+	if slices.ContainsFunc(c.Policies(), c.Meets) {
+		return nil
+	}
+	return c.failures()
+}
+
+// failures is what stands against each of the policies.
+func (c *Chain) failures() (all []posture.PolicyFailure) {
+	for _, p := range c.Policies() {
+		all = append(all, c.device().Failure(p, access.Checks(c.snap, p)))
+	}
+	return all
 }
 
 // Check judges one check on the device.

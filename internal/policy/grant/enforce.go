@@ -224,7 +224,7 @@ func (s *Grants) expire(ctx context.Context) error {
 // timed reports whether there is a check that time alone can fail.
 func timed(snap *state.Snapshot) bool {
 	for check := range model.PostureChecks.All(snap) {
-		if check.TypeID == "MFA" {
+		if check.TypeID == "MFA" && !check.OnlyTells() {
 			return true
 		}
 	}

@@ -29,8 +29,11 @@ type Grants struct {
 	// what others have changed.
 	CutOff   func() bool
 	Failures *posture.Failures
-	Changes  *access.LastChange
-	Tokens   *Tokens
+	// Failed, if set, hears of each check that a device failed when it asked for a
+	// session: of what type the check is, and whether it refuses or only tells.
+	Failed  func(typ, mode string)
+	Changes *access.LastChange
+	Tokens  *Tokens
 	// Plain, if set, reports whether an identity's session for a service gets a
 	// token that routers cannot read.
 	Plain func(snap *state.Snapshot, identityID, serviceID string) bool
@@ -78,36 +81,42 @@ func (s *Grants) Client(snap *state.Snapshot, apiToken string) (*model.APISessio
 // its API session has already, or a new one.
 func (s *Grants) Create(ctx context.Context, by state.Author, who *authn.Caller, req Request) (*model.Session, error) {
 	var session *model.Session
+	var told []posture.PolicyFailure
 	err := s.State.UpdateSessions(ctx, by, func(tx *state.Tx) (err error) {
-		session, err = s.create(tx, who.Session().ID, req)
+		session, told, err = s.create(tx, who.Session().ID, req)
 		return err
 	})
-	if fault.Is(err, fault.CodePosture) {
-		s.recordFailure(s.State.Snapshot(), who.Session(), req)
+	switch snap := s.State.Snapshot(); {
+	case fault.Is(err, fault.CodePosture):
+		s.recordFailure(snap, who.Session(), req, false, s.Chain(snap, who.Session(), req.ServiceID, req.Type).failures())
+	case err == nil && len(told) > 0:
+		s.recordFailure(snap, who.Session(), req, true, told)
 	}
 	return session, err
 }
 
 var errEnded = fault.New(fault.CodeUnauthorized, "the session has ended; authenticate again")
 
-func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.Session, error) {
+func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.Session, []posture.PolicyFailure, error) {
 	api, ok := model.APISessions.Get(tx, apiSessionID)
 	if !ok {
-		return nil, errEnded
+		return nil, nil, errEnded
 	}
-	if err := s.Chain(tx.Snapshot, api, req.ServiceID, req.Type).Refusal(ToBegin...); err != nil {
-		return nil, err
+	chain := s.Chain(tx.Snapshot, api, req.ServiceID, req.Type)
+	if err := chain.Refusal(ToBegin...); err != nil {
+		return nil, nil, err
 	}
+	told := chain.Told()
 	key := model.SessionKey(api.ID, req.Type, req.ServiceID)
 	if there, ok := model.Sessions.Find(tx, "key", key); ok {
-		return there, nil
+		return there, told, nil
 	}
 	session := &model.Session{
 		Meta:         kind.Meta{Tags: req.Tags},
 		APISessionID: api.ID, IdentityID: api.IdentityID, ServiceID: req.ServiceID, Type: req.Type, Key: key,
 		Plain: s.Plain != nil && s.Plain(tx.Snapshot, api.IdentityID, req.ServiceID), SignedBy: s.Tokens.Current(),
 	}
-	return session, model.Sessions.Create(tx, session)
+	return session, told, model.Sessions.Create(tx, session)
 }
 
 // Live reports whether a session may still be used. One that may not is about
@@ -124,15 +133,16 @@ func (s *Grants) Device(r kind.Reader, api *model.APISession) *posture.Evaluator
 	return posture.NewEvaluator(posture.FactsOf(device), session, s.Now())
 }
 
-// recordFailure keeps what a refused request failed on, for admins to see.
-func (s *Grants) recordFailure(snap *state.Snapshot, api *model.APISession, req Request) {
-	failed := posture.FailedRequest{When: s.Now(), APISessionID: api.ID, ServiceID: req.ServiceID, SessionType: req.Type}
+// recordFailure keeps what a request failed on, for admins to see.
+func (s *Grants) recordFailure(snap *state.Snapshot, api *model.APISession, req Request, told bool, failures []posture.PolicyFailure) {
+	failed := posture.FailedRequest{
+		When: s.Now(), APISessionID: api.ID, ServiceID: req.ServiceID, SessionType: req.Type, ReportedOnly: told, PolicyFailures: failures,
+	}
 	if service, ok := model.Services.Get(snap, req.ServiceID); ok {
 		failed.ServiceName = service.Name
 	}
-	device := s.Device(snap, api)
-	for _, p := range access.Granting(snap, api.IdentityID, req.ServiceID, req.Type) {
-		failed.PolicyFailures = append(failed.PolicyFailures, device.Failure(p, access.Checks(snap, p)))
-	}
 	s.Failures.Add(api.IdentityID, failed)
+	if s.Failed != nil {
+		failed.Each(s.Failed)
+	}
 }

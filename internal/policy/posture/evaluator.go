@@ -13,6 +13,8 @@ type Result struct {
 	// Timeout is for how many seconds one code is enough, TimeoutRemaining for
 	// how many more the check passes; model.NoTimeout for ever.
 	Timeout, TimeoutRemaining int
+	// WouldRefuse says that the check passes only because it refuses nobody.
+	WouldRefuse bool
 }
 
 // Evaluator judges checks on one device at one moment. It judges each once and
@@ -45,6 +47,14 @@ func (e *Evaluator) Passing(checks []*model.PostureCheck) bool {
 	return !slices.ContainsFunc(checks, func(c *model.PostureCheck) bool { return !e.Check(c).Passing })
 }
 
+// Meeting reports whether all of the checks would pass if each were enforced.
+func (e *Evaluator) Meeting(checks []*model.PostureCheck) bool {
+	return !slices.ContainsFunc(checks, func(c *model.PostureCheck) bool { return e.Check(c).failed() })
+}
+
+// failed reports whether the device is not as the check wants it.
+func (r Result) failed() bool { return !r.Passing || r.WouldRefuse }
+
 func (e *Evaluator) find(c *model.PostureCheck) *finding {
 	if f := e.found[c]; f != nil {
 		return f
@@ -57,9 +67,19 @@ func (e *Evaluator) find(c *model.PostureCheck) *finding {
 	return f
 }
 
+// judge says of a check that only tells that it passes for ever, so that no client
+// asks anybody for a code in its name.
 func (e *Evaluator) judge(c *model.PostureCheck) Result {
+	if c.OnlyTells() {
+		return Result{true, model.NoTimeout, model.NoTimeout, !e.enforced(c).Passing}
+	}
+	return e.enforced(c)
+}
+
+// enforced judges a check as if it were one that refuses.
+func (e *Evaluator) enforced(c *model.PostureCheck) Result {
 	if c.TypeID == TypeMFA {
 		return e.factorResult(c, e.secondFactor(c))
 	}
-	return Result{e.facts.passes(c), model.NoTimeout, model.NoTimeout}
+	return Result{Passing: e.facts.passes(c), Timeout: model.NoTimeout, TimeoutRemaining: model.NoTimeout}
 }

@@ -17,6 +17,7 @@ type PolicyFailure struct {
 // it failed.
 type CheckFailure interface {
 	append(dst []byte) []byte
+	check() (of failedCheck, typ string)
 }
 
 // Failure says which of a policy's checks fail, and on what. It refers to the
@@ -25,7 +26,7 @@ func (e *Evaluator) Failure(policy *model.ServicePolicy, checks []*model.Posture
 	p := PolicyFailure{PolicyID: policy.ID, PolicyName: policy.Name}
 	for _, c := range checks {
 		f := e.find(c)
-		if f.Passing {
+		if !f.failed() {
 			continue
 		}
 		if f.failure == nil {
@@ -40,6 +41,15 @@ func (e *Evaluator) Failure(policy *model.ServicePolicy, checks []*model.Posture
 type failedCheck struct {
 	ID   string `json:"postureCheckId" doc:"Id of the posture check that failed."`
 	Name string `json:"postureCheckName" doc:"What people call the posture check."`
+	Mode string `json:"mode" kind:"omit,enum=report" doc:"What the check does with those who fail it, as it was then: report if it only told; left out if it refused."`
+}
+
+func failedCheckOf(c *model.PostureCheck) failedCheck {
+	is := failedCheck{ID: c.ID, Name: c.Name}
+	if c.OnlyTells() {
+		is.Mode = model.Report
+	}
+	return is
 }
 
 type domainFailure struct {
@@ -131,6 +141,13 @@ func (f *processFailure) append(dst []byte) []byte { return processOutput.Append
 func (f *multiFailure) append(dst []byte) []byte   { return multiOutput.Append(dst, f) }
 func (f *mfaFailure) append(dst []byte) []byte     { return mfaOutput.Append(dst, f) }
 
+func (f *domainFailure) check() (failedCheck, string)  { return f.failedCheck, f.Type }
+func (f *macFailure) check() (failedCheck, string)     { return f.failedCheck, f.Type }
+func (f *osFailure) check() (failedCheck, string)      { return f.failedCheck, f.Type }
+func (f *processFailure) check() (failedCheck, string) { return f.failedCheck, f.Type }
+func (f *multiFailure) check() (failedCheck, string)   { return f.failedCheck, f.Type }
+func (f *mfaFailure) check() (failedCheck, string)     { return f.failedCheck, f.Type }
+
 // failureSchema describes a CheckFailure.
 func failureSchema() kind.Schema {
 	return kind.Schema{"anyOf": []any{
@@ -141,7 +158,7 @@ func failureSchema() kind.Schema {
 
 // failureOf says what a failed check expected and what it found.
 func (e *Evaluator) failureOf(c *model.PostureCheck) CheckFailure {
-	is := failedCheck{c.ID, c.Name}
+	is := failedCheckOf(c)
 	switch c.TypeID {
 	case TypeDomain:
 		f := &domainFailure{failedCheck: is, Type: c.TypeID, Expected: c.Domains}
@@ -189,9 +206,10 @@ func actual(p *model.ProgramReport, osType, path string) processActual {
 }
 
 func (e *Evaluator) mfaFailureOf(c *model.PostureCheck) CheckFailure {
-	r, s := e.Check(c), e.secondFactor(c)
+	s := e.secondFactor(c)
+	r := e.factorResult(c, s)
 	f := &mfaFailure{
-		failedCheck: failedCheck{c.ID, c.Name}, Type: TypeMFA,
+		failedCheck: failedCheckOf(c), Type: TypeMFA,
 		Expected: mfaValues{PassedMFA: true, PassedOnWake: true, PassedOnUnlock: true},
 		Actual:   mfaValues{s.passed, s.onWake, s.onUnlock, s.timedOut},
 		Criteria: mfaCriteria{

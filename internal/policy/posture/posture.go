@@ -43,5 +43,5 @@ type Outcome struct {
 // Prompts reports whether what the device reported makes a check ask for a new
 // code.
 func (o Outcome) Prompts(c *model.PostureCheck) bool {
-	return c.TypeID == TypeMFA && (o.Woken && c.PromptOnWake || o.Unlocked && c.PromptOnUnlock)
+	return c.TypeID == TypeMFA && !c.OnlyTells() && (o.Woken && c.PromptOnWake || o.Unlocked && c.PromptOnUnlock)
 }

@@ -43,6 +43,7 @@ func few(g *rapid.Generator[string], t *rapid.T, least int, label string) []stri
 // drawCheck draws a check of any type.
 func drawCheck(t *rapid.T, id string) model.PostureCheck {
 	c := model.PostureCheck{Meta: kind.Meta{ID: id}, TypeID: rapid.SampledFrom([]string{"OS", "DOMAIN", "MAC", "PROCESS", "PROCESS_MULTI", "MFA", "MFA"}).Draw(t, "type")}
+	c.Mode = rapid.SampledFrom([]string{"", "enforce", "report"}).Draw(t, "mode")
 	switch c.TypeID {
 	case "OS":
 		for range rapid.IntRange(1, 3).Draw(t, "entries") {
@@ -154,26 +155,32 @@ func (s *story) verdicts() (all []posture.Result) {
 
 func (s *story) compare(t *rapid.T) {
 	for _, session := range s.current() {
-		e, all := s.device(session), true
+		e, all, met := s.device(session), true, true
 		for round := range 2 { // judged, and remembered
 			for _, c := range s.n.checks {
 				want := s.n.judge(c, session, s.now)
 				if got := e.Check(c); got != want {
 					t.Fatalf("round %d: %s says %+v of %+v, want %+v", round, session.ID, got, *c, want)
 				}
-				all = all && want.Passing
+				all, met = all && want.Passing, met && want.Passing && !want.WouldRefuse
 			}
 		}
 		if got := e.Passing(s.n.checks); got != all {
 			t.Fatalf("%s: all pass is %t", session.ID, got)
 		}
+		if got := e.Meeting(s.n.checks); got != met {
+			t.Fatalf("%s: all would pass is %t", session.ID, got)
+		}
 		failed := posture.FailedRequest{SessionType: model.Dial, PolicyFailures: []posture.PolicyFailure{e.Failure(policy, s.n.checks)}}
 		conforms(t, failedSchema, string(failed.Append(nil)))
 		conforms(t, queriesSchema, string(e.AppendQueries(nil, "p", model.Bind, s.n.checks)))
 		for i, c := range s.n.checks {
-			passing := e.Check(c).Passing
-			if got := len(e.Failure(policy, s.n.checks[i:i+1]).Checks); (got == 0) != passing {
-				t.Fatalf("%d failures of a check that passes: %t", got, passing)
+			judged := e.Check(c)
+			if got := len(e.Failure(policy, s.n.checks[i:i+1]).Checks); (got == 0) != (judged.Passing && !judged.WouldRefuse) {
+				t.Fatalf("%d failures of a check: %+v", got, judged)
+			}
+			if c.Mode == "report" && (posture.Outcome{Woken: true, Unlocked: true}).Prompts(c) {
+				t.Fatalf("%+v asks for a code and only tells", *c)
 			}
 		}
 	}

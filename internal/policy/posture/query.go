@@ -90,6 +90,9 @@ func (e *Evaluator) queryOf(c *model.PostureCheck, r Result) *query {
 // or when the device was woken or unlocked if the check asks for a code then.
 func (e *Evaluator) updatedAt(c *model.PostureCheck) time.Time {
 	at := c.UpdatedAt
+	if c.OnlyTells() {
+		return at
+	}
 	if c.TypeID == TypeMFA && c.PromptOnWake {
 		at = later(at, e.facts.woken.Last)
 	}

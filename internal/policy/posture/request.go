@@ -1,22 +1,44 @@
 package posture
 
 import (
+	"cmp"
 	"container/list"
 	"slices"
 	"sync"
 	"time"
 
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // FailedRequest is a request for a service that the checks of every policy
-// refused.
+// refused, or would have if none of them only told.
 type FailedRequest struct {
 	When                   time.Time
 	APISessionID           string
 	ServiceID, ServiceName string
 	SessionType            string
-	PolicyFailures         []PolicyFailure
+	// ReportedOnly says that it was not refused.
+	ReportedOnly   bool
+	PolicyFailures []PolicyFailure
+}
+
+// Each tells of every check that failed once, however many policies have it.
+func (r *FailedRequest) Each(tell func(typ, mode string)) {
+	seen := map[string]bool{}
+	for _, p := range r.PolicyFailures {
+		for _, c := range p.Checks {
+			if check, typ := c.check(); !seen[check.ID] {
+				seen[check.ID] = true
+				tell(typ, cmp.Or(check.Mode, model.Enforce))
+			}
+		}
+	}
+}
+
+// same reports whether a request repeats another.
+func (r *FailedRequest) same(other *FailedRequest) bool {
+	return r.APISessionID == other.APISessionID && r.ServiceID == other.ServiceID && r.SessionType == other.SessionType
 }
 
 // Append adds the JSON of the request.
@@ -27,6 +49,9 @@ func (r FailedRequest) Append(dst []byte) []byte {
 		{"apiSessionId", r.APISessionID}, {"serviceId", r.ServiceID}, {"serviceName", r.ServiceName}, {"sessionType", r.SessionType},
 	} {
 		dst = kind.AppendMember(dst, m.name, func(dst []byte) []byte { return kind.AppendText(dst, m.value) })
+	}
+	if r.ReportedOnly {
+		dst = append(dst, `,"reportedOnly":true`...)
 	}
 	dst = append(dst, `,"policyFailures":[`...)
 	for i, p := range r.PolicyFailures {
@@ -69,12 +94,14 @@ func FailedRequestSchema() kind.Schema {
 		"type":     "object",
 		"required": []string{"apiSessionId", "policyFailures", "serviceId", "serviceName", "sessionType", "when"},
 		"properties": kind.Schema{
-			"when":         kind.Described(kind.Schema{"type": "string", "format": "date-time"}, "When it was refused."),
+			"when":         kind.Described(kind.Schema{"type": "string", "format": "date-time"}, "When it was made."),
 			"apiSessionId": kind.Described(text, "Id of the API session that asked."),
 			"serviceId":    kind.Described(text, "Id of the service that it asked for."),
 			"serviceName":  kind.Described(text, "What people call the service."),
 			"sessionType": kind.Described(kind.Schema{"type": "string", "enum": []string{"Dial", "Bind"}},
 				"What it asked for: Dial is to use the service, Bind to host it."),
+			"reportedOnly": kind.Described(kind.Schema{"type": "boolean"},
+				"Whether it was granted, and would have been refused if every check were enforced. Of one session and service only the last is kept. Left out if it was refused."),
 			"policyFailures": kind.Described(kind.ListOf(policy), "The policies that give the service, each with what stood against it."),
 		},
 	}
@@ -104,7 +131,9 @@ type kept struct {
 	size       int
 }
 
-// Add keeps a failed request, which must not change any more.
+// Add keeps a failed request, which must not change any more. One that was only
+// told takes the place of the one before it: clients that nobody refuses ask again and
+// again, and what was refused is not to be forgotten for them.
 func (f *Failures) Add(identityID string, r FailedRequest) {
 	k := &kept{identityID, r, 0}
 	for _, p := range r.PolicyFailures {
@@ -115,6 +144,9 @@ func (f *Failures) Add(identityID string, r FailedRequest) {
 	if f.of == nil {
 		f.of = map[string][]*list.Element{}
 	}
+	if r.ReportedOnly {
+		f.dropTold(identityID, &r)
+	}
 	f.of[identityID] = append(f.of[identityID], f.order.PushBack(k))
 	f.size += k.size
 	if len(f.of[identityID]) > maxOfIdentity {
@@ -123,6 +155,18 @@ func (f *Failures) Add(identityID string, r FailedRequest) {
 	for f.order.Len() > maxRequests || f.size > maxFailures && f.order.Len() > 1 {
 		f.dropFirst(f.order.Front().Value.(*kept).identityID)
 	}
+}
+
+// dropTold drops what was told of the same request before.
+func (f *Failures) dropTold(identityID string, r *FailedRequest) {
+	f.of[identityID] = slices.DeleteFunc(f.of[identityID], func(el *list.Element) bool {
+		told := &el.Value.(*kept).request
+		if !told.ReportedOnly || !told.same(r) {
+			return false
+		}
+		f.remove(el)
+		return true
+	})
 }
 
 // dropFirst drops the oldest request of an identity.

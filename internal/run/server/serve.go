@@ -84,6 +84,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Keys: s.apiKeys, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: time.Now, Log: s.log}
 	grants := newGrants(s.state, sessions, s.sessionTokens, s.log)
 	grants.CutOff = s.cutOff
+	grants.Failed = s.figures.PostureFailed
 	s.recorder.At(s.roster.ID())
 	s.noteRestored()
 	s.attest()
