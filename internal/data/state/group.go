@@ -190,7 +190,7 @@ func (g *group) again(on *Snapshot) *Snapshot {
 // event is the group as subscribers see it.
 func (g *group) event(before, after *Snapshot) Event {
 	ev := Event{Rev: after.Rev, After: after, Time: g.clock.time(), before: before.mark}
-	rest := slices.Collect(g.effective())
+	rest := slices.AppendSeq(make([]change, 0, g.count), g.effective())
 	for _, w := range g.writes {
 		ev.add(w.Author, rest[:w.Ops])
 		rest = rest[w.Ops:]

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,9 +27,11 @@ type Keeper struct {
 	// last. Nobody archives it if nil.
 	Archived func() (to int64, last string)
 
-	held   time.Time       // since when entries stay for somebody, or that was told; zero if they do not
-	passed map[int64]int64 // bytes of blocks that were yielded as leaving, by their last entry
-	waits  leaving         // what did not leave yet when that was last looked at
+	held  time.Time // since when entries stay for somebody, or that was told; zero if they do not
+	waits leaving   // what did not leave yet when that was last looked at
+
+	mu     sync.Mutex       // who archives is not who forgets
+	passed map[int64]passed // blocks that were yielded as leaving, by their last entry
 }
 
 const (
@@ -156,8 +159,9 @@ func (k *Keeper) unpacked(ctx context.Context, from, to int64) ([]*model.AuditBl
 // these are, up to one that cannot be read. What is in them stays to the letter, so
 // that nothing is hidden by it.
 func together(blocks []*model.AuditBlock) (packed *model.AuditBlock, used int, err error) {
-	var texts bytes.Buffer
-	texts.Grow(fullBytes)
+	texts := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(texts)
+	texts.Reset()
 	for _, b := range blocks {
 		lines, err := linesOf(b)
 		if err != nil {
@@ -182,6 +186,9 @@ func together(blocks []*model.AuditBlock) (packed *model.AuditBlock, used int, e
 	}
 	return packed, used, deflate(packed, texts.Bytes())
 }
+
+// buffers are where lines are gathered.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // deflate gives a block its lines.
 func deflate(b *model.AuditBlock, texts []byte) error {

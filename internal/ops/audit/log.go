@@ -212,7 +212,8 @@ func linesOf(b *model.AuditBlock) (lines []line, err error) {
 }
 
 // linesIn are the entries of a text, the first of which has a number.
-func linesIn(texts []byte, number int64) (lines []line) {
+func linesIn(texts []byte, number int64) []line {
+	lines := make([]line, 0, bytes.Count(texts, []byte("\n")))
 	for text := range bytes.Lines(texts) {
 		lines = append(lines, line{number, bytes.TrimSuffix(text, []byte("\n"))})
 		number++

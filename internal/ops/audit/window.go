@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"crypto/sha256"
 	"iter"
 	"time"
 
@@ -24,6 +25,13 @@ type leaving struct {
 	at    time.Time // when that was made
 	over  int64     // how many bytes the log has more than it may
 	twice int64     // and more than twice as many
+}
+
+// passed is a block that was yielded as leaving.
+type passed struct {
+	bytes int64  // that it has in the store
+	of    digest // of these
+	last  []byte // digest of its last entry; nil if it cannot be read
 }
 
 // due reports whether a block is to leave the store.
@@ -89,27 +97,53 @@ func (k *Keeper) Leaving(ctx context.Context, after int64) iter.Seq2[Line, error
 					}
 				}
 				over -= int64(len(b.Deflated))
-				k.passed[last] = int64(len(b.Deflated))
+				k.pass(b, lines)
 				in.from = max(in.from, last) + 1
 			}
 		}
 	}
 }
 
+// pass takes note of a block that was yielded.
+func (k *Keeper) pass(b *model.AuditBlock, lines []line) {
+	p := passed{bytes: int64(len(b.Deflated)), of: sha256.Sum256(b.Deflated)}
+	if n := len(lines); n > 0 {
+		last := lines[n-1].digest()
+		p.last = last[:]
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.passed[lastOf(b, lines)] = p
+}
+
 // passedBy is how many bytes have left already, or will when everybody has archived
 // them.
 func (k *Keeper) passedBy(first int64) (bytes int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.passed == nil {
-		k.passed = map[int64]int64{}
+		k.passed = map[int64]passed{}
 	}
-	for last, n := range k.passed {
+	for last, p := range k.passed {
 		if last < first {
 			delete(k.passed, last)
 		} else {
-			bytes += n
+			bytes += p.bytes
 		}
 	}
 	return bytes
+}
+
+// passedWith is the digest of the last entry of a block that is the very one that was
+// yielded: it need not be unpacked again to be forgotten. It is nil if that is not known.
+func (k *Keeper) passedWith(b *model.AuditBlock) []byte {
+	k.mu.Lock()
+	p := k.passed[b.Last]
+	k.mu.Unlock()
+	if len(b.Deflated) == 0 || p.of != sha256.Sum256(b.Deflated) {
+		return nil
+	}
+	return p.last
 }
 
 // digestOf is the digest of the last entry of a block: of one that cannot be read the
@@ -158,18 +192,22 @@ func (k *Keeper) forget(ctx context.Context) (more bool, err error) {
 	if !k.due(head, gone) { // as it is nearly always: what is in it is not read for that
 		return false, nil
 	}
-	lines, err := linesOf(oldest)
-	if err != nil { // which keeps nobody else
-		k.State.Logger().Error("a block of audit entries cannot be read", "id", oldest.ID, "error", err)
-		lines = nil
+	digest := k.passedWith(oldest)
+	var lines []line
+	if digest == nil {
+		if lines, err = linesOf(oldest); err != nil { // which keeps nobody else
+			k.State.Logger().Error("a block of audit entries cannot be read", "id", oldest.ID, "error", err)
+			lines = nil
+		}
+		gone.last = lastOf(oldest, lines)
 	}
-	gone.last = lastOf(oldest, lines)
 	if !k.due(head, gone) || !k.mayGo(head, oldest.ID, gone) {
 		return false, nil
 	}
-	digest, err := k.digestOf(ctx, oldest, lines, head)
-	if err != nil {
-		return false, err
+	if digest == nil {
+		if digest, err = k.digestOf(ctx, oldest, lines, head); err != nil {
+			return false, err
+		}
 	}
 	return true, k.change(ctx, func(tx *state.Tx, now *model.AuditChain) error {
 		if now.First != head.First || now.Unpacked != head.Unpacked {
