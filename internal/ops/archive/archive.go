@@ -7,7 +7,6 @@ package archive
 
 import (
 	"cmp"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -48,8 +47,7 @@ type Archive struct {
 	since  time.Time // when it began to fail; zero while it does not
 	reason error     // why it last did
 
-	part  *part        // the file that is written; of one goroutine
-	spare *gzip.Writer // that compressed last, nil if there was nothing to; of the same
+	part *part // the file that is written; of one goroutine
 }
 
 // place is that of an entry: its number and digest, empty if that is not known.
@@ -177,14 +175,9 @@ func (a *Archive) follow(ctx context.Context, from *audit.Keeper) error {
 		a.setPlace(place{number: first - 1})
 	}
 	b := batch{archive: a}
-	defer func() {
-		if a.place() == at {
-			a.spare = nil
-		}
-	}()
-	for line, err := range from.Leaving(ctx, a.place().number) {
+	for leaf, err := range from.Leaving(ctx, a.place().number) {
 		if err == nil {
-			err = b.add(line)
+			err = b.add(leaf)
 		}
 		if err != nil {
 			return err
@@ -196,21 +189,22 @@ func (a *Archive) follow(ctx context.Context, from *audit.Keeper) error {
 // batch is entries that are brought to the disk together.
 type batch struct {
 	archive *Archive
-	lines   []audit.Line
+	leaves  []audit.Leaf
 	bytes   int
 }
 
-func (b *batch) add(line audit.Line) error {
+func (b *batch) add(leaf audit.Leaf) error {
+	first := leaf.Lines[0]
 	before := b.archive.place()
-	if n := len(b.lines); n > 0 {
-		before = place{b.lines[n-1].Number, ""} // which the check of the files compares
-	}
-	if before.digest != "" && line.Number == before.number+1 {
-		if entry, err := line.Entry(); err == nil && entry.Previous != before.digest {
+	if len(b.leaves) == 0 && before.digest != "" && first.Number == before.number+1 { // others the check of the files compares
+		if entry, err := first.Entry(); err == nil && entry.Previous != before.digest {
 			return errForked
 		}
 	}
-	b.lines, b.bytes = append(b.lines, line), b.bytes+len(line.Text)
+	b.leaves = append(b.leaves, leaf)
+	for _, l := range leaf.Lines {
+		b.bytes += len(l.Text)
+	}
 	if b.bytes < batchBytes {
 		return nil
 	}
@@ -218,11 +212,11 @@ func (b *batch) add(line audit.Line) error {
 }
 
 func (b *batch) flush() error {
-	if len(b.lines) == 0 {
+	if len(b.leaves) == 0 {
 		return nil
 	}
-	err := b.archive.write(b.lines)
-	b.lines, b.bytes = nil, 0
+	err := b.archive.write(b.leaves)
+	b.leaves, b.bytes = nil, 0
 	return err
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/storetest"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/archive"
@@ -353,4 +354,38 @@ func TestRead(t *testing.T) {
 			t.Fatalf("after %d there is nothing", next-1)
 		}
 	}
+}
+
+// TestPackedByOthers has something behind what is packed in a block of the store, which
+// nobody reads there: in a file it would be taken for the next piece, and all that
+// follows would be lost.
+func TestPackedByOthers(t *testing.T) {
+	memory := storetest.NewMemory()
+	dir := filepath.Join(t.TempDir(), "audit")
+	c := open(t, memory, dir)
+	c.Archived = func() (int64, string) { return 0, "nobody" }
+	c.write(t, 1600)
+	must(t, c.Keep(t.Context()))
+	key := "+audit-block/" + audit.ID(1)
+	recs, _, err := memory.Range(t.Context(), key, key+"0", 1, false)
+	must(t, err)
+	rec, err := model.AuditBlocks.Decode(recs[0].Value)
+	must(t, err)
+	block := rec.(*model.AuditBlock)
+	if len(block.Deflated) == 0 {
+		t.Fatal("the first block is not packed")
+	}
+	block.Deflated = append(block.Deflated, "more"...)
+	value, err := model.AuditBlocks.Encode(block)
+	must(t, err)
+	_, err = memory.Put(t.Context(), store.Head{}, []store.Op{{Key: key, Value: value, Prev: store.Any}})
+	must(t, err)
+	must(t, c.archive.Keep(t.Context(), c.Keeper))
+	c.clock = c.clock.Add(2 * time.Hour) // those leave too that are not packed
+	must(t, c.archive.Keep(t.Context(), c.Keeper))
+	last, _ := c.archive.Last()
+	if last < 1500 {
+		t.Errorf("%d are archived", last)
+	}
+	whole(t, dir, 1, last)
 }

@@ -7,9 +7,11 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -271,22 +273,14 @@ func (c *counter) Read(p []byte) (int, error) {
 
 // write adds entries and returns when they are on disk. After an error it is not known
 // what is: the files are looked at again.
-func (a *Archive) write(lines []audit.Line) error {
+func (a *Archive) write(leaves []audit.Leaf) error {
 	var out bytes.Buffer
-	z, err := a.compress(&out)
-	if err != nil {
-		return err
-	}
 	if a.part == nil {
-		if err := a.begin(z, lines[0]); err != nil {
+		if err := a.begin(&out, leaves[0].Lines[0]); err != nil {
 			return err
 		}
 	}
-	for _, l := range lines {
-		_, _ = z.Write(l.Text) // memory does not fail
-		_, _ = z.Write([]byte{'\n'})
-	}
-	if err := z.Close(); err != nil {
+	if err := addMembers(&out, leaves); err != nil {
 		return err
 	}
 	if _, err := a.part.file.Write(out.Bytes()); err != nil {
@@ -301,6 +295,7 @@ func (a *Archive) write(lines []audit.Line) error {
 		}
 	}
 	a.part.size += int64(out.Len())
+	lines := leaves[len(leaves)-1].Lines
 	last := lines[len(lines)-1]
 	a.setPlace(place{last.Number, last.Digest()})
 	if a.part.size >= fullBytes {
@@ -309,22 +304,46 @@ func (a *Archive) write(lines []audit.Line) error {
 	return nil
 }
 
-// compress returns what compresses. It takes a megabyte and is used again until there
-// is nothing to write. The next level makes files that are one part in a hundred
-// smaller, and takes twice as long.
-func (a *Archive) compress(to io.Writer) (*gzip.Writer, error) {
-	if a.spare == nil {
-		var err error
-		if a.spare, err = gzip.NewWriterLevel(to, 5); err != nil {
-			return nil, err
+// addMembers adds entries. What the store has compressed is not compressed again: a
+// member is that, between a few bytes that are always the same and a sum of what is in
+// it (RFC 1952). The others between such are one member.
+func addMembers(out *bytes.Buffer, leaves []audit.Leaf) error {
+	var loose [][]byte
+	for i, l := range leaves {
+		packed := len(l.Deflated) > 0 && len(l.Text) <= batchBytes
+		if !packed {
+			for _, line := range l.Lines {
+				loose = append(loose, line.Text)
+			}
+		}
+		if len(loose) > 0 && (packed || i == len(leaves)-1) {
+			if err := compress(out, loose); err != nil {
+				return err
+			}
+			loose = nil
+		}
+		if packed {
+			out.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255})
+			out.Write(l.Deflated)
+			sums := binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(l.Text))
+			out.Write(binary.LittleEndian.AppendUint32(sums, uint32(len(l.Text))))
 		}
 	}
-	a.spare.Reset(to)
-	return a.spare, nil
+	return nil
+}
+
+// compress adds a member of lines.
+func compress(out *bytes.Buffer, lines [][]byte) error {
+	z := gzip.NewWriter(out)
+	for _, line := range lines {
+		_, _ = z.Write(line) // memory does not fail
+		_, _ = z.Write([]byte{'\n'})
+	}
+	return z.Close()
 }
 
 // begin makes a file.
-func (a *Archive) begin(z io.Writer, first audit.Line) error {
+func (a *Archive) begin(out *bytes.Buffer, first audit.Line) error {
 	entry, err := first.Entry()
 	if err != nil {
 		return err
@@ -338,8 +357,7 @@ func (a *Archive) begin(z io.Writer, first audit.Line) error {
 	if err != nil {
 		return err
 	}
-	_, err = z.Write(append(text, '\n'))
-	return err
+	return compress(out, [][]byte{text})
 }
 
 // finish gives the file that is written the name that it keeps.

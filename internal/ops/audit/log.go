@@ -201,14 +201,25 @@ func turned(lines []line, down bool) []line {
 }
 
 // linesOf are the entries of a block.
-func linesOf(b *model.AuditBlock) (lines []line, err error) {
-	texts := b.Lines
-	if len(b.Deflated) > 0 {
-		if texts, err = inflate(b.Deflated); err != nil {
-			return nil, err
-		}
+func linesOf(b *model.AuditBlock) ([]line, error) {
+	text, _, err := textOf(b)
+	if err != nil {
+		return nil, err
 	}
-	return linesIn(texts, numberOf(b.ID)), nil
+	return linesIn(text, numberOf(b.ID)), nil
+}
+
+// textOf is the entries of a block as one text. packed is whether that is what Deflated
+// is, and nothing else is in there.
+func textOf(b *model.AuditBlock) (text []byte, packed bool, err error) {
+	if len(b.Deflated) == 0 {
+		return b.Lines, false, nil
+	}
+	text, rest, err := inflateTo(b.Deflated)
+	if err != nil {
+		return nil, false, err
+	}
+	return text, rest == 0, nil
 }
 
 // linesIn are the entries of a text, the first of which has a number.
@@ -228,18 +239,24 @@ var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 const usualRatio = 10
 
 func inflate(packed []byte) ([]byte, error) {
-	r := inflaters.Get().(io.ReadCloser)
+	text, _, err := inflateTo(packed)
+	return text, err
+}
+
+// inflateTo is inflate, with how many bytes there are behind what is packed.
+func inflateTo(packed []byte) (text []byte, rest int, err error) {
+	r, from := inflaters.Get().(io.ReadCloser), bytes.NewReader(packed)
 	defer inflaters.Put(r)
-	if err := r.(flate.Resetter).Reset(bytes.NewReader(packed), nil); err != nil {
-		return nil, err
+	if err := r.(flate.Resetter).Reset(from, nil); err != nil {
+		return nil, 0, err
 	}
 	var texts bytes.Buffer
 	texts.Grow(usualRatio*len(packed) + bytes.MinRead)
-	_, err := texts.ReadFrom(io.LimitReader(r, maxLines+1))
+	_, err = texts.ReadFrom(io.LimitReader(r, maxLines+1))
 	if err == nil && texts.Len() > maxLines {
 		err = fmt.Errorf("it holds more than %d bytes", maxLines)
 	}
-	return texts.Bytes(), err
+	return texts.Bytes(), from.Len(), err
 }
 
 // Lookup returns the entry with an id.

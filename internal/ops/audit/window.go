@@ -61,10 +61,35 @@ func lastOf(b *model.AuditBlock, lines []line) int64 {
 	return max(b.Last, numberOf(b.ID))
 }
 
+// Leaf is entries that are together in the store.
+type Leaf struct {
+	Lines []Line
+	// Text is all of them, each with its line's end, and Deflated the same in DEFLATE;
+	// empty if they are not all that was packed together, or nobody can tell.
+	Text, Deflated []byte
+}
+
+// leafOf is the entries of a block from a number on, and the number of its last.
+func leafOf(b *model.AuditBlock, from int64) (l Leaf, last int64, err error) {
+	text, whole, err := textOf(b)
+	lines := linesIn(text, numberOf(b.ID))
+	last = lastOf(b, lines)
+	if n := len(lines); n > 0 && whole && from <= lines[0].number && text[len(text)-1] == '\n' {
+		l.Text, l.Deflated = text, b.Deflated
+	}
+	l.Lines = make([]Line, 0, len(lines))
+	for _, at := range lines {
+		if from <= at.number {
+			l.Lines = append(l.Lines, Line{at.number, at.text})
+		}
+	}
+	return l, last, err
+}
+
 // Leaving yields the entries behind one that are to leave the store, in order. They
 // stay until everybody has archived them.
-func (k *Keeper) Leaving(ctx context.Context, after int64) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+func (k *Keeper) Leaving(ctx context.Context, after int64) iter.Seq2[Leaf, error] {
+	return func(yield func(Leaf, error) bool) {
 		head := Head(k.State.Snapshot())
 		over := k.excess(head, 1) - k.passedBy(first(head))
 		in := span{max(first(head), after+1), head.Last - 1}
@@ -74,30 +99,31 @@ func (k *Keeper) Leaving(ctx context.Context, after int64) iter.Seq2[Line, error
 		for few := 1; in.from <= in.to; few = min(2*few, aPage) { // mostly few are
 			page, err := k.page(ctx, in, false, few)
 			if err != nil {
-				yield(Line{}, err)
+				yield(Leaf{}, err)
 				return
 			}
 			if len(page) == 0 {
 				return
 			}
 			for _, b := range page {
-				lines, err := linesOf(b)
-				if err != nil {
-					k.State.Logger().Error("a block of audit entries cannot be read", "id", b.ID, "error", err)
-				}
-				last := lastOf(b, lines)
-				next := leaving{first: numberOf(b.ID), last: last, at: b.UpdatedAt, over: over}
-				if !k.due(head, next) {
+				next := leaving{first: numberOf(b.ID), last: lastOf(b, nil), at: b.UpdatedAt, over: over}
+				if !k.due(head, next) { // what is in it is not read for that
 					k.waits = next
 					return
 				}
-				for _, at := range lines {
-					if in.from <= at.number && !yield(Line{at.number, at.text}, nil) {
-						return
-					}
+				leaf, last, err := leafOf(b, in.from)
+				if err != nil {
+					k.State.Logger().Error("a block of audit entries cannot be read", "id", b.ID, "error", err)
+				}
+				if next.last = last; !k.due(head, next) {
+					k.waits = next
+					return
+				}
+				if len(leaf.Lines) > 0 && !yield(leaf, nil) {
+					return
 				}
 				over -= int64(len(b.Deflated))
-				k.pass(b, lines)
+				k.pass(b, leaf, last)
 				in.from = max(in.from, last) + 1
 			}
 		}
@@ -105,15 +131,15 @@ func (k *Keeper) Leaving(ctx context.Context, after int64) iter.Seq2[Line, error
 }
 
 // pass takes note of a block that was yielded.
-func (k *Keeper) pass(b *model.AuditBlock, lines []line) {
+func (k *Keeper) pass(b *model.AuditBlock, l Leaf, last int64) {
 	p := passed{bytes: int64(len(b.Deflated)), of: sha256.Sum256(b.Deflated)}
-	if n := len(lines); n > 0 {
-		last := lines[n-1].digest()
-		p.last = last[:]
+	if n := len(l.Lines); n > 0 {
+		digest := sha256.Sum256(l.Lines[n-1].Text)
+		p.last = digest[:]
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.passed[lastOf(b, lines)] = p
+	k.passed[last] = p
 }
 
 // passedBy is how many bytes have left already, or will when everybody has archived
