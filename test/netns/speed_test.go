@@ -157,6 +157,28 @@ func (c *contender) measure(w *world) {
 	c.note("memory after, MB", c.resident(w))
 }
 
+// report is what iperf3 says of a run.
+type report struct {
+	End struct {
+		Received struct {
+			Bytes float64 `json:"bytes"`
+			Rate  float64 `json:"bits_per_second"`
+		} `json:"sum_received"`
+	} `json:"end"`
+	Error string `json:"error"`
+}
+
+func (c *contender) iperf(args []string) (r report, err error) {
+	out, failed := c.on.run("iperf3", args...)
+	if at := strings.IndexByte(out, '{'); at >= 0 {
+		err = json.Unmarshal([]byte(out[at:]), &r)
+	}
+	if r.Error == "" && err == nil {
+		err = failed
+	}
+	return r, err
+}
+
 // carry is how much iperf3 carries; nothing if its own connection, by which it learns
 // that, comes to nothing beside the others.
 func (c *contender) carry(w *world, streams string, back bool) (rate, bytes float64) {
@@ -165,19 +187,13 @@ func (c *contender) carry(w *world, streams string, back bool) (rate, bytes floa
 	if back {
 		args = append(args, "--reverse")
 	}
-	var report struct {
-		End struct {
-			Received struct {
-				Bytes float64 `json:"bytes"`
-				Rate  float64 `json:"bits_per_second"`
-			} `json:"sum_received"`
-		} `json:"end"`
-		Error string `json:"error"`
-	}
-	out, err := c.on.run("iperf3", args...)
-	if at := strings.IndexByte(out, '{'); err == nil && at >= 0 {
-		err = json.Unmarshal([]byte(out[at:]), &report)
-	}
+	var report report
+	var err error
+	// Its server waits for what is on the way still when a run has ended here.
+	w.eventually("the server of iperf3 is done with the run before", func() bool {
+		report, err = c.iperf(args)
+		return !strings.Contains(report.Error, "busy running a test")
+	})
 	if err != nil || report.End.Received.Bytes == 0 {
 		fmt.Printf("%s: iperf3 %v failed: %v %s\n", c.name, args, err, report.Error)
 		return 0, 0

@@ -73,7 +73,8 @@ type Tunneler struct {
 	life   context.Context
 	end    context.CancelFunc // of life
 	joined atomic.Int64       // connections
-	quiet  chan struct{}      // closed when ports have none any more
+	lull   *lull
+	quiet  chan struct{} // closed when ports have none any more
 
 	ports       []*port // that could be opened
 	interceptor *interceptor
@@ -101,7 +102,7 @@ func Run(ctx context.Context, opt Options) error {
 	defer cancel()
 	taking, leave := context.WithCancel(life)
 	defer leave()
-	t := &Tunneler{opt: opt, life: life, end: cancel, quiet: make(chan struct{}), began: opt.Now()}
+	t := &Tunneler{opt: opt, life: life, end: cancel, quiet: make(chan struct{}), lull: newLull(), began: opt.Now()}
 	t.log = t.memory.Logger(opt.Log)
 	if err := t.intercept(taking); err != nil {
 		return err
@@ -161,8 +162,8 @@ func (t *Tunneler) await(leave, end func()) {
 
 // join copies between two connections until both have ended, or all must.
 func (t *Tunneler) join(a, b net.Conn) {
-	t.joined.Add(1)
-	defer t.joined.Add(-1)
+	t.lull.is(t.joined.Add(1))
+	defer func() { t.lull.is(t.joined.Add(-1)) }()
 	join(t.life, a, b)
 }
 
