@@ -109,7 +109,8 @@ func quoted(word string) string {
 	return word
 }
 
-// Rule has the machine's resolver take names from the service.
+// Rule has the machine's resolver take names from the service: it goes by who asks,
+// and takes nothing from a user for the capability alone.
 func (u *Unit) Rule() string {
 	user := u.User
 	if user == "" {
@@ -118,7 +119,9 @@ func (u *Unit) Rule() string {
 	return marked("//", fmt.Sprintf(`polkit.addRule(function(action, subject) {
     var may = [
         "org.freedesktop.resolve1.set-dns-servers", "org.freedesktop.resolve1.set-domains",
-        "org.freedesktop.resolve1.set-default-route", "org.freedesktop.resolve1.revert"
+        "org.freedesktop.resolve1.set-default-route", "org.freedesktop.resolve1.revert",
+        "org.freedesktop.resolve1.set-dnssec", "org.freedesktop.resolve1.set-dns-over-tls",
+        "org.freedesktop.resolve1.set-llmnr", "org.freedesktop.resolve1.set-mdns"
     ];
     if (subject.user == %q && may.indexOf(action.id) >= 0) {
         return polkit.Result.YES;

@@ -153,3 +153,20 @@ func TestBadUnit(t *testing.T) {
 		}
 	}
 }
+
+// TestRule shows that the service may say to systemd-resolved all that a tunneler says
+// of its link, each of which is a right of its own: with one capability and no rule it
+// may say nothing.
+func TestRule(t *testing.T) {
+	u := newUnit(t)
+	for _, right := range []string{
+		"set-default-route", "set-dnssec", "set-dns-over-tls", "set-llmnr", "set-mdns", "set-domains", "set-dns-servers", "revert",
+	} {
+		if !strings.Contains(u.Rule(), `"org.freedesktop.resolve1.`+right+`"`) {
+			t.Errorf("%s is not in\n%s", right, u.Rule())
+		}
+	}
+	if want := `subject.user == "netkeep-tunnel"`; !strings.Contains(u.Rule(), want) {
+		t.Errorf("%s is not in\n%s", want, u.Rule())
+	}
+}
