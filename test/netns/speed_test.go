@@ -189,10 +189,11 @@ func (c *contender) carry(w *world, streams string, back bool) (rate, bytes floa
 	}
 	var report report
 	var err error
-	// Its server waits for what is on the way still when a run has ended here.
+	// Its server waits for what is on the way still when a run has ended here, and does
+	// not listen for a moment after that.
 	w.eventually("the server of iperf3 is done with the run before", func() bool {
 		report, err = c.iperf(args)
-		return !strings.Contains(report.Error, "busy running a test")
+		return !strings.Contains(report.Error, "busy running a test") && !strings.Contains(report.Error, "unable to connect to server")
 	})
 	if err != nil || report.End.Received.Bytes == 0 {
 		fmt.Printf("%s: iperf3 %v failed: %v %s\n", c.name, args, err, report.Error)
