@@ -1,9 +1,14 @@
 package model
 
-import "netkeep.internal/internal/lang/kind"
+import (
+	"slices"
+	"time"
+
+	"netkeep.internal/internal/lang/kind"
+)
 
 // ClientInfo is what the client of an identity last said of itself when it logged
-// in. It has the id of the identity and goes with it. It is a record of its own
+// in, and showed. It has the id of the identity and goes with it. It is a record of its own
 // since it is written by logins, which change nothing of the identity, and since
 // most identities of a large network never say anything.
 type ClientInfo struct {
@@ -12,6 +17,13 @@ type ClientInfo struct {
 	IdentityID string  `json:"identityId" kind:"server,ref=identity:cascade" doc:"Id of the identity whose client it is."`
 	EnvInfo    EnvInfo `json:"envInfo" kind:"server,nofilter" doc:"What its client last said of the machine it runs on."`
 	SDKInfo    SDKInfo `json:"sdkInfo" kind:"server,nofilter" doc:"What its client last said of itself."`
+	Tokens     []Shown `json:"tokens" kind:"server,nofilter" doc:"The newest token of each signer that was shown for the identity, of those whose groups become role attributes."`
+}
+
+// Shown is a token that somebody has shown.
+type Shown struct {
+	SignerID string    `json:"signerId" doc:"Id of the external JWT signer."`
+	At       time.Time `json:"at" doc:"When the token was made."`
 }
 
 // ClientInfos is the kind.
@@ -72,5 +84,33 @@ func Remember(w kind.Writer, identityID string, env *EnvInfo, sdk *SDKInfo) erro
 		if sdk != nil {
 			c.SDKInfo = *sdk
 		}
+	})
+}
+
+// NewestToken is when the newest token of a signer was made that was shown for an
+// identity; zero if none was.
+func NewestToken(r kind.Reader, identityID, signerID string) (at time.Time) {
+	if info, ok := ClientInfos.Get(r, identityID); ok {
+		for _, t := range info.Tokens {
+			if t.SignerID == signerID {
+				at = t.At
+			}
+		}
+	}
+	return at
+}
+
+// NoteToken keeps when a token was made, unless a newer one was shown, and forgets
+// those of signers that are gone.
+func NoteToken(w kind.Writer, identityID, signerID string, at time.Time) error {
+	if !at.After(NewestToken(w, identityID, signerID)) {
+		return nil
+	}
+	return ClientInfos.Upsert(w, identityID, func(c *ClientInfo) {
+		c.IdentityID = identityID
+		c.Tokens = append(slices.DeleteFunc(slices.Clone(c.Tokens), func(t Shown) bool {
+			_, there := ExtJWTSigners.Get(w, t.SignerID)
+			return !there || t.SignerID == signerID
+		}), Shown{signerID, at})
 	})
 }

@@ -30,6 +30,20 @@ func (s *ExtJWTSigner) EnrollPolicy(r kind.Reader) (*AuthPolicy, bool) {
 	return AuthPolicies.Find(r, "name", name)
 }
 
+// Whole refuses a policy that is not there when the write is whole. Policies
+// name signers too, so that of two that name each other one has to come first.
+// Where the policy went later the signer may stay as it is: nobody becomes an
+// identity by it then.
+func (s *ExtJWTSigner) Whole(r kind.Reader, old *ExtJWTSigner) error {
+	if old != nil && old.EnrollAuthPolicyID == s.EnrollAuthPolicyID {
+		return nil
+	}
+	if _, ok := s.EnrollPolicy(r); !ok {
+		return fault.On(fault.CodeNotFound, "enrollAuthPolicyId", "no auth-policy with this id or name", s.EnrollAuthPolicyID)
+	}
+	return nil
+}
+
 // MapsGroups reports whether groups of the provider become role attributes. All
 // of them as they are would be any attribute that somebody thought of there.
 func (s *ExtJWTSigner) MapsGroups() bool {

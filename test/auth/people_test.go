@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -173,7 +174,6 @@ func TestWhoMayAppear(t *testing.T) {
 		"too many groups":         {nil, M{"realm": M{"roles": many(101)}}, false},
 		"as many as may be":       {nil, M{"realm": M{"roles": many(100)}}, true},
 		"far too many groups":     {M{"enrollAttributeAllow": []any{"no"}}, M{"realm": M{"roles": many(1001)}}, false},
-		"no such policy":          {M{"enrollAuthPolicyId": "nope"}, M{}, false},
 		"a policy by its name":    {M{"enrollAuthPolicyId": "Default"}, M{}, true},
 		"made for another":        {nil, M{"aud": "another"}, false},
 		"without an end":          {nil, M{"exp": nil}, false},
@@ -320,4 +320,33 @@ func TestFirstLoginsAtOnce(t *testing.T) {
 	if count != 1 {
 		t.Errorf("there are %d certificates", count)
 	}
+}
+
+// TestEnrollPolicy has a signer name the authentication policy of those who come by it:
+// one that is there, or comes in the same write.
+func TestEnrollPolicy(t *testing.T) {
+	admin, i := shared.Admin(t), welcoming(t, nil)
+	where := "external-jwt-signers/" + i.id
+	wrong := admin.Patch(where, M{"enrollAuthPolicyId": "nope"}).Fails(404, "NOT_FOUND", "enrollAuthPolicyId")
+	if text := string(wrong.Raw); !strings.Contains(text, "no auth-policy with this id or name") {
+		t.Errorf("it is refused with %s", text)
+	}
+	name := servertest.Unique("policy")
+	primary, secondary := allowAll()
+	primary["extJwt"] = M{"allowed": true, "allowedSigners": []any{i.id}}
+	policy := M{"name": name, "primary": primary, "secondary": secondary}
+	admin.Post("changes", M{"changes": []any{
+		M{"op": "patch", "kind": "ext-jwt-signer", "target": i.id, "body": M{"enrollAuthPolicyId": name}},
+		M{"op": "create", "kind": "auth-policy", "body": policy},
+	}}).Want(200)
+	id := admin.Get("auth-policies?filter=" + url.QueryEscape(`name = "`+name+`"`)).Want(200).List()[0]["id"].(string)
+	who := show(t, i.token(t, person(servertest.Unique("sub"), servertest.Unique("pia")))).Want(200).Data()["identityId"]
+	if got := identityOf(t, who)["authPolicyId"]; got != id {
+		t.Errorf("who comes has the policy %v, want %s", got, id)
+	}
+	// What was right may stay when it is wrong: nobody comes by it.
+	admin.Delete("identities/" + who.(string)).Want(200)
+	admin.Delete("auth-policies/" + id).Want(200)
+	admin.Patch(where, M{"enrollLimit": 5}).Want(200)
+	show(t, i.token(t, person(servertest.Unique("sub"), servertest.Unique("pit")))).Want(401)
 }

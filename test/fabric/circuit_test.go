@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"netkeep.internal/internal/auth/people"
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
@@ -95,6 +97,17 @@ func resetPassword(t *testing.T, s *servertest.Server, who *servertest.Client) {
 	s.Admin(t).Patch(management+"authenticators/"+list[0]["id"].(string), M{"password": "another password"}).Want(200)
 }
 
+// addSigner adds one whose groups become attributes.
+func addSigner(t *testing.T, s *servertest.Server) *model.ExtJWTSigner {
+	t.Helper()
+	id := s.Admin(t).Post(management+"external-jwt-signers", M{
+		"name": servertest.Unique("signer"), "enabled": true, "issuer": "https://" + servertest.Unique("issuer"), "audience": "us", "jwksEndpoint": "https://keys.example",
+		"enrollAttributeClaimsSelector": "groups", "enrollAttributePrefix": "idp:",
+	}).Want(201).ID()
+	signer, _ := model.ExtJWTSigners.Get(s.State().Snapshot(), id)
+	return signer
+}
+
 // TestWhatIsTakenAway ends circuits when what they rest on goes.
 func TestWhatIsTakenAway(t *testing.T) {
 	s := servertest.Start(t)
@@ -129,6 +142,20 @@ func TestWhatIsTakenAway(t *testing.T) {
 			s.Admin(t).Patch(management+"service-policies/"+n.dialPolicy, M{"postureCheckRoles": []any{"@" + check}}).Want(200)
 			n.session(t, n.dialer, model.Dial) // it passes
 			report("theirs", check)
+		}},
+		{"the group at the provider", func(t *testing.T, n *network) {
+			signer, group := addSigner(t, s), "idp:"+servertest.Unique("group")
+			says := func(groups ...string) {
+				t.Helper()
+				err := people.NewRegister(s.State(), time.Now).Follow(t.Context(), state.Author{Operation: "authenticate", Request: "r", Source: "127.0.0.1"}, signer, identityOf(t, n.dialer), people.Person{Attributes: groups, At: time.Now()})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			says(group)
+			s.Admin(t).Patch(management+"service-policies/"+n.dialPolicy, M{"identityRoles": []any{"#" + group}}).Want(200)
+			n.session(t, n.dialer, model.Dial) // which the group lets them
+			says()
 		}},
 		{"the host's API session", func(t *testing.T, n *network) { n.host.For(t).Delete(client + "current-api-session").Want(200) }},
 	} {

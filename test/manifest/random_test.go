@@ -104,7 +104,7 @@ func (w *world) build() {
 		w.maybe(b, "useExternalId", func() any { return w.bool("external") })
 		w.maybe(b, "enrollClaims", func() any { return M{"/org/id": w.one("a", "b")} })
 		w.maybe(b, "enrollAttributeAllow", func() any { return []any{w.one("eng-*", "*")} })
-		w.maybe(b, "enrollAuthPolicyId", func() any { return w.one("default", "nobody") })
+		w.maybe(b, "enrollAuthPolicyId", func() any { return w.one("default", "Default") })
 		w.maybe(b, "enrollLimit", func() any { return w.int(0, 5) })
 		if b["useExternalId"] == true && b["enrollClaims"] != nil {
 			w.maybe(b, "enrollToTokenEnabled", func() any { return w.bool("token") })

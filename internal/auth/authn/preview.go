@@ -53,7 +53,7 @@ func (t *Tokens) Preview(ctx context.Context, snap *state.Snapshot, signer *mode
 		return out
 	}
 	if out.Refused = out.Person.Wrong; out.Refused == "" {
-		out.After = people.Attributes(out.Identity, found, out.Person, t.now())
+		out.After = people.Attributes(snap, out.Identity, found, out.Person, t.now())
 	}
 	return out
 }

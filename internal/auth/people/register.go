@@ -191,10 +191,15 @@ func FreeName(r kind.Reader, name string) string {
 }
 
 // Follow has the attributes that a signer provides to an identity be those that
-// a token says.
+// a token says, unless a newer one was shown.
 func (r *Register) Follow(ctx context.Context, on state.Author, signer *model.ExtJWTSigner, id string, p Person) error {
-	if i, ok := model.Identities.Get(r.state.Snapshot(), id); !ok || follows(i, p.provided(signer, r.rate.Now())) {
+	snap, said := r.state.Snapshot(), p.provided(signer, r.rate.Now())
+	i, ok := model.Identities.Get(snap, id)
+	switch {
+	case !ok || outdated(snap, id, said):
 		return nil
+	case follows(i, said):
+		return r.note(ctx, by(signer, on), id, said)
 	}
 	return r.state.Update(ctx, by(signer, on), func(tx *state.Tx) error {
 		if _, there := model.ExtJWTSigners.Get(tx, signer.ID); !there {
@@ -205,14 +210,44 @@ func (r *Register) Follow(ctx context.Context, on state.Author, signer *model.Ex
 			return Refusal("the identity is gone")
 		}
 		said := p.provided(signer, tx.Now())
-		if follows(i, said) {
+		if outdated(tx, id, said) {
 			return nil
+		}
+		// Of two tokens at two controllers at once, one is written after the other.
+		if err := noteIn(tx, id, said); err != nil || follows(i, said) {
+			return err
 		}
 		return model.Identities.Edit(tx, id, func(i *model.Identity) error {
 			i.Provide(said)
 			return nil
 		})
 	})
+}
+
+// note keeps that a token was shown which changes nothing: one that is older must
+// not count after it. That is no change of the identity.
+func (r *Register) note(ctx context.Context, by state.Author, id string, said model.Provided) error {
+	if said.TokenAt == nil || !said.TokenAt.After(model.NewestToken(r.state.Snapshot(), id, said.SignerID)) {
+		return nil
+	}
+	return r.state.UpdateSessions(ctx, by, func(tx *state.Tx) error {
+		if _, there := model.Identities.Get(tx, id); !there {
+			return nil
+		}
+		return noteIn(tx, id, said)
+	})
+}
+
+func noteIn(tx *state.Tx, id string, said model.Provided) error {
+	if said.TokenAt == nil {
+		return nil
+	}
+	return model.NoteToken(tx, id, said.SignerID, *said.TokenAt)
+}
+
+// outdated reports whether a newer token of the signer was shown.
+func outdated(r kind.Reader, id string, said model.Provided) bool {
+	return said.TokenAt != nil && said.TokenAt.Before(model.NewestToken(r, id, said.SignerID))
 }
 
 // follows reports whether an identity has the attributes that a token says, or
@@ -226,9 +261,11 @@ func follows(i *model.Identity, said model.Provided) bool {
 }
 
 // Attributes are the role attributes that an identity would have after a login.
-func Attributes(i *model.Identity, signer *model.ExtJWTSigner, p Person, now time.Time) []string {
+func Attributes(r kind.Reader, i *model.Identity, signer *model.ExtJWTSigner, p Person, now time.Time) []string {
 	next := *i
-	next.Provide(p.provided(signer, now))
+	if said := p.provided(signer, now); !outdated(r, i.ID, said) {
+		next.Provide(said)
+	}
 	all := slices.Concat(i.Own(), next.Provided())
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -138,7 +138,10 @@ func (req *request) run(tx *Tx) (err error) {
 			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return req.fn(tx)
+	if err := req.fn(tx); err != nil {
+		return err
+	}
+	return tx.settle()
 }
 
 // lengthen has the caller wait for longer, if it still waits.

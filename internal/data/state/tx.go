@@ -137,6 +137,21 @@ func (tx *Tx) write(d *kind.Def, old, next kind.Record) error {
 	return tx.whole(func() error { return d.Saved(tx, old, next) })
 }
 
+// settle asks the kinds of what was written whether the write as a whole may be.
+func (tx *Tx) settle() error {
+	for c := range tx.effective() {
+		next, ok := tx.Lookup(c.def, c.id)
+		if !ok {
+			continue
+		}
+		old, _ := tx.base.Lookup(c.def, c.id)
+		if err := c.def.Whole(tx, old, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Doom says which records the deletes that follow are about, so that a record
 // that refers to many of them is changed once. A write that leaves one of them
 // must not be stored.

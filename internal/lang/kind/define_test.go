@@ -37,6 +37,7 @@ type (
 	badGuard   struct{ kind.Meta }
 	badSaved   struct{ kind.Meta }
 	badDeleted struct{ kind.Meta }
+	badWhole   struct{ kind.Meta }
 	badRanked  struct{ kind.Meta }
 )
 
@@ -45,6 +46,7 @@ func (*badCheck) Check(kind.Reader, *badFill) error   { return nil }
 func (*badGuard) Guard() error                        { return nil }
 func (*badSaved) Saved(kind.Reader, *badSaved) error  { return nil }
 func (*badDeleted) Deleted(kind.Writer, string) error { return nil }
+func (*badWhole) Whole(kind.Reader) error             { return nil }
 func (*badRanked) Ranked() int                        { return 0 }
 
 // Each of these has one mistake.
@@ -131,6 +133,7 @@ func TestMistakes(t *testing.T) {
 		"method Guard of kind_test.badGuard has the wrong signature":                                define[badGuard],
 		"method Saved of kind_test.badSaved has the wrong signature":                                define[badSaved],
 		"method Deleted of kind_test.badDeleted has the wrong signature":                            define[badDeleted],
+		"method Whole of kind_test.badWhole has the wrong signature":                                define[badWhole],
 		"method Ranked of kind_test.badRanked has the wrong signature":                              define[badRanked],
 	} {
 		wantPanic(t, want, func() { f() })

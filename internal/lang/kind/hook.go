@@ -13,6 +13,7 @@ type hooks struct {
 	guard   func(r Reader, old Record) error
 	saved   func(w Writer, old, next Record) error
 	deleted func(w Writer, old Record) error
+	whole   func(r Reader, old, next Record) error
 	ranked  func(rec Record) (group, place string)
 }
 
@@ -46,6 +47,12 @@ func hooksOf[T any]() (h hooks) {
 		found["Deleted"] = true
 		h.deleted = func(w Writer, old Record) error { return any(old).(interface{ Deleted(Writer) error }).Deleted(w) }
 	}
+	if _, ok := zero.(interface{ Whole(Reader, *T) error }); ok {
+		found["Whole"] = true
+		h.whole = func(r Reader, old, next Record) error {
+			return any(next).(interface{ Whole(Reader, *T) error }).Whole(r, pointer[T](old))
+		}
+	}
 	if _, ok := zero.(interface{ Ranked() (group, place string) }); ok {
 		found["Ranked"] = true
 		h.ranked = func(rec Record) (group, place string) {
@@ -54,7 +61,7 @@ func hooksOf[T any]() (h hooks) {
 	}
 	// A method with the right name and the wrong signature would be a rule
 	// that silently never runs.
-	for _, name := range []string{"Fill", "Check", "Guard", "Saved", "Deleted", "Ranked"} {
+	for _, name := range []string{"Fill", "Check", "Guard", "Saved", "Deleted", "Whole", "Ranked"} {
 		if _, has := reflect.TypeFor[*T]().MethodByName(name); has && !found[name] {
 			panic(fmt.Sprintf("kind: method %s of %s has the wrong signature", name, reflect.TypeFor[T]()))
 		}

@@ -84,6 +84,7 @@ type Writer interface {
 //	Guard(r Reader) error               may refuse a delete
 //	Saved(w Writer, old *T) error       writes what must change with the record
 //	Deleted(w Writer) error             writes what must change when it goes
+//	Whole(r Reader, old *T) error       holds rules of a write as a whole, at its end; old is as before it
 //	Ranked() (group, place string)      says where it comes in the kind's own order
 type Spec[T any] struct {
 	Name  string // singular, with dashes: "config-type"

@@ -83,6 +83,16 @@ func (d *Def) Deleted(w Writer, old Record) error {
 	return d.hooks.deleted(w, old)
 }
 
+// Whole asks the kind whether a record may be so at the end of a write: what
+// refers in circles is there by then, in whichever order it was written. old is
+// what was there before the write, nil if nothing was.
+func (d *Def) Whole(r Reader, old, next Record) error {
+	if d.hooks.whole == nil {
+		return nil
+	}
+	return d.hooks.whole(r, old, next)
+}
+
 func (ix *Index) unique(r Reader, d *Def, next Record) error {
 	key := ix.field.text(next)
 	if !ix.Unique || key == "" {
