@@ -29,7 +29,7 @@ const callback = "/auth/callback"
 func (p *Provider) InBrowser(ctx context.Context, open func(address string) error) (*Tokens, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p.opt.Port)))
 	if err != nil {
-		return nil, fmt.Errorf("the browser cannot be led back here (%w): name another port, or sign in on another device", err)
+		return nil, fmt.Errorf("the browser cannot be led back here (%w): name another port with --sso-port, or sign in on another device with --sso-device", err)
 	}
 	w := &waiting{
 		provider: p, state: rand.Text(), nonce: rand.Text(), verifier: oauth2.GenerateVerifier(), host: listener.Addr().String(),

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,7 @@ func TestForgedAnswers(t *testing.T) {
 			p := newProvider(t)
 			c.do(p)
 			got, page, err := p.signIn()
+			advises(t, err)
 			if !errors.Is(err, c.kind) || got != nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, %v", got, err)
 			}
@@ -156,6 +158,20 @@ func TestForgedAnswers(t *testing.T) {
 				t.Errorf("the page is %s", page)
 			}
 		})
+	}
+}
+
+// advises fails the test unless an error is one sentence that says what to do.
+func advises(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	text := err.Error()
+	if strings.Contains(text, "\n") || !slices.ContainsFunc([]string{
+		"begin again with netkeep", "sign in again with netkeep", "sign in where", "sign in on another device", "have an admin", "try again", "set it",
+	}, func(advice string) bool { return strings.Contains(text, advice) }) {
+		t.Errorf("it does not say what to do: %s", text)
 	}
 }
 
@@ -245,6 +261,7 @@ func TestOddProviders(t *testing.T) {
 			p := newProvider(t)
 			p.discovery = c.do
 			_, err := p.meet()
+			advises(t, err)
 			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
 				t.Error(err)
 			}
@@ -275,9 +292,10 @@ func TestPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = met.InBrowser(t.Context(), func(string) error { t.Error("a browser is led there"); return nil })
-	if err == nil || !strings.Contains(err.Error(), "name another port") {
+	if err == nil || !strings.Contains(err.Error(), "name another port with --sso-port") {
 		t.Error(err)
 	}
+	advises(t, err)
 }
 
 // TestOnDevice signs in on another device, or does not.
@@ -313,6 +331,7 @@ func TestOnDevice(t *testing.T) {
 			if shown.Code != "ABCD-EFGH" || shown.Address != p.URL+"/enter" || shown.Whole == "" {
 				t.Errorf("the person is told %+v", shown)
 			}
+			advises(t, err)
 			if !errors.Is(err, c.kind) || err != nil && !strings.Contains(err.Error(), c.says) || (got == nil) == (c.kind == nil) {
 				t.Errorf("%v, %v", got, err)
 			}
