@@ -133,10 +133,13 @@ func (a *AdminRole) Check(kind.Reader, *AdminRole) error {
 		if len(all) == 0 {
 			return fault.Invalid("allows", "must be what:verb, such as service:read; the nearest is "+nearestPower(entry), entry)
 		}
-		if !a.Limited() {
-			continue
-		}
 		for _, p := range all {
+			if slices.Contains(leading, p) && (a.Limited() || !a.whole()) {
+				return fault.Invalid("allows", "leads to all power, since a controller that joins has all keys; it is part of the role admin alone", p)
+			}
+			if !a.Limited() {
+				continue
+			}
 			if w, v, _ := strings.Cut(p, ":"); v != "read" && slices.Contains(selecting, w) {
 				return fault.Invalid("allows", "cannot be limited by onlyAttributes or onlyTags, since it decides about records of other kinds; make a role of its own for it", p)
 			}
@@ -156,6 +159,20 @@ func (a *AdminRole) Check(kind.Reader, *AdminRole) error {
 		}
 	}
 	return nil
+}
+
+// leading are the powers by which their holders could get all others.
+var leading = []string{"cluster:invite"}
+
+// whole reports whether the role allows everything.
+func (a *AdminRole) whole() bool {
+	all := map[string]bool{}
+	for _, entry := range a.Allows {
+		for _, p := range Expand(entry) {
+			all[p] = true
+		}
+	}
+	return len(all) == len(Powers)
 }
 
 // selecting are the kinds whose records decide about others.

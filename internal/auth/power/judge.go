@@ -1,6 +1,7 @@
 package power
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -46,7 +47,7 @@ func Judge(_ context.Context, step state.Step, by state.Author) error {
 // decisive are the kinds that have to do with power: who has it, and how they get in.
 var decisive = []*kind.Def{
 	model.AdminRoles.Def, model.RoleBindings.Def, model.Identities.Def, model.Authenticators.Def, model.Enrollments.Def, model.MFAs.Def,
-	model.APISessions.Def, model.AuthPolicies.Def, model.ExtJWTSigners.Def, model.CAs.Def,
+	model.APISessions.Def, model.AuthPolicies.Def, model.ExtJWTSigners.Def, model.CAs.Def, model.EdgeRouters.Def, model.Routers.Def,
 }
 
 // OfAuthor is the power that the author of a write has.
@@ -70,17 +71,22 @@ func ownWay(step state.Step, ref state.Ref, by state.Author) bool {
 	return true
 }
 
-// wayOf returns whose way in a record is; nobody's if it is none.
+// wayOf returns whose way in a record is; nobody's if it is none. A router that is a
+// client itself is the identity with its id.
 func wayOf(rec kind.Record) (identity string) {
 	switch rec := rec.(type) {
 	case *model.Authenticator:
 		return rec.IdentityID
 	case *model.Enrollment:
-		return rec.IdentityID
+		return cmp.Or(rec.IdentityID, rec.EdgeRouterID)
 	case *model.MFA:
 		return rec.IdentityID
 	case *model.APISession:
 		return rec.IdentityID
+	case *model.EdgeRouter:
+		return rec.ID
+	case *model.Router:
+		return rec.ID
 	}
 	return ""
 }
@@ -126,13 +132,11 @@ func aboutRecord(r *state.Snapshot, step state.Step, rec kind.Record, yield func
 				return
 			}
 		}
-	case *model.ExtJWTSigner:
-		if !rec.MapsGroups() || givenAll(r, yield) {
-			named(r, rec.ID, yield)
-		}
+	case *model.ExtJWTSigner: // it says who somebody is, also of those who get power later
+		yield(Whole())
 	case *model.CA:
 		if given(r, rec.IdentityRoles, yield) {
-			named(r, rec.ID, yield)
+			vouched(r, rec.ID, yield)
 		}
 	default: // a cascade takes the identity and its ways in along
 		if way := wayOf(rec); yield(OfID(step.Before, way)) {
@@ -141,10 +145,18 @@ func aboutRecord(r *state.Snapshot, step state.Step, rec kind.Record, yield func
 	}
 }
 
-// named yields the powers of those whom a CA or signer may name.
-func named(r *state.Snapshot, issuer string, yield func(Set) bool) {
+// vouched yields the powers of those who get in by certificates of a CA. That nobody
+// else with power does so by a text in one is the rule of authn.
+func vouched(r *state.Snapshot, ca string, yield func(Set) bool) {
 	for i := range Holders(r) {
-		if i.NamedBy(issuer) && !yield(Of(r, i)) {
+		by := slices.Contains(i.ExternalIDIssuers, ca)
+		for a := range model.Authenticators.Select(r, "identityId", i.ID) {
+			by = by || a.CAID == ca
+		}
+		for e := range model.Enrollments.Select(r, "identityId", i.ID) {
+			by = by || e.CAID == ca
+		}
+		if by && !yield(Of(r, i)) {
 			return
 		}
 	}
@@ -157,17 +169,6 @@ func given(r kind.Reader, attributes []string, yield func(Set) bool) (goOn bool)
 			if role, ok := model.AdminRoles.Get(r, binding.RoleID); ok && !yield(OfRoles(role)) {
 				return false
 			}
-		}
-	}
-	return true
-}
-
-// givenAll yields the roles that somebody may get by any attribute: which of them a
-// provider will say is not known.
-func givenAll(r kind.Reader, yield func(Set) bool) (goOn bool) {
-	for binding := range model.RoleBindings.All(r) {
-		if role, ok := model.AdminRoles.Get(r, binding.RoleID); ok && !yield(OfRoles(role)) {
-			return false
 		}
 	}
 	return true

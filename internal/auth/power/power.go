@@ -95,11 +95,13 @@ func (s Set) And(o Set) Set {
 		if w = w.minus(both.whole); w.none() {
 			return
 		}
-		joined := limits[0]
+		joined, possible := limits[0], true
 		if len(limits) == 2 {
-			joined = narrower(limits[0], limits[1])
+			joined, possible = narrower(limits[0], limits[1])
 		}
-		both.parts = append(both.parts, part{w, joined})
+		if possible {
+			both.parts = append(both.parts, part{w, joined})
+		}
 	}
 	for _, p := range s.parts {
 		add(p.words.and(o.whole), p.limit)
@@ -113,20 +115,20 @@ func (s Set) And(o Set) Set {
 	return both
 }
 
-// narrower is the limits of two roles together. Where they contradict each other
-// it is about nothing.
-func narrower(a, b *model.AdminRole) *model.AdminRole {
-	both := &model.AdminRole{OnlyTags: map[string]string{}}
+// narrower is the limits of two roles together, unless they contradict each other, so
+// that nothing is within both.
+func narrower(a, b *model.AdminRole) (both *model.AdminRole, possible bool) {
+	both = &model.AdminRole{OnlyTags: map[string]string{}}
 	both.OnlyAttributes = slices.Compact(slices.Sorted(slices.Values(slices.Concat(a.OnlyAttributes, b.OnlyAttributes))))
 	for _, role := range []*model.AdminRole{a, b} {
 		for name, text := range role.OnlyTags {
 			if other, said := both.OnlyTags[name]; said && other != text {
-				both.OnlyAttributes = append(both.OnlyAttributes, "") // which nobody has
+				return nil, false
 			}
 			both.OnlyTags[name] = text
 		}
 	}
-	return both
+	return both, true
 }
 
 // None reports whether it is no power at all.
