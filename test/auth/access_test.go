@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -117,19 +115,7 @@ func TestAccess(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&got, "%-9s %s\n", all[name], name)
 	}
-	golden := filepath.Join("testdata", "access.golden")
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
-		t.Errorf("who may call what has changed (-want +got); if that is meant, run with -update:\n%s", diff)
-	}
+	compare(t, "access.golden", got.Bytes())
 }
 
 // TestUnauthorizedLearnsNothing checks that rights are judged before the
