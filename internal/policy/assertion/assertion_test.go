@@ -309,7 +309,14 @@ func TestRefusal(t *testing.T) {
 			t.Errorf("%s: %v (%+v)", c.name, err, f)
 		}
 	}
-	if st.Snapshot().Rev != before || len(noted) != 8 || noted[0] != "ann stay out" {
+	signer := state.Author{Kind: "ext-jwt-signer", ID: "idp", Name: "idp"}
+	err := st.Update(t.Context(), signer, func(tx *state.Tx) error {
+		return model.Identities.Upsert(tx, "eve", func(i *model.Identity) { i.RoleAttributes = []string{"contractors", "staff"} })
+	})
+	if !fault.Is(err, fault.CodeAssertion) || strings.Contains(err.Error(), "payroll") {
+		t.Errorf("somebody from outside is told: %v", err)
+	}
+	if st.Snapshot().Rev != before || len(noted) != 9 || noted[0] != "ann stay out" {
 		t.Errorf("what was refused left a trace, or is not told of: %q", noted)
 	}
 	must(t, st.Update(t.Context(), ann, func(tx *state.Tx) error { return policy(tx, "more", model.Dial, "#staff", "#all") }))

@@ -3,11 +3,13 @@ package assertion
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/model"
 )
 
 // Judge refuses writes that break assertions. It is the state's judge, or one of
@@ -36,6 +38,9 @@ func (j Judge) Judge(ctx context.Context, step state.Step, by state.Author) erro
 		if j.Refused != nil {
 			j.Refused(breaches, by)
 		}
+		if slices.Contains(outsiders, by.Kind) {
+			return fault.New(fault.CodeAssertion, "it would break an assertion of those who run the network; they find in the audit log which")
+		}
 		return refusal(breaches)
 	}
 	if j.Broken != nil {
@@ -43,6 +48,10 @@ func (j Judge) Judge(ctx context.Context, step state.Step, by state.Author) erro
 	}
 	return nil
 }
+
+// outsiders are in whose name people come who do not run the network: they are not told
+// who may use what.
+var outsiders = []string{store.Anonymous, model.ExtJWTSigners.Name, model.CAs.Name, model.Routers.Name, model.EdgeRouters.Name}
 
 // Hearing is what a judge found out about a trial that nobody is refused for.
 type Hearing struct{ Breaches []Breach }

@@ -18,7 +18,8 @@ type trial struct {
 	changed []state.Ref
 
 	policies             []change
-	identities, services *cow.Bitmap // that changed and are there, by ordinal
+	present              []*model.ServicePolicy // of them, as they are after
+	identities, services *cow.Bitmap            // that changed and are there, by ordinal
 
 	ofIdentities func() []*model.ServicePolicy // that may find one of them
 	ofServices   func() []*model.ServicePolicy
@@ -41,7 +42,9 @@ func newTrial(before, after *state.Snapshot, changed []state.Ref) *trial {
 			var c change
 			c.was, _ = model.ServicePolicies.Get(before, ref.ID)
 			c.is, _ = model.ServicePolicies.Get(after, ref.ID)
-			t.policies = append(t.policies, c)
+			if t.policies = append(t.policies, c); c.is != nil {
+				t.present = append(t.present, c.is)
+			}
 		case model.Identities.Def:
 			add(t.identities, after, ref)
 		case model.Services.Def:
@@ -138,35 +141,23 @@ func (t *trial) never(a *model.Assertion) area {
 	old, whole := t.former(a)
 	scope := t.is.scope(a)
 	var found area
-	add := func(p *model.ServicePolicy, narrow func(b block) block) {
-		if p == nil || p.Type != a.Type {
+	look := func(at block, policies func() []*model.ServicePolicy) {
+		if at.empty() {
 			return
 		}
-		if b := narrow(t.is.given(p, ever)); b.meets(scope) {
-			found.add(b.within(scope))
-		}
-	}
-	if whole {
-		l := t.is.lens(scope, a.Type, ever)
-		for _, p := range t.is.near(scope) {
+		l := t.is.lens(at, a.Type, ever)
+		for _, p := range policies() {
 			if b, any := l.given(p); any {
 				found.add(b)
 			}
 		}
+	}
+	if whole {
+		look(scope, func() []*model.ServicePolicy { return t.is.near(scope) })
 	} else {
-		for _, c := range t.policies {
-			add(c.is, func(b block) block { return b })
-		}
-		if t.identities.Intersects(scope.identities) {
-			for _, p := range t.ofIdentities() {
-				add(p, func(b block) block { return block{common(t.identities, b.identities), b.services, b.by} })
-			}
-		}
-		if t.services.Intersects(scope.services) {
-			for _, p := range t.ofServices() {
-				add(p, func(b block) block { return block{b.identities, common(t.services, b.services), b.by} })
-			}
-		}
+		look(scope, func() []*model.ServicePolicy { return t.present })
+		look(block{common(t.identities, scope.identities), scope.services, nil}, t.ofIdentities)
+		look(block{scope.identities, common(t.services, scope.services), nil}, t.ofServices)
 	}
 	if found.empty() || old == nil {
 		return found
@@ -219,9 +210,7 @@ func (t *trial) always(a *model.Assertion) area {
 	if whole {
 		at.add(scope)
 	} else {
-		for _, c := range t.policies {
-			t.lost(&at, c, a.Type, scope)
-		}
+		t.lost(&at, a.Type, scope)
 		at.add(block{common(t.identities, scope.identities), scope.services, nil})
 		at.add(block{scope.identities, common(t.services, scope.services), nil})
 	}
@@ -235,21 +224,27 @@ func (t *trial) always(a *model.Assertion) area {
 	return fresh
 }
 
-// lost adds what a policy of a type gave and gives no more.
-func (t *trial) lost(at *area, c change, typ string, scope block) {
-	if c.was == nil || c.was.Type != typ {
-		return
-	}
-	gave := t.was.given(c.was, now)
-	if !gave.meets(scope) {
-		return
-	}
-	left := []block{gave.within(scope)}
-	if c.is != nil && c.is.Type == typ {
-		left = without(left, t.is.given(c.is, now))
-	}
-	for _, b := range left {
-		at.add(b)
+// lost adds what policies of a type gave and give no more.
+func (t *trial) lost(at *area, typ string, scope block) {
+	then, since := t.was.lens(scope, typ, now), t.is.lens(scope, typ, now)
+	for _, c := range t.policies {
+		if c.was == nil {
+			continue
+		}
+		gave, any := then.given(c.was)
+		if !any {
+			continue
+		}
+		gave.by = nil // it does no more
+		left := []block{gave}
+		if c.is != nil {
+			if gives, any := since.given(c.is); any {
+				left = without(left, gives)
+			}
+		}
+		for _, b := range left {
+			at.add(b)
+		}
 	}
 }
 
