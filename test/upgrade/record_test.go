@@ -69,7 +69,7 @@ func open(t *testing.T, name string) (map[string][]byte, *state.Snapshot) {
 
 // younger are kinds that came after the fixture was made.
 var younger = map[string]bool{
-	"controller": true, "controller-name": true, "device": true, "receipt": true,
+	"assertion": true, "controller": true, "controller-name": true, "device": true, "receipt": true,
 	"audit-entry": true, "audit-block": true, "audit-chain": true, "audit-outlet": true,
 }
 

@@ -88,6 +88,10 @@ var (
 	SnapshotFailed   = failed("snapshot-failed", "a snapshot could not be taken")
 	SnapshotRestored = done("snapshot-restored", "a controller was started with what `netkeep restore` made of a snapshot")
 
+	AssertionRefused    = declare(Event{Name: "assertion-refused", Outcome: model.AuditRefused, Doc: "a change was refused since it would have broken an assertion, with who would have gained or lost what", each: maxEach})
+	AssertionOverridden = done("assertion-overridden", "a change broke an assertion on purpose, with `override`")
+	AssertionBroken     = done("assertion-broken", "what the program does by itself broke an assertion, such as the end of what was given for a time")
+
 	MemberInvited  = done("member-invited", "a token was made with which a controller may join")
 	MemberJoined   = done("member-joined", "a controller joined")
 	MemberRefused  = refused("member-refused", "a controller wanted to join and was refused")

@@ -33,6 +33,16 @@ func To(d *kind.Def, rec kind.Record) Target {
 	return Target{Kind: d.Name, ID: rec.Base().ID, Name: d.Label(rec)}
 }
 
+// Entry is what the log says of a fact that is noted with a write, by state.Tx.Tell.
+func (f Fact) Entry() *model.AuditEntry {
+	return &model.AuditEntry{
+		Event: f.Event.Name, Outcome: f.Event.Outcome, Reason: clip(f.Reason, maxReason), Count: 1,
+		ActorKind: f.By.Kind, ActorID: f.By.ID, ActorName: clip(f.By.Name, maxText), Address: f.By.Source,
+		APISessionID: f.By.Session, Factors: f.By.Factors, Operation: f.By.Operation, RequestID: f.By.Request,
+		TargetKind: f.Target.Kind, TargetID: f.Target.ID, TargetName: clip(f.Target.Name, maxText),
+	}
+}
+
 // Recorder gathers what happens at a controller and writes it to the log a moment
 // later, many together. Facts that are alike have one entry with their number. Nobody
 // waits for it, and nobody can fill its memory or the store: an event has so many

@@ -37,7 +37,7 @@ func (s *Server) openData(ctx context.Context) error {
 func (s *Server) openState(ctx context.Context) (err error) {
 	now := time.Now()
 	s.heard.Store(&now)
-	opt := state.Options{Logger: s.log, Stored: s.stored, Outgrown: s.fail, Seal: s.sealer, Journal: audit.Journal{}, Judge: power.Judge}
+	opt := state.Options{Logger: s.log, Stored: s.stored, Outgrown: s.fail, Seal: s.sealer, Journal: audit.Journal{}, Judge: judges(power.Judge, s.assertions())}
 	if len(s.cfg.Store.Endpoints) > 0 {
 		opt.Patience = clusterTime
 	}

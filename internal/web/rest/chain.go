@@ -160,6 +160,9 @@ func (a *API) call(c *Call) error {
 		return err
 	}
 	defer c.bound(a.Timeout)()
+	if err := c.override(); err != nil {
+		return err
+	}
 	if err := c.lookBack(); err != nil {
 		return err
 	}

@@ -114,6 +114,9 @@ func isSealed(d *kind.Def, member string) bool {
 	return f != nil && f.Sealed && !f.Secret
 }
 
+// May reports whether the caller may do something to the whole network.
+func (c *Call) May(need string) bool { return c.Caller.Over(c.now(), need).Whole() }
+
 // Reveals reports whether the caller may see the secrets of a record, given the power
 // that it takes.
 func (c *Call) Reveals(need string, d *kind.Def, rec kind.Record) bool {

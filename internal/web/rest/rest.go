@@ -122,6 +122,9 @@ type API struct {
 	// Past, if set, returns the network as it was at a moment, for operations that
 	// declare AtParam. All others refuse to be asked for it.
 	Past func(ctx context.Context, at string) (*state.Snapshot, error)
+	// Override, if set, says whether a caller may have a change made that breaks an
+	// assertion. If nobody may, no operation can be asked to.
+	Override func(c *Call) error
 	// Key is what callers of any operation must have beside a token.
 	Key Key
 	Log *slog.Logger
@@ -214,6 +217,7 @@ func (a *API) add(o *operation) {
 	if o.data == nil && len(o.Types) == 0 {
 		panic(fmt.Sprintf("rest: %s %s does not say what type its answer has", o.Method, o.Path))
 	}
+	a.overridable(o)
 	o.checkParams()
 	if o.MaxBody == 0 {
 		o.MaxBody = a.MaxBody

@@ -19,6 +19,7 @@ import (
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/policy/assertion"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
 )
@@ -252,16 +253,18 @@ func (l *list) doomed(tx *state.Tx, from int) (refs []state.Ref) {
 
 // plan looks at what would come of the changes.
 func (l *list) plan(c *rest.Call) error {
-	if err := l.try(c, c.State.Snapshot()); err != nil {
+	ctx, heard := assertion.Heard(c.Context())
+	if err := l.try(ctx, c, c.State.Snapshot()); err != nil {
 		return err
 	}
 	l.out = l.report(l.access(), hidden)
+	l.out.Assertions = l.newcomers().breaches(heard.Breaches)
 	return nil
 }
 
 // try makes the changes without storing them.
-func (l *list) try(c *rest.Call, on *state.Snapshot) error {
-	_, err := c.State.Try(c.Context(), c.Author(), on, l.run)
+func (l *list) try(ctx context.Context, c *rest.Call, on *state.Snapshot) error {
+	_, err := c.State.Try(ctx, c.Author(), on, l.run)
 	return err
 }
 
@@ -309,7 +312,7 @@ const maxPlans = 5
 func (l *list) applyAsPlanned(c *rest.Call, expect string) error {
 	for range maxPlans {
 		on := c.State.Snapshot()
-		if err := l.try(c, on); err != nil {
+		if err := l.try(c.Context(), c, on); err != nil {
 			return err
 		}
 		moved := l.access()

@@ -28,6 +28,7 @@ func Mount(a *rest.API, s *api.Service) {
 		}
 		return then.Snapshot, nil
 	}
+	a.Override = mayOverride
 	api.Mount(a, s)
 	mounted := map[*kind.Def]*rest.Mounted{}
 	for _, r := range resources(s) {
@@ -63,6 +64,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountStatus(a, s)
 	mountRecent(a, s)
 	mountChanges(a, s, mounted)
+	mountAssertions(a)
 	mountEvents(a, s, mounted)
 }
 

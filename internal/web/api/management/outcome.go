@@ -26,6 +26,7 @@ type changesOut struct {
 	Consequences     []consequenceOut `json:"consequences" doc:"Records that were created, changed or deleted because others were, by kind and name; the first 1000."`
 	MoreConsequences bool             `json:"moreConsequences" doc:"Whether there are more consequences than are listed."`
 	Access           accessOut        `json:"access" doc:"Who may use what that they could not before, and the other way round."`
+	Assertions       []breachOut      `json:"assertions" doc:"Assertions that a plan would break, by name: without override the changes are refused. Empty once they were made."`
 }
 
 type countsOut struct {
