@@ -48,6 +48,7 @@ type plan struct {
 	Consequences     []outcome `json:"consequences"`
 	MoreConsequences bool      `json:"moreConsequences"`
 	Access           moves     `json:"access"`
+	Assertions       []breach  `json:"assertions"`
 }
 
 // moves are who gains and loses what.
@@ -91,11 +92,14 @@ func (s *session) changeAs(ctx context.Context, id string, changes []change, loo
 	if expect != "" {
 		body["expect"] = expect
 	}
-	req := remote.Request{Method: http.MethodPost, Path: "/changes", Body: body}
+	req := remote.Request{Method: http.MethodPost, Path: "/changes", Body: body, Query: url.Values{}}
 	what := "Making " + count(int64(len(changes)), "change", "changes")
 	if look {
-		req.Query = url.Values{"plan": {"true"}}
+		req.Query.Set("plan", "true")
 		what = "Planning " + count(int64(len(changes)), "change", "changes")
+	}
+	if s.override {
+		req.Query.Set("override", "true")
 	}
 	defer s.Working(what, s.now)()
 	p := new(plan)
@@ -227,7 +231,11 @@ func (s *session) tell(p *plan) error {
 		same = fmt.Sprintf(", %d as they are", p.Counts.Unchanged)
 	}
 	s.Printf("\n%d to create, %d to change, %d to delete%s.\n", p.Counts.Created, p.Counts.Changed, p.Counts.Deleted, same)
-	return s.tellAccess(p)
+	if err := s.tellAccess(p); err != nil {
+		return err
+	}
+	s.tellBreaches(p)
+	return nil
 }
 
 // marks are how outcomes are told from each other without colour.

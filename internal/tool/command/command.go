@@ -81,7 +81,7 @@ func Add(root *cobra.Command, env Env) {
 	}
 	group(GroupJoin, enrollCommand(env))
 	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), servicesCommand(env), profilesCommand(env), passwordCommand(env), mfaCommand(env))
-	group(GroupFiles, exportCommand(env), planCommand(env), applyCommand(env))
+	group(GroupFiles, exportCommand(env), planCommand(env), applyCommand(env), checkCommand(env))
 	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env),
 		explainCommand(env), whoCanCommand(env), whatCanCommand(env), signerCommand(env),
 		enableCommand(env), disableCommand(env), inviteCommand(env), tokenCommand(env), refreshCommand(env), reenrollCommand(env), renewCommand(env),
@@ -101,6 +101,8 @@ type session struct {
 	now     func() time.Time
 	at      string // moment of the past that is asked for; empty for the present
 	learns  bool   // whether it is learned now where all controllers are
+
+	override bool // whether changes are meant though they break assertions
 }
 
 // connect opens the profile that a command is to use.
@@ -126,6 +128,7 @@ func connect(cmd *cobra.Command, env Env) (*session, error) {
 		return nil, err
 	}
 	s := &session{Client: client, Screen: env.Screen(), name: name, profile: p, dir: dir, now: env.Now}
+	s.override = overrides(cmd)
 	tokens := keeper{env, dir, name}
 	if p.SignedIn != nil && p.Second {
 		client.Bearer = func(ctx context.Context) (string, error) {

@@ -45,6 +45,8 @@ var (
 	errDeclined = errors.New("nothing was done")
 	// errDiffers says that files and network are not the same, to who asked.
 	errDiffers = errors.New("the network is not as the files say")
+	// errBroken says that an assertion does not hold, to who asked.
+	errBroken = errors.New("not every assertion holds")
 	// errCannot says that somebody cannot use a service, to who asked.
 	errCannot = errors.New("there is a link that does not hold")
 )
@@ -82,7 +84,7 @@ func Exit(err error) int {
 		return exitUnreachable
 	case slices.ContainsFunc([]error{errDeclined, screen.ErrNobody, screen.ErrSilent, screen.ErrAhead, sso.ErrOver}, func(no error) bool { return errors.Is(err, no) }):
 		return exitDeclined
-	case errors.Is(err, errDiffers):
+	case errors.Is(err, errDiffers), errors.Is(err, errBroken):
 		return exitDiffers
 	case errors.Is(err, errCannot):
 		return exitCannot

@@ -255,6 +255,7 @@ func applyCommand(env Env) *cobra.Command {
 	w := newWanted(cmd, env)
 	yes := yesFlag(cmd)
 	dry := dryFlag(cmd)
+	overrideFlag(cmd)
 	output := outputFlag(cmd, formText)
 	saved := cmd.Flags().String("plan", "", "File that netkeep plan --save wrote: these changes are made, if the outcome is still the one that was shown.")
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {

@@ -44,6 +44,7 @@ func undoCommand(env Env) *cobra.Command {
 		Args:    Exactly(1),
 	}
 	yes, dry := yesFlag(cmd), dryFlag(cmd)
+	overrideFlag(cmd)
 	save := cmd.Flags().String("save", "", "File to write the plan to, for netkeep apply --plan; nothing is changed.")
 	whole := cmd.Flags().Bool("request", false, "Take back all that the same request did, such as what one netkeep apply changed.")
 	output := outputFlag(cmd, formText)

@@ -100,6 +100,7 @@ func createKind(env Env, n noun) *cobra.Command {
 	}
 	in := newBody(cmd, env, n, kind.Create)
 	dry := dryFlag(cmd)
+	overrideFlag(cmd)
 	output := outputFlag(cmd, formText, formName)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
 		members, err := in.read(cmd)
@@ -145,6 +146,7 @@ func updateKind(env Env, n noun) *cobra.Command {
 	in := newBody(cmd, env, n, kind.Patch)
 	in.addLists(cmd)
 	dry := dryFlag(cmd)
+	overrideFlag(cmd)
 	output := outputFlag(cmd, formText, formName)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
 		members, err := in.read(cmd)
@@ -262,6 +264,7 @@ func deleteKind(env Env, n noun) *cobra.Command {
 	}
 	yes := yesFlag(cmd)
 	dry := dryFlag(cmd)
+	overrideFlag(cmd)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
 		var changes []change
 		for _, name := range args {
