@@ -139,35 +139,47 @@ func (f *finder) ask(role string) {
 	}
 }
 
-// refused returns those of the pairs that no policy of a type gives. Most likely it is
-// a policy about the same roles that gives them.
-func (m *moment) refused(a area, typ string, r reach, roles []string) area {
-	left := area{rough: a.rough}
-	for _, b := range a.blocks {
-		left.blocks = append(left.blocks, m.refusedOf(b, typ, r, roles)...)
-	}
-	return left
-}
-
-func (m *moment) refusedOf(b block, typ string, r reach, roles []string) []block {
-	l := m.lens(b, typ, r)
-	left := []block{b}
+// beside returns those of the pairs that no policy of a type gives that names one of
+// some identity roles. Mostly these are the ones that give what is asked for.
+func (m *moment) beside(a area, typ string, roles []string) area {
 	f := newFinder(m.snap, model.Identities.Def, "identityRoles")
 	for _, role := range roles {
 		f.ask(role)
 	}
-	for _, list := range []func() []*model.ServicePolicy{func() []*model.ServicePolicy { return f.found }, func() []*model.ServicePolicy { return m.near(b) }} {
-		for _, p := range list() {
-			given, any := l.given(p)
-			if !any {
-				continue
+	left := area{rough: a.rough}
+	for _, b := range a.blocks {
+		l, rest := m.lens(b, typ, now), []block{b}
+		for _, p := range f.found {
+			if given, any := l.given(p); any && len(rest) <= maxBlocks {
+				rest = without(rest, given)
 			}
-			switch left = without(left, given); {
-			case len(left) == 0:
-				return nil
-			case len(left) > maxBlocks:
-				return m.refusedEach(l)
-			}
+		}
+		left.blocks = append(left.blocks, rest...)
+	}
+	return left
+}
+
+// refused returns those of the pairs that no policy of a type gives.
+func (m *moment) refused(a area, typ string, r reach) area {
+	left := area{rough: a.rough}
+	for _, b := range a.blocks {
+		left.blocks = append(left.blocks, m.refusedOf(b, typ, r)...)
+	}
+	return left
+}
+
+func (m *moment) refusedOf(b block, typ string, r reach) []block {
+	l, left := m.lens(b, typ, r), []block{b}
+	for _, p := range m.near(b) {
+		given, any := l.given(p)
+		if !any {
+			continue
+		}
+		switch left = without(left, given); {
+		case len(left) == 0:
+			return nil
+		case len(left) > maxBlocks:
+			return m.refusedEach(l)
 		}
 	}
 	return left

@@ -164,12 +164,13 @@ func (t *trial) never(a *model.Assertion) area {
 	}
 	then := t.was.scope(old)
 	if found.count() > maxCounted {
-		if some := t.sample(found, then, a.Type); !some.empty() {
+		some := sample(found, func(pair block) bool { return !pair.meets(then) || len(t.was.refusedOf(pair, a.Type, ever)) > 0 })
+		if !some.empty() {
 			return some
 		}
 	}
 	fresh := found.without(then)
-	fresh.join(t.was.refused(found.within(then), a.Type, ever, nil))
+	fresh.join(t.was.refused(found.within(then), a.Type, ever))
 	return fresh
 }
 
@@ -180,8 +181,8 @@ var (
 	maxTried   = 100
 )
 
-// sample returns some of the pairs that were not given before, found by trying.
-func (t *trial) sample(found area, then block, typ string) area {
+// sample returns some of the pairs that break an assertion, found by trying.
+func sample(found area, breaks func(pair block) bool) area {
 	some, tried := area{rough: true, most: found.count()}, 0
 	for _, b := range found.blocks {
 		for who := b.identities.Iterator(); who.HasNext(); {
@@ -193,7 +194,7 @@ func (t *trial) sample(found area, then block, typ string) area {
 				}
 				thing := cow.NewBitmap()
 				thing.Add(what.Next())
-				if pair := (block{one, thing, b.by}); !pair.meets(then) || len(t.was.refusedOf(pair, typ, ever, nil)) > 0 {
+				if pair := (block{one, thing, b.by}); breaks(pair) {
 					some.blocks = append(some.blocks, pair)
 				}
 			}
@@ -214,13 +215,24 @@ func (t *trial) always(a *model.Assertion) area {
 		at.add(block{common(t.identities, scope.identities), scope.services, nil})
 		at.add(block{scope.identities, common(t.services, scope.services), nil})
 	}
-	found := t.is.refused(at, a.Type, now, a.IdentityRoles)
+	var then block
+	if old != nil {
+		then = t.was.scope(old)
+	}
+	if at = t.is.beside(at, a.Type, a.IdentityRoles); at.count() > maxCounted {
+		some := sample(at, func(pair block) bool {
+			return len(t.is.refusedOf(pair, a.Type, now)) > 0 && (old == nil || !pair.meets(then) || len(t.was.refusedOf(pair, a.Type, now)) == 0)
+		})
+		if !some.empty() {
+			return some
+		}
+	}
+	found := t.is.refused(at, a.Type, now)
 	if found.empty() || old == nil {
 		return found
 	}
-	then := t.was.scope(old)
 	fresh, in := found.without(then), found.within(then)
-	fresh.join(in.minus(t.was.refused(in, a.Type, now, old.IdentityRoles)))
+	fresh.join(in.minus(t.was.refused(in, a.Type, now)))
 	return fresh
 }
 
