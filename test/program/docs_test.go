@@ -42,6 +42,12 @@ func TestDocs(t *testing.T) {
 			"--at 3d": "--at $ENTRY", "--at 2026-01-31T08:00:00Z": "--at $ENTRY", "diff 2h": "diff $((10#$ENTRY - 1))", "undo $ENTRY": "undo $ENTRY --yes",
 		})
 	})
+	t.Run("assertions", func(t *testing.T) {
+		paste(t, bin, "assertions", []string{
+			"holds  contractors stay out", `breaks contractors stay out: eve may dial payroll by the policy "wide"`, "exit code 5",
+			`broken  contractors stay out   eve may dial payroll by the policy "wide"`, "exit code 8", "assertion-overridden",
+		}, nil)
+	})
 	for page, answers := range map[string][]string{
 		"by-hand": {
 			`"link":"service-policy","passed":true,"what":"alice may dial wiki by policy`, `"link":"session","passed":false,"what":"alice has no API session"`,

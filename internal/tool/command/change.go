@@ -158,6 +158,9 @@ func (s *session) nearby(ctx context.Context, err error, changes []change) error
 	if !ok {
 		return err
 	}
+	if refused.Code == codeAssertion {
+		return fmt.Errorf("%w; if that is meant, give --override", err)
+	}
 	m := at.FindStringSubmatch(refused.Field)
 	if m == nil {
 		return err

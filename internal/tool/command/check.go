@@ -45,6 +45,9 @@ type finding struct {
 	Listed []offender `json:"listed"`
 }
 
+// codeAssertion is what a controller calls a refusal for the sake of an assertion.
+const codeAssertion = "ASSERTION_BROKEN"
+
 // overrideFlag has the changes of a command made though they break assertions.
 func overrideFlag(cmd *cobra.Command) {
 	cmd.Flags().Bool("override", false, "Make the changes though they break assertions; the audit log tells of it.")

@@ -41,7 +41,7 @@ var answers = map[fault.Code]struct {
 	fault.CodePlan:          {http.StatusConflict, ""},
 	fault.CodeSnapshot:      {http.StatusConflict, ""},
 	fault.CodeCluster:       {http.StatusConflict, ""},
-	fault.CodeAssertion:     {http.StatusConflict, "the change would break an assertion"},
+	fault.CodeAssertion:     {http.StatusConflict, "the change would break an assertion; override it if that is meant"},
 	fault.CodeCSR:           {http.StatusBadRequest, ""},
 	fault.CodePEM:           {http.StatusBadRequest, ""},
 	fault.CodePEMType:       {http.StatusBadRequest, ""},
