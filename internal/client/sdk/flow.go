@@ -44,8 +44,8 @@ func (c *Conn) carry(said wire.Headers, terminator bool) error {
 // direction, and each at least leastWindow: what is sent is held until it has arrived,
 // and what has come until it is read.
 const (
-	windows     = 64 << 20
-	leastWindow = 256 << 10
+	windows     = 32 << 20
+	leastWindow = 128 << 10
 )
 
 // window is how much a connection may have on its way that is made now.

@@ -16,7 +16,7 @@ func TestWindow(t *testing.T) {
 		window := min(r.window(), stream.Window)
 		all += window
 		switch {
-		case n < 16 && window != stream.Window:
+		case n < 8 && window != stream.Window:
 			t.Fatalf("connection %d may have %d bytes on their way", n, window)
 		case window < leastWindow:
 			t.Fatalf("connection %d may have no more than %d bytes on their way", n, window)
