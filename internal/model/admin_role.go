@@ -32,7 +32,8 @@ var AdminRoles = kind.Define(kind.Spec[AdminRole]{
 	InFiles: true,
 })
 
-// RoleBinding gives an admin role to identities by their role attributes.
+// RoleBinding gives an admin role to identities by their role attributes, or to
+// machines by what an issuer of tokens says of them.
 type RoleBinding struct {
 	kind.Meta
 
@@ -40,13 +41,38 @@ type RoleBinding struct {
 	RoleID        string   `json:"roleId" kind:"required,ref=admin-role:restrict,as=role" doc:"Id of the admin role."`
 	Semantic      string   `json:"semantic" kind:"required,enum=AllOf|AnyOf,usual=AnyOf" doc:"Whether the role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
 	IdentityRoles []string `json:"identityRoles" kind:"roles=identity" doc:"Which identities have the role: #attribute, @id, or #all alone for all of them; none if empty."`
+	SignerID      string   `json:"signerId" kind:"nullable,ref=ext-jwt-signer:cascade,as=signer" doc:"Id of an external JWT signer whose tokens, as bearer tokens of the Management API, have the role without any login if they say what claims asks for; null if none do. The signer must have an audience."`
+
+	Claims map[string]string `json:"claims" kind:"nofilter" doc:"What claims of such a token must say, or hold in a list, all of them, by the name or JSON pointer of the claim; at least one if there is a signerId."`
+}
+
+// Check wants a binding to a signer to say whom it is for.
+func (b *RoleBinding) Check(r kind.Reader, _ *RoleBinding) error {
+	if b.SignerID == "" {
+		if len(b.Claims) > 0 {
+			return fault.Invalid("claims", "needs signerId beside it, which says whose tokens they are of", len(b.Claims))
+		}
+		return nil
+	}
+	if signer, there := ExtJWTSigners.Get(r, b.SignerID); there && signer.Audience == "" {
+		return fault.Invalid("signerId", "must be a signer with an audience, or tokens that it made for any other application would have the role", signer.Name)
+	}
+	if len(b.Claims) == 0 || len(b.Claims) > 50 {
+		return fault.Invalid("claims", "must be 1 to 50 long beside signerId, or every token of the signer would have the role", len(b.Claims))
+	}
+	for _, selector := range slices.Sorted(maps.Keys(b.Claims)) {
+		if !isSelector(selector) || b.Claims[selector] == "" {
+			return fault.Invalid("claims", wrongSelector+", and what it must say not empty", selector)
+		}
+	}
+	return nil
 }
 
 // RoleBindings is the kind.
 var RoleBindings = kind.Define(kind.Spec[RoleBinding]{
 	Name:    "role-binding",
 	Path:    "role-bindings",
-	Doc:     "Create a role binding: which identities have an admin role.",
+	Doc:     "Create a role binding: which identities have an admin role, or which tokens of an external JWT signer.",
 	Verbs:   kind.CRUD,
 	Columns: []string{"name", "role.name as role", "semantic", "identityRoles"},
 	InFiles: true,
@@ -92,6 +118,7 @@ var powers = []struct{ what, verbs string }{
 	{"session", "read delete"},
 	{"status", "read"},
 	{"terminator", "read create update delete"},
+	{"token", "read create update delete"},
 }
 
 // Powers lists all that roles can allow, as what:verb, in order.
@@ -226,9 +253,9 @@ func builtInRoles() []*AdminRole {
 			"*:read", "identity:create", "identity:disable", "identity:reset-mfa", "enrollment:*",
 			"authenticator:re-enroll", "authenticator:extend", "authenticator:delete", "api-session:delete", "session:delete"),
 		role("operator",
-			"*:read", "edge-router:*", "router:*", "terminator:*", "circuit:*", "database:*", "identity:trace", "session:delete"),
+			"*:read", "edge-router:*", "router:*", "terminator:*", "circuit:*", "database:*", "identity:trace", "session:delete", "token:*"),
 		role("policy-author",
 			"*:read", "service:*", "config:*", "config-type:*", "service-config:*", "posture-check:*", "service-policy:*",
-			"edge-router-policy:*", "service-edge-router-policy:*"),
+			"edge-router-policy:*", "service-edge-router-policy:*", "token:*"),
 	}
 }

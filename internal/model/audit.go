@@ -26,7 +26,7 @@ type AuditEntry struct {
 	ActorID      string         `json:"actorId" kind:"server,index,alias=actor" doc:"Id of who was behind it; empty for the controller itself."`
 	ActorName    string         `json:"actorName" kind:"server" doc:"What that one was called then; for the controller itself, the part of it."`
 	APISessionID string         `json:"apiSessionId" kind:"server,index" doc:"Id of the API session that was used; empty if there was none."`
-	Factors      string         `json:"factors" kind:"server" doc:"What the caller had shown, with commas between: password, certificate, token or router, and code for a second factor; empty if there was no API session."`
+	Factors      string         `json:"factors" kind:"server" doc:"What the caller had shown, with commas between: password, certificate, token, secret of a machine or router, and code for a second factor; empty if there was no API session."`
 	Address      string         `json:"address" kind:"server,index" doc:"Address that the request came from; empty if there was none."`
 	Operation    string         `json:"operation" kind:"server,index" doc:"Operation of an API, as the specification calls it; empty if there was no request."`
 	RequestID    string         `json:"requestId" kind:"server,index" doc:"Id of the request, which is also in the log and in errors; empty if there was none."`

@@ -20,6 +20,19 @@ type AuthPolicy struct {
 	Name      string        `json:"name" kind:"required,unique,range=1..256" doc:"What people call the policy; no two policies have the same name."`
 	Primary   AuthPrimary   `json:"primary" kind:"required" doc:"By which credentials somebody may show who they are; one of them is enough."`
 	Secondary AuthSecondary `json:"secondary" kind:"required" doc:"What somebody must show beside that before the session is good for more than showing it."`
+	// A token is no second factor and shows none.
+	MachineTokens string `json:"machineTokens" kind:"keep,enum=auto|allow|forbid,default=auto,nofilter" doc:"Whether identities may answer for tokens of machines, which show no second factor: allow, forbid, or auto, which forbids them where secondary asks for anything; auto if not given."`
+}
+
+// AllowsTokens reports whether identities with the policy may answer for tokens.
+func (p *AuthPolicy) AllowsTokens() bool {
+	switch p.MachineTokens {
+	case "allow":
+		return true
+	case "forbid":
+		return false
+	}
+	return !p.Secondary.RequireTOTP && p.Secondary.RequireExtJWTSigner == ""
 }
 
 // AuthPrimary is the methods that establish who somebody is.

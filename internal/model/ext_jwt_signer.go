@@ -70,7 +70,7 @@ func (s *ExtJWTSigner) Fill() {
 }
 
 // Check asks for exactly one source of keys.
-func (s *ExtJWTSigner) Check(_ kind.Reader, _ *ExtJWTSigner) error {
+func (s *ExtJWTSigner) Check(r kind.Reader, _ *ExtJWTSigner) error {
 	if (s.CertPEM == "") == (s.JWKSEndpoint == "") {
 		return fault.On(fault.CodeReference, "certPem", "or jwksEndpoint must be given, and not both", nil)
 	}
@@ -79,6 +79,11 @@ func (s *ExtJWTSigner) Check(_ kind.Reader, _ *ExtJWTSigner) error {
 	}
 	if s.Issuer == "" {
 		return fault.Invalid("issuer", "must not be empty", s.Issuer)
+	}
+	if s.Audience == "" {
+		for binding := range RoleBindings.Select(r, "signerId", s.ID) {
+			return fault.Invalid("audience", "must not be empty while the role binding "+binding.Name+" gives tokens of the signer a role", s.Audience)
+		}
 	}
 	return s.checkPeople()
 }

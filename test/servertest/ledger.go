@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/api"
 )
 
 // ledger collects the secrets that went over the wire in either direction, and
@@ -42,7 +43,7 @@ var secretHeaders = []string{"net-session", "zt-session", "Authorization", "Auth
 
 // secretive is what tokens and codes look like: forged ones may be anything,
 // even an id that is no secret.
-var secretive = regexp.MustCompile(`^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w-]+\.[\w-]+\.[\w-]+|\w{6})$`)
+var secretive = regexp.MustCompile(`^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w-]+\.[\w-]+\.[\w-]+|nkt_\w+|\w{6})$`)
 
 // tokenMembers are the members of answers, wherever in them, that some may
 // read but that must not be logged.
@@ -113,7 +114,7 @@ func (l *ledger) addTokens(answer any, what string) {
 
 // told returns the secrets that an answer is there to tell.
 func told(what string, a *Answer) (secrets []string) {
-	if strings.HasSuffix(what, "/authenticate") || strings.HasSuffix(what, "/current-api-session") {
+	if what == "POST "+api.ManagementRoot+"/tokens" || strings.HasSuffix(what, "/authenticate") || strings.HasSuffix(what, "/current-api-session") {
 		token, _ := a.At("data.token").(string)
 		secrets = append(secrets, token)
 	}

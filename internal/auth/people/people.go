@@ -168,7 +168,7 @@ func (p *Person) judge(signer *model.ExtJWTSigner, said token.Claims, groups []s
 		return "none of the token's groups is in enrollGroups"
 	}
 	for _, selector := range slices.Sorted(maps.Keys(signer.EnrollClaims)) {
-		if claim, _ := said.At(selector); !says(claim, signer.EnrollClaims[selector]) {
+		if claim, _ := said.At(selector); !Says(claim, signer.EnrollClaims[selector]) {
 			return "the claim " + selector + " does not say what enrollClaims asks for"
 		}
 	}
@@ -208,8 +208,8 @@ func usable(s string, most int) bool {
 	return s != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && kind.Visible(s)
 }
 
-// says reports whether a claim is what is wanted, or a list that has it.
-func says(claim any, want string) bool {
+// Says reports whether a claim is what is wanted, or a list that has it.
+func Says(claim any, want string) bool {
 	switch claim := claim.(type) {
 	case string:
 		return claim == want

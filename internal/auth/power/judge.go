@@ -17,11 +17,11 @@ import (
 // what the write has come to, not at the operation: whatever is changed, and however,
 // all of the power that it is about has to be the author's own.
 //
-// Who is no identity writes what the program has it write, such as an enrollment:
+// Machines are judged by their own power. Who is neither writes what the program has it write, such as an enrollment:
 // what that may come to is decided by whoever made the invitation, the CA or the
 // signer.
 func Judge(_ context.Context, step state.Step, by state.Author) error {
-	if by.Kind != model.Identities.Name {
+	if !slices.Contains(answerable, by.Kind) {
 		return nil
 	}
 	weighty := slices.DeleteFunc(slices.Clone(step.Changed), func(ref state.Ref) bool {
@@ -29,6 +29,9 @@ func Judge(_ context.Context, step state.Step, by state.Author) error {
 	})
 	if len(weighty) == 0 {
 		return nil
+	}
+	if err := onlyPeople(step, weighty, by); err != nil {
+		return err
 	}
 	mine := OfAuthor(step.Before, by)
 	if mine.Covers(Whole()) {
@@ -47,11 +50,59 @@ func Judge(_ context.Context, step state.Step, by state.Author) error {
 // decisive are the kinds that have to do with power: who has it, and how they get in.
 var decisive = []*kind.Def{
 	model.AdminRoles.Def, model.RoleBindings.Def, model.Identities.Def, model.Authenticators.Def, model.Enrollments.Def, model.MFAs.Def,
-	model.APISessions.Def, model.AuthPolicies.Def, model.ExtJWTSigners.Def, model.CAs.Def, model.EdgeRouters.Def, model.Routers.Def,
+	model.APISessions.Def, model.AuthPolicies.Def, model.ExtJWTSigners.Def, model.CAs.Def, model.EdgeRouters.Def, model.Routers.Def, model.Tokens.Def,
 }
 
+// answerable are the kinds of authors who do what they like with the power they have.
+var answerable = []string{model.Identities.Name, model.Tokens.Name, model.RoleBindings.Name}
+
 // OfAuthor is the power that the author of a write has.
-func OfAuthor(r kind.Reader, by state.Author) Set { return OfID(r, by.ID) }
+func OfAuthor(r kind.Reader, by state.Author) Set {
+	switch by.Kind {
+	case model.Identities.Name:
+		return OfID(r, by.ID)
+	case model.Tokens.Name:
+		if token, ok := model.Tokens.Get(r, by.ID); ok {
+			return OfToken(r, token)
+		}
+	case model.RoleBindings.Name:
+		if binding, ok := model.RoleBindings.Get(r, by.ID); ok {
+			return ofRole(r, binding.RoleID)
+		}
+	}
+	return Set{}
+}
+
+// OfToken is the power that a token has: what its role allows of what its owner may
+// do now.
+func OfToken(r kind.Reader, token *model.Token) Set {
+	return ofRole(r, token.RoleID).And(OfID(r, token.OwnerID))
+}
+
+// ofRole is what the role with an id allows; nothing if there is none.
+func ofRole(r kind.Reader, id string) Set {
+	if role, ok := model.AdminRoles.Get(r, id); ok {
+		return OfRoles(role)
+	}
+	return Set{}
+}
+
+// onlyPeople refuses tokens that machines make or change: who found out a secret
+// could go on after it is revoked.
+func onlyPeople(step state.Step, weighty []state.Ref, by state.Author) error {
+	if by.Kind == model.Identities.Name {
+		return nil
+	}
+	for _, ref := range weighty {
+		if ref.Def != model.Tokens.Def {
+			continue
+		}
+		if _, stays := step.After.Lookup(ref.Def, ref.ID); stays {
+			return &fault.Error{Code: fault.CodeUnauthorized, Reason: "a machine makes and changes no tokens, it can only revoke them; log in for that"}
+		}
+	}
+	return nil
+}
 
 // beyond says what somebody lacks to write something.
 func beyond(ref state.Ref, lacks string) error {
@@ -134,6 +185,8 @@ func aboutRecord(r *state.Snapshot, step state.Step, rec kind.Record, yield func
 		}
 	case *model.ExtJWTSigner: // it says who somebody is, also of those who get power later
 		yield(Whole())
+	case *model.Token:
+		aboutToken(r, step, rec, yield)
 	case *model.CA:
 		if given(r, rec.IdentityRoles, yield) {
 			vouched(r, rec.ID, yield)
@@ -142,6 +195,18 @@ func aboutRecord(r *state.Snapshot, step state.Step, rec kind.Record, yield func
 		if way := wayOf(rec); yield(OfID(step.Before, way)) {
 			yield(OfID(step.After, way))
 		}
+	}
+}
+
+// aboutToken yields what a token can come to, which is all of its role and all that
+// its owner may do, and for one that goes what it was good for.
+func aboutToken(r *state.Snapshot, step state.Step, token *model.Token, yield func(Set) bool) {
+	if _, stays := step.After.Lookup(model.Tokens.Def, token.ID); !stays {
+		yield(OfToken(r, token))
+		return
+	}
+	if r == step.Before || yield(ofRole(r, token.RoleID)) {
+		yield(OfID(r, token.OwnerID))
 	}
 }
 

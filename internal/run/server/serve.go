@@ -92,6 +92,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { grants.Changes.Wake(run) })
 	s.divide(run, sessions, grants)
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
+	machines := &authn.Machines{State: s.state, Tokens: tokens, Now: time.Now, Log: s.log}
+	s.jobs.Go(func() { machines.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
 	desk := &enroll.Desk{
 		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle, Passwords: passwords, Tokens: tokens, Now: time.Now, Log: s.log,
@@ -120,7 +122,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { entries.Follow(run, keepEvery) })
 	handler, err := s.newAPIs(shared, &api.Service{
 		Sessions: sessions, Passwords: passwords,
-		Desk:  desk,
+		Desk: desk, Machines: machines,
 		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle, Now: time.Now, Log: s.log}, Tokens: tokens,
 		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
@@ -129,6 +131,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login, Day: s.day,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
+		Refused:     limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Guesses, Now: time.Now},
 	})
 	if err != nil {
 		return err

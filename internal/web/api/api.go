@@ -49,6 +49,7 @@ type Service struct {
 	Certs     *authn.Certificates
 	Tokens    *authn.Tokens
 	Factors   *authn.Factors
+	Machines  *authn.Machines
 	// Address is the host and port under which clients reach the controller.
 	Address string
 	// ManagementAddress is the one under which admins do.
@@ -62,6 +63,8 @@ type Service struct {
 	Grants *grant.Grants
 	// Logins and Enrollments are how often an address may try.
 	Logins, Enrollments limit.Rate[limit.Party]
+	// Refused is how often an address may show wrong tokens.
+	Refused limit.Rate[limit.Party]
 	// LoggedIn, if set, is told of every attempt to authenticate by a known
 	// method; err is nil if it opened a session.
 	LoggedIn func(method string, err error)
@@ -145,7 +148,10 @@ var configTypesParam = rest.TextParam("configTypes",
 // configTypes returns which config types a request wants to see: those in its
 // query, or else those that its session asked for.
 func configTypes(c *rest.Call) (wanted func(typeID string) bool) {
-	asked := Caller(c).Session().ConfigTypes
+	var asked []string
+	if who := Caller(c); who != nil { // a machine asks for none
+		asked = who.Session().ConfigTypes
+	}
 	if list := configTypesParam.Of(c); list != "" {
 		asked = authn.ResolveConfigTypes(c.Snap, strings.Split(list, ","))
 	}
@@ -193,12 +199,7 @@ func (c caller) Access() rest.Access {
 
 // Over is the part of the network that the caller has a power over.
 func (c caller) Over(snap *state.Snapshot, need string) rest.Extent {
-	mine := c.power(snap)
-	over := mine.Over(need)
-	if !strings.HasSuffix(need, ":reveal") || mine.Covers(power.Whole()) {
-		return over
-	}
-	return revealed{over, snap, mine}
+	return over(snap, c.power(snap), need)
 }
 
 // revealed is the records of which somebody may see the secrets: whoever knows those
@@ -238,8 +239,12 @@ func IsToken(s string) bool {
 	return true
 }
 
-// Gate recognises callers by their session token.
+// Gate recognises callers by their session token, and machines by what they show
+// instead.
 func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
+	if who, is, err := s.byMachine(c); is {
+		return who, err
+	}
 	token, ok := c.Session()
 	if !ok || !IsToken(token) {
 		return nil, fault.New(fault.CodeUnauthorized, "the request carries no session token; authenticate and send it as net-session")

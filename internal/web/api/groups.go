@@ -43,5 +43,6 @@ var Groups = map[string]string{
 	"services":                     "What identities dial and host through the network.",
 	"sessions":                     "Permissions to dial or host a service.",
 	"terminators":                  "Where traffic of services leaves the network.",
+	"tokens":                       "What machines show instead of a login.",
 	"transit-routers":              "The routers under an older name.",
 }

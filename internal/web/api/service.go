@@ -35,6 +35,9 @@ func (s *Service) View(c *rest.Call) *Viewer {
 		return v
 	}
 	who := Caller(c)
+	if who == nil { // a machine, which uses no services
+		return s.ViewOf(c, "")
+	}
 	v := s.ViewOf(c, who.Identity().ID)
 	v.device = s.Grants.Device(c.Snap, who.Session())
 	return v

@@ -17,6 +17,11 @@ func (s *Service) Review(before, after *state.Snapshot, changed []state.Ref) {
 		switch c.Def {
 		case model.Identities.Def, model.EdgeRouters.Def:
 			s.Streams.Look(c.ID)
+			for token := range model.Tokens.Select(before, "ownerId", c.ID) {
+				s.Streams.Look(token.ID)
+			}
+		case model.Tokens.Def:
+			s.Streams.Look(c.ID)
 		case model.APISessions.Def:
 			was, had := model.APISessions.Get(before, c.ID)
 			// Most changes of sessions are of when they were last used.

@@ -148,7 +148,7 @@ func (c *Call) Accepts(contentType string) bool {
 // Bearer returns the JWT that the request carries; none if there is more than
 // one. The contract calls the header by two names.
 func (c *Call) Bearer() string {
-	values := slices.Concat(c.request.Header.Values("Authorization"), c.request.Header.Values("Authentication"))
+	values := c.Authorizations()
 	if len(values) != 1 {
 		return ""
 	}
@@ -158,6 +158,24 @@ func (c *Call) Bearer() string {
 	}
 	return token
 }
+
+// Authorizations are all that the request carries in the headers that a JWT may be in.
+func (c *Call) Authorizations() []string {
+	return slices.Concat(c.request.Header.Values("Authorization"), c.request.Header.Values("Authentication"))
+}
+
+// ShowsSession reports whether the request carries anything that is meant to be the
+// token of a session.
+func (c *Call) ShowsSession() bool {
+	return len(c.request.Header.Values(sessionHeader))+len(c.request.Header.Values(otherSessionHeader)) > 0
+}
+
+// OfPower reports whether the operation is for those with a power, and not about the
+// session or identity of whoever asks.
+func (c *Call) OfPower() bool { return c.op.Auth == Admin }
+
+// Root is the root of the API that the request is for.
+func (c *Call) Root() string { return c.api.Root }
 
 // The headers that carry a session's token.
 const (

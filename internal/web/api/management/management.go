@@ -53,6 +53,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountAuthenticators(a, s)
 	mountEnrollments(a, s)
 	mountReenroll(a, s)
+	mountTokens(a, s)
 	mountSessions(a, s)
 	mountRoleAttributes(a)
 	mountSummary(a)
@@ -95,6 +96,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.ServicePolicies.Def, Asked: policySymbols},
 		{Kind: model.Services.Def, Derived: api.ServiceColumns(s), Joins: api.ServiceJoins, Narrow: narrowServices(s), Params: []rest.Parameter{api.AsIdentityParam}},
 		{Kind: model.Terminators.Def, Derived: []rest.Derived{api.DynamicCost(s)}, Joins: api.TerminatorJoins},
+		{Kind: model.Tokens.Def, Derived: tokenColumns(s)},
 	}
 }
 

@@ -57,7 +57,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 // others match nothing, so that nobody finds one out by asking.
 func ownToken(c *rest.Call) []filter.Symbol[kind.Record] {
 	return []filter.Symbol[kind.Record]{{Name: "token", Type: filter.String, One: func(rec kind.Record) filter.Value {
-		if who := api.Caller(c); who.Session().ID == rec.Base().ID {
+		if who := api.Caller(c); who != nil && who.Session().ID == rec.Base().ID {
 			return filter.StringValue(who.Token())
 		}
 		return filter.Value{}
