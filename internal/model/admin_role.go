@@ -253,7 +253,7 @@ func builtInRoles() []*AdminRole {
 			"*:read", "identity:create", "identity:disable", "identity:reset-mfa", "enrollment:*",
 			"authenticator:re-enroll", "authenticator:extend", "authenticator:delete", "api-session:delete", "session:delete"),
 		role("operator",
-			"*:read", "edge-router:*", "router:*", "terminator:*", "circuit:*", "database:*", "identity:trace", "session:delete", "token:*"),
+			"*:read", "edge-router:*", "router:*", "terminator:delete", "circuit:*", "database:*", "identity:trace", "session:delete", "token:*"),
 		role("policy-author",
 			"*:read", "service:*", "config:*", "config-type:*", "service-config:*", "posture-check:*", "service-policy:*",
 			"edge-router-policy:*", "service-edge-router-policy:*", "token:*"),

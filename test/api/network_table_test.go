@@ -192,3 +192,31 @@ func assertions() resource {
 		defaults: M{"type": "Dial", "semantic": "AnyOf", "tags": M{}},
 	}
 }
+
+func adminRoles() resource {
+	return resource{
+		path: "admin-roles",
+		least: func(*testing.T, *servertest.Client) M {
+			return M{"name": servertest.Unique("role"), "allows": []any{"service:read"}}
+		},
+		more: func(*testing.T, *servertest.Client) M {
+			return M{"onlyAttributes": []any{"web"}, "onlyTags": M{"team": "web"}, "tags": M{"x": "y"}}
+		},
+		required: []string{"name", "allows"},
+		defaults: M{"onlyAttributes": []any{}, "onlyTags": M{}, "isSystem": false, "tags": M{}},
+	}
+}
+
+func roleBindings() resource {
+	return resource{
+		path: "role-bindings",
+		least: func(t *testing.T, c *servertest.Client) M {
+			return M{"name": servertest.Unique("binding"), "semantic": "AnyOf", "roleId": create(t, c, "admin-roles", nil)}
+		},
+		more: func(*testing.T, *servertest.Client) M {
+			return M{"identityRoles": []any{"#web"}, "tags": M{"x": "y"}}
+		},
+		required: []string{"name", "semantic", "roleId"},
+		defaults: M{"identityRoles": []any{}, "signerId": nil, "claims": M{}, "tags": M{}},
+	}
+}

@@ -43,6 +43,7 @@ func resources() []resource {
 	return []resource{
 		authPolicies(), identities(), cas(), signers(), configTypes(), configs(), services(), terminators(), routers(),
 		edgeRouters(), postureChecks(), servicePolicies(), edgeRouterPolicies(), serviceEdgeRouterPolicies(), assertions(),
+		adminRoles(), roleBindings(),
 		known(routers(), "transit-routers"), known(signers(), "ext-jwt-signers"),
 	}
 }
@@ -50,6 +51,7 @@ func resources() []resource {
 // elsewhere are resources with tests of their own, and why.
 var elsewhere = map[string]string{
 	"authenticators": "each operation takes another body",
+	"tokens":         "a create answers with the secret, which nobody sees again",
 }
 
 // known returns a resource as it is under another name.

@@ -7,7 +7,6 @@ package power
 
 import (
 	"slices"
-	"strings"
 
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
@@ -191,6 +190,16 @@ func (s Set) Lacks(o Set) string {
 	return ""
 }
 
+// Words lists what somebody may do, to all records or to some.
+func (s Set) Words() (list []string) {
+	for _, p := range model.Powers {
+		if !s.Over(p).None() {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 // Extent is the records that a power is over.
 type Extent struct {
 	all    bool
@@ -280,14 +289,16 @@ func prefixed(attributes []string) []string {
 // Holds reports whether an identity has any power.
 func Holds(r kind.Reader, i *model.Identity) bool { return i.Admin() || len(RolesOf(r, i)) > 0 }
 
-// Names lists the roles of an identity by name, for people.
-func Names(r kind.Reader, i *model.Identity) string {
-	var names []string
+// Names lists the roles of an identity by name, in order.
+func Names(r kind.Reader, i *model.Identity) (names []string) {
 	if i.Admin() {
 		names = append(names, model.RoleAdmin)
 	}
 	for _, role := range RolesOf(r, i) {
-		names = append(names, role.Name)
+		if !slices.Contains(names, role.Name) {
+			names = append(names, role.Name)
+		}
 	}
-	return strings.Join(names, ", ")
+	slices.Sort(names)
+	return names
 }

@@ -204,11 +204,11 @@ func TestRolesOf(t *testing.T) {
 	})
 	for id, want := range map[string]string{
 		"own": "viewer", "named": "policy-author", "plain": "", "root": "admin", "one": "helpdesk",
-		"two": "operator, helpdesk", "twice": "operator, helpdesk",
+		"two": "helpdesk, operator", "twice": "helpdesk, operator",
 	} {
 		snap := w.st.Snapshot()
 		i, _ := model.Identities.Get(snap, id)
-		if got := power.Names(snap, i); got != want {
+		if got := strings.Join(power.Names(snap, i), ", "); got != want {
 			t.Errorf("%s has %q, not %q", id, got, want)
 		}
 		if power.Holds(snap, i) != (want != "") || power.Of(snap, i).None() != (want == "") {

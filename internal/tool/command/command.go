@@ -263,19 +263,23 @@ func (s *session) follow(ctx context.Context) {
 	}
 }
 
-// unlessAdmin says of a refusal that it is for admins alone, to somebody who is
-// logged in and none: another login would not help.
+// unlessAdmin says of a refusal that it is for those with power, to somebody who is
+// logged in and has none, or not this one: another login would not help.
 func (s *session) unlessAdmin(ctx context.Context, err error) error {
 	refused, ok := errors.AsType[*remote.Error](err)
 	if !ok || refused.Status != http.StatusUnauthorized {
 		return err
 	}
 	var me struct {
-		Name    string `json:"name"`
-		IsAdmin bool   `json:"isAdmin"`
+		Name    string   `json:"name"`
+		IsAdmin bool     `json:"isAdmin"`
+		Roles   []string `json:"roles"`
 	}
-	if s.Get(ctx, "/current-identity", nil, &me) != nil || me.IsAdmin {
+	switch {
+	case s.Get(ctx, "/current-identity", nil, &me) != nil || me.IsAdmin:
 		return err
+	case len(me.Roles) > 0:
+		return markf(remote.ErrDenied, "%s may not do this: %s; your admin roles: %s", me.Name, refused.Message, strings.Join(me.Roles, ", "))
 	}
 	return markf(remote.ErrDenied, "this is for admins, and %s is none; what you may use yourself is listed by: netkeep services", me.Name)
 }

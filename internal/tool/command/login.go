@@ -508,19 +508,23 @@ func whoamiCommand(env Env) *cobra.Command {
 	output := outputFlag(cmd, formText)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error {
 		var me struct {
-			ID      string `json:"id"`
-			Name    string `json:"name"`
-			IsAdmin bool   `json:"isAdmin"`
+			ID      string   `json:"id"`
+			Name    string   `json:"name"`
+			IsAdmin bool     `json:"isAdmin"`
+			Roles   []string `json:"roles"`
 		}
 		if err := s.Get(cmd.Context(), "/current-identity", nil, &me); err != nil {
 			return err
 		}
 		if *output != formText {
-			return s.value(*output, map[string]any{"id": me.ID, "name": me.Name, "isAdmin": me.IsAdmin, "address": s.profile.Address, "profile": s.name})
+			return s.value(*output, map[string]any{"id": me.ID, "name": me.Name, "isAdmin": me.IsAdmin, "roles": me.Roles, "address": s.profile.Address, "profile": s.name})
 		}
 		role := "not an admin"
-		if me.IsAdmin {
+		switch {
+		case me.IsAdmin:
 			role = "an admin"
+		case len(me.Roles) > 0:
+			role = "with the admin roles " + screen.Plain(strings.Join(me.Roles, ", "))
 		}
 		s.Printf("%s, %s, at %s (profile %s)\n", screen.Plain(me.Name), role, s.profile.Address, s.name)
 		return nil

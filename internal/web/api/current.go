@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/auth/power"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
@@ -16,7 +17,7 @@ func mountCurrentIdentity(a *rest.API, s *Service) {
 	links := rest.Links(func(kind.Record) []rest.Link {
 		return []rest.Link{{Name: "self", Href: "current-identity"}, {Name: "mfa", Href: mfaPath}}
 	})
-	view := a.View("currentIdentity", model.Identities.Def, append(IdentityColumns(s), links)...)
+	view := a.View("currentIdentity", model.Identities.Def, append(append(IdentityColumns(s), ownPower()...), links)...)
 	rest.Show(a, rest.Op{
 		Method: http.MethodGet, Path: "/current-identity", Name: "getCurrentIdentity", Tag: "current-identity",
 		Doc: "Get the identity of the session that this request uses.", Auth: rest.Full,
@@ -26,6 +27,25 @@ func mountCurrentIdentity(a *rest.API, s *Service) {
 		return i, nil
 	})
 	mountOwnAuthenticators(a, s)
+}
+
+// ownPower tells somebody what they may do to the network, so that they need not find out
+// by being refused.
+func ownPower() []rest.Derived {
+	return []rest.Derived{
+		{
+			Name: "roles", Doc: "Names of all admin roles that the identity has, by itself and by role bindings; admin for an admin.", Schema: kind.ListOf(Text),
+			Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+				return kind.AppendTexts(dst, power.Names(c.Snap, rec.(*model.Identity)))
+			},
+		},
+		{
+			Name: "powers", Doc: "What these allow, as what:verb; those that are about some records alone too.", Schema: kind.ListOf(Text),
+			Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+				return kind.AppendTexts(dst, power.Of(c.Snap, rec.(*model.Identity)).Words())
+			},
+		},
+	}
 }
 
 // ownUpdate replaces one's own user name and password.

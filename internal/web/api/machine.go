@@ -36,7 +36,7 @@ func over(snap *state.Snapshot, mine power.Set, need string) rest.Extent {
 }
 
 var (
-	errManyBearers = fault.New(fault.CodeUnauthorized, "a token is sent alone, in one header: Authorization: Bearer TOKEN")
+	errManyBearers = fault.New(fault.CodeUnauthorized, "a token is sent alone, in one Authorization header")
 	errBothShown   = fault.New(fault.CodeUnauthorized, "the request carries a token and a session; send one of them")
 	errTokenElse   = fault.New(fault.CodeUnauthorized, "tokens of machines are for the Management API and the Fabric API")
 	errNoSelf      = fault.New(fault.CodeUnauthorized, "this is about the session or the identity of whoever asks, and a token of a machine has neither; log in")

@@ -183,7 +183,7 @@ func (a *API) recognise(c *Call) error {
 	}
 	c.Caller = caller
 	if c.op.Auth != Anonymous && !c.permitted() {
-		return fault.New(fault.CodeUnauthorized, "")
+		return fault.New(fault.CodeUnauthorized, c.missing())
 	}
 	return nil
 }

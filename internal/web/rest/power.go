@@ -60,6 +60,21 @@ func (c *Call) permitted() bool {
 	return c.Caller.Access() >= Full && !over.None() && (over.Whole() || c.op.some)
 }
 
+// missing says which power the operation needs, to somebody who has shown who they are:
+// another login would not help. It says the same whatever the operation is about.
+func (c *Call) missing() string {
+	switch {
+	case c.Caller == nil || c.op.Auth != Admin || c.Caller.Access() < Full:
+		return ""
+	case c.op.Need == AnyPower:
+		return "this is for those who have an admin role"
+	}
+	if !c.Caller.Over(c.now(), c.op.Need).None() {
+		return "this needs the power " + c.op.Need + " over all records, and your admin roles have it over some"
+	}
+	return "this needs the power " + c.op.Need + ", and none of your admin roles has it"
+}
+
 // reach refuses a record that the caller may do nothing to, as if it were not
 // there.
 func (c *Call) reach() error {
@@ -71,7 +86,7 @@ func (c *Call) reach() error {
 		return nil
 	}
 	id := c.Param("id")
-	if rec, ok := c.Snap.Lookup(c.op.of, id); ok && !over.Has(c.op.of, rec) {
+	if rec, ok := c.Snap.Lookup(c.op.of, id); !ok || !over.Has(c.op.of, rec) {
 		return fault.NotFound(c.op.of.Name, id)
 	}
 	return nil

@@ -115,6 +115,7 @@ func (ch *changes) handle(c *rest.Call, in changesIn) (changesOut, error) {
 	}
 	if err == nil {
 		l.tell(c.Log(), c.Author(), in)
+		l.out.keepTo(c)
 	}
 	return l.out, err
 }

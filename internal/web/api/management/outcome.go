@@ -10,7 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/web/rest"
 )
 
 // mostListed is how many consequences, and how many pairs of who gains or
@@ -71,6 +73,19 @@ type consequenceOut struct {
 	Name    string `json:"name" doc:"What people call the record; empty if its kind has no names."`
 	Outcome string `json:"outcome" kind:"enum=created|changed|deleted" doc:"What became of it."`
 }
+
+// keepTo leaves out what the caller may not read: who may use what, and records that
+// nobody asked to change.
+func (o *changesOut) keepTo(c *rest.Call) {
+	reads := func(what string) bool { return c.Caller.Over(c.State.Snapshot(), what+":read").Whole() }
+	if !reads("access") {
+		o.Access = accessOut{Pairs: []pairOut{}}
+	}
+	o.Consequences = slices.DeleteFunc(o.Consequences, func(one consequenceOut) bool { return hasPower(one.Kind) && !reads(one.Kind) })
+}
+
+// hasPower reports whether there is a power to read records of a kind.
+func hasPower(name string) bool { return len(model.Expand(name+":read")) > 0 }
 
 type accessOut struct {
 	Gained int       `json:"gained" doc:"How many times somebody may use or host a service that they could not before."`
