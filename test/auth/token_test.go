@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/test/servertest"
 )
@@ -261,5 +263,47 @@ func TestTokenNowhere(t *testing.T) {
 		if strings.Contains(text, k.secret) || strings.Contains(text, k.secret[4:40]) {
 			t.Errorf("the %s holds the secret", what)
 		}
+	}
+}
+
+// TestTokenEverywhere has a machine with all power ask for everything that can be read:
+// nothing takes for granted that whoever asks has a session.
+func TestTokenEverywhere(t *testing.T) {
+	id, _ := holder(t, M{"enrollment": M{"ott": true}})
+	admin := shared.Admin(t)
+	service := admin.Post("services", M{"name": servertest.Unique("service"), "encryptionRequired": true}).Want(201).ID()
+	admin.Post("service-policies", M{
+		"name": servertest.Unique("policy"), "type": "Dial", "semantic": "AnyOf", "identityRoles": []any{"@" + id}, "serviceRoles": []any{"@" + service},
+	}).Want(201)
+	session := enter(t, id).Get("current-api-session").Want(200).ID()
+	err := shared.State().UpdateSessions(t.Context(), state.Program("test"), func(tx *state.Tx) error { // which takes a router otherwise
+		return model.Sessions.Create(tx, &model.Session{APISessionID: session, IdentityID: id, ServiceID: service, Type: model.Dial})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := newToken(t, admin, M{"roleId": "admin"}).as(t)
+	asked := 0
+	for name := range needs(shared) {
+		method, path, _ := strings.Cut(name, " ")
+		if method != http.MethodGet || strings.HasSuffix(path, "/events") || strings.HasPrefix(path, api.ClientRoot) {
+			continue
+		}
+		ids := strings.NewReplacer("{identityId}", id, "{serviceId}", service, "{id}", id)
+		if strings.Contains(path, "/services/{id}") {
+			ids = strings.NewReplacer("{id}", service)
+		}
+		asked++
+		if a := all.Get(ids.Replace(path)); a.Status == http.StatusUnauthorized || a.Status >= http.StatusInternalServerError {
+			t.Errorf("%s answers %d: %s", name, a.Status, a.Raw)
+		}
+	}
+	for _, list := range []string{"sessions", `sessions?filter=token="x"`, "api-sessions", `api-sessions?filter=token="x"`} {
+		if a := all.Get(list).Want(http.StatusOK); !strings.Contains(list, "?") && a.Total() == 0 {
+			t.Errorf("there are no %s, so that nothing was shown", list)
+		}
+	}
+	if asked < 50 {
+		t.Errorf("only %d operations were asked", asked)
 	}
 }

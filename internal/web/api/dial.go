@@ -14,7 +14,7 @@ func SessionColumns(s *Service) []rest.Derived {
 	return []rest.Derived{
 		{Name: "token", Doc: "What routers recognise the session by; empty for everybody but its owner.", Schema: Text, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 			session := rec.(*model.Session)
-			if session.IdentityID != Caller(c).Identity().ID {
+			if session.IdentityID != c.Author().ID {
 				return append(dst, `""`...)
 			}
 			return kind.AppendText(dst, s.Grants.Tokens.Of(session))
@@ -32,7 +32,7 @@ func SessionTokens(s *Service) rest.Asked {
 	return func(c *rest.Call) []filter.Symbol[kind.Record] {
 		return []filter.Symbol[kind.Record]{{Name: "token", Type: filter.String, One: func(rec kind.Record) filter.Value {
 			session := rec.(*model.Session)
-			if session.IdentityID != Caller(c).Identity().ID {
+			if session.IdentityID != c.Author().ID {
 				return filter.Value{}
 			}
 			return filter.StringValue(s.Grants.Tokens.Of(session))
