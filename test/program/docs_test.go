@@ -48,6 +48,9 @@ func TestDocs(t *testing.T) {
 			`broken  contractors stay out   eve may dial payroll by the policy "wide"`, "exit code 8", "assertion-overridden",
 		}, nil)
 	})
+	t.Run("administrators", func(t *testing.T) {
+		paste(t, bin, "administrators", []string{"policy-author", "web-team", "the nearest is service:read", "exit code 5"}, nil)
+	})
 	for page, answers := range map[string][]string{
 		"by-hand": {
 			`"link":"service-policy","passed":true,"what":"alice may dial wiki by policy`, `"link":"session","passed":false,"what":"alice has no API session"`,
