@@ -96,7 +96,7 @@ func TestLoginLeadsNowhereElse(t *testing.T) {
 func TestNotAnAdmin(t *testing.T) {
 	u := controller.AddUser(t, false)
 	b := open(t, controller)
-	if a := b.login(u.Username, u.Password).is(http.StatusForbidden); !a.says("Only for admins") || !a.says(u.Username) {
+	if a := b.login(u.Username, u.Password).is(http.StatusForbidden); !a.says("Not for you") || !a.says(u.Username) {
 		t.Errorf("the page is %s", a.body)
 	}
 	for _, path := range []string{"/console/identities", "/console/identities/new", "/console/audit-entries"} {

@@ -27,6 +27,7 @@ var sections = []struct {
 	{"Access", []string{"identity", "service", "service-policy", "assertion", "config", "config-type", "posture-check"}},
 	{"Network", []string{"edge-router", "router", "edge-router-policy", "service-edge-router-policy", "terminator", "link", "controller"}},
 	{"Credentials", []string{"auth-policy", "authenticator", "enrollment", "ca", "ext-jwt-signer"}},
+	{"Administrators", []string{"admin-role", "role-binding", "token"}},
 	{"Activity", []string{"api-session", "session", "audit-entry"}},
 	{"More", nil},
 }

@@ -147,7 +147,7 @@ func (v *visit) fail(err error) {
 	case f.status == http.StatusNotFound:
 		v.missing()
 	case f.status == http.StatusUnauthorized && v.person != "":
-		v.refuse(http.StatusForbidden, "Only for admins", "You are logged in as "+v.person+", who may not manage the network. Log out, and in again as somebody who may.")
+		v.refuse(http.StatusForbidden, "Not for you", "You are logged in as "+v.person+", who may not do this: it takes an admin role that allows it. Log out, and in again as somebody who has one.")
 	default:
 		head := "This did not work"
 		if f.status >= http.StatusInternalServerError || f.status == http.StatusTooManyRequests {
