@@ -23,6 +23,12 @@ const (
 // more when ctx ends, so that a restart does not end sessions in use. What was
 // used in an interval is gathered into one write, or few if it is a lot.
 func (s *APISessions) Flush(ctx context.Context, every time.Duration) {
+	flushing(ctx, every, s.flush)
+}
+
+// flushing has what was used written down at every interval, if it is later than what
+// is written by more than some time, and all of it once more when ctx ends.
+func flushing(ctx context.Context, every time.Duration, flush func(ctx context.Context, than time.Duration)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -30,10 +36,10 @@ func (s *APISessions) Flush(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
-			s.flush(last, 0)
+			flush(last, 0)
 			return
 		case <-tick.C:
-			s.flush(ctx, min(unsaid, every/2))
+			flush(ctx, min(unsaid, every/2))
 		}
 	}
 }

@@ -218,19 +218,7 @@ func (m *Machines) LastUse(r kind.Reader, id string) (at time.Time, from string)
 // Flush writes down when tokens were last used, at every interval and once more when
 // ctx ends.
 func (m *Machines) Flush(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			defer cancel()
-			m.flush(last, 0)
-			return
-		case <-tick.C:
-			m.flush(ctx, min(unsaid, every/2))
-		}
-	}
+	flushing(ctx, every, m.flush)
 }
 
 // flush writes down what is later than what is written by more than some time.

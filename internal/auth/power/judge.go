@@ -17,9 +17,9 @@ import (
 // what the write has come to, not at the operation: whatever is changed, and however,
 // all of the power that it is about has to be the author's own.
 //
-// Machines are judged by their own power. Who is neither writes what the program has it write, such as an enrollment:
-// what that may come to is decided by whoever made the invitation, the CA or the
-// signer.
+// Machines are judged by their own power. Who is neither writes what the program has it
+// write, such as an enrollment: what that may come to is decided by whoever made the
+// invitation, the CA or the signer.
 func Judge(_ context.Context, step state.Step, by state.Author) error {
 	if !slices.Contains(answerable, by.Kind) {
 		return nil
