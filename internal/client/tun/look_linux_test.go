@@ -64,7 +64,11 @@ func TestMended(t *testing.T) {
 		if err := d.Look(); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v instead of %s", err, c.says)
 		}
-		if err := d.Look(); err != nil {
+		err := d.Look()
+		if err != nil && strings.Contains(err.Error(), "nktest down") {
+			err = d.Look() // the kernel's word of the same fall came after we had seen it ourselves
+		}
+		if err != nil {
 			t.Errorf("it is not mended: %v", err)
 		}
 		for _, at := range []string{"192.0.2.9:80", "[2001:db8::5]:80", "100.64.0.9:80"} {
