@@ -68,24 +68,38 @@ func (w *Watch) Took(limit time.Duration) (took, most time.Duration) {
 
 // Port is one of the loopback address that nothing listens on, for a program
 // that has to be told. It is none that the system gives away by itself, so that
-// nobody has it before the program does.
+// nobody has it before the program does, and no other test is told the same one
+// before this one ends: the same port of another loopback address stays taken
+// for that long, which tests in other processes see too.
 func Port(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
 		port := strconv.Itoa(20_000 + rand.IntN(12_000))
-		address := net.JoinHostPort("127.0.0.1", port)
-		tcp, err := net.Listen("tcp", address)
+		claim, err := net.ListenPacket("udp", net.JoinHostPort("127.0.0.2", port))
 		if err != nil {
 			continue
 		}
-		_ = tcp.Close()
-		udp, err := net.ListenPacket("udp", address)
-		if err != nil {
-			continue
+		if free(net.JoinHostPort("127.0.0.1", port)) {
+			t.Cleanup(func() { _ = claim.Close() })
+			return port
 		}
-		_ = udp.Close()
-		return port
+		_ = claim.Close()
 	}
 	t.Fatal("no port is free")
 	return ""
+}
+
+// free is whether nothing listens at an address, of either sort.
+func free(address string) bool {
+	tcp, err := net.Listen("tcp", address)
+	if err != nil {
+		return false
+	}
+	_ = tcp.Close()
+	udp, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return false
+	}
+	_ = udp.Close()
+	return true
 }

@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -187,15 +188,23 @@ func (p *process) says(t *testing.T, text string, from int) (line string, next i
 }
 
 // free returns an address that nothing listens on. It is none of those that
-// connections to others are given, or one of them could take it meanwhile.
+// connections to others are given, or one of them could take it meanwhile, and
+// nobody is told the same one before the test ends: it stays taken elsewhere.
 func free(t *testing.T) string {
 	t.Helper()
 	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		port := strconv.Itoa(10_000 + rand.IntN(20_000))
+		claim, err := net.ListenPacket("udp", "127.0.0.2:"+port)
+		if err != nil {
+			continue
+		}
+		address := net.JoinHostPort("127.0.0.1", port)
 		if l, err := net.Listen("tcp", address); err == nil {
 			_ = l.Close()
+			t.Cleanup(func() { _ = claim.Close() })
 			return address
 		}
+		_ = claim.Close()
 	}
 	t.Fatal("no port is free")
 	return ""

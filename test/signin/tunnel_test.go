@@ -38,14 +38,21 @@ func echo(t *testing.T) string {
 }
 
 // freePort is one that nobody has, of those that the system does not give out by itself.
+// Nobody is told the same one before the test ends: it stays taken at another address.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
 		port := strconv.Itoa(20_000 + rand.IntN(12_000))
+		claim, err := net.ListenPacket("udp", "127.0.0.2:"+port)
+		if err != nil {
+			continue
+		}
 		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
 			_ = l.Close()
+			t.Cleanup(func() { _ = claim.Close() })
 			return port
 		}
+		_ = claim.Close()
 	}
 	t.Fatal("there is no port")
 	return ""
