@@ -30,9 +30,8 @@ func (c *Conn) carry(said wire.Headers, terminator bool) error {
 		return say(ErrRefused, "the router %s does not say which circuit a connection has", c.router.name)
 	}
 	f := &flow{conn: c, hosts: terminator}
-	window := c.router.window()
 	f.end = stream.New(stream.Options{
-		Circuit: c.about.Circuit, Terminator: terminator, Window: window, Buffer: window,
+		Circuit: c.about.Circuit, Terminator: terminator, Pool: c.router.pool,
 		Send: f.send, Ack: f.ack, Ready: c.wake, Over: f.over, Now: c.router.client.opt.Now,
 	})
 	c.carriedBy(f)
@@ -40,20 +39,13 @@ func (c *Conn) carry(said wire.Headers, terminator bool) error {
 	return nil
 }
 
-// All connections over one router have about windows on their way, in each
-// direction, and each at least leastWindow: what is sent is held until it has arrived,
-// and what has come until it is read.
+// All connections over one router together have windows on their way, and each at least
+// leastWindow: what is sent is held until it has arrived, and what has come until it is
+// read.
 const (
 	windows     = 32 << 20
 	leastWindow = 128 << 10
 )
-
-// window is how much a connection may have on its way that is made now.
-func (r *router) window() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return max(leastWindow, windows/max(1, len(r.ends)))
-}
 
 // roomWait is how long a payload waits for room towards the router before it is
 // left to be sent again.

@@ -18,6 +18,7 @@ import (
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/channel"
 	"netkeep.internal/internal/wire/message"
+	"netkeep.internal/internal/wire/stream"
 )
 
 const (
@@ -61,6 +62,7 @@ type router struct {
 	heard   atomic.Int64 // when, in nanoseconds
 	since   time.Time
 	stuck   atomic.Int32 // readers that wait for a slow connection of ours
+	pool    *stream.Pool // what connections have on their way
 
 	mu   sync.Mutex
 	last uint32
@@ -113,7 +115,7 @@ func (c *Client) reach(ctx context.Context, p *routerPlace) (*router, error) {
 func (c *Client) connect(a *attempt, name, address string) {
 	ctx, cancel := context.WithTimeout(c.over, reachTime)
 	defer cancel()
-	r := &router{client: c, name: name, address: address, turn: c.watch.turn(), ends: map[uint32]end{}}
+	r := &router{client: c, name: name, address: address, turn: c.watch.turn(), ends: map[uint32]end{}, pool: &stream.Pool{Size: windows, Least: leastWindow}}
 	a.err = r.open(ctx)
 	if a.err == nil {
 		a.router = r

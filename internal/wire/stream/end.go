@@ -57,6 +57,7 @@ type End struct {
 	lingerBy time.Duration
 	dropped  int64
 	lent     int // bytes of the purse
+	holds    int // bytes, as the pool knows
 }
 
 // todo is what a method does after it has let go of the lock.
@@ -74,7 +75,7 @@ func New(o Options) *End {
 	o = o.withDefaults()
 	e := &End{o: o, born: o.Now(), eof: -1, ending: -1}
 	e.out.window, e.out.most, e.out.factor = o.Window, o.Window, leastFactor
-	e.in.room = o.Buffer
+	e.in.room, e.in.share = o.Buffer, o.Buffer
 	if o.Terminator {
 		e.mu.Lock()
 		e.startBy = startWait
@@ -170,7 +171,7 @@ func (e *End) finish(reason error, t *todo, now time.Duration) {
 	e.early = nil
 	e.out.forget()
 	e.in.cut()
-	e.repay()
+	e.settle()
 	e.wake(t)
 	t.ready, t.done, t.reason = true, true, reason
 	if !e.started { // nobody to whom an acknowledgement would matter
@@ -203,7 +204,7 @@ func (e *End) Close(reason error) {
 	e.mu.Lock()
 	e.fail(reason, &t)
 	e.in.cutAll()
-	e.repay()
+	e.settle()
 	e.mu.Unlock()
 	e.do(&t)
 }

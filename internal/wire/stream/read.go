@@ -20,7 +20,7 @@ func (e *End) CloseRead() {
 	} else if !e.in.done {
 		e.in.finish() // nobody takes it
 	}
-	e.repay()
+	e.settle()
 	e.mu.Unlock()
 	e.do(&t)
 }
@@ -33,7 +33,7 @@ func (e *End) Next() (m Message, ok bool) {
 	e.in.handed = 0
 	m, ok = e.take(&t)
 	e.in.handed = len(m.Data)
-	e.repay()
+	e.settle()
 	if e.phase == living && e.in.shrunk() {
 		t.ack = e.ack(0)
 	}
@@ -117,7 +117,7 @@ func (e *End) arrive(p *Payload, t *todo) {
 	before, what := e.in.next, refused
 	if int64(p.Seq) < before || e.afford(p.cost(), 0) {
 		what = e.in.take(p)
-		e.repay()
+		e.settle()
 	}
 	switch what {
 	case kept:

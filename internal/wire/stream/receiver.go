@@ -15,7 +15,8 @@ type receiver struct {
 	// handed is how long the message is that the reader got last: it has it until
 	// it asks for another.
 	handed int
-	room   int // how many that may be
+	room   int // how many held may be
+	share  int // how many it is said to be, of what many have together
 	said   uint32
 	done   bool // nothing more is handed out; what arrives is acknowledged
 
@@ -96,13 +97,13 @@ func (r *receiver) cut() {
 // say returns what the peer is to be told about what is held. Peers stop at the
 // Buffer that they expect, whatever the one here is.
 func (r *receiver) say() uint32 {
-	r.said = uint32(min(int64(r.held)*Buffer/int64(r.room), math.MaxUint32-1))
+	r.said = uint32(min(int64(r.held)*Buffer/int64(r.share), math.MaxUint32-1))
 	return r.said
 }
 
 // shrunk reports whether the peer should know that there is room again.
 func (r *receiver) shrunk() bool {
-	return r.said > emptied && int64(r.held)*Buffer/int64(r.room) < int64(r.said/2)
+	return r.said > emptied && int64(r.held)*Buffer/int64(r.share) < int64(r.said/2)
 }
 
 // parts are what has arrived of a message that comes in several.

@@ -124,6 +124,8 @@ type Options struct {
 	Over func(reason error)
 
 	Window, Buffer int
+	// Pool, if set, may leave less than these to an end among many.
+	Pool *Pool
 	// Purse, if set, is asked for what exceeds them by far.
 	Purse Purse
 	Now   func() time.Time

@@ -91,7 +91,7 @@ func (e *End) write(m Message) (p *Payload, room bool, err error) {
 	if e.poor = !e.afford(0, len(m.Data)); e.poor {
 		return nil, false, nil
 	}
-	defer e.repay()
+	defer e.settle()
 	if !e.started {
 		return nil, e.keepEarly(m), nil
 	}
@@ -174,7 +174,7 @@ func (e *End) Acked(a *Ack) {
 	e.mu.Lock()
 	if e.phase == living {
 		e.acked(a, &t)
-		e.repay()
+		e.settle()
 	}
 	e.mu.Unlock()
 	e.do(&t)
