@@ -87,6 +87,7 @@ const RoleAdmin = "admin"
 var powers = []struct{ what, verbs string }{
 	{"access", "read"}, // who can what, and why
 	{"admin-role", "read create update delete"},
+	{"alert", "read test"},
 	{"api-session", "read delete"},
 	{"assertion", "read create update delete override"},
 	{"audit-entry", "read verify"},

@@ -48,4 +48,6 @@ var All = kind.NewCatalog(
 	AuditBlocks.Def,
 	AuditChains.Def,
 	AuditOutlets.Def,
+	AlertStates.Def,
+	AlertReceivers.Def,
 )

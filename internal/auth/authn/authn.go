@@ -73,6 +73,8 @@ type Passwords struct {
 	now      func() time.Time
 	guard    *guard
 	lockouts lockouts
+	// LockedOut, if set, is told whose password was wrong too often, and from where.
+	LockedOut func(who *model.Identity, from string)
 }
 
 // NewPasswords returns what checks passwords. Somebody may be wrong as often as

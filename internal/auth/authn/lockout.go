@@ -173,6 +173,9 @@ func (p *Passwords) judge(who Proof, try attempt, right bool) bool {
 	if locks {
 		p.sessions.Log.Warn("a password was wrong too often and does not work for now; enable the identity to have it work",
 			"identity", who.identity.ID, "from", try.from.String())
+		if p.LockedOut != nil {
+			p.LockedOut(who.identity, try.from.String())
+		}
 	}
 	return good
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"slices"
 	"time"
 
 	"netkeep.internal/internal/model"
@@ -37,6 +38,9 @@ const (
 
 // events are all that there are.
 var events []*Event
+
+// Events returns all that there are.
+func Events() []*Event { return slices.Clone(events) }
 
 func declare(e Event) *Event {
 	if e.window == 0 {
@@ -91,6 +95,14 @@ var (
 	AssertionRefused    = declare(Event{Name: "assertion-refused", Outcome: model.AuditRefused, Doc: "a change was refused since it would have broken an assertion, with who would have gained or lost what", each: maxEach})
 	AssertionOverridden = done("assertion-overridden", "a change broke an assertion on purpose, with `override`")
 	AssertionBroken     = done("assertion-broken", "what the program does by itself broke an assertion, such as the end of what was given for a time")
+	RouterOffline  = failed("router-offline", "a router has been connected to no controller for half a minute")
+	RouterOnline   = done("router-online", "a router is connected again that was offline")
+	ControllerGone = failed("controller-gone", "a controller of the network has been away for half a minute")
+	ControllerBack = done("controller-back", "a controller is there again that was gone")
+	EndingSoon     = failed("ending-soon", "a certificate or token ends within two weeks, or certificates of clients within one")
+	LockedOut      = refused("locked-out", "a password was wrong too often, and does not work for now")
+	DiskLow        = failed("disk-low", "the disk of a controller has less than a gibibyte left")
+	DiskEnough     = done("disk-enough", "it has more again")
 
 	MemberInvited  = done("member-invited", "a token was made with which a controller may join")
 	MemberJoined   = done("member-joined", "a controller joined")

@@ -2,9 +2,6 @@ package audit
 
 import "context"
 
-// Events are all that there are.
-func Events() []*Event { return events }
-
 // Held is how many facts it holds that are not alike.
 func (r *Recorder) Held() (n int) {
 	r.mu.Lock()

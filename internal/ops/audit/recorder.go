@@ -354,6 +354,12 @@ func (h *held) entry(e *Event, controller string) *model.AuditEntry {
 	}
 }
 
+// Entry is one of a fact that is written with something else, and not by a Recorder.
+func Entry(f Fact, controller string, at time.Time) *model.AuditEntry {
+	h := &held{alike: f.key(), by: f.By, count: 1, first: at, last: at}
+	return h.entry(f.Event, controller)
+}
+
 // back takes facts in again that could not be written, as far as there is room.
 func (r *Recorder) back(facts []told) {
 	r.mu.Lock()

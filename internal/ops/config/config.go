@@ -101,6 +101,8 @@ type Config struct {
 		OTLPTokenFile string `yaml:"otlpTokenFile" form:"file" eg:"/run/secrets/otlp" doc:"File with the token of audit.otlp; not read if audit.otlpToken is given."`
 	} `yaml:"audit"`
 
+	Alerts []Webhook `yaml:"alerts" eg:"[{name: ops, url: https://hooks.example.org/netkeep, secretFile: /etc/netkeep/hook.secret}]" doc:"Who is sent alerts, each with a url and a secretFile, whose content signs them; a name, the host of the url if not given; on, the events that it is sent, the usual ones if not given; and ca, a PEM file with the CAs that its certificate may come from."`
+
 	Session struct {
 		Timeout  time.Duration `yaml:"timeout" default:"30m" range:"1m.." doc:"How long an API session lives without a request."`
 		Lifetime time.Duration `yaml:"lifetime" default:"0s" range:"0s.." doc:"How long an API session lives however much it is used, after which its client has to authenticate again; 0s for any time."`
@@ -116,7 +118,7 @@ type Config struct {
 	Limits   Limits   `yaml:"limits"`
 
 	Egress struct {
-		Strict bool `yaml:"strict" default:"false" doc:"Refuse to fetch keys of issuers from private and loopback addresses."`
+		Strict bool `yaml:"strict" default:"false" doc:"Refuse to fetch keys of issuers from private and loopback addresses, and to send alerts there."`
 	} `yaml:"egress"`
 
 	Metrics struct {

@@ -178,6 +178,9 @@ func set(s Setting, node ast.Node) error {
 	if text, ok := scalar(node); ok {
 		return s.Set(text)
 	}
+	if p, ok := s.value.Addr().Interface().(*[]Webhook); ok {
+		return setWebhooks(s, p, node)
+	}
 	items, ok := node.(*ast.SequenceNode)
 	p, list := s.value.Addr().Interface().(*[]string)
 	if !ok || !list {
@@ -195,6 +198,20 @@ func set(s Setting, node ast.Node) error {
 	*p = texts
 	err := s.check()
 	if err != nil {
+		*p = before
+	}
+	return err
+}
+
+// setWebhooks is set for a list of webhooks.
+func setWebhooks(s Setting, p *[]Webhook, node ast.Node) error {
+	all, err := webhooksOf(node)
+	if err != nil {
+		return fmt.Errorf("%s %w", s.Key, err)
+	}
+	before := *p
+	*p = all
+	if err = s.check(); err != nil {
 		*p = before
 	}
 	return err

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -51,6 +52,9 @@ func printable(r rune) rune {
 
 // yaml is the value as it would stand in a file.
 func (s Setting) yaml() string {
+	if hooks, ok := s.value.Interface().([]Webhook); ok {
+		return cmp.Or(webhooksText(hooks), "[]")
+	}
 	list, ok := s.value.Interface().([]string)
 	if !ok {
 		return quote(s.Get())

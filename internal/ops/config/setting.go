@@ -123,6 +123,12 @@ func (s Setting) parse(text string) error {
 		if text != "" {
 			*p = strings.Split(text, ",")
 		}
+	case *[]Webhook:
+		all, err := parseWebhooks(text)
+		if err != nil {
+			return fmt.Errorf("%s %w", s.Key, err)
+		}
+		*p = all
 	case *bool:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
@@ -157,6 +163,12 @@ func (s Setting) number(text string) (int64, error) {
 
 // check says what is wrong with the value.
 func (s Setting) check() error {
+	if hooks, ok := s.value.Interface().([]Webhook); ok {
+		if err := checkWebhooks(hooks); err != nil {
+			return fmt.Errorf("%s %w", s.Key, err)
+		}
+		return nil
+	}
 	if s.right() {
 		return nil
 	}
@@ -267,6 +279,8 @@ func (s Setting) Kind() string {
 		return forms[s.tag.Get("form")].noun
 	case []string:
 		return "a list of " + forms[s.tag.Get("form")].noun
+	case []Webhook:
+		return "a list of webhooks"
 	case bool:
 		return "true or false"
 	case time.Duration:
@@ -328,6 +342,8 @@ func (s Setting) Get() string {
 	switch v := s.value.Interface().(type) {
 	case []string:
 		return strings.Join(v, ",")
+	case []Webhook:
+		return webhooksText(v)
 	case time.Duration:
 		return duration(v)
 	default:

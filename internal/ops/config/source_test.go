@@ -26,6 +26,7 @@ func values(t *testing.T, s config.Setting) []string {
 		"1h", "20s", "7s", "3s", "2h", "25h", "48h", // durations
 		"128KiB", "256KiB", "70000", "32MiB", "64MiB", // sizes
 		"10", "20", "30", // numbers
+		"[{name: a, url: http://h/1, secretFile: s}]", "[{name: b, url: http://h/2, secretFile: s, on: [c, d]}]", "[{name: a, url: http://h/3, secretFile: \"s t\", ca: u}, {name: b, url: http://h/4, secretFile: s}]",
 	} {
 		if text != s.Default && s.Set(text) == nil {
 			right = append(right, text)

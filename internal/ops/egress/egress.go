@@ -144,6 +144,23 @@ func parse(rawURL string) (*url.URL, error) {
 	return u, check(u)
 }
 
+// Judge says why nothing can ever be sent to a URL, as far as that can be told without
+// asking anybody: the addresses of a name are judged whenever something is sent.
+func (c *Client) Judge(rawURL string) error {
+	target, err := parse(rawURL)
+	if err != nil {
+		return err
+	}
+	host := target.Hostname()
+	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
+		host = "127.0.0.1"
+	}
+	if literal, err := netip.ParseAddr(host); err == nil {
+		return judge(plain(literal), c.strict)
+	}
+	return nil
+}
+
 func check(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":

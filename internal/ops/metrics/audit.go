@@ -15,6 +15,14 @@ type Audit struct {
 	ArchiveFailing func() time.Duration
 	// Outlets yields how those are that entries go out to.
 	Outlets func(yield func(Outlet) bool)
+	// Alerts yields what became of alerts, by receiver.
+	Alerts func(yield func(Alerts) bool)
+}
+
+// Alerts is what became of those for a receiver.
+type Alerts struct {
+	Receiver                string
+	Sent, Repeated, Dropped int64
 }
 
 // Outlet is somebody that entries go out to.
@@ -42,6 +50,7 @@ var (
 	outletBehind  = prometheus.NewDesc("netkeep_audit_outlet_behind", "Entries of the audit log that this controller has yet to send, by outlet.", []string{"outlet"}, nil)
 	outletFailing = prometheus.NewDesc("netkeep_audit_outlet_failing_seconds", "For how long no entry could be sent, by outlet; 0 while they can.", []string{"outlet"}, nil)
 	outletMissed  = prometheus.NewDesc("netkeep_audit_outlet_missed_total", "Entries that were gone before they could be sent, by outlet.", []string{"outlet"}, nil)
+	alertsMade    = prometheus.NewDesc("netkeep_alerts_total", "Alerts of this controller, by receiver and by what became of them: sent, repeated if the same was sent a moment before, dropped if it was given up.", []string{"receiver", "result"}, nil)
 	outletRefused = prometheus.NewDesc("netkeep_audit_outlet_refused_total", "Entries that were refused where they were sent, so that the others went on without, by outlet.", []string{"outlet"}, nil)
 )
 
@@ -51,6 +60,7 @@ func (*outlets) Describe(to chan<- *prometheus.Desc) {
 	to <- outletFailing
 	to <- outletMissed
 	to <- outletRefused
+	to <- alertsMade
 }
 
 // Collect is for [prometheus.Collector].
@@ -60,5 +70,16 @@ func (o *outlets) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(outletFailing, prometheus.GaugeValue, f.Failing.Seconds(), f.Name)
 		to <- prometheus.MustNewConstMetric(outletMissed, prometheus.CounterValue, float64(f.Missed), f.Name)
 		to <- prometheus.MustNewConstMetric(outletRefused, prometheus.CounterValue, float64(f.Refused), f.Name)
+	}
+	if o.of.Alerts == nil {
+		return
+	}
+	for a := range o.of.Alerts {
+		for _, n := range []struct {
+			result string
+			count  int64
+		}{{"sent", a.Sent}, {"repeated", a.Repeated}, {"dropped", a.Dropped}} {
+			to <- prometheus.MustNewConstMetric(alertsMade, prometheus.CounterValue, float64(n.count), a.Receiver, n.result)
+		}
 	}
 }

@@ -76,6 +76,13 @@ func (s *Server) auditFigures() metrics.Audit {
 			}
 			return s.archive.FailingFor()
 		},
+		Alerts: func(yield func(metrics.Alerts) bool) {
+			for _, r := range s.receivers {
+				if n := r.Counts(); !yield(metrics.Alerts{Receiver: r.Name, Sent: n.Sent, Repeated: n.Repeated, Dropped: n.Dropped}) {
+					return
+				}
+			}
+		},
 		Outlets: func(yield func(metrics.Outlet) bool) {
 			for _, job := range s.outlets {
 				if !yield(metrics.Outlet(job.Figures())) {

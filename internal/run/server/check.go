@@ -28,7 +28,8 @@ func Check(cfg config.Config) error {
 		errs = append(errs, err)
 	}
 	_, err := outletClients(cfg, quiet)
-	return errors.Join(append(errs, err)...)
+	_, bad := receivers(cfg)
+	return errors.Join(append(errs, err, bad)...)
 }
 
 // CheckCertificate says why clients would not believe the certificate that

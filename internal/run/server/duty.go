@@ -24,7 +24,7 @@ const keepEvery = 10 * time.Second
 // divide has this controller do its share of what is to be done once, for as long
 // as ctx lasts.
 func (s *Server) divide(ctx context.Context, sessions *authn.APISessions, grants *grant.Grants) {
-	names := append([]string{dutySessions, dutyHistory, dutySnapshots, dutyFormat, dutyAudit}, s.outletDuties()...)
+	names := append([]string{dutySessions, dutyHistory, dutySnapshots, dutyFormat, dutyAudit, dutyAlerts}, s.outletDuties()...)
 	s.duties = duty.New(s.claims(), s.roster.ID(), s.log, names...)
 	mine := func(name string) func() bool { return func() bool { return s.duties.Mine(name) } }
 	sessions.Mine, grants.Mine = mine(dutySessions), mine(dutySessions)

@@ -92,7 +92,7 @@ func (s *Server) openOutlets() error {
 	if a.OTLP != "" {
 		s.addOutlet("otlp", &outlet.OTLP{URL: a.OTLP, Token: a.OTLPToken, Network: rootName(s.keys.Authorities().Origin), Client: c.otlp, Log: s.log}, a.OTLP)
 	}
-	return nil
+	return s.openAlerts()
 }
 
 // addOutlet adds one. Where entries go to a place that several controllers may name, one

@@ -95,6 +95,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	machines := &authn.Machines{State: s.state, Tokens: tokens, Now: time.Now, Log: s.log}
 	s.jobs.Go(func() { machines.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
+	passwords.LockedOut = s.noteLockedOut
 	desk := &enroll.Desk{
 		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle, Passwords: passwords, Tokens: tokens, Now: time.Now, Log: s.log,
 		Recorder: s.recorder, Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
@@ -116,6 +117,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { s.watchStore(run, time.Second) })
 	s.jobs.Go(func() { s.watchMembers(run, time.Second) })
 	s.jobs.Go(func() { s.report(run) })
+	s.jobs.Go(func() { s.watchAlerts(run) })
 	scanner := s.newScanner()
 	s.jobs.Go(func() { scanner.Run(run) })
 	entries := &audit.Log{State: s.state}
@@ -128,7 +130,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
 		Issuer: &enroll.Issuer{Places: s.places, Roots: s.roots, Key: s.servedKey},
 		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s}, Audit: entries, Recorder: s.recorder, Herald: s.herald,
-		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login, Day: s.day,
+		Health: s.checks(), Certificates: s.inventory, StoreSize: s.storeSize, DiskFree: s.diskFree, LoggedIn: s.figures.Login, Day: s.day, Alerts: s.receivers,
 		Logins:      limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Logins, Now: time.Now},
 		Enrollments: limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Enrollments, Now: time.Now},
 		Refused:     limit.Rate[limit.Party]{PerMinute: s.cfg.Limits.Guesses, Now: time.Now},

@@ -28,6 +28,7 @@ import (
 	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/fabric/roster"
 	"netkeep.internal/internal/fabric/whereabouts"
+	"netkeep.internal/internal/ops/alert"
 	"netkeep.internal/internal/ops/archive"
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/config"
@@ -64,6 +65,7 @@ type Server struct {
 	duties    *duty.Duties
 	archive   *archive.Archive // nil for none
 	outlets   []outletJob
+	receivers []*alert.Receiver
 	fabric    *fabric.Fabric
 	herald    *herald.Herald
 	listener  net.Listener

@@ -86,7 +86,7 @@ func Add(root *cobra.Command, env Env) {
 		explainCommand(env), whoCanCommand(env), whatCanCommand(env), signerCommand(env),
 		enableCommand(env), disableCommand(env), inviteCommand(env), tokenCommand(env), refreshCommand(env), reenrollCommand(env), renewCommand(env),
 		verifyCommand(env), traceCommand(env), postureCommand(env), rolesCommand(env), overrideCommand(env), integrityCommand(env), apiCommand(env), demoCommand(env),
-		statusCommand(env), topCommand(env), eventsCommand(env), snapshotCommand(env), auditCommand(env), historyCommand(env), diffCommand(env), undoCommand(env), clusterCommand(env),
+		statusCommand(env), topCommand(env), eventsCommand(env), snapshotCommand(env), auditCommand(env), historyCommand(env), diffCommand(env), undoCommand(env), clusterCommand(env), alertsCommand(env),
 		topologyCommand(env), linksCommand(env), circuitsCommand(env), tracePathCommand(env))
 	root.AddCommand(manualCommand(env))
 }

@@ -23,6 +23,7 @@ import (
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/alert"
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/health"
 	"netkeep.internal/internal/ops/limit"
@@ -102,6 +103,8 @@ type Service struct {
 	StoreSize, DiskFree func() (n int64, ok bool)
 	// Day is the last one of this controller.
 	Day *recent.Day
+	// Alerts are those who are sent alerts.
+	Alerts []*alert.Receiver
 	// Bundle is the certificates of our own authority at present.
 	Bundle func() []*x509.Certificate
 	// Outdated reports whether a certificate, as PEM, is of a root CA that

@@ -64,6 +64,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountCluster(a, s)
 	mountStatus(a, s)
 	mountRecent(a, s)
+	mountAlerts(a, s)
 	mountChanges(a, s, mounted)
 	mountAssertions(a)
 	mountEvents(a, s, mounted)
