@@ -298,6 +298,14 @@ func (f *Fabric) changed(before, after *state.Snapshot, c state.Change) {
 	}
 }
 
+// Late does what can be done without the store when the time of a policy or a grant
+// is over and nobody can write it: connections end, whatever else waits.
+func (f *Fabric) Late(is, would *state.Snapshot, _ []state.Ref) {
+	f.Circuits.Late(is, would, func(s *model.Session) {
+		f.sync.SessionRemoved(is, s, gosync.OnceValue(func() string { return f.opt.Tokens.Of(s) }))
+	})
+}
+
 // ended takes along what a session was used for.
 func (f *Fabric) ended(before, after *state.Snapshot, s *model.Session) {
 	// Routers that end connections when their session is over hear of that first.

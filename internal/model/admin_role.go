@@ -105,6 +105,7 @@ var powers = []struct{ what, verbs string }{
 	{"enrollment", "read create delete refresh reveal"},
 	{"event", "read"},
 	{"ext-jwt-signer", "read create update delete preview"},
+	{"grant", "read create update delete"},
 	{"identity", "read create update delete disable reset-mfa trace"},
 	{"identity-type", "read"},
 	{"link", "read"},

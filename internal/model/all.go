@@ -35,6 +35,7 @@ var All = kind.NewCatalog(
 	EdgeRouterPolicies.Def,
 	ServiceEdgeRouterPolicies.Def,
 	Assertions.Def,
+	Grants.Def,
 	ClientInfos.Def,
 	TokenUses.Def,
 	APISessions.Def,

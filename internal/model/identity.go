@@ -24,6 +24,7 @@ type Identity struct {
 	RoleAttributes            []string          `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 	ProviderAttributes        []Provided        `json:"providerAttributes" kind:"server,nofilter" doc:"Those of roleAttributes that external JWT signers provide, and which: they follow what tokens say at every login, and changes of roleAttributes leave them as they are."`
 	AttributeSigners          []string          `json:"attributeSigners" kind:"server,hidden,nofilter,ref=ext-jwt-signer:clear" doc:"Ids of the signers in providerAttributes: what one provides goes with it."`
+	GrantedAttributes         []string          `json:"grantedAttributes" kind:"server,nofilter" doc:"Those of roleAttributes that grants give for a time; they come and go with the grants, and changes of roleAttributes leave them as they are."`
 	EnrolledBy                string            `json:"enrolledBy" kind:"server,nullable,ref=ext-jwt-signer:clear" doc:"Id of the external JWT signer by whose token the identity came to be; null if by none."`
 	AdminRoles                []string          `json:"adminRoles" kind:"keep,nofilter,range=0..50,ref=admin-role:restrict" doc:"Ids of the admin roles that the identity has by itself; role bindings may give it more. An admin needs none."`
 	AppData                   jsontext.Value    `json:"appData" kind:"nofilter" doc:"An object for applications to read; the controller gives it no meaning."`
@@ -73,9 +74,9 @@ func (i *Identity) Deleted(w kind.Writer) error {
 }
 
 // Check keeps identities of routers in step with their routers, and what signers
-// provide in its place, and wants issuers that exist.
+// provide and grants give in its place, and wants issuers that exist.
 func (i *Identity) Check(r kind.Reader, old *Identity) error {
-	i.join(old)
+	i.join(r, old)
 	if err := i.checkIssuers(r, old); err != nil || old == nil {
 		return err
 	}

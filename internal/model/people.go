@@ -144,8 +144,11 @@ func (i *Identity) Provided() []string {
 	return slices.Compact(all)
 }
 
+// lent returns the role attributes that come from signers and grants.
+func (i *Identity) lent() []string { return append(i.Provided(), i.GrantedAttributes...) }
+
 // Own returns the role attributes that people gave the identity.
-func (i *Identity) Own() []string { return without(i.RoleAttributes, i.Provided()) }
+func (i *Identity) Own() []string { return without(i.RoleAttributes, i.lent()) }
 
 // ProvidedBy returns the ids of the signers that an attribute comes from.
 func (i *Identity) ProvidedBy(attribute string) (signers []string) {
@@ -181,24 +184,26 @@ func (i *Identity) Provide(next Provided) {
 	}
 }
 
-// join shows the attributes that signers provide beside those of the
-// identity's own. What a signer provided before the change is nobody's own:
+// join shows the attributes that signers provide and grants give beside those of
+// the identity's own. What came from elsewhere before the change is nobody's own:
 // whoever reads all of them and writes them back has not made them so, and
 // whoever leaves them out has not taken them away.
-func (i *Identity) join(old *Identity) {
+func (i *Identity) join(r kind.Reader, old *Identity) {
 	i.ProviderAttributes = slices.DeleteFunc(slices.Clone(i.ProviderAttributes), func(p Provided) bool {
 		return !slices.Contains(i.AttributeSigners, p.SignerID) // which is gone
 	})
 	own, provided := i.RoleAttributes, i.Provided()
 	if old != nil {
-		own = without(own, old.Provided())
+		own = without(own, old.lent())
 	} else {
 		own = without(own, provided)
 	}
-	if old == nil && len(provided) == 0 || old != nil && len(provided) == 0 && len(old.ProviderAttributes) == 0 {
+	i.GrantedAttributes = without(Granted(r, i.ID), own)
+	lent := i.lent()
+	if len(lent) == 0 && (old == nil || len(old.lent()) == 0) {
 		return // as they were given
 	}
-	all := slices.Concat(own, provided)
+	all := slices.Concat(own, lent)
 	slices.Sort(all)
 	i.RoleAttributes = slices.Compact(all)
 }

@@ -50,6 +50,7 @@ type ServicePolicy struct {
 	IdentityRoles     []string `json:"identityRoles" kind:"roles=identity" doc:"Which identities the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	ServiceRoles      []string `json:"serviceRoles" kind:"roles=service" doc:"Which services the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	PostureCheckRoles []string `json:"postureCheckRoles" kind:"roles=posture-check" doc:"Which posture checks a device must pass: #attribute, @id, or #all alone for all of them; none if empty."`
+	Validity
 }
 
 // ServicePolicies is the kind.
@@ -63,6 +64,11 @@ var ServicePolicies = kind.Define(kind.Spec[ServicePolicy]{
 	Links:   []string{"identities", "posture-checks", "services"},
 })
 
+// Check keeps the policy what it is at the moment.
+func (p *ServicePolicy) Check(r kind.Reader, old *ServicePolicy) error {
+	return p.settle(r, old == nil)
+}
+
 // EdgeRouterPolicy lets identities connect to edge routers.
 type EdgeRouterPolicy struct {
 	kind.Meta
@@ -72,6 +78,7 @@ type EdgeRouterPolicy struct {
 	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	IdentityRoles   []string `json:"identityRoles" kind:"roles=identity" doc:"Which identities the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	Inside          bool     `json:"inside" kind:"server,hidden,nofilter" doc:"Whether a controller made the policy so that the router inside of it can be used."`
+	Validity
 }
 
 // EdgeRouterPolicies is the kind.
@@ -85,6 +92,11 @@ var EdgeRouterPolicies = kind.Define(kind.Spec[EdgeRouterPolicy]{
 	Links:   []string{"edge-routers", "identities"},
 })
 
+// Check keeps the policy what it is at the moment.
+func (p *EdgeRouterPolicy) Check(r kind.Reader, old *EdgeRouterPolicy) error {
+	return p.settle(r, old == nil)
+}
+
 // ServiceEdgeRouterPolicy lets services be used through edge routers.
 type ServiceEdgeRouterPolicy struct {
 	kind.Meta
@@ -94,6 +106,7 @@ type ServiceEdgeRouterPolicy struct {
 	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	ServiceRoles    []string `json:"serviceRoles" kind:"roles=service" doc:"Which services the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	Inside          bool     `json:"inside" kind:"server,hidden,nofilter" doc:"Whether a controller made the policy so that the router inside of it can be used."`
+	Validity
 }
 
 // ServiceEdgeRouterPolicies is the kind.
@@ -106,3 +119,8 @@ var ServiceEdgeRouterPolicies = kind.Define(kind.Spec[ServiceEdgeRouterPolicy]{
 	InFiles: true,
 	Links:   []string{"edge-routers", "services"},
 })
+
+// Check keeps the policy what it is at the moment.
+func (p *ServiceEdgeRouterPolicy) Check(r kind.Reader, old *ServiceEdgeRouterPolicy) error {
+	return p.settle(r, old == nil)
+}

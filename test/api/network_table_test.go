@@ -146,7 +146,7 @@ func policy(path string, extra M, lists map[string]string, links ...string) reso
 			return body
 		},
 		required: []string{"name", "semantic"},
-		defaults: M{"tags": M{}},
+		defaults: M{"tags": M{}, "validFrom": nil, "validUntil": nil, "standing": "current"},
 		links:    links,
 	}
 	for name := range extra {
@@ -156,6 +156,26 @@ func policy(path string, extra M, lists map[string]string, links ...string) reso
 		r.defaults[list] = []any{}
 	}
 	return r
+}
+
+func grants() resource {
+	return resource{
+		path: "grants",
+		least: func(t *testing.T, c *servertest.Client) M {
+			return M{
+				"identityId": create(t, c, "identities", nil), "attribute": "finance", "reason": "quarter end",
+				"validUntil": "2999-12-31T23:59:59.999Z",
+			}
+		},
+		more: func(*testing.T, *servertest.Client) M {
+			return M{"name": servertest.Unique("grant"), "tags": M{"x": "y"}}
+		},
+		required: []string{"identityId", "attribute", "reason", "validUntil"},
+		once:     []string{"identityId", "attribute", "reason", "validUntil"},
+		fixed:    []string{"identityId", "attribute"},
+		defaults: M{"tags": M{}, "validFrom": nil, "standing": "current", "requestId": nil},
+		nameless: true,
+	}
 }
 
 func servicePolicies() resource {

@@ -42,7 +42,7 @@ const absent = "there is none"
 func resources() []resource {
 	return []resource{
 		authPolicies(), identities(), cas(), signers(), configTypes(), configs(), services(), terminators(), routers(),
-		edgeRouters(), postureChecks(), servicePolicies(), edgeRouterPolicies(), serviceEdgeRouterPolicies(), assertions(),
+		edgeRouters(), postureChecks(), servicePolicies(), edgeRouterPolicies(), serviceEdgeRouterPolicies(), assertions(), grants(),
 		adminRoles(), roleBindings(),
 		known(routers(), "transit-routers"), known(signers(), "ext-jwt-signers"),
 	}

@@ -124,6 +124,7 @@ var narrow = map[string][]string{
 	"ops/outlet":           {"disk", "lang/kind", "model", "data/state"},
 	"policy/assertion":     {"lang", "model", "data"},
 	"policy/posture":       {"lang", "model"},
+	"policy/validity":      {"lang", "model", "data/state"},
 	"web/console":          {"lang/kind", "ops/limit"},
 	"web/console/scene":    {},
 	"web/rest":             {"lang", "data/state", "ops/limit"},

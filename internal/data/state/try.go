@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"slices"
+	"time"
 
 	"netkeep.internal/internal/lang/kind"
 )
@@ -21,9 +22,8 @@ type Step struct {
 // returns what it would have done, if that author may. It runs on the caller's
 // goroutine, so that no write waits for it.
 func (s *State) Try(ctx context.Context, by Author, on *Snapshot, fn func(*Tx) error) (Step, error) {
-	tx := newTx(on, s.set, kind.Model, newClock(s.opt.Now(), on.Time), s.opt.Seal, s.opt.Frozen)
-	req := &request{ctx: ctx, fn: fn}
-	if err := req.run(tx); err != nil {
+	tx, err := s.runOn(ctx, on, s.opt.Now(), fn)
+	if err != nil {
 		return Step{}, err
 	}
 	if err := s.judge(ctx, tx, by); err != nil {
@@ -39,6 +39,23 @@ func (s *State) Try(ctx context.Context, by Author, on *Snapshot, fn func(*Tx) e
 		return Step{}, errTooLarge
 	}
 	return step, nil
+}
+
+// TryAt shows what fn comes to at a time, which may be to come and never is before
+// the snapshot's own. Nobody is to make that write, and so nobody judges it.
+func (s *State) TryAt(ctx context.Context, on *Snapshot, when time.Time, fn func(*Tx) error) (Step, error) {
+	tx, err := s.runOn(ctx, on, when, fn)
+	if err != nil {
+		return Step{}, err
+	}
+	return tx.Step(), nil
+}
+
+// runOn runs fn on a snapshot.
+func (s *State) runOn(ctx context.Context, on *Snapshot, when time.Time, fn func(*Tx) error) (*Tx, error) {
+	tx := newTx(on, s.set, kind.Model, newClock(when, on.Time), s.opt.Seal, s.opt.Frozen)
+	req := &request{ctx: ctx, fn: fn}
+	return tx, req.run(tx)
 }
 
 // Step returns what the write has done so far. It is for the end of a closure:

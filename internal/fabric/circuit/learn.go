@@ -326,7 +326,7 @@ const maxID = 128
 // mayTell reports whether a router may be a part of a circuit as it says: who
 // enters or leaves the network there must be one who may use it.
 func (c *Circuits) mayTell(circuit *Circuit, routerID string, routes map[string]string) bool {
-	snap := c.State.Snapshot()
+	snap := c.Sessions.Timely(c.State.Snapshot())
 	for from, to := range routes {
 		switch {
 		case len(from) > maxID || len(to) > maxID:

@@ -24,6 +24,8 @@ func AsRefusal(err error) (*message.Refusal, bool) { return errors.AsType[*messa
 type Register interface {
 	// Blind reports whether others may have changed more than is known here.
 	Blind() bool
+	// Timely is a snapshot in which nothing counts whose time is over by the clock.
+	Timely(snap *state.Snapshot) *state.Snapshot
 	// Recognise returns the session with a token.
 	Recognise(snap *state.Snapshot, token string) (*model.Session, bool)
 	// Holds reports whether a session belongs to whose API session has a token.
@@ -50,6 +52,7 @@ func Client(snap *state.Snapshot, sessions Register, routerID, apiToken string) 
 	if sessions.Blind() {
 		return nil, errBlind
 	}
+	snap = sessions.Timely(snap)
 	api, ok := sessions.Client(snap, apiToken)
 	if !ok {
 		return nil, Refuse(message.CodeInvalidAPISession, "there is no API session with this token, or it cannot be used")
@@ -68,6 +71,7 @@ func Session(snap *state.Snapshot, sessions Register, req Request) (*model.Sessi
 	if sessions.Blind() {
 		return nil, errBlind
 	}
+	snap = sessions.Timely(snap)
 	s, ok := sessions.Recognise(snap, req.SessionToken)
 	switch {
 	case !ok:

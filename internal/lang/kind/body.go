@@ -144,6 +144,9 @@ func (f *Field) read(shape Shape, dst reflect.Value, b Body, path string) error 
 		return f.decode(shape, dst, raw, b, path)
 	case f.Required&shape != 0 && !(null && f.Nullable):
 		return fault.Invalid(path, "is required", nil)
+	case null && f.Nullable && f.Form == Time:
+		f.reset(shape, dst) // no date-time says that there is none
+		return nil
 	case shape == Patch || shape == Replace && f.Keep:
 		return nil
 	}

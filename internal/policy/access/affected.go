@@ -150,7 +150,7 @@ func addPolicy(identities *union, before, after *state.Snapshot, id string) {
 // givesSame reports whether two versions of a policy give whom they select the
 // same, as far as that is up to the policy.
 func givesSame(a, b *model.ServicePolicy) bool {
-	return a.Type == b.Type && a.Semantic == b.Semantic &&
+	return a.Type == b.Type && a.Semantic == b.Semantic && a.Counts() == b.Counts() &&
 		slices.Equal(a.ServiceRoles, b.ServiceRoles) && slices.Equal(a.PostureCheckRoles, b.PostureCheckRoles)
 }
 

@@ -19,6 +19,12 @@ type List struct {
 	read     func(policy kind.Record) (roles []string, semantic string)
 }
 
+// timed is a policy that may count for a time only.
+type timed interface{ Counts() bool }
+
+// countsNow reports whether a policy gives anybody anything now.
+func countsNow(policy kind.Record) bool { return policy.(timed).Counts() }
+
 // The role lists of all kinds of policies.
 var (
 	ServicePolicyIdentities = newList(model.ServicePolicies, "identityRoles", model.Identities.Def,
@@ -43,7 +49,8 @@ func newList[P any](policies *kind.Kind[P], field string, members *kind.Def, rea
 	return &List{policies.Def, field, members, func(policy kind.Record) ([]string, string) { return read(any(policy).(*P)) }}
 }
 
-// Members returns the records that the policy's list selects.
+// Members returns the records that the policy's list selects; none as long as the
+// policy does not count.
 func (l *List) Members(snap *state.Snapshot, policy kind.Record) *cow.Bitmap {
 	var u union
 	l.add(&u, snap, policy)
@@ -52,18 +59,26 @@ func (l *List) Members(snap *state.Snapshot, policy kind.Record) *cow.Bitmap {
 
 // add adds the records that the policy's list selects.
 func (l *List) add(u *union, snap *state.Snapshot, policy kind.Record) {
+	if countsNow(policy) {
+		l.addListed(u, snap, policy)
+	}
+}
+
+// addListed is add for a policy whose time has not come, or is over, as well.
+func (l *List) addListed(u *union, snap *state.Snapshot, policy kind.Record) {
 	roles, semantic := l.read(policy)
 	u.matching(snap, l.members, roles, semantic)
 }
 
-// Policies yields the policies whose list selects the member, each once.
+// Policies yields the policies that count and whose list selects the member, each
+// once.
 func (l *List) Policies(snap *state.Snapshot, member kind.Record) iter.Seq[kind.Record] {
 	return func(yield func(kind.Record) bool) {
 		k := keysOf(l.members, member)
 		for i, key := range k {
 			for policy := range snap.Select(l.policies, l.field, key) {
 				roles, semantic := l.read(policy)
-				if !k.match(roles, semantic) || k[:i].in(roles) {
+				if !countsNow(policy) || !k.match(roles, semantic) || k[:i].in(roles) {
 					continue
 				}
 				if !yield(policy) {

@@ -65,7 +65,7 @@ func Widening(snap *state.Snapshot, pop *kind.Def, member kind.Record, attribute
 		var u union
 		for policy := range snap.Select(way[0].policies, way[0].field, "#"+attribute) {
 			roles, semantic := way[0].read(policy)
-			if !k.match(roles, semantic) && wider.match(roles, semantic) {
+			if countsNow(policy) && !k.match(roles, semantic) && wider.match(roles, semantic) {
 				way[1].add(&u, snap, policy)
 			}
 		}

@@ -74,12 +74,13 @@ func (s Related) Records() iter.Seq[kind.Record] {
 	return s.seq
 }
 
-// members leads from a policy to those that its list selects.
+// members leads from a policy to those that its list selects, whether it counts
+// now or not: who prepares one for tomorrow wants to see whom it will be about.
 func members(l *List, name string) Relation {
 	return Relation{From: l.policies, Path: l.members.Path, To: l.members, Name: name, Find: func(snap *state.Snapshot, id string) Related {
 		var u union
 		if policy, ok := snap.Lookup(l.policies, id); ok {
-			u.add(l.Members(snap, policy))
+			l.addListed(&u, snap, policy)
 		}
 		return Related{snap: snap, def: l.members, bits: u.set()}
 	}}

@@ -239,13 +239,13 @@ func (s *Grants) remove(ctx context.Context, candidates []*model.Session) error 
 	snap := s.State.Snapshot()
 	candidates = slices.DeleteFunc(candidates, func(session *model.Session) bool {
 		_, there := model.Sessions.Get(snap, session.ID)
-		return !there || s.Live(snap, session)
+		return !there || s.stands(snap, session)
 	})
 	for batch := range slices.Chunk(candidates, removeBatch) {
 		err := s.State.UpdateSessions(ctx, state.Program("session enforcement"), func(tx *state.Tx) error {
 			for _, session := range batch {
 				// As it is now: another write may have come in between.
-				if s.Live(tx.Snapshot, session) {
+				if s.stands(tx.Snapshot, session) {
 					continue
 				}
 				if err := model.Sessions.Delete(tx, session.ID); err != nil && !fault.Is(err, fault.CodeNotFound) {

@@ -40,6 +40,8 @@ type Grants struct {
 	// Mine, if set, reports whether it is this controller, of several, that removes
 	// sessions which have lost what they rest on. Others step in when it does not.
 	Mine func() bool
+	// View, if set, is a snapshot as it is now by the clock.
+	View func(*state.Snapshot) *state.Snapshot
 	Now  func() time.Time
 	Log  *slog.Logger
 
@@ -56,6 +58,15 @@ type Request struct {
 // Blind reports whether more may have changed than is known here, so that
 // nobody should be given anything.
 func (s *Grants) Blind() bool { return s.CutOff != nil && s.CutOff() }
+
+// Timely is a snapshot in which nothing counts whose time is over, also if the
+// write that says so has yet to be made.
+func (s *Grants) Timely(snap *state.Snapshot) *state.Snapshot {
+	if s.View == nil {
+		return snap
+	}
+	return s.View(snap)
+}
 
 // Recognise returns the session with a token.
 func (s *Grants) Recognise(snap *state.Snapshot, token string) (*model.Session, bool) {
@@ -80,6 +91,11 @@ func (s *Grants) Client(snap *state.Snapshot, apiToken string) (*model.APISessio
 // Create returns the caller's session of this type for a service: the one that
 // its API session has already, or a new one.
 func (s *Grants) Create(ctx context.Context, by state.Author, who *authn.Caller, req Request) (*model.Session, error) {
+	if snap := s.State.Snapshot(); s.Timely(snap) != snap { // the write itself goes by what is stored
+		if err := s.Chain(s.Timely(snap), who.Session(), req.ServiceID, req.Type).Refusal(ToBegin...); err != nil {
+			return nil, err
+		}
+	}
 	var session *model.Session
 	var told []posture.PolicyFailure
 	err := s.State.UpdateSessions(ctx, by, func(tx *state.Tx) (err error) {
@@ -122,6 +138,11 @@ func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.
 // Live reports whether a session may still be used. One that may not is about
 // to be removed.
 func (s *Grants) Live(snap *state.Snapshot, session *model.Session) bool {
+	return s.stands(s.Timely(snap), session)
+}
+
+// stands is Live by what is stored.
+func (s *Grants) stands(snap *state.Snapshot, session *model.Session) bool {
 	api, ok := model.APISessions.Get(snap, session.APISessionID)
 	return ok && s.Usable(snap, api) && s.Chain(snap, api, session.ServiceID, session.Type).Refusal(ToGoOn...) == nil
 }

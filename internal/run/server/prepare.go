@@ -70,6 +70,9 @@ func (s *Server) prepare(ctx context.Context, hasher *authn.Hasher) error {
 	if err := s.reserveNames(ctx); err != nil {
 		return fmt.Errorf("keep this controller's names from routers: %w", err)
 	}
+	if err := s.settleTime(ctx); err != nil {
+		return err
+	}
 	if s.cfg.Admin.Password != "" { // who knows it may log in as soon as anything answers
 		return s.addAdmin(ctx, hasher)
 	}

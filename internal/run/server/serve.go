@@ -83,8 +83,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	tokens.People = people.NewRegister(s.state, time.Now)
 	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Keys: s.apiKeys, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: time.Now, Log: s.log}
 	grants := newGrants(s.state, sessions, s.sessionTokens, s.log)
-	grants.CutOff = s.cutOff
 	grants.Failed = s.figures.PostureFailed
+	grants.CutOff, grants.View = s.cutOff, s.validity.View
 	s.recorder.At(s.roster.ID())
 	s.noteRestored()
 	s.attest()
@@ -102,6 +102,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	}
 	shared := s.share(run)
 	s.openFabric(sessions, grants, desk, shared)
+	s.keepTime(run)
 	s.remember(run)
 	s.jobs.Go(func() { s.fabric.Run(run) })
 	s.jobs.Go(func() { s.roster.Run(run) })
@@ -161,7 +162,7 @@ func (s *Server) newAPIs(shared *rest.Shared, svc *api.Service) (*apis, error) {
 	newAPI := func(name, title, doc, root string) *rest.API {
 		return &rest.API{
 			Name: name, Title: title, Doc: doc, Version: api.Version, Root: root, Groups: api.Groups,
-			State: s.state, Shared: shared, Gate: s.knowing(svc.Gate), Log: s.log, Timeout: t.Request, Sending: t.Write, MaxBody: int64(s.cfg.Limits.Body),
+			State: s.state, Timely: s.validity.View, Shared: shared, Gate: s.knowing(svc.Gate), Log: s.log, Timeout: t.Request, Sending: t.Write, MaxBody: int64(s.cfg.Limits.Body),
 			Bodies: bodies, Requests: requests, Answers: answers, Streams: s.streams,
 			StrangerPace: limit.Pace{First: t.Body}, Pace: limit.Pace{First: t.Body, Least: leastRate, Last: t.Read},
 		}

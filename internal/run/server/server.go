@@ -38,6 +38,7 @@ import (
 	"netkeep.internal/internal/ops/trace"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/policy/grant"
+	"netkeep.internal/internal/policy/validity"
 	"netkeep.internal/internal/web/rest"
 )
 
@@ -66,6 +67,7 @@ type Server struct {
 	archive   *archive.Archive // nil for none
 	outlets   []outletJob
 	receivers []*alert.Receiver
+	validity  *validity.Keeper
 	fabric    *fabric.Fabric
 	herald    *herald.Herald
 	listener  net.Listener

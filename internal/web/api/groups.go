@@ -26,6 +26,7 @@ var Groups = map[string]string{
 	"events":                       "What happens in the network, as it does.",
 	"ext-jwt-signers":              "The external JWT signers under a shorter name.",
 	"external-jwt-signers":         "Issuers of tokens by which identities may authenticate.",
+	"grants":                       "Role attributes that identities have for a time.",
 	"identities":                   "Persons, devices, services and routers that may authenticate.",
 	"identity-types":               "What identities may have as their type.",
 	"informational":                "What this controller is and what it offers.",

@@ -116,6 +116,8 @@ type API struct {
 	Groups map[string]string
 
 	State *state.State
+	// Timely, if set, is a snapshot as it is now by the clock, for requests to see.
+	Timely func(*state.Snapshot) *state.Snapshot
 	// Shared is for a state that other controllers write to; nil if none do.
 	Shared *Shared
 	Gate   Gate

@@ -62,7 +62,7 @@ func mountAlerts(a *rest.API, s *api.Service) {
 	}, func(c *rest.Call, _ rest.None) (triedOut, error) {
 		for _, r := range s.Alerts {
 			if r.Name == c.Param("id") {
-				tried := r.Test(c.Context(), api.Caller(c).Identity().Name)
+				tried := r.Test(c.Context(), c.Author().Name)
 				out := triedOut{Name: r.Name, Taken: tried.Err == nil, Answer: tried.Answer, Took: tried.Took}
 				if tried.Err != nil {
 					out.Error = tried.Err.Error()

@@ -87,6 +87,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.EdgeRouters.Def, Derived: edgeRouterColumns(s), Prepare: prepareEdgeRouter(s)},
 		{Kind: model.Enrollments.Def, Verbs: readOnly | kind.Deletes},
 		{Kind: model.ExtJWTSigners.Def, Noun: "externalJwtSigner", Announce: warnOfSigner(s)},
+		{Kind: model.Grants.Def, Prepare: prepareGrant},
 		{Kind: model.Identities.Def, Derived: api.IdentityColumns(s), Prepare: prepareIdentity(s), Inputs: identityInput.Fields},
 		{Kind: model.IdentityTypes.Def},
 		{Kind: model.PostureCheckTypes.Def},
