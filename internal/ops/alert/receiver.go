@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,8 +22,8 @@ import (
 )
 
 const (
-	// sameWithin is how long what is the same is not told again. It is shorter than
-	// rest, so that nothing is over for a receiver that it was not told of.
+	// sameWithin is how long what is the same is not told again, unless the opposite was
+	// told meanwhile.
 	sameWithin = 5 * time.Minute
 	// stale is how old an alert may be: nobody wants to be woken by the day before.
 	stale = 24 * time.Hour
@@ -51,9 +52,9 @@ type Receiver struct {
 	Log    *slog.Logger
 
 	mu       sync.Mutex
-	done     int64                // number of the last entry that need not be looked at again
-	last     map[string]time.Time // when something was last sent
-	places   float64              // how many may be sent at once
+	done     int64               // number of the last entry that need not be looked at again
+	last     map[thing]time.Time // when something was last sent
+	places   float64             // how many may be sent at once
 	filled   time.Time
 	misread  int   // how often the next one was not understood
 	dropped  int64 // since the last that was taken
@@ -185,9 +186,33 @@ func (r *Receiver) repeats(a Alert, now time.Time) bool {
 	return told
 }
 
-// what is what alerts have in common that are the same.
-func (a Alert) what() string {
-	return strings.Join([]string{a.Event, a.TargetKind, a.TargetID, a.TargetName, a.Actor, a.Address, a.Reason}, "\x00")
+// thing is what alerts have in common that are the same.
+type thing struct{ event, kind, id, name, actor, address, reason string }
+
+func (a Alert) what() thing {
+	return thing{a.Event, a.TargetKind, a.TargetID, a.TargetName, a.Actor, a.Address, a.Reason}
+}
+
+// opposites are events one of which is over with the other.
+var opposites = map[string]string{
+	audit.RouterOffline.Name: audit.RouterOnline.Name, audit.RouterOnline.Name: audit.RouterOffline.Name,
+	audit.ControllerGone.Name: audit.ControllerBack.Name, audit.ControllerBack.Name: audit.ControllerGone.Name,
+	audit.DiskLow.Name: audit.DiskEnough.Name, audit.DiskEnough.Name: audit.DiskLow.Name,
+}
+
+// told notes that something was sent, upon which its opposite is news again: whoever
+// was told last that a router is offline must be told that it is not. The caller holds
+// the mutex.
+func (r *Receiver) told(a Alert, now time.Time) {
+	if r.last == nil {
+		r.last = map[thing]time.Time{}
+	}
+	if other := opposites[a.Event]; other != "" {
+		maps.DeleteFunc(r.last, func(t thing, _ time.Time) bool {
+			return t.event == other && t.kind == a.TargetKind && t.id == a.TargetID && t.name == a.TargetName
+		})
+	}
+	r.last[a.what()] = now
 }
 
 // room reports whether one more may be sent, and stays so until it is: what is tried
@@ -206,10 +231,7 @@ func (r *Receiver) room(now time.Time) bool {
 func (r *Receiver) taken(ctx context.Context, a Alert) {
 	now := r.Now().UTC()
 	r.mu.Lock()
-	if r.last == nil {
-		r.last = map[string]time.Time{}
-	}
-	r.last[a.what()] = now
+	r.told(a, now)
 	r.places--
 	r.sent++
 	gone := r.dropped

@@ -129,7 +129,7 @@ func TestReceiver(t *testing.T) {
 	happen(t, s, audit.RouterOffline, "paris")
 	happen(t, s, audit.RouterConnected, "paris")
 	happen(t, s, audit.RouterOnline, "paris")
-	happen(t, s, audit.RouterOffline, "paris") // the same as a moment ago
+	happen(t, s, audit.RouterOnline, "paris") // the same as a moment ago
 	happen(t, s, audit.SnapshotFailed, "last")
 	want := []string{"router-offline paris", "router-online paris", "snapshot-failed last"}
 	eventually(t, "all came", func() bool { return in.count() == len(want) })
@@ -264,5 +264,26 @@ func TestTest(t *testing.T) {
 	r.Secret = "another-secret-than-theirs"
 	if got := r.Test(t.Context(), "ann"); got.Err == nil || !strings.Contains(got.Err.Error(), "401") || strings.Contains(got.Err.Error(), "path") {
 		t.Errorf("it says %+v", got)
+	}
+}
+
+// TestOppositeIsNews has a router come and go within minutes: whatever was told last of
+// it is what is so.
+func TestOppositeIsNews(t *testing.T) {
+	s, in := open(t, storetest.NewMemory(), time.Now), &inbox{}
+	begin(t, s, in, time.Now)
+	want := []string{}
+	for _, e := range []*audit.Event{audit.RouterOffline, audit.RouterOnline, audit.RouterOffline, audit.RouterOffline, audit.RouterOnline, audit.RouterOnline} {
+		happen(t, s, e, "edge")
+		if now := e.Name + " edge"; len(want) == 0 || want[len(want)-1] != now { // or it is the same again
+			want = append(want, now)
+		}
+	}
+	eventually(t, "the last is told", func() bool { return in.count() >= len(want) })
+	happen(t, s, audit.RouterOffline, "another")
+	want = append(want, audit.RouterOffline.Name+" another")
+	eventually(t, "what comes after is told", func() bool { return in.count() >= len(want) })
+	if got := in.list(); strings.Join(got, ", ") != strings.Join(want, ", ") {
+		t.Errorf("it was told %v, not %v", got, want)
 	}
 }
