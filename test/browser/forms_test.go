@@ -52,6 +52,7 @@ func examples(t *testing.T) []example {
 		{"edge-router-policies", map[string]string{"name": "made-router-policy", "semantic": "AnyOf", "edgeRouterRoles": "#all", "identityRoles": "@made-here"}},
 		{"service-edge-router-policies", map[string]string{"name": "made-service-policy", "semantic": "AnyOf", "edgeRouterRoles": "#public", "serviceRoles": "@made-service"}},
 		{"assertions", map[string]string{"name": "made-assertion", "expect": "always", "identityRoles": "@made-here", "serviceRoles": "@made-service"}},
+		{"grants", map[string]string{"name": "made-grant", "identityId": "made-here", "attribute": "seen", "reason": "quarter end", "validUntil": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}},
 		{"admin-roles", map[string]string{"name": "made-role", "allows": "service:read"}},
 		{"role-bindings", map[string]string{"name": "made-binding", "roleId": "made-role", "semantic": "AnyOf", "identityRoles": "#seen"}},
 		{"config-types", map[string]string{"name": "made.v1"}},
