@@ -173,6 +173,7 @@ func grants() resource {
 		required: []string{"identityId", "attribute", "reason", "validUntil"},
 		once:     []string{"identityId", "attribute", "reason", "validUntil"},
 		fixed:    []string{"identityId", "attribute"},
+		unread:   []string{"identityId", "attribute"},
 		defaults: M{"tags": M{}, "validFrom": nil, "standing": "current", "requestId": nil},
 		nameless: true,
 	}
