@@ -115,6 +115,7 @@ var narrow = map[string][]string{
 	"ops/alert":            {"lang/kind", "model", "data/state"},
 	"ops/archive":          {"disk"},
 	"ops/build":            {},
+	"ops/clock":            {},
 	"ops/config":           {"lang/document", "lang/spell"},
 	"ops/egress":           {},
 	"ops/health":           {},

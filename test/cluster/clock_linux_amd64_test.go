@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -26,11 +27,23 @@ func init() {
 			for _, n := range c.nodes {
 				c.eventually(t, fmt.Sprintf("controller %d to say that clocks are apart", n.n), n.saysApart)
 			}
+			c.eventually(t, "the one whose clock it is to be not ready", func() bool {
+				return leader.says503("ahead of that of the other controllers")
+			})
+			for _, n := range c.others(leader) {
+				if n.says503("of this machine is") {
+					t.Errorf("controller %d, whose clock is right, is not ready for it", n.n)
+				}
+			}
 			leader.setClock(t, -apart)
 			c.works(t, leader)
+			c.eventually(t, "it to say that its clock is behind", func() bool {
+				return leader.says503("behind that of the other controllers")
+			})
 		},
 		end: func(t *testing.T, c *team, leader *node) {
 			leader.setClock(t, 0)
+			c.eventually(t, "the one whose clock is right again to be ready", func() bool { return !leader.says503("clock") })
 			for _, n := range c.nodes {
 				c.eventually(t, fmt.Sprintf("controller %d to say no more that clocks are apart", n.n), func() bool { return !n.saysApart() })
 			}
@@ -42,6 +55,17 @@ func init() {
 func (n *node) saysApart() bool {
 	status, text := n.hear(http.MethodGet, "status", nil, nil)
 	return status == http.StatusOK && strings.Contains(text, "the clocks of this controller and another are")
+}
+
+// says503 is whether a controller is not ready, for the reason that its clock is wrong.
+func (n *node) says503(reason string) bool {
+	resp, err := n.http.Get("https://" + n.listen + "/health/ready")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return err == nil && resp.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(text), `"name":"clock","ok":false`) && strings.Contains(string(text), reason)
 }
 
 // works looks whether what one controller gives out is good at all, and what others

@@ -27,7 +27,7 @@ func TestHealth(t *testing.T) {
 		if status, text := get(t, s, base+"/health/live"); status != http.StatusOK || text != `{"status":"ok","checks":[]}` {
 			t.Errorf("%s: live is %d: %s", base, status, text)
 		}
-		const ready = `{"status":"ok","checks":[{"name":"store","ok":true},{"name":"memory","ok":true},{"name":"records","ok":true},{"name":"certificate","ok":true},{"name":"archive","ok":true}]}`
+		const ready = `{"status":"ok","checks":[{"name":"store","ok":true},{"name":"memory","ok":true},{"name":"records","ok":true},{"name":"certificate","ok":true},{"name":"clock","ok":true},{"name":"archive","ok":true}]}`
 		if status, text := get(t, s, base+"/health/ready"); status != http.StatusOK || text != ready {
 			t.Errorf("%s: ready is %d: %s", base, status, text)
 		}
@@ -37,6 +37,27 @@ func TestHealth(t *testing.T) {
 			t.Errorf("a probe is logged: %s", line)
 		}
 	}
+}
+
+// TestClockBehind has something stored in the future, as a machine leaves it whose clock
+// was set back since: the controller says so and is not ready.
+func TestClockBehind(t *testing.T) {
+	s := servertest.Start(t)
+	const id = "of-tomorrow"
+	op := store.Op{Key: "config-type/" + id, Value: []byte(`{"id":"` + id + `","name":"` + id + `"}`)}
+	servertest.Eventually(t, soon, "a write of tomorrow", func() bool {
+		mark, err := s.Store().Load(t.Context(), func(store.Record) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := store.Head{Time: time.Now().Add(24 * time.Hour), End: mark.End, Writes: []store.Write{{Author: store.Author{Kind: store.Program, Name: "test"}, Ops: 1}}}
+		_, err = s.Store().Commit(t.Context(), mark.Head, head, []store.Op{op})
+		return err == nil
+	})
+	servertest.Eventually(t, soon, "not ready", func() bool {
+		status, text := get(t, s, s.URL+"/health/ready")
+		return status == http.StatusServiceUnavailable && strings.Contains(text, `{"name":"clock","ok":false,"reason":"the clock of this machine is 2`) && strings.Contains(text, "behind what was last stored")
+	})
 }
 
 // TestFailingSnapshots has snapshots taken onto a disk that is not there: a

@@ -12,6 +12,7 @@ import (
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
+	"netkeep.internal/internal/ops/clock"
 	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/internal/ops/metrics"
 	"netkeep.internal/internal/pki"
@@ -59,7 +60,7 @@ func (s *Server) noteReset(done AdminResetDone, removeFactor bool) {
 // openExisting is openData and openState where the store is open and there must
 // be a network.
 func (s *Server) openExisting(ctx context.Context) error {
-	s.figures = metrics.New(time.Now)
+	s.figures, s.clock = metrics.New(time.Now), clock.New(time.Now)
 	empty, err := owner.Empty(ctx, s.store)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func (s *Server) described(m api.Member) api.Member {
 	}
 	h, ok := s.reports.of(m.Name)
 	if m.Self {
-		h, ok = heardOf{s.howItIs(), time.Now(), true}, true
+		h, ok = heardOf{report: s.howItIs(), at: time.Now(), there: true}, true
 	}
 	if !ok {
 		return m

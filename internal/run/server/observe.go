@@ -35,6 +35,7 @@ func (s *Server) checks() health.Checks {
 		{Name: "memory", Fails: s.memoryFails},
 		{Name: "records", Fails: s.recordsFail},
 		{Name: "certificate", Fails: s.certificateFails},
+		{Name: "clock", Fails: s.clockFails},
 	}
 	if s.cfg.Shared() {
 		checks = append(checks, health.Check{Name: "controllers", Fails: s.controllersFail, Minor: true})

@@ -20,6 +20,7 @@ import (
 	"netkeep.internal/internal/data/store/storetest"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/clock"
 	"netkeep.internal/internal/ops/health"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/web/rest"
@@ -30,7 +31,7 @@ import (
 func watched(t *testing.T, ahead time.Duration) (*Server, *storetest.Faulty) {
 	t.Helper()
 	faults := storetest.NewFaulty(storetest.NewMemory())
-	s := &Server{store: faults, log: slog.New(slog.DiscardHandler), failed: make(chan error, 1)}
+	s := &Server{store: faults, log: slog.New(slog.DiscardHandler), clock: clock.New(time.Now), failed: make(chan error, 1)}
 	keys, err := pki.Open(t.TempDir(), pki.Options{
 		Now: func() time.Time { return time.Now().Add(ahead) }, Algorithm: "P-256", IPs: []net.IP{{127, 0, 0, 1}},
 	})
@@ -72,7 +73,7 @@ func ails(t *testing.T, s *Server, want map[string]string) {
 			got[r.Name] = r.Reason
 		}
 	}
-	if !maps.Equal(got, want) || len(a.Checks) != 4 || (w.Code == http.StatusOK) != (len(want) == 0) {
+	if !maps.Equal(got, want) || len(a.Checks) != 5 || (w.Code == http.StatusOK) != (len(want) == 0) {
 		t.Errorf("status %d with %v, want %v", w.Code, got, want)
 	}
 }

@@ -42,6 +42,7 @@ type heardOf struct {
 	report
 	at    time.Time
 	there bool
+	aheads
 }
 
 // maxSkew is how far the clocks of two controllers may be apart. What is told is a
@@ -119,6 +120,8 @@ func (r *reports) take(claims []store.Claim, whole bool, now time.Time) {
 		if c.Value == nil || json.Unmarshal(c.Value, &h.report) != nil {
 			h = r.all[id]
 			h.there = false
+		} else {
+			h.aheads = r.all[id].aheads.and(ahead{h.Time.Sub(now), now})
 		}
 		r.all[id] = h
 	}
@@ -135,6 +138,9 @@ func (s *Server) report(ctx context.Context) {
 		for ctx.Err() == nil {
 			_ = claims.FollowClaims(ctx, reportPrefix, func(some []store.Claim, whole bool) error {
 				s.reports.take(some, whole, time.Now())
+				if s.reports.confirm(s.roster.ID()) {
+					s.clock.Believe()
+				}
 				return nil
 			})
 			waitFor(ctx, reportAgain)

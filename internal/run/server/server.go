@@ -31,6 +31,7 @@ import (
 	"netkeep.internal/internal/ops/alert"
 	"netkeep.internal/internal/ops/archive"
 	"netkeep.internal/internal/ops/audit"
+	"netkeep.internal/internal/ops/clock"
 	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/ops/metrics"
@@ -67,6 +68,7 @@ type Server struct {
 	archive   *archive.Archive // nil for none
 	outlets   []outletJob
 	receivers []*alert.Receiver
+	clock     *clock.Clock // of what begins and ends, and of what is stored
 	validity  *validity.Keeper
 	fabric    *fabric.Fabric
 	herald    *herald.Herald
@@ -121,7 +123,7 @@ type Server struct {
 // controller answers requests.
 func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server, err error) {
 	s := &Server{
-		cfg: cfg, log: log, figures: metrics.New(time.Now), failed: make(chan error, 1),
+		cfg: cfg, log: log, clock: clock.New(time.Now), figures: metrics.New(time.Now), failed: make(chan error, 1),
 		connections: limit.Connections{Max: cfg.Limits.Connections, Share: limit.Share(cfg.Limits.Share)},
 		handshakes:  limit.Turns{Max: runtime.GOMAXPROCS(0), Queue: maxHandshakes},
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"netkeep.internal/internal/policy/validity"
 )
@@ -11,7 +10,7 @@ import (
 // settleTime ends what has ended while nobody was here to end it, and begins what
 // has begun, before anybody is served.
 func (s *Server) settleTime(ctx context.Context) error {
-	s.validity = &validity.Keeper{State: s.state, Now: time.Now, Log: s.log}
+	s.validity = &validity.Keeper{State: s.state, Now: s.clock.Now, Log: s.log}
 	if err := s.validity.Settle(ctx); err != nil {
 		return fmt.Errorf("end what is over: %w", err)
 	}
