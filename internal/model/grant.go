@@ -48,6 +48,9 @@ func (g *Grant) validity() *Validity { return &Validity{g.ValidFrom, &g.ValidUnt
 // Counts reports whether the identity has the attribute by it.
 func (g *Grant) Counts() bool { return g.validity().Counts() }
 
+// Timed reports that every grant ends by itself.
+func (g *Grant) Timed() bool { return true }
+
 // Check wants an attribute that a policy can ask for, and keeps the grant what it is
 // at the moment.
 func (g *Grant) Check(r kind.Reader, old *Grant) error {

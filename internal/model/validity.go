@@ -29,6 +29,9 @@ type Validity struct {
 // Counts reports whether the record gives what it gives.
 func (v *Validity) Counts() bool { return v.Standing != Upcoming && v.Standing != Over }
 
+// Timed reports whether the record begins or ends by itself.
+func (v *Validity) Timed() bool { return v.ValidFrom != nil || v.ValidUntil != nil }
+
 // At is what the record is at a moment.
 func (v *Validity) At(moment time.Time) string {
 	switch {

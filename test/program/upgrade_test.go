@@ -39,7 +39,7 @@ func TestNewerStore(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	const says = "the store has format 99, which netkeep v9.1.0 and newer can read; this version reads formats up to 6"
+	const says = "the store has format 99, which netkeep v9.1.0 and newer can read; this version reads formats up to 7"
 	launch(t, settings{args: []string{"run", "--data", data, "--listen", "127.0.0.1:0"}}).fails(says)
 	fresh := filepath.Join(dir, "fresh")
 	launch(t, settings{args: []string{"restore", "--data", fresh, write(t, "snapshot.db", snapshot.String())}}).fails(says)

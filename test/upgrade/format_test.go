@@ -29,7 +29,7 @@ func TestUpgradeAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		rec, _, err := s.Store().Get(t.Context(), format.Key)
-		if err != nil || string(rec.Value) != `{"format":6,"release":"v0.1.0"}` {
+		if err != nil || string(rec.Value) != `{"format":7,"release":"v0.1.0"}` {
 			t.Errorf("the store says %s: %v", rec.Value, err)
 		}
 		if err := s.Close(); err != nil {
@@ -84,7 +84,7 @@ func TestOutgrown(t *testing.T) {
 	}
 	select {
 	case err := <-s.Failed():
-		const want = "the store has format 99, which netkeep v9.0.0 and newer can read; this version reads formats up to 6"
+		const want = "the store has format 99, which netkeep v9.0.0 and newer can read; this version reads formats up to 7"
 		if err.Error() != want {
 			t.Errorf("it says %v", err)
 		}

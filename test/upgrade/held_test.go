@@ -70,15 +70,39 @@ func TestHeldFormat(t *testing.T) {
 	if end, record := create("before"); end != "" || !strings.Contains(record, `"last":`) || strings.Contains(record, `"told"`) {
 		t.Errorf("commits say %q, and the record %s", end, record)
 	}
-	other(s.Store(), format.Ends)
+	refuseTimes(t, admin)
+	other(s.Store(), format.Current)
 	n := 0
 	servertest.Eventually(t, time.Minute, "commits that say where the log ends", func() bool {
 		n++
 		end, record := create(fmt.Sprint("after ", n))
 		return end != "" && strings.Contains(record, `"told":true`)
 	})
+	servertest.Eventually(t, time.Minute, "a policy with an end", func() bool {
+		n++
+		return admin.Post("service-policies", ending(fmt.Sprint("policy ", n))).Status == http.StatusCreated
+	})
 	verdict, err := (&audit.Log{State: s.State()}).Verify(t.Context())
 	if err != nil || len(verdict.Flaws) > 0 || verdict.First != 1 || verdict.Found != verdict.Last {
 		t.Errorf("%+v, %v", verdict, err)
 	}
+}
+
+// ending is a policy that ends by itself.
+func ending(name string) M {
+	return M{"name": name, "type": "Dial", "semantic": "AnyOf", "identityRoles": []any{"#all"}, "serviceRoles": []any{"#all"}, "validUntil": "2999-12-31T23:59:59Z"}
+}
+
+// refuseTimes has nobody give anything an end while there are controllers that would not
+// know of it, nor have one that was there get one.
+func refuseTimes(t *testing.T, admin *servertest.Client) {
+	t.Helper()
+	admin.Post("service-policies", ending("for a time")).Fails(http.StatusConflict, "CLUSTER_REFUSED", "")
+	ever := ending("for ever")
+	delete(ever, "validUntil")
+	id := admin.Post("service-policies", ever).Want(http.StatusCreated).ID()
+	admin.Patch("service-policies/"+id, M{"validFrom": "2999-12-31T23:59:59Z"}).Fails(http.StatusConflict, "CLUSTER_REFUSED", "")
+	who := admin.Get("current-identity").Want(http.StatusOK).ID()
+	admin.Post("grants", M{"identityId": who, "attribute": "finance", "reason": "quarter end", "validUntil": "2999-12-31T23:59:59Z"}).Fails(http.StatusConflict, "CLUSTER_REFUSED", "")
+	admin.Delete("service-policies/" + id).Want(http.StatusOK)
 }

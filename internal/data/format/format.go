@@ -49,17 +49,23 @@ func Steps(seal Seal) []Step {
 		// where a record says that it did. The first of them to say so marks
 		// that record, which guards those that they do not know of.
 		{Release: "v0.1.0"},
+		// Policies may begin and end by themselves, and grants give attributes for a
+		// time; older versions would let people in by what is over.
+		{Release: "v0.1.0"},
 	}
 }
 
 // Waits is how many of the last steps this version can leave for later: it works
 // with what is stored before them too, as it must beside controllers of a version
-// that knows nothing of them. A step that is added makes it 1 where that is so, and
-// a version that needs the step makes it 0 again.
-const Waits = 1
+// that knows nothing of them. A step that is added makes it one more where that is so,
+// and a version that needs the steps makes it 0 again.
+const Waits = 2
 
 // Ends is the first format in which commits say where the journal ends.
 const Ends = 6
+
+// Times is the first format in which policies and grants may have times.
+const Times = 7
 
 // Current is the format of this version, and Oldest the first that it can work with
 // as it is.

@@ -17,7 +17,7 @@ import (
 // says of that.
 const (
 	newer  = `{"format":99,"release":"v9.0.0","from":98}`
-	tooNew = "the store has format 99, which netkeep v9.0.0 and newer can read; this version reads formats up to 6"
+	tooNew = "the store has format 99, which netkeep v9.0.0 and newer can read; this version reads formats up to 7"
 )
 
 func setFormat(t *testing.T, st store.Store, value string) {

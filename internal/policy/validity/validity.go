@@ -25,6 +25,12 @@ var Kinds = []*kind.Def{
 	model.ServicePolicies.Def, model.EdgeRouterPolicies.Def, model.ServiceEdgeRouterPolicies.Def, model.Grants.Def,
 }
 
+// Timed reports whether a record begins or ends by itself.
+func Timed(rec kind.Record) bool {
+	timed, is := rec.(interface{ Timed() bool })
+	return is && timed.Timed()
+}
+
 // groups are in which records wait for their moments.
 var groups = []string{model.ToBegin, model.ToEnd, model.ToForget}
 

@@ -113,10 +113,10 @@ type Server struct {
 	sessionTokens *grant.Tokens
 	left          atomic.Pointer[turnLeft]
 	ring          atomic.Pointer[keyring.Ring]
-	trusts        []string // the CAs between members of the store, since the start
-	keysRefused   string   // why a change of keys was not made, of one goroutine
-	held          bool     // whether the store keeps a format of before for others
-	differs       bool     // whether keys were found to differ, of the same
+	trusts        []string    // the CAs between members of the store, since the start
+	keysRefused   string      // why a change of keys was not made, of one goroutine
+	held          atomic.Bool // whether the store keeps a format of before for others
+	differs       bool        // whether keys were found to differ, of the same
 }
 
 // Start opens everything and begins to serve. When it returns nil the

@@ -39,7 +39,7 @@ func (s *Server) migrate(ctx context.Context) error {
 			return err
 		}
 		if hold {
-			s.held = true
+			s.held.Store(true)
 			s.log.Info("the store keeps its format until all controllers are of a version that can work with another")
 			return s.claimStore(ctx)
 		}
@@ -97,17 +97,16 @@ func (s *Server) holdFormat(ctx context.Context, m *format.Migration) (bool, err
 // watchFormat brings a store that was left as it is to the format of this version,
 // once all controllers can work with it. One of them does.
 func (s *Server) watchFormat(ctx context.Context) {
-	for s.held && ctx.Err() == nil {
+	for s.held.Load() && ctx.Err() == nil {
 		waitFor(ctx, formatEvery)
 		m := s.migration()
 		hold, err := s.holdFormat(ctx, m)
 		if err == nil && !hold && s.duties.Mine(dutyFormat) {
-			if err = s.moveFormat(ctx, m); err == nil {
-				return
-			}
+			err = s.moveFormat(ctx, m)
 		}
 		if now, bad := format.Of(ctx, s.store); bad == nil && now >= format.Current {
-			return // by another
+			s.held.Store(false)
+			return // by this one or another
 		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("the store could not be brought to another format; trying again", "error", err)

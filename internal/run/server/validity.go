@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/policy/validity"
 )
 
@@ -21,4 +23,18 @@ func (s *Server) settleTime(ctx context.Context) error {
 func (s *Server) keepTime(ctx context.Context) {
 	s.validity.Late = s.fabric.Late
 	s.jobs.Go(func() { s.validity.Run(ctx) })
+}
+
+// timeless is the judge who refuses times for as long as there are controllers that know
+// nothing of them: they would let people in before and after.
+func (s *Server) timeless(_ context.Context, step state.Step, _ state.Author) error {
+	if !s.held.Load() {
+		return nil
+	}
+	for _, ref := range step.Changed {
+		if rec, there := step.After.Lookup(ref.Def, ref.ID); there && validity.Timed(rec) {
+			return fault.New(fault.CodeCluster, "there are controllers of a version that knows nothing of validFrom and validUntil, and would let people in before and after: bring all of them to this version first")
+		}
+	}
+	return nil
 }
