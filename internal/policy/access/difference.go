@@ -75,7 +75,7 @@ func moving(before, after *state.Snapshot, changed []state.Ref) []state.Ref {
 }
 
 func movesNothing(a, b *model.ServicePolicy) bool {
-	return a.Type == b.Type && a.Semantic == b.Semantic && a.Counts() == b.Counts() &&
+	return a.Type == b.Type && a.Semantic == b.Semantic && a.Standing == b.Standing &&
 		slices.Equal(a.IdentityRoles, b.IdentityRoles) && slices.Equal(a.ServiceRoles, b.ServiceRoles)
 }
 

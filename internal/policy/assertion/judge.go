@@ -21,13 +21,16 @@ type Judge struct {
 	// again is told of again.
 	Refused func(breaches []Breach, by state.Author)
 	Broken  func(step state.Step, breaches []Breach, by state.Author, overridden bool)
+	// Ahead, if set, is a write with all given at once that it gives from a moment to come
+	// on: what must never be must not be given for tomorrow.
+	Ahead func(ctx context.Context, step state.Step) (state.Step, error)
 }
 
 // Judge judges a write.
 func (j Judge) Judge(ctx context.Context, step state.Step, by state.Author) error {
-	breaches := Breaches(step)
-	if len(breaches) == 0 {
-		return nil
+	breaches, err := j.breaches(ctx, step)
+	if err != nil || len(breaches) == 0 {
+		return err
 	}
 	if h, ok := ctx.Value(hearing{}).(*Hearing); ok {
 		h.Breaches = breaches
@@ -47,6 +50,22 @@ func (j Judge) Judge(ctx context.Context, step state.Step, by state.Author) erro
 		j.Broken(step, breaches, by, overridden)
 	}
 	return nil
+}
+
+// breaches are those of a write, or else of what it gives later.
+func (j Judge) breaches(ctx context.Context, step state.Step) ([]Breach, error) {
+	found := Breaches(step)
+	if len(found) > 0 || j.Ahead == nil || step.After.Len(model.Assertions.Def) == 0 {
+		return found, nil
+	}
+	ahead, err := j.Ahead(ctx, step)
+	if err != nil || ahead.After == step.After {
+		return nil, err
+	}
+	return slices.DeleteFunc(Breaches(ahead), func(b Breach) bool {
+		a, there := model.Assertions.Get(step.After, b.ID)
+		return !there || a.Expect != model.Never
+	}), nil
 }
 
 // outsiders are in whose name people come who do not run the network: they are not told

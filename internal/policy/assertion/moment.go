@@ -40,16 +40,14 @@ type reach bool
 const (
 	// now is while it is in force.
 	now reach = false
-	// ever is as long as it is there: what must never be must not be written down for
+	// ever is until it is over: what must never be must not be written down for
 	// tomorrow either.
 	ever reach = true
 )
 
-// counts reports whether a policy does. One that is for a time says itself whether
-// that is now.
+// counts reports whether a policy does.
 func (r reach) counts(p *model.ServicePolicy) bool {
-	timed, ok := any(p).(interface{ Counts() bool })
-	return r == ever || !ok || timed.Counts()
+	return p.Counts() || r == ever && p.Standing != model.Over
 }
 
 // given is what a policy gives.

@@ -351,8 +351,12 @@ func (t *trial) noPolicy(a *model.Assertion) (found []*model.ServicePolicy) {
 	return found
 }
 
-// pairs reports whether a policy has a role of each list of an assertion.
+// pairs reports whether a policy has a role of each list of an assertion, and is not
+// over.
 func pairs(p *model.ServicePolicy, a *model.Assertion) bool {
+	if !ever.counts(p) {
+		return false
+	}
 	in := func(list []string) func(string) bool {
 		return func(role string) bool { return slices.Contains(list, role) }
 	}

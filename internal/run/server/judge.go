@@ -7,6 +7,7 @@ import (
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/policy/assertion"
+	"netkeep.internal/internal/policy/validity"
 )
 
 // judges asks one judge after the other, until one refuses.
@@ -25,6 +26,9 @@ func judges(all ...state.Judge) state.Judge {
 // operator told of it.
 func (s *Server) assertions() state.Judge {
 	return assertion.Judge{
+		Ahead: func(ctx context.Context, step state.Step) (state.Step, error) {
+			return validity.Begun(ctx, s.state, step)
+		},
 		Refused: func(breaches []assertion.Breach, by state.Author) {
 			for _, b := range breaches {
 				s.recorder.Note(breached(audit.AssertionRefused, b, by, ""))
