@@ -115,7 +115,13 @@ func (c *Call) LookAgain() (more bool, err error) {
 		return false, err
 	}
 	more = snap.Rev > c.Snap.Rev
+	if c.api.Timely != nil {
+		snap = c.api.Timely(snap)
+	}
 	c.Snap = snap
+	if c.present != nil { // who is known by what was seen just now is judged by it too
+		c.present = snap
+	}
 	return more, nil
 }
 
