@@ -9,7 +9,7 @@ import (
 	"netkeep.internal/internal/model"
 )
 
-// certificates is how long each certificate and signer is good for.
+// certificates is how long certificates, signers and tokens are good for.
 type certificates struct{ Source }
 
 var (
@@ -19,12 +19,15 @@ var (
 	expiring = prometheus.NewDesc("netkeep_client_certificates_expiring",
 		"Client certificates in use that expire within so many days; zero days are those that have expired.",
 		[]string{"days"}, nil)
+	tokensEnding = prometheus.NewDesc("netkeep_tokens_ending",
+		"Tokens of machines that end within two weeks.", nil, nil)
 )
 
 // Describe is for [prometheus.Collector].
 func (c *certificates) Describe(ch chan<- *prometheus.Desc) {
 	ch <- timeLeft
 	ch <- expiring
+	ch <- tokensEnding
 }
 
 // Collect is for [prometheus.Collector].
@@ -48,6 +51,13 @@ func (c *certificates) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	c.collectClients(ch, snap, now)
+	ending := 0
+	for t := range model.Tokens.All(snap) {
+		if t.Ending(now) {
+			ending++
+		}
+	}
+	ch <- prometheus.MustNewConstMetric(tokensEnding, prometheus.GaugeValue, float64(ending))
 }
 
 // horizons are the days that client certificates are counted for. One series

@@ -225,6 +225,11 @@ var endsIn = []func(snap *state.Snapshot, yield func(ending)){
 			}
 		}
 	},
+	func(snap *state.Snapshot, yield func(ending)) {
+		for t := range model.Tokens.All(snap) {
+			yield(ending{audit.To(model.Tokens.Def, t), t.ExpiresAt})
+		}
+	},
 }
 
 // endings is what ends soon, whichever controller looks.

@@ -44,6 +44,10 @@ type status struct {
 		API      int `json:"apiSessions"`
 		Services int `json:"sessions"`
 	} `json:"sessions"`
+	TokensEnding []struct {
+		Name      string    `json:"name"`
+		ExpiresAt time.Time `json:"expiresAt"`
+	} `json:"tokensEnding"`
 	LastSnapshot *struct {
 		Name string    `json:"name"`
 		Time time.Time `json:"time"`
@@ -124,6 +128,9 @@ func (s *session) statusLines(st status) []string {
 			left = s.Odd(left + ", which is soon")
 		}
 		line("certificate", "%s: %s", c.Name, left)
+	}
+	for _, t := range st.TokensEnding {
+		line("token", "%s", s.Odd(fmt.Sprintf("%s ends in %s, on %s", screen.Plain(t.Name), lasting(t.ExpiresAt.Sub(s.now())), t.ExpiresAt.UTC().Format(time.DateOnly))))
 	}
 	line("routers", "%d of %d online, %d links, %d circuits", st.Routers.Online, st.Routers.Total, st.Fabric.Links, st.Fabric.Circuits)
 	line("sessions", "%d of clients, %d to use or host services", st.Sessions.API, st.Sessions.Services)

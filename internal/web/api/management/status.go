@@ -2,8 +2,10 @@ package management
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/web/api"
@@ -24,6 +26,7 @@ type statusOut struct {
 	Routers      routersOut       `json:"routers" doc:"The routers of the network."`
 	Fabric       fabricOut        `json:"fabric" doc:"What the routers that are connected to this controller make between them."`
 	Sessions     sessionsOut      `json:"sessions" doc:"Who is there."`
+	TokensEnding []endingTokenOut `json:"tokensEnding" doc:"Tokens of machines that end within two weeks, the next to end first; ten of them at most."`
 	LastSnapshot *snapshotEntry   `json:"lastSnapshot" doc:"The latest copy of the store on the controller's disk; null if there is none."`
 }
 
@@ -75,6 +78,26 @@ type fabricOut struct {
 	Circuits int `json:"circuits" doc:"How many circuits there are."`
 }
 
+type endingTokenOut struct {
+	Name      string    `json:"name" doc:"What people call the token."`
+	ExpiresAt time.Time `json:"expiresAt" doc:"When it ends."`
+}
+
+// maxEnding is how many tokens are named that end soon.
+const maxEnding = 10
+
+// tokensEnding are the tokens that end soon, the next first.
+func tokensEnding(snap kind.Reader, now time.Time) []endingTokenOut {
+	list := []endingTokenOut{}
+	for t := range model.Tokens.All(snap) {
+		if t.Ending(now) {
+			list = append(list, endingTokenOut{t.Name, t.ExpiresAt})
+		}
+	}
+	slices.SortFunc(list, func(a, b endingTokenOut) int { return a.ExpiresAt.Compare(b.ExpiresAt) })
+	return list[:min(len(list), maxEnding)]
+}
+
 type sessionsOut struct {
 	API      int `json:"apiSessions" doc:"How many API sessions there are."`
 	Services int `json:"sessions" doc:"How many sessions to dial or host a service there are."`
@@ -101,6 +124,8 @@ func statusOf(c *rest.Call, s *api.Service) statusOut {
 		},
 		Routers:  routersOut{Total: n(model.Routers.Def)},
 		Sessions: sessionsOut{n(model.APISessions.Def), n(model.Sessions.Def)},
+
+		TokensEnding: tokensEnding(c.Snap, now),
 	}
 	out.Fabric.Links, out.Fabric.Circuits = s.Fabric.Len(model.Links.Def), s.Fabric.Len(model.Circuits.Def)
 	for _, check := range health.Checks {
