@@ -51,6 +51,9 @@ func TestDocs(t *testing.T) {
 	t.Run("administrators", func(t *testing.T) {
 		paste(t, bin, "administrators", []string{"policy-author", "web-team", "the nearest is service:read", "exit code 5"}, nil)
 	})
+	t.Run("tokens", func(t *testing.T) {
+		paste(t, bin, "tokens", []string{"policy-author", "exit code 4", "shop", "Nothing would change", `"name":"shop"`, "token ci changed", "it was revoked", "deploy"}, nil)
+	})
 	for page, answers := range map[string][]string{
 		"by-hand": {
 			`"link":"service-policy","passed":true,"what":"alice may dial wiki by policy`, `"link":"session","passed":false,"what":"alice has no API session"`,

@@ -82,7 +82,7 @@ func ours(environ []string) map[string]string {
 }
 
 // elsewhere are variables that other commands than run read.
-var elsewhere = []string{"NETKEEP_PASSWORD", "NETKEEP_PROFILE"}
+var elsewhere = []string{"NETKEEP_CONTROLLER", "NETKEEP_CONTROLLER_CA", "NETKEEP_CONTROLLER_FINGERPRINT", "NETKEEP_PASSWORD", "NETKEEP_PROFILE", "NETKEEP_TOKEN"}
 
 // Ignored says of each variable that looks like a setting and is none what may
 // have been meant. It is no mistake: people keep such variables for scripts of

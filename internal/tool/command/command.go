@@ -5,7 +5,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -73,6 +72,7 @@ func Add(root *cobra.Command, env Env) {
 		&cobra.Group{ID: GroupServer, Title: "Run a controller:"},
 	)
 	root.PersistentFlags().String("profile", "", "Profile of the controller to talk to; the one that NETKEEP_PROFILE names, or else the last that was logged in to.")
+	root.PersistentFlags().String(tokenFileFlag, "", "File with the token of a machine to use instead of a login, - for standard input; that in NETKEEP_TOKEN if not given.")
 	group := func(id string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = id
@@ -101,25 +101,25 @@ type session struct {
 	now     func() time.Time
 	at      string // moment of the past that is asked for; empty for the present
 	learns  bool   // whether it is learned now where all controllers are
+	machine bool   // whether a token of a machine is shown
 
 	override bool // whether changes are meant though they break assertions
 }
 
 // connect opens the profile that a command is to use.
 func connect(cmd *cobra.Command, env Env) (*session, error) {
-	dir, err := profile.Dir(env.Getenv)
+	secret, err := machineToken(cmd, env)
 	if err != nil {
 		return nil, err
 	}
-	book, err := profile.Open(dir)
-	if err != nil {
-		return nil, err
+	if secret != "" {
+		s, err := asMachine(cmd, env, secret)
+		if err == nil {
+			s.override = overrides(cmd)
+		}
+		return s, err
 	}
-	name, err := cmd.Flags().GetString("profile")
-	if err != nil {
-		return nil, err
-	}
-	name, p, err := book.Named(cmp.Or(name, env.Getenv("NETKEEP_PROFILE")))
+	dir, name, p, err := inUse(cmd, env)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func with(env Env, work talking) func(*cobra.Command, []string) error {
 		}
 		err = work(cmd, s, args)
 		s.remember()
-		if err == nil {
+		if err == nil && s.name != "" {
 			s.follow(cmd.Context())
 		}
 		return s.unlessAdmin(cmd.Context(), err)
@@ -197,6 +197,9 @@ const (
 // remember keeps which controller answers, and up to where this command has
 // changed something, for the next: it may be answered by another controller.
 func (s *session) remember() {
+	if s.name == "" {
+		return
+	}
 	prefer, written := s.Address(), s.Written()
 	if prefer == s.profile.Address {
 		prefer = ""
@@ -266,9 +269,12 @@ func (s *session) follow(ctx context.Context) {
 // unlessAdmin says of a refusal that it is for those with power, to somebody who is
 // logged in and has none, or not this one: another login would not help.
 func (s *session) unlessAdmin(ctx context.Context, err error) error {
-	refused, ok := errors.AsType[*remote.Error](err)
-	if !ok || refused.Status != http.StatusUnauthorized {
+	no, ok := errors.AsType[*remote.Error](err)
+	if !ok || no.Status != http.StatusUnauthorized {
 		return err
+	}
+	if s.machine {
+		return refused(no)
 	}
 	var me struct {
 		Name    string   `json:"name"`
@@ -279,7 +285,7 @@ func (s *session) unlessAdmin(ctx context.Context, err error) error {
 	case s.Get(ctx, "/current-identity", nil, &me) != nil || me.IsAdmin:
 		return err
 	case len(me.Roles) > 0:
-		return markf(remote.ErrDenied, "%s may not do this: %s; your admin roles: %s", me.Name, refused.Message, strings.Join(me.Roles, ", "))
+		return markf(remote.ErrDenied, "%s may not do this: %s; your admin roles: %s", me.Name, no.Message, strings.Join(me.Roles, ", "))
 	}
 	return markf(remote.ErrDenied, "this is for admins, and %s is none; what you may use yourself is listed by: netkeep services", me.Name)
 }

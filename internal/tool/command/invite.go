@@ -116,11 +116,14 @@ func tokenCommand(env Env) *cobra.Command {
 	print := func(n noun) func(cmd *cobra.Command, s *session, id, name string) error {
 		return func(cmd *cobra.Command, s *session, id, _ string) error { return s.printToken(cmd, n, id) }
 	}
-	return verb("token", "Print the token with which something enrolls.",
+	cmd := verb("token", "Print the token with which something enrolls, and look after tokens of machines.",
 		about(env, identities, "Print the token with which an identity enrolls.", print(identities)),
 		about(env, edgeRouters, "Print the token with which an edge router enrolls.", print(edgeRouters)),
 		about(env, routers, "Print the token with which a router enrolls.", print(routers)),
 		about(env, cas, "Print the token with which everybody with a certificate of a CA enrolls.", print(cas)))
+	cmd.Use = "token"
+	addTokens(cmd, env)
+	return cmd
 }
 
 func (s *session) printToken(cmd *cobra.Command, n noun, id string) error {

@@ -228,7 +228,7 @@ func trust(ctx context.Context, scr *screen.Screen, f loginFlags, p *profile.Pro
 	is := remote.Fingerprint(root)
 	if f.fingerprint != "" {
 		if !remote.SameFingerprint(f.fingerprint, is) {
-			return fmt.Errorf("the CA of %s has another fingerprint, %s: somebody else may answer there; nothing was sent", p.Address, is)
+			return otherAuthority(p.Address, is)
 		}
 	} else {
 		if p.CA != "" {
@@ -248,6 +248,11 @@ func trust(ctx context.Context, scr *screen.Screen, f loginFlags, p *profile.Pro
 	}
 	p.CA = remote.PEM(root)
 	return nil
+}
+
+// otherAuthority says that another CA vouches for a controller than was expected.
+func otherAuthority(address, is string) error {
+	return fmt.Errorf("the CA of %s has another fingerprint, %s: somebody else may answer there; nothing was sent", address, is)
 }
 
 // known reports whether the controller of a profile is the one that it was, or if

@@ -162,6 +162,9 @@ func updateKind(env Env, n noun) *cobra.Command {
 		if err := in.repeat(cmd, s, args[0], members); err != nil {
 			return err
 		}
+		if n.Name == tokens.Name {
+			return s.patchToken(cmd, args[0], members)
+		}
 		return s.write(cmd, []change{{Op: opPatch, Kind: n.Name, Target: args[0], Body: members}}, *dry, *output)
 	})
 	return cmd
@@ -270,7 +273,7 @@ func deleteKind(env Env, n noun) *cobra.Command {
 		for _, name := range args {
 			changes = append(changes, change{Op: opDelete, Kind: n.Name, Target: name})
 		}
-		if !n.Verbs.Has(kind.Patches) || n.Name == authenticators.Name {
+		if !n.Verbs.Has(kind.Patches) || n.Name == authenticators.Name || n.Name == tokens.Name {
 			return s.deleteEach(cmd, n, args, *yes)
 		}
 		if s.Reads && !*yes && !*dry {
