@@ -20,20 +20,28 @@ import (
 	"netkeep.internal/test/servertest"
 )
 
+// hookSecret is what alerts are signed with.
+const hookSecret = "correct-horse-battery-staple"
+
+// signed is the alert of a request, if it is signed.
+func signed(r *http.Request) (a M, ok bool) {
+	body, err := io.ReadAll(r.Body)
+	mac := hmac.New(sha256.New, []byte(hookSecret))
+	mac.Write(append([]byte(r.Header.Get("Netkeep-Timestamp")+"."), body...))
+	ok = err == nil && r.Header.Get("Netkeep-Signature") == "v1="+hex.EncodeToString(mac.Sum(nil)) && json.Unmarshal(body, &a) == nil
+	return a, ok
+}
+
 // hook is a receiver of alerts, with settings that name it.
 func hook(t *testing.T, take func(M)) config.Webhook {
 	t.Helper()
-	const secret = "correct-horse-battery-staple"
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(hookSecret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		mac := hmac.New(sha256.New, []byte(secret))
-		mac.Write(append([]byte(r.Header.Get("Netkeep-Timestamp")+"."), body...))
-		var a M
-		if err != nil || r.Header.Get("Netkeep-Signature") != "v1="+hex.EncodeToString(mac.Sum(nil)) || json.Unmarshal(body, &a) != nil {
+		a, ok := signed(r)
+		if !ok {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}

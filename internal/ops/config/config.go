@@ -103,6 +103,9 @@ type Config struct {
 
 	Alerts []Webhook `yaml:"alerts" eg:"[{name: ops, url: https://hooks.example.org/netkeep, secretFile: /etc/netkeep/hook.secret}]" doc:"Who is sent alerts, each with a url and a secretFile, whose content signs them; a name, the host of the url if not given; on, the events that it is sent, the usual ones if not given; and ca, a PEM file with the CAs that its certificate may come from."`
 
+	AlertAfter time.Duration `yaml:"alertAfter" default:"30s" range:"1s..24h" doc:"How long a router or another controller is away, or the disk is low, before those are told who are sent alerts; longer where routers come and go."`
+	AlertDisk  Size          `yaml:"alertDisk" default:"1GiB" range:"0.." doc:"How much space is to be left on the disk of the data directory: with less an alert is sent."`
+
 	Session struct {
 		Timeout  time.Duration `yaml:"timeout" default:"30m" range:"1m.." doc:"How long an API session lives without a request."`
 		Lifetime time.Duration `yaml:"lifetime" default:"0s" range:"0s.." doc:"How long an API session lives however much it is used, after which its client has to authenticate again; 0s for any time."`

@@ -25,11 +25,8 @@ import (
 const (
 	// dutyAlerts is to look whether something is the matter with the network.
 	dutyAlerts = "alerts"
-	// alertEvery is how often a controller looks, and alertGrace how long something is
-	// the matter before that is told.
-	alertEvery, alertGrace = 5 * time.Second, 30 * time.Second
-	// lowDisk is how much space a controller needs at least.
-	lowDisk = 1 << 30
+	// alertEvery is how often a controller looks, at least.
+	alertEvery = 5 * time.Second
 	// endsSoon is how long before its end something is told of, and clientsEndSoon how
 	// long before that of certificates that clients renew themselves.
 	endsSoon, clientsEndSoon = 14 * 24 * time.Hour, 7 * 24 * time.Hour
@@ -121,7 +118,7 @@ func (s *Server) watchAlerts(ctx context.Context) {
 	mine := func() bool { return s.duties.Mine(dutyAlerts) }
 	w := &alert.Watch{State: s.state, Controller: s.roster.ID(), Now: time.Now, Log: s.log, Conditions: []alert.Condition{
 		{
-			Name: "router", Begun: audit.RouterOffline, Over: audit.RouterOnline, Grace: alertGrace, Mine: mine, Look: s.routersOffline,
+			Name: "router", Begun: audit.RouterOffline, Over: audit.RouterOnline, Grace: s.cfg.AlertAfter, Mine: mine, Look: s.routersOffline,
 			Named: func(snap *state.Snapshot, id string) (audit.Target, bool) {
 				r, ok := model.Routers.Get(snap, id)
 				if !ok || r.Disabled {
@@ -131,7 +128,7 @@ func (s *Server) watchAlerts(ctx context.Context) {
 			},
 		},
 		{
-			Name: "controller", Begun: audit.ControllerGone, Over: audit.ControllerBack, Grace: alertGrace, Mine: mine, Look: s.controllersGone,
+			Name: "controller", Begun: audit.ControllerGone, Over: audit.ControllerBack, Grace: s.cfg.AlertAfter, Mine: mine, Look: s.controllersGone,
 			Named: func(snap *state.Snapshot, id string) (audit.Target, bool) {
 				c, ok := model.Controllers.Get(snap, id)
 				if !ok {
@@ -141,7 +138,7 @@ func (s *Server) watchAlerts(ctx context.Context) {
 			},
 		},
 		{
-			Name: "disk", Begun: audit.DiskLow, Over: audit.DiskEnough, Grace: alertGrace, Look: s.diskIsLow,
+			Name: "disk", Begun: audit.DiskLow, Over: audit.DiskEnough, Grace: s.cfg.AlertAfter, Look: s.diskIsLow,
 			Ours:  func(id string) bool { return id == s.roster.ID() },
 			Named: func(*state.Snapshot, string) (audit.Target, bool) { return s.here(), true },
 		},
@@ -151,7 +148,7 @@ func (s *Server) watchAlerts(ctx context.Context) {
 			Ours: func(id string) bool { return strings.HasPrefix(id, s.roster.ID()+"/") },
 		},
 	}}
-	w.Run(ctx, alertEvery)
+	w.Run(ctx, min(alertEvery, s.cfg.AlertAfter))
 }
 
 // rarely looks once in a while, and in between says what it saw.
@@ -196,10 +193,10 @@ func (s *Server) here() audit.Target {
 
 func (s *Server) diskIsLow(*state.Snapshot) []alert.Subject {
 	free, ok := s.diskFree()
-	if !ok || free >= lowDisk {
+	if !ok || free >= int64(s.cfg.AlertDisk) {
 		return nil
 	}
-	return []alert.Subject{{ID: s.roster.ID(), Target: s.here(), Why: "less than 1 GiB is left for " + s.cfg.Data}}
+	return []alert.Subject{{ID: s.roster.ID(), Target: s.here(), Why: "less than " + s.cfg.AlertDisk.String() + " is left for " + s.cfg.Data}}
 }
 
 // ending is something that ends.
