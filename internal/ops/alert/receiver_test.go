@@ -55,10 +55,14 @@ type inbox struct {
 	mu     sync.Mutex
 	came   []alert.Alert
 	answer func(a alert.Alert) int // the status
+	before func(w http.ResponseWriter, r *http.Request) (answered bool)
 	asked  int
 }
 
 func (in *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if in.before != nil && in.before(w, r) {
+		return
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.asked++
@@ -101,12 +105,15 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // begin has a receiver sent alerts, until the test ends or what it returns is called.
-func begin(t *testing.T, s *state.State, in *inbox, now func() time.Time) (r *alert.Receiver, stop func()) {
+func begin(t *testing.T, s *state.State, in *inbox, now func() time.Time, change ...func(*alert.Receiver)) (r *alert.Receiver, stop func()) {
 	srv := httptest.NewServer(in)
 	t.Cleanup(srv.Close)
 	r = &alert.Receiver{
 		Name: "ops", URL: srv.URL + "/secret/path", Secret: secret, On: alert.Usual(), Network: "net", ID: "alert-ops",
 		State: s, Client: egress.New(egress.Options{}), Now: now, Log: slog.New(slog.DiscardHandler),
+	}
+	for _, f := range change {
+		f(r)
 	}
 	_, err := r.Load(t.Context())
 	must(t, err)
