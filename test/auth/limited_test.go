@@ -87,3 +87,33 @@ func TestMissingPower(t *testing.T) {
 		t.Errorf("somebody who is nobody is not told to authenticate: %s", a.Raw)
 	}
 }
+
+// TestMissingPowerOfChanges wants a list of changes to be refused with what is missing, in
+// words that say nothing of what is there.
+func TestMissingPowerOfChanges(t *testing.T) {
+	t.Parallel()
+	team := servertest.Unique("team")
+	role := shared.Admin(t).Post("admin-roles", M{"name": team, "allows": []string{"service:*"}, "onlyAttributes": []string{team}}).Want(http.StatusCreated).ID()
+	limited, viewer := enter(t, add(t, M{"adminRoles": []string{role}})), enter(t, add(t, M{"adminRoles": []string{"viewer"}}))
+	own := limited.Post("services", M{"name": servertest.Unique("own"), "encryptionRequired": true, "roleAttributes": []string{team}}).Want(http.StatusCreated).ID()
+	create := M{"op": "create", "kind": "service", "body": M{"name": servertest.Unique("outside"), "encryptionRequired": true}}
+	for _, try := range []struct {
+		who    *servertest.Client
+		change M
+		says   string
+	}{
+		{viewer, create, "needs the power service:create"},
+		{viewer, M{"op": "delete", "kind": "service", "target": own}, "needs the power service:delete"},
+		{viewer, M{"op": "delete", "kind": "service", "target": "nothing"}, "needs the power service:delete"},
+		{limited, create, "the power service:create over some services only"},
+		{limited, M{"op": "patch", "kind": "service", "target": own, "body": M{"roleAttributes": []string{}}}, "the power service:update over some services only"},
+		{limited, M{"op": "create", "kind": "identity", "body": M{"name": "x", "type": "User", "isAdmin": true}}, "needs the power identity:create"},
+	} {
+		for _, path := range []string{"changes", "changes?plan=true"} {
+			a := try.who.Post(path, M{"changes": []any{try.change}}).Want(http.StatusUnauthorized)
+			if message, _ := a.At("error.message").(string); !strings.Contains(message, try.says) {
+				t.Errorf("%s of %v says %q", path, try.change, message)
+			}
+		}
+	}
+}

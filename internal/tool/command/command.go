@@ -285,7 +285,8 @@ func (s *session) unlessAdmin(ctx context.Context, err error) error {
 	case s.Get(ctx, "/current-identity", nil, &me) != nil || me.IsAdmin:
 		return err
 	case len(me.Roles) > 0:
-		return markf(remote.ErrDenied, "%s may not do this: %s; your admin roles: %s", me.Name, no.Message, strings.Join(me.Roles, ", "))
+		before, after, _ := strings.Cut(err.Error(), no.Error()) // which of several changes it is about
+		return markf(remote.ErrDenied, "%s may not do this: %s%s%s; your admin roles: %s", me.Name, before, cmp.Or(no.Reason, no.Message), after, strings.Join(me.Roles, ", "))
 	}
 	return markf(remote.ErrDenied, "this is for admins, and %s is none; what you may use yourself is listed by: netkeep services", me.Name)
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -45,6 +46,15 @@ type failure struct {
 
 // Error is for [error].
 func (f *failure) Error() string { return f.says() }
+
+// lacks is what somebody lacks who is known and may not do this; empty if that is not
+// what is wrong.
+func (f *failure) lacks() string {
+	if f.status != http.StatusUnauthorized {
+		return ""
+	}
+	return sentence(cmp.Or(f.Cause.Reason, f.Cause.Message))
+}
 
 // says is the failure in a sentence for people.
 func (f *failure) says() string {

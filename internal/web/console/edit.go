@@ -134,7 +134,11 @@ func (v *visit) makeRecord(of resource, fields []*kind.Field, body map[string]an
 // notSaved shows a form again with what is wrong beside the inputs that it is about.
 func (v *visit) notSaved(err error, d *drawing, fields []*kind.Field, form func(status int, view formView)) {
 	var f *failure
-	if !errors.As(err, &f) || f.status == http.StatusUnauthorized || f.status >= http.StatusInternalServerError {
+	if errors.As(err, &f) && f.lacks() != "" {
+		form(http.StatusForbidden, formView{Problem: "Nothing was saved. " + f.lacks()})
+		return
+	}
+	if f == nil || f.status == http.StatusUnauthorized || f.status >= http.StatusInternalServerError {
 		if f != nil && f.status >= http.StatusInternalServerError {
 			form(f.status, formView{Problem: "Nothing was saved, or nobody knows: " + f.says()})
 			return
@@ -151,7 +155,7 @@ func (v *visit) notSaved(err error, d *drawing, fields []*kind.Field, form func(
 		form(f.status, formView{Problem: "Nothing was saved. Look at what is marked."})
 		return
 	}
-	form(f.status, formView{Problem: "Nothing was saved. " + f.says()})
+	form(f.status, formView{Problem: "Nothing was saved. " + f.says(), Overrides: f.Code == broken && v.may(overrides)})
 }
 
 // inputOf is the path of the input that a failure is about; empty if it is about none.
@@ -312,8 +316,11 @@ func (v *visit) changes(list []changeIn, expect string, plan bool) (out changeOu
 		body["expect"] = expect
 	}
 	q := request{method: http.MethodPost, path: v.ManagementRoot + "/changes", body: body}
-	if plan {
+	switch {
+	case plan:
 		q.query = map[string][]string{"plan": {"true"}}
+	case v.r.Method == http.MethodPost && v.r.URL.Query().Has("override"):
+		q.query = map[string][]string{"override": {"true"}}
 	}
 	a, err := v.ask(q)
 	if err != nil {

@@ -31,6 +31,7 @@ type formView struct {
 	Look            string    // where to see what would come of it; empty if nobody can say
 	Plan            *planView // what would
 	Stamp           string    // when the record was last changed
+	Overrides       bool      // whether it can be saved though an assertion is against it
 }
 
 // inputView is one input, or a group of them.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -97,7 +98,16 @@ func (v *visit) overview() {
 		func() { changes = v.lately() },
 		func() { day = v.day() },
 	)
-	if err != nil {
+	var f *failure
+	switch {
+	case errors.As(err, &f) && f.lacks() != "":
+		if powers := v.powers(); len(powers) > 0 {
+			v.start(powers, changes, day)
+			return
+		}
+		v.fail(err)
+		return
+	case err != nil:
 		v.fail(err)
 		return
 	}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -147,7 +148,8 @@ func (v *visit) fail(err error) {
 	case f.status == http.StatusNotFound:
 		v.missing()
 	case f.status == http.StatusUnauthorized && v.person != "":
-		v.refuse(http.StatusForbidden, "Not for you", "You are logged in as "+v.person+", who may not do this: it takes an admin role that allows it. Log out, and in again as somebody who has one.")
+		why := cmp.Or(f.lacks(), "It takes an admin role that allows it.")
+		v.refuse(http.StatusForbidden, "Not for you", "You are logged in as "+v.person+", who may not do this. "+why+" Ask an admin for it, or log in as somebody who has it.")
 	default:
 		head := "This did not work"
 		if f.status >= http.StatusInternalServerError || f.status == http.StatusTooManyRequests {

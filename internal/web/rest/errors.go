@@ -104,7 +104,8 @@ func (c *Call) fail(err error) {
 
 func appendError(dst []byte, f *fault.Error, requestID string) []byte {
 	message := answers[f.Code].says
-	if message == "" || f.Field == "" && f.Reason != "" {
+	// Who lacks a power is known already: to authenticate again would not help.
+	if message == "" || (f.Field == "" || f.Code == fault.CodeUnauthorized) && f.Reason != "" {
 		message = f.Reason
 	}
 	dst = append(dst, `{"error":{"code":`...)

@@ -72,7 +72,12 @@ func (c *Call) missing() string {
 	if !c.Caller.Over(c.now(), c.op.Need).None() {
 		return "this needs the power " + c.op.Need + " over all records, and your admin roles have it over some"
 	}
-	return "this needs the power " + c.op.Need + ", and none of your admin roles has it"
+	return lacking(c.op.Need)
+}
+
+// lacking says that somebody has a power over nothing at all.
+func lacking(need string) string {
+	return "this needs the power " + need + ", and none of your admin roles has it"
 }
 
 // reach refuses a record that the caller may do nothing to, as if it were not

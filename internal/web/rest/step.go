@@ -35,7 +35,7 @@ type Step struct {
 func (m *Mounted) Step(c *Call, verb kind.Verbs, target string, body kind.Body) (*Step, error) {
 	s := &Step{of: m, verb: verb, target: target, body: body, over: c.over(m.Kind, verb)}
 	if s.over.None() {
-		return nil, fault.New(fault.CodeUnauthorized, "you may not "+powerVerbs[verb]+" "+spoken(m.Kind.Path))
+		return nil, fault.New(fault.CodeUnauthorized, lacking(needFor(m.Kind, verb)))
 	}
 	if verb == kind.Deletes {
 		return s, nil
@@ -117,7 +117,7 @@ func (s *Step) inside(rec kind.Record) error {
 	if s.over.Has(s.of.Kind, rec) {
 		return nil
 	}
-	return fault.New(fault.CodeUnauthorized, "you may "+powerVerbs[s.verb]+" some of the "+spoken(s.of.Kind.Path)+" only, which this would not be one of: see onlyAttributes and onlyTags of your admin roles")
+	return fault.New(fault.CodeUnauthorized, "your admin roles have the power "+needFor(s.of.Kind, s.verb)+" over some "+spoken(s.of.Kind.Path)+" only, which this would not be one of: see their onlyAttributes and onlyTags")
 }
 
 // visible refuses a record that its author may not do this to, as if it were not
