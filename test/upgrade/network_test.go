@@ -175,7 +175,7 @@ func TestSealed(t *testing.T) {
 					t.Errorf("a snapshot holds a secret of %d letters", len(secret))
 				}
 			}
-			if name == fixture.Fifth {
+			if name == fixture.Fifth || name == fixture.Sixth {
 				return // it was sealed when it was written, and history has nothing else
 			}
 			if err := s.Store().Follow(t.Context(), 0, func(store.Batch) error { return io.EOF }); !errors.Is(err, store.ErrCompacted) {
