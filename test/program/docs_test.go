@@ -48,6 +48,11 @@ func TestDocs(t *testing.T) {
 			`broken  contractors stay out   eve may dial payroll by the policy "wide"`, "exit code 8", "assertion-overridden",
 		}, nil)
 	})
+	t.Run("access-in-time", func(t *testing.T) {
+		paste(t, bin, "access-in-time", []string{
+			"bob has finance until", "quarter end", "bob will not be able to use payroll", "pass  service-policy", "exit code 9", "contract", "1 within a day",
+		}, nil)
+	})
 	t.Run("administrators", func(t *testing.T) {
 		paste(t, bin, "administrators", []string{"policy-author", "web-team", "the nearest is service:read", "exit code 5"}, nil)
 	})

@@ -67,6 +67,7 @@ func full(t *testing.T, m *metrics.Metrics) *state.State {
 		Controllers:  func() (all, online int) { return 3, 2 }, Votes: func() (int64, bool) { return 3, true },
 		StoreAge: func() time.Duration { return 1500 * time.Millisecond }, Refusing: func() bool { return true },
 	})
+	m.WatchValidity(maps.All(map[string]func() int{"grant": func() int { return 4 }}))
 	m.WatchAudit(metrics.Audit{
 		Archived: func() (int64, bool) { return 500, true }, ArchiveFailing: func() time.Duration { return time.Minute },
 		Outlets: func(yield func(metrics.Outlet) bool) { yield(metrics.Outlet{Name: "http", Behind: 7}) },
@@ -156,6 +157,7 @@ func TestCommits(t *testing.T) {
 		`netkeep_api_sessions 1`, `netkeep_sessions 0`, `netkeep_ready 0`, `netkeep_unreadable_records 0`,
 		`netkeep_build_info{go="go1",revision="abc",version="v1"} 1`, `netkeep_store_size_bytes 20480`,
 		`netkeep_controllers 3`, `netkeep_controllers_online 2`, `netkeep_store_votes 3`, `netkeep_store_age_seconds 1.5`, `netkeep_refuses_connections 1`,
+		`netkeep_ending_within_day{kind="grant"} 4`,
 	)
 	if got := scrape(t, m); strings.Contains(got, "netkeep_disk_free_bytes") {
 		t.Error("a figure is shown that nobody can tell")

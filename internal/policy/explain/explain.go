@@ -7,6 +7,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -26,7 +27,9 @@ type Explanation struct {
 	Service    string `json:"service" doc:"What people call the service."`
 	Type       string `json:"type" kind:"required,enum=Dial|Bind" doc:"What is explained: Dial is to use the service, Bind to host it."`
 	Allowed    bool   `json:"allowed" doc:"Whether every link holds, so that the identity can use the service now."`
-	Links      []Link `json:"links" doc:"What it takes, in the order in which it is looked at; all of it, also after a link that does not hold."`
+	// Until is about policies alone: what else may end is not known before.
+	Until *time.Time `json:"until" kind:"omit" doc:"When service policies end to let it if nobody changes anything; left out if they do not end by themselves, or if none lets it."`
+	Links []Link     `json:"links" doc:"What it takes, in the order in which it is looked at; all of it, also after a link that does not hold."`
 	// Unknown is for the past.
 	Unknown []string `json:"unknown" doc:"Links that are left out since nothing is known of them in the past: who was logged in, what devices reported, which routers were connected and who hosted through them. Empty in the present."`
 }
@@ -52,11 +55,12 @@ type Change struct {
 
 // Cause is a record that has a part in a link.
 type Cause struct {
-	Kind string `json:"kind" doc:"Kind of the record, such as service-policy."`
-	ID   string `json:"id" doc:"Id of the record."`
-	Name string `json:"name" doc:"What people call the record, or what tells it from others."`
-	Role string `json:"role" doc:"Role by which the policy before it in the list selects the record; empty if it is not about that."`
-	From string `json:"from" kind:"omit" doc:"Name of the external JWT signer that provides the attribute of the role, the first of several; left out if it is the record's own."`
+	Kind  string     `json:"kind" doc:"Kind of the record, such as service-policy."`
+	ID    string     `json:"id" doc:"Id of the record."`
+	Name  string     `json:"name" doc:"What people call the record, or what tells it from others."`
+	Role  string     `json:"role" doc:"Role by which the policy before it in the list selects the record; empty if it is not about that."`
+	Until *time.Time `json:"until" kind:"omit" doc:"When the policy ends, or when the last grant ends that gives the attribute of the role; left out if it does not end by itself."`
+	From  string     `json:"from" kind:"omit" doc:"Name of the external JWT signer that provides the attribute of the role, the first of several; left out if it is the record's own."`
 }
 
 // The links, in order.
@@ -146,7 +150,7 @@ func (n Network) ask(snap *state.Snapshot, identityID, serviceID, typ string) (*
 
 // explanation is one that has no links yet.
 func (q *question) explanation() Explanation {
-	return Explanation{IdentityID: q.identity.ID, Identity: q.identity.Name, ServiceID: q.service.ID, Service: q.service.Name, Type: q.typ, Unknown: []string{}}
+	return Explanation{IdentityID: q.identity.ID, Identity: q.identity.Name, ServiceID: q.service.ID, Service: q.service.Name, Type: q.typ, Unknown: []string{}, Until: Until(q.snap, q.identity, q.service.ID, q.typ)}
 }
 
 // apiSession is one of the identity's, with what is wrong with it.

@@ -43,6 +43,7 @@ func (q *question) identityLink() Link {
 // cause is the identity, as a policy selects it by a role.
 func (q *question) cause(role string) Cause {
 	c := cause(model.Identities.Def, q.identity.ID, q.identity.Name, role)
+	c.Until = lent(q.snap, q.identity, role)
 	attribute, _ := strings.CutPrefix(role, "#")
 	for _, id := range q.identity.ProvidedBy(attribute) {
 		if signer, ok := model.ExtJWTSigners.Get(q.snap, id); ok {
@@ -118,6 +119,9 @@ func (q *question) policyLink() Link {
 	switch {
 	case len(policies) > 0:
 		l.What = fmt.Sprintf("%s may %s %s by %s", who, q.verb(), q.service.Name, policyNames(policies))
+		if until := Until(q.snap, q.identity, q.service.ID, q.typ); until != nil {
+			l.What += ", until " + until.UTC().Format(moment)
+		}
 	case l.Passed:
 		l.What = fmt.Sprintf("%s is an admin, and admins may %s every service without a policy", who, q.verb())
 		l.Because = append(l.Because, q.cause(""))
@@ -130,7 +134,9 @@ func (q *question) policyLink() Link {
 
 // causes is a policy and the roles by which it selects identity and service.
 func (q *question) causes(p *model.ServicePolicy) []Cause {
-	list := []Cause{cause(model.ServicePolicies.Def, p.ID, p.Name, "")}
+	by := cause(model.ServicePolicies.Def, p.ID, p.Name, "")
+	by.Until = p.ValidUntil
+	list := []Cause{by}
 	for _, role := range access.ServicePolicyIdentities.Reasons(p, q.identity) {
 		list = append(list, q.cause(role))
 	}

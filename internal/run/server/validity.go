@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
@@ -22,6 +23,13 @@ func (s *Server) settleTime(ctx context.Context) error {
 // keepTime begins and ends policies and grants when their time has come.
 func (s *Server) keepTime(ctx context.Context) {
 	s.validity.Late = s.fabric.Late
+	s.figures.WatchValidity(func(yield func(string, func() int) bool) {
+		for _, d := range validity.Kinds {
+			if !yield(d.Name, func() int { return validity.Ending(s.state.Snapshot(), d, s.clock.Now().Add(24*time.Hour)) }) {
+				return
+			}
+		}
+	})
 	s.jobs.Go(func() { s.validity.Run(ctx) })
 }
 

@@ -26,10 +26,11 @@ type explanation struct {
 		What    string `json:"what"`
 		Remedy  string `json:"remedy"`
 		Because []struct {
-			Kind string `json:"kind"`
-			Name string `json:"name"`
-			Role string `json:"role"`
-			From string `json:"from"`
+			Kind  string `json:"kind"`
+			Name  string `json:"name"`
+			Role  string `json:"role"`
+			From  string `json:"from"`
+			Until string `json:"until"`
 		} `json:"because"`
 	} `json:"links"`
 }
@@ -104,7 +105,10 @@ func (s *session) explain(e explanation) error {
 		doing = "host"
 	}
 	can, could := "can", "cannot"
-	if s.at != "" {
+	switch {
+	case s.toCome():
+		can, could = "will be able to", "will not be able to"
+	case s.at != "":
 		can, could = "could", "could not"
 	}
 	if can = s.Good(can); !e.Allowed {
@@ -130,6 +134,9 @@ func (s *session) explain(e explanation) error {
 			if b.From != "" {
 				by += ", which the signer " + b.From + " says"
 			}
+			if b.Until != "" {
+				by += ", until " + b.Until
+			}
 			text := s.Flow(strings.ReplaceAll(b.Kind, "-", " ")+" "+screen.Plain(b.Name+by), indent)
 			s.Printf("%s%s\n", strings.Repeat(" ", indent), s.Faint(text))
 		}
@@ -139,7 +146,11 @@ func (s *session) explain(e explanation) error {
 		}
 	}
 	if len(e.Unknown) > 0 {
-		s.Printf("\nNothing is known in the past of: %s.\n", strings.Join(e.Unknown, ", "))
+		when := "in the past"
+		if s.toCome() {
+			when = "yet"
+		}
+		s.Printf("\nNothing is known %s of: %s.\n", when, strings.Join(e.Unknown, ", "))
 	}
 	return nil
 }
@@ -171,7 +182,7 @@ func whoCanCommand(env Env) *cobra.Command {
 			q := l.query(identities)
 			q.Path = "/services/" + id + "/who-can"
 			q.Query.Set("type", typeName(bind))
-			return s.listed(cmd, identities, q, identities.columns(*output == formWide), *output)
+			return s.listed(cmd, identities, q, append(identities.columns(*output == formWide), column{head: "until", path: "until", member: "until"}), *output)
 		})
 		cmd.AddCommand(c)
 	}
@@ -200,6 +211,7 @@ func whatCanCommand(env Env) *cobra.Command {
 		return s.listed(cmd, services, q, []column{
 			{head: "service", path: "name", member: "name"}, {head: "dial", path: "dial", member: "dial"}, {head: "bind", path: "bind", member: "bind"},
 			{head: "roles", path: "roleAttributes", member: "roleAttributes"},
+			{head: "dial until", path: "dialUntil", member: "dialUntil"}, {head: "bind until", path: "bindUntil", member: "bindUntil"},
 		}, *output)
 	})
 	return cmd

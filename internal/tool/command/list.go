@@ -45,12 +45,18 @@ func listKind(env Env, n noun) *cobra.Command {
 	if n.Lane == kind.Model || n.Lane == kind.Session {
 		cmd.Flags().StringVar(&l.of, "of", "", "Only those that belong to this record, such as service-policy/NAME or identity/NAME.")
 	}
-	at := new(string)
+	at, within := new(string), new(string)
 	if n.Noted {
 		at = atFlag(cmd)
 	}
+	if n.endsBySelf() {
+		within = expiringFlag(cmd)
+	}
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error {
 		if err := s.lookBack(*at); err != nil {
+			return err
+		}
+		if err := s.expiring(&l, *within); err != nil {
 			return err
 		}
 		return s.list(cmd, n, l, *output)

@@ -135,6 +135,9 @@ func (s *session) statusLines(st status) []string {
 	line("routers", "%d of %d online, %d links, %d circuits", st.Routers.Online, st.Routers.Total, st.Fabric.Links, st.Fabric.Circuits)
 	line("sessions", "%d of clients, %d to use or host services", st.Sessions.API, st.Sessions.Services)
 	line("records", "%s", countsOf(st.Counts))
+	if ending := st.Counts["endingWithinDay"]; ending > 0 {
+		line("ending", "%s", s.Odd(fmt.Sprintf("%d within a day; see netkeep list grants --expiring 24h, and the same of policies", ending)))
+	}
 	if st.LastSnapshot == nil {
 		line("snapshot", "%s", s.Odd("none yet; take one with: netkeep snapshot save"))
 	} else {

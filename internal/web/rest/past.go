@@ -9,7 +9,7 @@ import (
 
 // AtParam asks for the network as it was. Operations that declare it see a snapshot
 // of then, and their callers are who they are now.
-var AtParam = TextParam("at", "Time, as in 2026-01-31T08:00:00Z, or number of an audit entry: answer with the network as it was then, or after all that was written with the entry. What comes and goes with use is as if nobody had been connected, and what entries withhold is empty. The present if not given.")
+var AtParam = TextParam("at", "Time, as in 2026-01-31T08:00:00Z, or number of an audit entry: answer with the network as it was then, or after all that was written with the entry. What comes and goes with use is as if nobody had been connected, and what entries withhold is empty. A time to come is as far as it is decided now: what begins and ends by itself until then has. The present if not given.")
 
 const atName = "at"
 

@@ -5,10 +5,12 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"time"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/state/cow"
 	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/policy/access"
 	"netkeep.internal/internal/policy/explain"
@@ -23,7 +25,7 @@ var typeParam = rest.ChoiceParam("type", "Whether to look at using the service (
 func typeOf(c *rest.Call) string { return cmp.Or(typeParam.Of(c), model.Dial) }
 
 // mountExplain offers who can use what, and why or why not.
-func mountExplain(a *rest.API, s *api.Service, identities *rest.View) {
+func mountExplain(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/identities/{id}/explain/{serviceId}", Name: "explainIdentityService", Tag: "identities",
 		Doc: "Explain link by link why an identity can or cannot use a service, and what would let it.", Auth: rest.Admin, Need: "access:read",
@@ -41,7 +43,7 @@ func mountExplain(a *rest.API, s *api.Service, identities *rest.View) {
 		Auth:   rest.Admin,
 		Need:   "access:read",
 		Params: []rest.Parameter{typeParam, rest.AtParam},
-	}, identities, func(c *rest.Call) (rest.Records, error) {
+	}, a.View("permittedIdentity", model.Identities.Def, append(api.IdentityColumns(s), whoCanUntil())...), func(c *rest.Call) (rest.Records, error) {
 		id := c.Param("id")
 		if _, ok := model.Services.Get(c.Snap, id); !ok {
 			return nil, fault.NotFound(model.Services.Name, id)
@@ -101,6 +103,35 @@ func mountWays(a *rest.API) {
 // granted is what the identity of a request may.
 var granted rest.Memo[access.Grants]
 
+// untilColumn says until when policies let somebody, as far as that is known.
+func untilColumn(name, doc string, until func(c *rest.Call, rec kind.Record) *time.Time) rest.Derived {
+	return rest.Derived{Name: name, Doc: doc, Schema: api.Moment, Optional: true, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+		if end := until(c, rec); end != nil {
+			return kind.AppendTime(dst, *end)
+		}
+		return dst
+	}}
+}
+
+// whoCanUntil says it of the identities that may use a service.
+func whoCanUntil() rest.Derived {
+	return untilColumn("until", "When service policies end to let it use or host the service if nobody changes anything; left out if they do not end by themselves.",
+		func(c *rest.Call, rec kind.Record) *time.Time {
+			return explain.Until(c.Snap, rec.(*model.Identity), c.Param("id"), typeOf(c))
+		})
+}
+
+// whatCanUntil says it of the services that an identity may use.
+func whatCanUntil(name, typ, doc string) rest.Derived {
+	return untilColumn(name, doc, func(c *rest.Call, rec kind.Record) *time.Time {
+		who, there := model.Identities.Get(c.Snap, c.Param("id"))
+		if !there || who.IsAdmin { // who may without a policy
+			return nil
+		}
+		return explain.Until(c.Snap, who, rec.Base().ID, typ)
+	})
+}
+
 // permissionColumns say which of the two an identity may.
 func permissionColumns() []rest.Derived {
 	column := func(name, doc string, set func(g access.Grants) *cow.Bitmap) rest.Derived {
@@ -113,5 +144,7 @@ func permissionColumns() []rest.Derived {
 	return []rest.Derived{
 		column("dial", "Whether the identity may use the service.", func(g access.Grants) *cow.Bitmap { return g.Dial }),
 		column("bind", "Whether the identity may host the service.", func(g access.Grants) *cow.Bitmap { return g.Bind }),
+		whatCanUntil("dialUntil", model.Dial, "When service policies end to let the identity use the service if nobody changes anything; left out if they do not end by themselves."),
+		whatCanUntil("bindUntil", model.Bind, "When service policies end to let the identity host the service if nobody changes anything; left out if they do not end by themselves."),
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/history"
 	"netkeep.internal/internal/policy/access"
+	"netkeep.internal/internal/policy/validity"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
 )
@@ -22,6 +24,10 @@ import (
 func Mount(a *rest.API, s *api.Service) {
 	past := history.New(s.Audit, s.Sessions.Now)
 	a.Past = func(ctx context.Context, at string) (*state.Snapshot, error) {
+		if moment, ahead := toCome(at, s.Sessions.Now()); ahead {
+			will, _, err := validity.At(ctx, a.State, a.State.Snapshot(), moment)
+			return will, err
+		}
 		then, err := past.At(ctx, "at", at)
 		if err != nil {
 			return nil, err
@@ -47,7 +53,7 @@ func Mount(a *rest.API, s *api.Service) {
 			mountRelation(a, r, to.View)
 		}
 	}
-	mountExplain(a, s, mounted[model.Identities.Def].View)
+	mountExplain(a, s)
 	mountIdentities(a, s)
 	mountPreview(a, s)
 	mountAuthenticators(a, s)
@@ -68,6 +74,12 @@ func Mount(a *rest.API, s *api.Service) {
 	mountChanges(a, s, mounted)
 	mountAssertions(a)
 	mountEvents(a, s, mounted)
+}
+
+// toCome is a moment that is yet to come, if a text is one.
+func toCome(at string, now time.Time) (moment time.Time, is bool) {
+	moment, err := time.Parse(time.RFC3339, at)
+	return moment, err == nil && moment.After(now)
 }
 
 // resources are the kinds that are offered as they are.

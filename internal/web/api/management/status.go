@@ -8,6 +8,7 @@ import (
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/policy/validity"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/rest"
 )
@@ -66,6 +67,7 @@ type countedOut struct {
 	PostureChecks   int `json:"postureChecks" doc:"How many posture checks there are."`
 	Terminators     int `json:"terminators" doc:"How many terminators there are."`
 	Enrollments     int `json:"enrollments" doc:"How many outstanding enrollments there are."`
+	Ending          int `json:"endingWithinDay" doc:"How many policies and grants that count end by themselves within a day."`
 }
 
 type routersOut struct {
@@ -126,6 +128,9 @@ func statusOf(c *rest.Call, s *api.Service) statusOut {
 		Sessions: sessionsOut{n(model.APISessions.Def), n(model.Sessions.Def)},
 
 		TokensEnding: tokensEnding(c.Snap, now),
+	}
+	for _, d := range validity.Kinds {
+		out.Counts.Ending += validity.Ending(c.Snap, d, now.Add(24*time.Hour))
 	}
 	out.Fabric.Links, out.Fabric.Circuits = s.Fabric.Len(model.Links.Def), s.Fabric.Len(model.Circuits.Def)
 	for _, check := range health.Checks {
