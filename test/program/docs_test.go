@@ -59,6 +59,11 @@ func TestDocs(t *testing.T) {
 	t.Run("tokens", func(t *testing.T) {
 		paste(t, bin, "tokens", []string{"policy-author", "exit code 4", "shop", "Nothing would change", `"name":"shop"`, "token ci changed", "it was revoked", "deploy"}, nil)
 	})
+	t.Run("lint", func(t *testing.T) {
+		paste(t, bin, "lint", []string{
+			"service policy web-again gives nothing that web does not give as things are", "selects no identities, by #staf", "netkeep invite ann --no-qr", "Nothing was found.", `"count": 0`,
+		}, nil)
+	})
 	for page, answers := range map[string][]string{
 		"by-hand": {
 			`"link":"service-policy","passed":true,"what":"alice may dial wiki by policy`, `"link":"session","passed":false,"what":"alice has no API session"`,

@@ -83,7 +83,7 @@ func Add(root *cobra.Command, env Env) {
 	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), servicesCommand(env), profilesCommand(env), passwordCommand(env), mfaCommand(env))
 	group(GroupFiles, exportCommand(env), planCommand(env), applyCommand(env), checkCommand(env))
 	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env),
-		grantCommand(env), explainCommand(env), whoCanCommand(env), whatCanCommand(env), signerCommand(env),
+		grantCommand(env), explainCommand(env), whoCanCommand(env), whatCanCommand(env), lintCommand(env), signerCommand(env),
 		enableCommand(env), disableCommand(env), inviteCommand(env), tokenCommand(env), refreshCommand(env), reenrollCommand(env), renewCommand(env),
 		verifyCommand(env), traceCommand(env), postureCommand(env), rolesCommand(env), overrideCommand(env), integrityCommand(env), apiCommand(env), demoCommand(env),
 		statusCommand(env), topCommand(env), eventsCommand(env), snapshotCommand(env), auditCommand(env), historyCommand(env), diffCommand(env), undoCommand(env), clusterCommand(env), alertsCommand(env),

@@ -47,6 +47,8 @@ var (
 	errDiffers = errors.New("the network is not as the files say")
 	// errBroken says that an assertion does not hold, to who asked.
 	errBroken = errors.New("not every assertion holds")
+	// errFound says that there is something to look at, to who asked for it.
+	errFound = errors.New("something was found")
 	// errCannot says that somebody cannot use a service, to who asked.
 	errCannot = errors.New("there is a link that does not hold")
 )

@@ -73,6 +73,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountAlerts(a, s)
 	mountChanges(a, s, mounted)
 	mountAssertions(a)
+	mountLint(a, s)
 	mountEvents(a, s, mounted)
 }
 
