@@ -179,8 +179,17 @@ func (s *session) nearby(ctx context.Context, err error, changes []change) error
 	if missing := s.missingTarget(ctx, n, m[2], refused.Value); missing != nil {
 		return fmt.Errorf("%s %s: %s: %w", strings.ReplaceAll(c.Kind, "-", " "), c.label(), m[2], missing)
 	}
-	return fmt.Errorf("%s %s: %w", strings.ReplaceAll(c.Kind, "-", " "), c.label(), &e)
+	return &ofChange{which: strings.ReplaceAll(c.Kind, "-", " ") + " " + c.label(), error: &e}
 }
+
+// ofChange is an error of one of several changes.
+type ofChange struct {
+	which string // what people call the record that it is about
+	error
+}
+
+func (o *ofChange) Error() string { return o.which + ": " + o.error.Error() }
+func (o *ofChange) Unwrap() error { return o.error }
 
 // label is what people call the record that a change is about.
 func (c change) label() string {

@@ -86,7 +86,7 @@ func Add(root *cobra.Command, env Env) {
 		grantCommand(env), explainCommand(env), whoCanCommand(env), whatCanCommand(env), lintCommand(env), signerCommand(env),
 		enableCommand(env), disableCommand(env), inviteCommand(env), tokenCommand(env), refreshCommand(env), reenrollCommand(env), renewCommand(env),
 		verifyCommand(env), traceCommand(env), postureCommand(env), rolesCommand(env), overrideCommand(env), integrityCommand(env), apiCommand(env), demoCommand(env),
-		statusCommand(env), topCommand(env), eventsCommand(env), snapshotCommand(env), auditCommand(env), historyCommand(env), diffCommand(env), undoCommand(env), clusterCommand(env), alertsCommand(env),
+		statusCommand(env), topCommand(env), eventsCommand(env), snapshotCommand(env), auditCommand(env), historyCommand(env), diffCommand(env), undoCommand(env), clusterCommand(env), alertsCommand(env), roleCommand(env),
 		topologyCommand(env), linksCommand(env), circuitsCommand(env), tracePathCommand(env))
 	root.AddCommand(manualCommand(env))
 }
@@ -285,8 +285,11 @@ func (s *session) unlessAdmin(ctx context.Context, err error) error {
 	case s.Get(ctx, "/current-identity", nil, &me) != nil || me.IsAdmin:
 		return err
 	case len(me.Roles) > 0:
-		before, after, _ := strings.Cut(err.Error(), no.Error()) // which of several changes it is about
-		return markf(remote.ErrDenied, "%s may not do this: %s%s%s; your admin roles: %s", me.Name, before, cmp.Or(no.Reason, no.Message), after, strings.Join(me.Roles, ", "))
+		which := ""
+		if about, ok := errors.AsType[*ofChange](err); ok {
+			which = about.which + ": "
+		}
+		return markf(remote.ErrDenied, "%s may not do this: %s%s; your admin roles: %s", me.Name, which, cmp.Or(no.Reason, no.Message), strings.Join(me.Roles, ", "))
 	}
 	return markf(remote.ErrDenied, "this is for admins, and %s is none; what you may use yourself is listed by: netkeep services", me.Name)
 }

@@ -209,6 +209,11 @@ func (b *body) changeLists(cmd *cobra.Command, s *session, target string, member
 		for _, text := range l.list(l.given) {
 			// A role may be given by the name of what is stored by id.
 			same := append([]string{text}, rec.roleIDs(l.field, text)...)
+			if n, err := named(l.field.Ref); err == nil { // and so may any other record
+				if target, err := s.find(cmd.Context(), n, text); err == nil {
+					same = append(same, target.text("id"))
+				}
+			}
 			list = slices.DeleteFunc(list, func(item string) bool { return slices.Contains(same, item) })
 			if l.add {
 				list = append(list, text)
