@@ -29,7 +29,7 @@ import (
 const (
 	application = "netkeep"
 	person      = "id2" // as the provider calls who it knows
-	username    = "test-user2"
+	username    = "ann"
 	password    = "verysecure"
 )
 
@@ -47,6 +47,35 @@ type store struct {
 	*storage.Storage
 	life    time.Duration
 	renewed atomic.Int64 // how often newer tokens were given
+	groups  atomic.Pointer[[]string]
+}
+
+// users are whom the provider knows.
+type users struct{}
+
+var ann = &storage.User{ID: person, Username: username, Password: password, FirstName: "Ann", LastName: "Example", Email: "ann@example.com", EmailVerified: true}
+
+func (users) ExampleClientID() string { return "service" }
+
+func (users) GetUserByID(id string) *storage.User {
+	if id == ann.ID {
+		return ann
+	}
+	return nil
+}
+
+func (users) GetUserByUsername(name string) *storage.User {
+	if name == ann.Username {
+		return ann
+	}
+	return nil
+}
+
+// GetPrivateClaimsFromScopes is what tokens say of people beside who they are.
+func (s *store) GetPrivateClaimsFromScopes(context.Context, string, string, []string) (map[string]any, error) {
+	return map[string]any{
+		"email": ann.Email, "email_verified": ann.EmailVerified, "preferred_username": ann.Username, "realm_access": map[string]any{"roles": *s.groups.Load()},
+	}, nil
 }
 
 func (s *store) CreateAccessToken(ctx context.Context, r op.TokenRequest) (string, time.Time, error) {
@@ -88,7 +117,8 @@ func newProvider(t *testing.T, life time.Duration) *provider {
 	p := &provider{}
 	server := httptest.NewUnstartedServer(nil)
 	issuer := "https://" + server.Listener.Addr().String()
-	p.store = &store{Storage: storage.NewStorage(storage.NewUserStore(issuer)), life: life}
+	p.store = &store{Storage: storage.NewStorage(users{}), life: life}
+	p.store.groups.Store(&[]string{"eng-web", "ops", "lunch"})
 	config := &op.Config{
 		CodeMethodS256: true, GrantTypeRefreshToken: true, SupportedUILocales: []language.Tag{language.English}, DefaultLogoutRedirectURI: "/out",
 		DeviceAuthorization: op.DeviceAuthorizationConfig{Lifetime: 5 * time.Minute, PollInterval: time.Second, UserFormPath: "/device", UserCode: op.UserCodeBase20},

@@ -29,17 +29,27 @@ var binary = func() string {
 
 // world is a controller, a provider that it knows, and the directories of people.
 type world struct {
-	t        *testing.T
-	p        *provider
-	dir      string
-	address  string
-	password string
+	t           *testing.T
+	p           *provider
+	dir         string
+	address     string
+	password    string
+	fingerprint string
 }
 
-var ready = regexp.MustCompile(`(?s)netkeep is ready at (https://\S+)\n.*The first admin is admin with the password (\S+)\n.*SHA-256 [0-9a-f]{64}\n`)
+var ready = regexp.MustCompile(`(?s)netkeep is ready at (https://\S+)\n.*The first admin is admin with the password (\S+)\n.*SHA-256 ([0-9a-f]{64})\n`)
 
 // start runs a controller with a router, and has it know a provider and a person of it.
 func start(t *testing.T, life time.Duration, more ...string) *world {
+	t.Helper()
+	w := startAlone(t, life, more...)
+	w.signer("Corp")
+	w.good("admin", "create", "identity", "ann", "--is-admin=true", "--roles", "staff", "--external-id", person)
+	return w
+}
+
+// startAlone is start, with a controller that knows nobody but an admin.
+func startAlone(t *testing.T, life time.Duration, more ...string) *world {
 	t.Helper()
 	w := &world{t: t, p: newProvider(t, life), dir: t.TempDir()}
 	args := append([]string{"run", "--data", w.data(), "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--router", "127.0.0.1:0"}, more...)
@@ -69,7 +79,7 @@ func start(t *testing.T, life time.Duration, more ...string) *world {
 		text += lines.Text() + "\n"
 		if m := ready.FindStringSubmatch(text); m != nil {
 			go func() { _, _ = io.Copy(io.Discard, out) }()
-			w.address, w.password = m[1], m[2]
+			w.address, w.password, w.fingerprint = m[1], m[2], m[3]
 			break
 		}
 	}
@@ -77,8 +87,6 @@ func start(t *testing.T, life time.Duration, more ...string) *world {
 		t.Fatalf("the controller did not say that it is ready: %s", text)
 	}
 	w.good("admin", "login", "--data", w.data(), "--username", "admin")
-	w.signer("Corp")
-	w.good("admin", "create", "identity", "ann", "--is-admin=true", "--roles", "staff", "--external-id", person)
 	return w
 }
 
@@ -344,8 +352,10 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestChromium signs in with a real browser, in which the person has logged in before.
-func TestChromium(t *testing.T) {
+// chromium is a real browser, in which the person has logged in before: the program, and
+// where the page is left that it shows in the end. There is no program if there is none.
+func (w *world) chromium() (script, page string) {
+	w.t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless_shell", "headless-shell"} {
 		if found, err := exec.LookPath(name); err == nil {
@@ -354,12 +364,10 @@ func TestChromium(t *testing.T) {
 		}
 	}
 	if path == "" {
-		t.Fatal("there is no Chromium; test/browser/prepare gets it")
+		return "", ""
 	}
-	w := start(t, time.Hour)
 	w.p.known.Store(true)
-	page := filepath.Join(w.dir, "page.html")
-	script := filepath.Join(w.dir, "browser.sh")
+	script, page = filepath.Join(w.dir, "browser.sh"), filepath.Join(w.dir, "page.html")
 	data, err := os.MkdirTemp("", "chromium")
 	if err != nil {
 		w.t.Fatal(err)
@@ -369,7 +377,17 @@ func TestChromium(t *testing.T) {
 	text := "#!/bin/sh\nexec " + path + " --headless --no-sandbox --disable-gpu --ignore-certificate-errors --user-data-dir=" + data +
 		" --dump-dom \"$1\" >" + page + " 2>/dev/null\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
+	}
+	return script, page
+}
+
+// TestChromium signs in with a real browser.
+func TestChromium(t *testing.T) {
+	w := start(t, time.Hour)
+	script, page := w.chromium()
+	if script == "" {
+		t.Fatal("there is no Chromium; test/browser/prepare gets it")
 	}
 	login := w.commandWith("ann", []string{"BROWSER=" + script}, "login", w.address, "--sso", "--ca", filepath.Join(w.data(), "pki", "root.crt"))
 	if said, code := login.end(); code != 0 || !strings.Contains(said, "as ann") {
