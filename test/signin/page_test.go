@@ -220,10 +220,13 @@ func inside(t *testing.T) {
 		notRun(fmt.Errorf("%w: %s", err, out))
 		return
 	}
+	// What is written to /etc is the test's own: a tunneler that is killed cleans nothing up.
 	const setUp = `ip link set lo up
 mount -t tmpfs -o mode=755 tmpfs /run
-echo "nameserver 127.0.0.1" > /run/resolv.conf
-mount --bind /run/resolv.conf "$(readlink -f /etc/resolv.conf)"
+cp -a /etc /run/etc || true
+mount --bind /run/etc /etc
+rm -f /etc/resolv.conf
+echo "nameserver 127.0.0.1" > /etc/resolv.conf
 exec "$@"`
 	again := exec.Command("unshare", append(alone, "sh", "-e", "-c", setUp, "sh", self, "-test.run", "^"+t.Name()+"$", "-test.v")...)
 	again.Env = append(os.Environ(), apart+"=1")
