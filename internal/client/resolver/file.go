@@ -125,8 +125,9 @@ func (f *file) tidy(text []byte) error {
 		if other, err := os.Lstat(backup(place)); err != nil || one == nil || !os.SameFile(one, other) {
 			f.opt.Log.Warn("resolv.conf was written by somebody else after a tunneler that was killed; it stays as it is", "path", path)
 		}
+		// Who may not write there may do without: nothing hangs on it any more.
 		if err := os.Remove(backup(place)); err != nil {
-			return fmt.Errorf("what a tunneler that was killed has left cannot be removed: %w", err)
+			f.opt.Log.Warn("what a tunneler that was killed has left cannot be removed, and stays: remove it as root", "path", backup(place), "error", err)
 		}
 	}
 	return nil

@@ -213,6 +213,17 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestLeftThere has what was before be where nobody may remove it, beside a resolv.conf that
+// somebody else wrote since: it is said, and names are found even so.
+func TestLeftThere(t *testing.T) {
+	p := newPlace(t, usual)
+	must(t, os.MkdirAll(filepath.Join(backup(p.path), "in the way"), 0o700))
+	must(t, p.file().mend())
+	if p.read() != usual || !strings.Contains(p.log.String(), "remove it as root") {
+		t.Errorf("it is\n%s\nand is said\n%s", p.read(), &p.log)
+	}
+}
+
 // TestKilledForGood does that with a process.
 func TestKilledForGood(t *testing.T) {
 	if path := os.Getenv("RESOLVER_TEST_PATH"); path != "" {

@@ -66,6 +66,7 @@ func (d *resolved) connect() (*dbus.Conn, error) {
 func (d *resolved) runs(ctx context.Context) (has bool) {
 	conn, err := d.connect()
 	if err != nil {
+		d.opt.Log.Warn("resolv.conf leads to systemd-resolved, which cannot be asked: look whether D-Bus runs, and knows the user that the tunneler runs as", "path", d.opt.Path, "error", err)
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
