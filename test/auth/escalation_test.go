@@ -66,7 +66,7 @@ func setStage(t *rapid.T, tb testing.TB) *stage {
 // grants are what random roles are made of: most of what has to do with power.
 var grants = []string{
 	"*:read", "identity:*", "identity:update", "identity:create", "enrollment:*", "enrollment:read", "authenticator:*", "authenticator:re-enroll",
-	"admin-role:*", "role-binding:*", "auth-policy:*", "ca:*", "ext-jwt-signer:*", "edge-router:*", "api-session:*", "identity:reset-mfa", "audit-entry:read", "service:*",
+	"admin-role:*", "role-binding:*", "auth-policy:*", "ca:*", "ext-jwt-signer:*", "edge-router:*", "api-session:*", "identity:reset-mfa", "audit-entry:read", "service:*", "grant:*",
 }
 
 // trick is something that the attacker does.
@@ -123,6 +123,8 @@ func (s *stage) draw() trick {
 		{method: "PATCH", path: "identities/" + who, body: M{"isAdmin": true}},
 		{method: "PATCH", path: "identities/" + who, body: M{"externalId": name}},
 		{method: "PATCH", path: "identities/" + who, body: M{"authPolicyId": s.policy}},
+		{method: "POST", path: "grants", body: M{"identityId": who, "attribute": attr, "reason": "because", "validUntil": later}},
+		{method: "POST", path: "changes", body: change("create", "grant", "", M{"identityId": who, "attribute": attr, "reason": "because", "validUntil": later})},
 		{method: "DELETE", path: "identities/" + who + "/mfa"},
 		{method: "POST", path: "identities/" + who + "/disable", body: M{"durationMinutes": 5}},
 		{method: "POST", path: "admin-roles", body: M{"name": name, "allows": allows}},

@@ -51,6 +51,7 @@ func Judge(_ context.Context, step state.Step, by state.Author) error {
 var decisive = []*kind.Def{
 	model.AdminRoles.Def, model.RoleBindings.Def, model.Identities.Def, model.Authenticators.Def, model.Enrollments.Def, model.MFAs.Def,
 	model.APISessions.Def, model.AuthPolicies.Def, model.ExtJWTSigners.Def, model.CAs.Def, model.EdgeRouters.Def, model.Routers.Def, model.Tokens.Def,
+	model.Grants.Def,
 }
 
 // answerable are the kinds of authors who do what they like with the power they have.
@@ -187,6 +188,10 @@ func aboutRecord(r *state.Snapshot, step state.Step, rec kind.Record, yield func
 		yield(Whole())
 	case *model.Token:
 		aboutToken(r, step, rec, yield)
+	case *model.Grant: // which the program begins later, whom nobody judges
+		if given(r, []string{rec.Attribute}, yield) {
+			yield(OfID(r, rec.IdentityID))
+		}
 	case *model.CA:
 		if given(r, rec.IdentityRoles, yield) {
 			vouched(r, rec.ID, yield)
