@@ -61,14 +61,6 @@ type look struct {
 	gaps map[string]bool // whether a role of a list, by kind and role, is nobody's
 }
 
-// Names are those of all checks, in the order in which they are told.
-func Names() (names []string) {
-	for _, c := range checks {
-		names = append(names, c.name)
-	}
-	return names
-}
-
 // Run looks a network over at a moment. All checks are told of, with those that found
 // nothing.
 func Run(snap *state.Snapshot, now time.Time) []Check {
