@@ -122,9 +122,7 @@ func common(a, b *cow.Bitmap) *cow.Bitmap {
 	if a == b {
 		return a
 	}
-	c := a.Clone()
-	c.And(b)
-	return c
+	return cow.Common(a, b)
 }
 
 // less returns what is in the first set alone.

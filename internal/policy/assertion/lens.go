@@ -94,15 +94,22 @@ func (s *side) found(roles []string, semantic string) *cow.Bitmap {
 	return all
 }
 
+// finds reports whether a role list finds any member.
+func (s *side) finds(roles []string, semantic string) bool {
+	if semantic == model.AnyOf { // then one is enough, and who else does not matter
+		return slices.ContainsFunc(roles, func(role string) bool { return s.having(role) != nil })
+	}
+	return s.found(roles, semantic) != nil
+}
+
 // having returns the members that have a role; nil if none.
 func (s *side) having(role string) *cow.Bitmap {
 	set, ok := s.known[role]
 	if ok {
 		return set
 	}
-	all := s.as.of(access.Matching(s.snap, s.of, []string{role}, model.AnyOf))
-	if all.Intersects(s.in) {
-		set = common(all, s.in)
+	if set = common(s.as.of(access.Matching(s.snap, s.of, []string{role}, model.AnyOf)), s.in); set.IsEmpty() {
+		set = nil
 	}
 	s.known[role] = set
 	return set
@@ -129,5 +136,5 @@ func (a *audience) hears(p *model.ServicePolicy) bool {
 	if p.Type == a.typ {
 		side = &a.own
 	}
-	return now.counts(p) && side.found(p.IdentityRoles, p.Semantic) != nil
+	return now.counts(p) && side.finds(p.IdentityRoles, p.Semantic)
 }

@@ -14,6 +14,7 @@ type moment struct {
 	snap, judged         *state.Snapshot
 	identities, services numbering
 	all                  []*model.ServicePolicy
+	whole                map[*model.ServicePolicy]block // what some give, of everybody
 }
 
 // newMoment returns what there is in a snapshot out of which the judged one has grown
@@ -59,6 +60,23 @@ func (m *moment) given(p *model.ServicePolicy, r reach) block {
 		m.identities.of(access.Matching(m.snap, model.Identities.Def, p.IdentityRoles, p.Semantic)),
 		m.services.of(access.Matching(m.snap, model.Services.Def, p.ServiceRoles, p.Semantic)), p,
 	}
+}
+
+// gives is what a policy gives of the pairs of a block, if it is of a type and gives
+// any. It is for those that are asked of many blocks.
+func (m *moment) gives(p *model.ServicePolicy, at block, typ string, r reach) (block, bool) {
+	if p.Type != typ || !r.counts(p) {
+		return block{}, false
+	}
+	all, known := m.whole[p]
+	if !known {
+		if all = m.given(p, ever); m.whole == nil {
+			m.whole = map[*model.ServicePolicy]block{}
+		}
+		m.whole[p] = all
+	}
+	given := all.within(at)
+	return given, !given.empty()
 }
 
 // policies are all that there are.

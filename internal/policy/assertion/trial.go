@@ -155,7 +155,11 @@ func (t *trial) never(a *model.Assertion) area {
 	if whole {
 		look(scope, func() []*model.ServicePolicy { return t.is.near(scope) })
 	} else {
-		look(scope, func() []*model.ServicePolicy { return t.present })
+		for _, p := range t.present {
+			if b, any := t.is.gives(p, scope, a.Type, ever); any {
+				found.add(b)
+			}
+		}
 		look(block{common(t.identities, scope.identities), scope.services, nil}, t.ofIdentities)
 		look(block{scope.identities, common(t.services, scope.services), nil}, t.ofServices)
 	}
@@ -238,19 +242,18 @@ func (t *trial) always(a *model.Assertion) area {
 
 // lost adds what policies of a type gave and give no more.
 func (t *trial) lost(at *area, typ string, scope block) {
-	then, since := t.was.lens(scope, typ, now), t.is.lens(scope, typ, now)
 	for _, c := range t.policies {
 		if c.was == nil {
 			continue
 		}
-		gave, any := then.given(c.was)
+		gave, any := t.was.gives(c.was, scope, typ, now)
 		if !any {
 			continue
 		}
 		gave.by = nil // it does no more
 		left := []block{gave}
 		if c.is != nil {
-			if gives, any := since.given(c.is); any {
+			if gives, any := t.is.gives(c.is, scope, typ, now); any {
 				left = without(left, gives)
 			}
 		}
