@@ -18,6 +18,7 @@ import (
 var (
 	// peer is a tunneler of others that is measured beside ours, if it is there.
 	peer   = flag.String("ziti", "", "OpenZiti's program, to be measured beside ours")
+	before = flag.String("before", "", "another build of ours, to be measured beside this one")
 	rounds = flag.Int("rounds", 1, "how often each is measured, in turns")
 	load   = flag.Duration("load", 3*time.Second, "how long bytes are carried each time")
 	dials  = flag.Int("dials", 300, "how many connections are made, one after the other")
@@ -34,7 +35,7 @@ services:
   - {name: load, roleAttributes: [measured], configs: [load at, load]}
   - {name: pages, roleAttributes: [measured], configs: [pages at, pages]}
 service-policies:
-  - {name: laptops dial, type: Dial, semantic: AnyOf, identityRoles: ["#laptop", "#ported", "#other"], serviceRoles: ["#measured"]}
+  - {name: laptops dial, type: Dial, semantic: AnyOf, identityRoles: ["#laptop", "#before", "#ported", "#other"], serviceRoles: ["#measured"]}
   - {name: servers host, type: Bind, semantic: AnyOf, identityRoles: ["#server"], serviceRoles: ["#measured"]}
 `
 
@@ -57,7 +58,7 @@ var figures = []string{
 	"50 connections, to the server, Mbit/s", "50 connections, from the server, Mbit/s",
 	"CPU of the tunneler, to the server, s/GiB", "CPU of the tunneler, from the server, s/GiB",
 	"new connection to first byte, p50, ms", "new connection to first byte, p99, ms",
-	"memory idle, MB", "memory after, MB",
+	"memory idle, MB", "most memory, MB", "memory after, MB",
 }
 
 // BenchmarkSpeed carries bytes from a laptop to a server and back, through the device
@@ -106,6 +107,10 @@ func (w *world) contenders() []*contender {
 	all := []*contender{
 		{name: "netkeep, device", on: w.laptop, address: ours, tunnel: w.start(w.laptop, "an identity is in use", w.binary, "tunnel", "run", "--intercept", "--identity", w.enrolled("laptop"))},
 	}
+	if *before != "" {
+		on := w.machine("before", w.net+"5.", "")
+		all = append(all, &contender{name: "netkeep before, device", on: on, address: ours, tunnel: w.start(on, "an identity is in use", *before, "tunnel", "run", "--intercept", "--identity", w.enrolled("before"))})
+	}
 	ported := w.machine("ported", w.net+"3.", "")
 	all = append(all, &contender{name: "netkeep, local ports", on: ported, address: port, tunnel: w.start(ported, "an identity is in use", w.binary, "tunnel", "proxy", "load:5201", "pages:8080", "--identity", w.enrolled("ported"))})
 	if *peer != "" {
@@ -138,8 +143,9 @@ func (w *world) startPeer(on *machine) *process {
 func (c *contender) measure(w *world) {
 	w.t.Helper()
 	if c.figures["memory idle, MB"] == nil {
-		c.note("memory idle, MB", c.resident(w))
+		c.note("memory idle, MB", c.memory(w, "VmRSS:"))
 	}
+	c.forget(w)
 	for j, way := range []string{"to", "from"} {
 		before, bytes, failed := c.busy(w), 0.0, false
 		for i, streams := range []string{"1", "50"} {
@@ -153,8 +159,9 @@ func (c *contender) measure(w *world) {
 			c.note(fmt.Sprintf("CPU of the tunneler, %s the server, s/GiB", way), (c.busy(w)-before).Seconds()/(bytes/(1<<30)))
 		}
 	}
+	c.note("most memory, MB", c.memory(w, "VmHWM:"))
 	c.connect(w)
-	c.note("memory after, MB", c.resident(w))
+	c.note("memory after, MB", c.memory(w, "VmRSS:"))
 }
 
 // report is what iperf3 says of a run.
@@ -242,17 +249,26 @@ func (c *contender) busy(w *world) time.Duration {
 	return sum
 }
 
-// resident is how much memory the tunneler has.
-func (c *contender) resident(w *world) float64 {
+// memory is how much the tunneler has, or has had at most since that was forgotten.
+func (c *contender) memory(w *world, which string) float64 {
 	w.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.tunnel.cmd.Process.Pid))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	_, rest, _ := strings.Cut(string(text), which)
 	var kilobytes float64
 	if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
 		w.t.Fatal(err)
 	}
 	return kilobytes / 1000
+}
+
+// forget has the kernel count anew what the tunneler has at most.
+func (c *contender) forget(w *world) {
+	w.t.Helper()
+	const most = "5"
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.tunnel.cmd.Process.Pid), []byte(most), 0); err != nil {
+		w.t.Fatal(err)
+	}
 }

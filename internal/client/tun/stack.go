@@ -29,7 +29,7 @@ const (
 	// budget.
 	least  = 32 << 10
 	most   = 1 << 20
-	budget = 64 << 20
+	budget = 16 << 20
 	// remembered is how long the end of a connection is: packets do not stray
 	// between a machine and itself.
 	remembered = time.Second
