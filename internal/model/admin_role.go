@@ -86,6 +86,7 @@ const RoleAdmin = "admin"
 // of these, and each is needed by one.
 var powers = []struct{ what, verbs string }{
 	{"access", "read"}, // who can what, and why
+	{"access-request", "read decide"},
 	{"admin-role", "read create update delete"},
 	{"alert", "read test"},
 	{"api-session", "read delete"},

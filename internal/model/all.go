@@ -36,6 +36,7 @@ var All = kind.NewCatalog(
 	ServiceEdgeRouterPolicies.Def,
 	Assertions.Def,
 	Grants.Def,
+	AccessRequests.Def,
 	ClientInfos.Def,
 	TokenUses.Def,
 	APISessions.Def,

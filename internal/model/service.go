@@ -17,6 +17,8 @@ type Service struct {
 	MaxIdleTimeMillis  int64    `json:"maxIdleTimeMillis" kind:"range=0..9223372036854" doc:"After how many milliseconds without traffic a connection to the service may be ended; it is kept for those who ask, and the controller ends none for it."`
 	RoleAttributes     []string `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 	Configs            []string `json:"configs" kind:"ref=config:clear" doc:"Ids of the configs that clients of the service get, one of a type at most."`
+	// A tool that does not know it and writes a service back as a whole leaves it.
+	Requests *Requests `json:"requests" kind:"nullable,keep,nofilter" doc:"How those who have no access may ask for some; null if nobody may. A replace without it leaves it as it is."`
 }
 
 // Services is the kind.
@@ -37,6 +39,9 @@ var strategies = []string{"smartrouting", "weighted", "random", "sticky"}
 func (s *Service) Check(r kind.Reader, _ *Service) error {
 	if !slices.Contains(strategies, s.TerminatorStrategy) {
 		return fault.On(fault.CodeNotFound, "terminatorStrategy", "must be smartrouting, weighted, random or sticky", s.TerminatorStrategy)
+	}
+	if err := s.checkRequests(); err != nil {
+		return err
 	}
 	return oneConfigPerType(r, s.Configs)
 }

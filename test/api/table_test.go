@@ -180,7 +180,7 @@ func services() resource {
 		required: []string{"name", "encryptionRequired"},
 		once:     []string{"encryptionRequired"},
 		fixed:    []string{"encryptionRequired"},
-		defaults: M{"terminatorStrategy": "smartrouting", "roleAttributes": []any{}, "configs": []any{}, "maxIdleTimeMillis": 0.0, "tags": M{}},
+		defaults: M{"terminatorStrategy": "smartrouting", "roleAttributes": []any{}, "configs": []any{}, "maxIdleTimeMillis": 0.0, "requests": nil, "tags": M{}},
 		links:    []string{"configs", "service-edge-router-policies", "service-policies", "terminators"},
 	}
 }

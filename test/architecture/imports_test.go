@@ -127,6 +127,7 @@ var narrow = map[string][]string{
 	"policy/assertion":     {"lang", "model", "data"},
 	"policy/lint":          {"lang", "model", "data"},
 	"policy/posture":       {"lang", "model"},
+	"policy/request":       {"lang", "model", "data/state", "auth/power"},
 	"policy/validity":      {"lang", "model", "data/state"},
 	"web/console":          {"lang/kind", "ops/limit"},
 	"web/console/scene":    {},

@@ -69,7 +69,7 @@ func open(t *testing.T, name string) (map[string][]byte, *state.Snapshot) {
 
 // younger are kinds that came after the fixture was made.
 var younger = map[string]bool{
-	"admin-role": true, "alert-receiver": true, "alert-state": true, "assertion": true, "controller": true, "controller-name": true, "device": true, "grant": true, "receipt": true, "role-binding": true, "token": true, "token-use": true,
+	"access-request": true, "admin-role": true, "alert-receiver": true, "alert-state": true, "assertion": true, "controller": true, "controller-name": true, "device": true, "grant": true, "receipt": true, "role-binding": true, "token": true, "token-use": true,
 	"audit-entry": true, "audit-block": true, "audit-chain": true, "audit-outlet": true,
 }
 

@@ -25,7 +25,7 @@ func Judge(_ context.Context, step state.Step, by state.Author) error {
 		return nil
 	}
 	weighty := slices.DeleteFunc(slices.Clone(step.Changed), func(ref state.Ref) bool {
-		return !slices.Contains(decisive, ref.Def) || ownWay(step, ref, by)
+		return !slices.Contains(decisive, ref.Def) && !opened(step, ref) || ownWay(step, ref, by) || answered(step, ref)
 	})
 	if len(weighty) == 0 {
 		return nil
@@ -186,6 +186,8 @@ func aboutRecord(r *state.Snapshot, step state.Step, rec kind.Record, yield func
 		}
 	case *model.ExtJWTSigner: // it says who somebody is, also of those who get power later
 		yield(Whole())
+	case *model.Service: // others give the attribute in the place of whoever said so
+		yield(OfRoles(&model.AdminRole{Allows: []string{"grant:create"}}))
 	case *model.Token:
 		aboutToken(r, step, rec, yield)
 	case *model.Grant: // which the program begins later, whom nobody judges

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -60,6 +61,18 @@ func (b Body) Has(name string) bool {
 // no list without entries.
 func (b Body) Holds(name string) bool {
 	return b.Has(name) && strings.Join(strings.Fields(string(b.members[name])), "") != "[]"
+}
+
+// Without is the body without some members, however they are spelled.
+func (b Body) Without(names ...string) Body {
+	if len(names) == 0 {
+		return b
+	}
+	b.members = maps.Clone(b.members)
+	maps.DeleteFunc(b.members, func(member string, _ jsontext.Value) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return lowered(name) == lowered(member) })
+	})
+	return b
 }
 
 // Apply reads a body into a record, as the shape says: Create and Replace
@@ -144,8 +157,8 @@ func (f *Field) read(shape Shape, dst reflect.Value, b Body, path string) error 
 		return f.decode(shape, dst, raw, b, path)
 	case f.Required&shape != 0 && !(null && f.Nullable):
 		return fault.Invalid(path, "is required", nil)
-	case null && f.Nullable && f.Form == Time:
-		f.reset(shape, dst) // no date-time says that there is none
+	case null && f.Nullable && (f.Form == Time || f.Form == Struct && f.optional()):
+		f.reset(shape, dst) // no date-time, and no object, says that there is none
 		return nil
 	case shape == Patch || shape == Replace && f.Keep:
 		return nil

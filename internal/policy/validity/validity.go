@@ -1,8 +1,8 @@
 // Package validity makes the moments happen at which policies and grants begin
-// and end. Each is a write, so that all that follows changes follows it: every
-// controller tries it when its clock says so, and the first is enough. Until it is
-// made, View shows what there is as if it were. Who sees what is access's to
-// say. It must not import rest or api, nor anything that gives out sessions.
+// and end, and requests for access expire. Each is a write, so that all that
+// follows changes follows it: every controller tries it when its clock says so, and
+// the first is enough. Until it is made, View shows what there is as if it were. Who
+// sees what is access's to say. It must not import rest or api, nor anything that gives out sessions.
 package validity
 
 import (
@@ -23,6 +23,7 @@ import (
 // Kinds are those whose records begin and end by themselves.
 var Kinds = []*kind.Def{
 	model.ServicePolicies.Def, model.EdgeRouterPolicies.Def, model.ServiceEdgeRouterPolicies.Def, model.Grants.Def,
+	model.AccessRequests.Def,
 }
 
 // Timed reports whether a record begins or ends by itself.
@@ -32,7 +33,7 @@ func Timed(rec kind.Record) bool {
 }
 
 // groups are in which records wait for their moments.
-var groups = []string{model.ToBegin, model.ToEnd, model.ToForget}
+var groups = []string{model.ToBegin, model.ToEnd, model.ToExpire, model.ToForget}
 
 // waiting yields the records that wait in a group, by their moments.
 func waiting(snap *state.Snapshot, d *kind.Def, group string) iter.Seq2[kind.Record, time.Time] {
@@ -75,7 +76,7 @@ const together = 200
 // due returns records whose moment has come, some of them, those that end first:
 // that somebody is let in can wait.
 func due(snap *state.Snapshot, now time.Time) (refs []state.Ref) {
-	for _, group := range []string{model.ToEnd, model.ToBegin, model.ToForget} {
+	for _, group := range []string{model.ToEnd, model.ToBegin, model.ToExpire, model.ToForget} {
 		for _, d := range Kinds {
 			for rec, moment := range waiting(snap, d, group) {
 				if moment.After(now) || len(refs) == together {
@@ -96,8 +97,8 @@ func turn(tx *state.Tx, refs []state.Ref) error {
 		if !there {
 			continue
 		}
-		if g, is := rec.(*model.Grant); is && g.Standing == model.Over {
-			if !tx.Now().Before(g.ValidUntil.Add(model.GrantsKept)) {
+		if group, place := ref.Def.Rank(rec); group == model.ToForget {
+			if model.Place(tx.Now()) >= place {
 				if err := tx.Delete(ref.Def, ref.ID); err != nil {
 					return err
 				}

@@ -2,6 +2,7 @@ package api
 
 // Groups say what the operations under a tag of the specification are about.
 var Groups = map[string]string{
+	"access-requests":              "Asking for access to services, and deciding on it.",
 	"admin-roles":                  "What those may do who run a part of the network.",
 	"api-sessions":                 "What identities got for authenticating.",
 	"assertions":                   "What must hold of who may use what; changes that would break one are refused.",

@@ -26,6 +26,10 @@ type Viewer struct {
 	checks  map[string][]*model.PostureCheck // by policy
 }
 
+// ServiceAsking is what those alone see of a service who run the network: who may ask
+// for it, and who decides.
+var ServiceAsking = []string{"requests"}
+
 // viewer is the one that a request sees services with.
 var viewer rest.Memo[*Viewer]
 

@@ -24,7 +24,7 @@ var sections = []struct {
 	name  string
 	kinds []string
 }{
-	{"Access", []string{"identity", "service", "service-policy", "grant", "assertion", "config", "config-type", "posture-check"}},
+	{"Access", []string{"identity", "service", "service-policy", "grant", "access-request", "assertion", "config", "config-type", "posture-check"}},
 	{"Network", []string{"edge-router", "router", "edge-router-policy", "service-edge-router-policy", "terminator", "link", "controller"}},
 	{"Credentials", []string{"auth-policy", "authenticator", "enrollment", "ca", "ext-jwt-signer"}},
 	{"Administrators", []string{"admin-role", "role-binding", "token"}},

@@ -23,6 +23,9 @@ type Resource struct {
 	// Verbs are what is offered here; the kind's if 0.
 	Verbs   kind.Verbs
 	Derived []Derived
+	// Without are members of the kind that are neither shown nor taken here. Filters
+	// must not know them either.
+	Without []string
 	// From is where the records are read if they are of a volatile kind; others
 	// are in the snapshot.
 	From kind.Reader
@@ -88,7 +91,7 @@ func (r Resource) Mount(a *API) *Mounted {
 	if r.Verbs == 0 {
 		r.Verbs = r.Kind.Verbs
 	}
-	v := a.View(r.Noun, r.Kind, r.Derived...)
+	v := a.viewWithout(r.Noun, r.Kind, r.Without, r.Derived...)
 	if r.Asked != nil {
 		v.Ask(r.Asked)
 	}
@@ -132,12 +135,12 @@ func (r Resource) Mount(a *API) *Mounted {
 		o.data, o.Params = v.schema, slices.Concat(v.params, past)
 	})
 	add(kind.Replaces, http.MethodPut, one, "update", r.Noun, "Replace all fields of one of the "+words+".", 200, m.replace, func(o *operation) {
-		o.body.json = a.schema(r.Noun+"Update", "What to replace one of the "+words+" with.", r.Kind.BodySchema(kind.Replace))
-		o.body.fields = settable(r.Kind.Fields, kind.Replace)
+		o.body.json = a.schema(r.Noun+"Update", "What to replace one of the "+words+" with.", r.bodySchema(kind.Replace))
+		o.body.fields = r.taken(kind.Replace)
 	})
 	add(kind.Patches, http.MethodPatch, one, "patch", r.Noun, "Change fields of one of the "+words+".", 200, m.patch, func(o *operation) {
-		o.body.json = a.schema(r.Noun+"Patch", "What to change of one of the "+words+".", r.Kind.BodySchema(kind.Patch))
-		o.body.fields = settable(r.Kind.Fields, kind.Patch)
+		o.body.json = a.schema(r.Noun+"Patch", "What to change of one of the "+words+".", r.bodySchema(kind.Patch))
+		o.body.fields = r.taken(kind.Patch)
 	})
 	add(kind.Deletes, http.MethodDelete, one, "delete", r.Noun, "Delete one of the "+words+".", 200, m.delete, nil)
 	return m
@@ -151,6 +154,22 @@ func (r Resource) createSchema() kind.Schema {
 		props[name] = input
 	}
 	return s
+}
+
+// bodySchema is what bodies of a shape may hold here.
+func (r Resource) bodySchema(shape kind.Shape) kind.Schema {
+	s := r.Kind.BodySchema(shape)
+	if props, ok := s["properties"].(kind.Schema); ok {
+		for _, name := range r.Without {
+			delete(props, name)
+		}
+	}
+	return s
+}
+
+// taken are the fields that bodies of a shape may set here.
+func (r Resource) taken(shape kind.Shape) []*kind.Field {
+	return slices.DeleteFunc(settable(r.Kind.Fields, shape), func(f *kind.Field) bool { return slices.Contains(r.Without, f.Name) })
 }
 
 // settable are the fields that bodies of a shape may set.
@@ -270,7 +289,7 @@ func (m *Mounted) change(c *Call, verb kind.Verbs) error {
 		return err
 	}
 	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
-		return tx.Edit(m.Kind, step.target, func(rec kind.Record) error { return step.merge(rec, body) })
+		return tx.Edit(m.Kind, step.target, func(rec kind.Record) error { return step.merge(rec, body.Without(m.Without...)) })
 	})
 	if err != nil {
 		return err

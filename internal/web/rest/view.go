@@ -51,7 +51,13 @@ type View struct {
 // member takes the place of a field with its name. The specification calls it
 // by noun, as in "identityDetail".
 func (a *API) View(noun string, d *kind.Def, derived ...Derived) *View {
+	return a.viewWithout(noun, d, nil, derived...)
+}
+
+// viewWithout is a View without some members, which filters must not know either.
+func (a *API) viewWithout(noun string, d *kind.Def, without []string, derived ...Derived) *View {
 	v := &View{kind: d, symbols: d.Symbols, columns: a.columns(d, derived)}
+	v.columns = slices.DeleteFunc(v.columns, func(col Derived) bool { return slices.Contains(without, col.Name) })
 	return v.complete(a, noun)
 }
 

@@ -33,6 +33,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountPosture(a, s)
 	mountRouters(a, s)
 	mountSigners(a)
+	mountRequests(a, s)
 	// Clients ask before they have logged in at a controller that they have only
 	// heard of.
 	rest.Resource{Kind: model.Controllers.Def, Verbs: kind.Lists, Auth: rest.Anonymous, Derived: api.ControllerColumns(s)}.Mount(a)

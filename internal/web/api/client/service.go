@@ -22,7 +22,7 @@ var sessionTokenParam = rest.TextParam("session-token",
 func mountServices(a *rest.API, s *api.Service) {
 	services := rest.Resource{
 		Kind: model.Services.Def, Noun: "service", Derived: api.ServiceColumns(s), Joins: api.ServiceJoins,
-		Auth: rest.Full, Verbs: kind.Lists, Params: api.RoleParams,
+		Auth: rest.Full, Verbs: kind.Lists, Params: api.RoleParams, Without: api.ServiceAsking,
 		Narrow: func(c *rest.Call) (rest.Selection, error) { return visible(s, c) },
 	}
 	view := services.Mount(a).View

@@ -31,7 +31,7 @@ func records(s *api.Service) []rest.Resource {
 	const readOnly = kind.Lists | kind.Gets
 	return []rest.Resource{
 		{Kind: model.Routers.Def, Verbs: readOnly, Derived: routerColumns(s), Joins: routerJoins(s)},
-		{Kind: model.Services.Def, Noun: "fabricService", Verbs: readOnly},
+		{Kind: model.Services.Def, Noun: "fabricService", Verbs: readOnly, Without: api.ServiceAsking},
 		{Kind: model.Terminators.Def, Verbs: readOnly | kind.Deletes, Derived: terminatorColumns(s), Joins: api.TerminatorJoins},
 		{Kind: model.Links.Def, From: s.Fabric, Docs: map[kind.Verbs]string{
 			kind.Lists: "List the links between routers that this controller knows of.",

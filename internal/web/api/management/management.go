@@ -71,6 +71,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountStatus(a, s)
 	mountRecent(a, s)
 	mountAlerts(a, s)
+	mountRequests(a)
 	mountChanges(a, s, mounted)
 	mountAssertions(a)
 	mountLint(a, s)
@@ -87,6 +88,7 @@ func toCome(at string, now time.Time) (moment time.Time, is bool) {
 func resources(s *api.Service) []rest.Resource {
 	readOnly := kind.Lists | kind.Gets
 	return []rest.Resource{
+		{Kind: model.AccessRequests.Def},
 		{Kind: model.AdminRoles.Def, Derived: systemColumn},
 		{Kind: model.Assertions.Def},
 		{Kind: model.AuditEntries.Def, Log: s.Audit},
