@@ -64,6 +64,9 @@ func TestDocs(t *testing.T) {
 			"service policy web-again gives nothing that web does not give as things are", "selects no identities, by #staf", "netkeep invite ann --no-qr", "Nothing was found.", `"count": 0`,
 		}, nil)
 	})
+	t.Run("requests", func(t *testing.T) {
+		paste(t, bin, "requests", []string{"waits until", "decide", "pending", "Approved.", "payroll-now", "The request is withdrawn."}, nil)
+	})
 	for page, answers := range map[string][]string{
 		"by-hand": {
 			`"link":"service-policy","passed":true,"what":"alice may dial wiki by policy`, `"link":"session","passed":false,"what":"alice has no API session"`,

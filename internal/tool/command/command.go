@@ -80,7 +80,7 @@ func Add(root *cobra.Command, env Env) {
 		}
 	}
 	group(GroupJoin, enrollCommand(env))
-	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), servicesCommand(env), profilesCommand(env), passwordCommand(env), mfaCommand(env))
+	group(GroupAccount, loginCommand(env), logoutCommand(env), whoamiCommand(env), servicesCommand(env), requestCommand(env), requestsCommand(env), approveCommand(env), denyCommand(env), profilesCommand(env), passwordCommand(env), mfaCommand(env))
 	group(GroupFiles, exportCommand(env), planCommand(env), applyCommand(env), checkCommand(env))
 	group(GroupNetwork, listCommand(env), getCommand(env), createCommand(env), updateCommand(env), deleteCommand(env),
 		grantCommand(env), explainCommand(env), whoCanCommand(env), whatCanCommand(env), lintCommand(env), signerCommand(env),
