@@ -258,7 +258,7 @@ func TestStatus(t *testing.T) {
 	if store := got["store"].(M); store["sizeBytes"].(float64) < 1 || store["diskFreeBytes"].(float64) < 1 || store["revision"].(float64) < 1 {
 		t.Errorf("the store is %v", store)
 	}
-	if got["version"] != build.Version || got["uptimeSeconds"].(float64) < 0 || time.Since(moment(t, got["startedAt"])) > time.Minute || len(got["checks"].([]any)) != 5 {
+	if got["version"] != build.Version || got["uptimeSeconds"].(float64) < 0 || time.Since(moment(t, got["startedAt"])) > time.Minute || len(got["checks"].([]any)) != 6 {
 		t.Errorf("it is %v", got)
 	}
 	user := s.AddUser(t, false)

@@ -86,7 +86,7 @@ func TestPast(t *testing.T) {
 	}
 
 	for _, path := range []string{
-		"services?at=yesterday", "services?at=999999999", "services?at=2001-01-01T00:00:00Z", "services?at=2999-01-01T00:00:00Z",
+		"services?at=yesterday", "services?at=999999999", "services?at=2001-01-01T00:00:00Z",
 		"api-sessions?at=" + whole, "sessions?at=" + whole, "audit-entries?at=" + whole, "status?at=" + whole, "summary?at=" + whole,
 	} {
 		if field := c.Get(path).Want(400).At("error.cause.field"); field != "at" {
