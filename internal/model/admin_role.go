@@ -207,7 +207,7 @@ func (a *AdminRole) whole() bool {
 
 // selecting are the kinds whose records decide about others.
 var selecting = []string{
-	AdminRoles.Name, AuthPolicies.Name, CAs.Name, EdgeRouterPolicies.Name, ExtJWTSigners.Name, RoleBindings.Name,
+	AdminRoles.Name, AuthPolicies.Name, CAs.Name, EdgeRouterPolicies.Name, ExtJWTSigners.Name, Grants.Name, RoleBindings.Name,
 	ServiceEdgeRouterPolicies.Name, ServicePolicies.Name,
 }
 

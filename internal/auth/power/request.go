@@ -25,27 +25,32 @@ func opened(step state.Step, ref state.Ref) bool {
 }
 
 // answered reports whether all that a write does to an identity is that requests of it
-// are approved, and its power stays what it is. Who may approve is for the service to
-// say: they need not have the power of whoever asks.
+// are approved, and its power stays what it is; or whether a grant is what such a
+// request was approved with. Who may approve is for the service to say: they need not
+// have the power of whoever asks.
 func answered(step state.Step, ref state.Ref) bool {
-	if ref.Def != model.Identities.Def {
+	identity := ref.ID
+	switch g, made := model.Grants.Get(step.After, ref.ID); {
+	case ref.Def == model.Grants.Def && made:
+		identity = g.IdentityID
+	case ref.Def != model.Identities.Def:
 		return false
 	}
-	given := approved(step, ref.ID)
-	if len(given) == 0 {
+	given := approved(step, identity)
+	if len(given) == 0 || ref.Def == model.Grants.Def && !slices.ContainsFunc(given, func(g *model.Grant) bool { return g.ID == ref.ID }) {
 		return false
 	}
-	before, was := model.Identities.Get(step.Before, ref.ID)
-	after, is := model.Identities.Get(step.After, ref.ID)
+	before, was := model.Identities.Get(step.Before, identity)
+	after, is := model.Identities.Get(step.After, identity)
 	if !was || !is || !onlyGranted(before, after, given) {
 		return false
 	}
 	return Of(step.Before, before).Covers(Of(step.After, after))
 }
 
-// approved lists the attributes that an identity was granted in a write, since the
-// same write approves a request for each.
-func approved(step state.Step, identity string) (attributes []string) {
+// approved lists what an identity was granted in a write, since the same write approves a
+// request for each.
+func approved(step state.Step, identity string) (grants []*model.Grant) {
 	for _, ref := range step.Changed {
 		if ref.Def != model.AccessRequests.Def {
 			continue
@@ -57,16 +62,20 @@ func approved(step state.Step, identity string) (attributes []string) {
 		}
 		_, old := model.Grants.Get(step.Before, after.GrantID)
 		g, made := model.Grants.Get(step.After, after.GrantID)
-		if !old && made && g.RequestID == after.ID && g.IdentityID == identity && g.Attribute == after.Attribute {
-			attributes = append(attributes, g.Attribute)
+		if !old && made && g.Counts() && g.RequestID == after.ID && g.IdentityID == identity && g.Attribute == after.Attribute {
+			grants = append(grants, g)
 		}
 	}
-	return attributes
+	return grants
 }
 
 // onlyGranted reports whether an identity differs in nothing but that it has more
-// attributes by grants, all of which are among those given.
-func onlyGranted(before, after *model.Identity, given []string) bool {
+// attributes by these grants.
+func onlyGranted(before, after *model.Identity, grants []*model.Grant) bool {
+	var given []string
+	for _, g := range grants {
+		given = append(given, g.Attribute)
+	}
 	for _, a := range after.RoleAttributes {
 		if !slices.Contains(before.RoleAttributes, a) && !slices.Contains(given, a) {
 			return false

@@ -194,7 +194,7 @@ func (d drawn) naive() map[string][]string {
 			}
 		}
 		if slices.ContainsFunc(d.policies, func(q *model.ServicePolicy) bool {
-			return q != p && less(p, q) && (!less(q, p) || q.ID < p.ID)
+			return q != p && less(p, q) && (!less(q, p) || q.CreatedAt.Before(p.CreatedAt) || q.CreatedAt.Equal(p.CreatedAt) && q.ID < p.ID)
 		}) {
 			out["policy-shadowed"] = append(out["policy-shadowed"], p.Name)
 		}

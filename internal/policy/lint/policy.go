@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -167,7 +168,7 @@ func holds(all, some *cow.Bitmap) bool {
 }
 
 // shadowed are service policies all of which another gives as well. Of several that are
-// the same the first by id is none. Whatever is within another is also about the
+// the same the oldest is none. Whatever is within another is also about the
 // identity of it that has the fewest policies, of the first few, whose policies are all
 // that have to be looked at.
 func shadowed(l *look, found func(Finding)) {
@@ -187,13 +188,18 @@ func shadowed(l *look, found func(Finding)) {
 		}
 		for _, q := range l.fewest(s.who) {
 			o := of(q)
-			if q.ID == p.ID || !s.within(o) || o.within(s) && p.ID < q.ID {
+			if q.ID == p.ID || !s.within(o) || o.within(s) && older(p, q) {
 				continue
 			}
 			found(l.remove(model.ServicePolicies.Def, p, "gives nothing that "+q.Name+" does not give as things are"))
 			break
 		}
 	}
+}
+
+// older reports whether a policy was made before another.
+func older(p, q *model.ServicePolicy) bool {
+	return cmp.Or(p.CreatedAt.Compare(q.CreatedAt), strings.Compare(p.ID, q.ID)) < 0
 }
 
 // tried is how many members of a policy are looked at for the one with few others.
