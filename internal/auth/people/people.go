@@ -51,10 +51,13 @@ type Person struct {
 func (p Person) provided(signer *model.ExtJWTSigner, now time.Time) model.Provided {
 	said := model.Provided{SignerID: signer.ID, Attributes: p.Attributes}
 	if signer.MapsGroups() && !p.At.IsZero() {
-		at := p.At.UTC()
+		at := p.At
 		if at.After(now) {
-			at = now.UTC().Truncate(time.Second)
+			at = now
 		}
+		// Tokens count in seconds. One that says more of its time must not be taken for newer than
+		// another of the same second, nor for older than one that was cut to now.
+		at = at.UTC().Truncate(time.Second)
 		said.TokenAt = &at
 	}
 	return said
