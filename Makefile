@@ -25,8 +25,10 @@ TEST := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 LATE := ./test/attack ./test/cluster ./test/module ./test/router
 
 # The slowest packages go first, so that no core is idle at the end, and three at
-# a time, since some wait more than they work; lint vets everything.
+# a time, since some wait more than they work; lint vets everything. What all of them need is
+# compiled before: a test must not wait for a compiler longer than it may take.
 test: ## what the program does
+	@$(GO) build ./...
 	@$(TEST) ./test/program ./test/fabric $(filter-out $(shell $(GO) list $(LATE) ./test/netns ./test/transit),$(shell $(GO) list ./test/... ./...))
 
 # Clients are generated from documents outside of their module, which the test cache
