@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/lang/advice"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/policy/access"
 )
@@ -32,7 +33,7 @@ func (q *question) identityLink() Link {
 		if until := q.identity.DisabledUntil; until != nil {
 			l.What += " until " + until.Format(moment)
 		}
-		l.Remedy = command("enable", model.Identities.Name, q.identityName())
+		l.Remedy = advice.Command("enable", model.Identities.Name, q.identityName())
 	default:
 		l.What = string(flaw)
 		l.Remedy = "give " + q.identity.Name + " an authentication policy that exists"
@@ -90,7 +91,7 @@ func (q *question) sessionLink() Link {
 func (q *question) orLocked(l Link) Link {
 	if q.Locked(q.identity.ID) {
 		l.What += ", and its password is shut out where it was wrong too often"
-		l.Remedy = "have its password work again by " + command("enable", model.Identities.Name, q.identityName()) + ", and have it authenticate"
+		l.Remedy = "have its password work again by " + advice.Command("enable", model.Identities.Name, q.identityName()) + ", and have it authenticate"
 	}
 	return l
 }
@@ -103,9 +104,9 @@ func (q *question) howToBegin() string {
 	case has || q.identity.ExternalID != "":
 		return "have the client of " + q.identity.Name + " authenticate"
 	case invited:
-		return "have " + q.identity.Name + " enroll with the invitation that is waiting; for another: " + command("invite", q.identityName())
+		return "have " + q.identity.Name + " enroll with the invitation that is waiting; for another: " + advice.Command("invite", q.identityName())
 	}
-	return command("invite", q.identityName())
+	return advice.Command("invite", q.identityName())
 }
 
 // policyLink holds if a service policy gives the service.

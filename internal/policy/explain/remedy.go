@@ -10,30 +10,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/advice"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/policy/access"
 )
-
-// command is one that people can run.
-func command(words ...string) string {
-	quoted := []string{"netkeep"}
-	for _, word := range words {
-		quoted = append(quoted, quote(word))
-	}
-	return strings.Join(quoted, " ")
-}
-
-// quote writes a word as shells read it.
-func quote(word string) string {
-	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.:/", c)
-	}
-	if word != "" && strings.TrimFunc(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
 
 // spoken is the name of a kind in a sentence.
 func spoken(d *kind.Def) string { return strings.ReplaceAll(d.Name, "-", " ") }
@@ -69,7 +50,7 @@ func (l *Link) mend(r remedy) {
 func (q *question) addRole(d *kind.Def, rec kind.Record, attribute string) remedy {
 	with := append(slices.Clone(d.AttributesOf(rec)), attribute)
 	return remedy{
-		command("update", d.Name, q.called(d, rec), "--add-role", attribute),
+		advice.Command("update", d.Name, q.called(d, rec), "--add-role", attribute),
 		&Change{Op: "patch", Kind: d.Name, Target: rec.Base().ID, Body: body(map[string]any{"roleAttributes": with})},
 	}
 }
@@ -102,7 +83,7 @@ func (q *question) grant() remedy {
 	}
 	name := q.unused(model.ServicePolicies.Def, q.identity.Name+"-"+verb+"-"+q.service.Name)
 	return remedy{
-		command("create", model.ServicePolicies.Name, name, "--type", q.typ, "--identity-roles", "@"+q.identityName(), "--service-roles", "@"+q.serviceName()),
+		advice.Command("create", model.ServicePolicies.Name, name, "--type", q.typ, "--identity-roles", "@"+q.identityName(), "--service-roles", "@"+q.serviceName()),
 		newPolicy(model.ServicePolicies.Def, map[string]any{"name": name, "type": q.typ, "identityRoles": byID(q.identity), "serviceRoles": byID(q.service)}),
 	}
 }
@@ -140,7 +121,7 @@ func (q *question) giveRouter(s side) remedy {
 	}
 	name := q.unused(s.policy, s.name+"-uses-"+router.Name)
 	return remedy{
-		command("create", s.policy.Name, name, s.flag, "@"+q.called(s.def, s.member), "--edge-router-roles", "@"+q.called(model.EdgeRouters.Def, router)),
+		advice.Command("create", s.policy.Name, name, s.flag, "@"+q.called(s.def, s.member), "--edge-router-roles", "@"+q.called(model.EdgeRouters.Def, router)),
 		newPolicy(s.policy, map[string]any{"name": name, s.list: byID(s.member), "edgeRouterRoles": byID(router)}),
 	}
 }

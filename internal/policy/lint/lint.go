@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/advice"
 	"netkeep.internal/internal/lang/kind"
 )
 
@@ -94,7 +95,7 @@ func (f Finding) compare(g Finding) int {
 
 // of is a finding about a record.
 func (l *look) of(d *kind.Def, rec kind.Record, what string, words ...string) Finding {
-	return Finding{Def: d, ID: rec.Base().ID, Name: d.Label(rec), What: what, Command: command(words...)}
+	return Finding{Def: d, ID: rec.Base().ID, Name: d.Label(rec), What: what, Command: advice.Command(words...)}
 }
 
 // called is how a command calls a record: by its name, unless that looks like a flag or
@@ -115,26 +116,6 @@ func (l *look) remove(d *kind.Def, rec kind.Record, what string) Finding {
 // update is the command that changes a record.
 func (l *look) update(d *kind.Def, rec kind.Record, what string, flags ...string) Finding {
 	return l.of(d, rec, what, append([]string{"update", d.Name, l.called(d, rec)}, flags...)...)
-}
-
-// command is one that people can run.
-func command(words ...string) string {
-	quoted := []string{"netkeep"}
-	for _, word := range words {
-		quoted = append(quoted, quote(word))
-	}
-	return strings.Join(quoted, " ")
-}
-
-// quote writes a word as shells read it.
-func quote(word string) string {
-	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.:/=", c)
-	}
-	if word != "" && strings.TrimFunc(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // moment writes a time as commands read it.

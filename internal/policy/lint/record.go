@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/state/cow"
+	"netkeep.internal/internal/lang/advice"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/policy/access"
 )
@@ -71,7 +72,7 @@ func unencrypted(l *look, found func(Finding)) {
 		if len(s.Configs) > 0 {
 			words = append(words, "--configs", strings.Join(s.Configs, ","))
 		}
-		f.Command += " && " + command(words...)
+		f.Command += " && " + advice.Command(words...)
 		found(f)
 	}
 }
