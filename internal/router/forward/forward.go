@@ -219,12 +219,14 @@ func (t *Table) next(id []byte, from string) (place, bool) {
 	if c == nil {
 		return place{}, false
 	}
-	c.active.Store(t.opt.Now().UnixNano())
 	to, ok := c.to(from)
 	if !ok {
 		return place{}, false
 	}
 	p := t.at(to)
+	if p.there() { // what leads nowhere does not pass, however often it is sent again
+		c.active.Store(t.opt.Now().UnixNano())
+	}
 	return p, p.there()
 }
 
@@ -378,6 +380,18 @@ func (t *Table) Quiet(id string) (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Duration(t.opt.Now().UnixNano() - c.active.Load()), true
+}
+
+// Spent reports whether a circuit brings nobody anything any more: whatever is on
+// it leads nowhere, or to an end that takes nothing.
+func (t *Table) Spent(id string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c := t.circuits[id]
+	return c != nil && !slices.ContainsFunc(c.hops, func(h hop) bool {
+		p := t.at(h.to)
+		return p.there() && (p.end == nil || !p.end.Deaf())
+	})
 }
 
 // Broken returns the circuits of which a part has led nowhere for so long: their

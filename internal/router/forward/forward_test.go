@@ -48,3 +48,44 @@ func TestOwner(t *testing.T) {
 		t.Errorf("one that is made again belongs to %q", owner)
 	}
 }
+
+// TestSpent has the ends of a circuit go, one after the other. What is sent again to
+// one that is gone does not count as something that passes, and when neither takes
+// anything there is nothing to wait for.
+func TestSpent(t *testing.T) {
+	now := time.Unix(1000, 0)
+	table := New(Options{ID: "r", Link: func(string) (Place, bool) { return nil, false }, Now: func() time.Time { return now }})
+	var ends [2]*stream.End
+	for i, address := range []string{"start", "end"} {
+		ends[i] = stream.New(stream.Options{
+			Circuit: "one", Terminator: i == 1, Now: func() time.Time { return now },
+			Send:  func(p *stream.Payload, wait bool) bool { return table.Payload(address, p, wait) },
+			Ack:   func(a *stream.Ack) { table.Ack(address, a) },
+			Ready: func() {}, Room: func() {}, Done: func(error) {}, Over: func(error) {},
+		})
+		table.AddEnd(address, ends[i], nil)
+	}
+	if err := table.Route("one", "a", []message.Forward{{From: "start", To: "end", Type: message.ToEnd}, {From: "end", To: "start", Type: message.ToStart}}); err != nil {
+		t.Fatal(err)
+	}
+	ends[0].Start()
+	spent := func(want bool, when string) {
+		t.Helper()
+		if table.Spent("one") != want {
+			t.Errorf("it is spent: %v, %s", !want, when)
+		}
+	}
+	spent(false, "while both ends are there")
+	table.Remove("start")
+	spent(false, "while one may have something to read yet")
+	now = now.Add(time.Minute)
+	table.Payload("end", &stream.Payload{Circuit: "one"}, false)
+	if since, _ := table.Quiet("one"); since < time.Minute {
+		t.Errorf("something passed %v ago, though nobody is there", since)
+	}
+	ends[1].CloseRead()
+	spent(true, "when the other takes nothing any more")
+	if table.Spent("two") {
+		t.Error("a circuit that is not carried is spent")
+	}
+}

@@ -53,12 +53,13 @@ func (r *Router) egress(ctx context.Context, owner string, m *message.Route) (ma
 // away that may end what it does.
 const quiet = 5 * time.Second
 
-// Unroute takes a circuit away: at once, or when nothing passes on it any more.
+// Unroute takes a circuit away: at once, or when nothing passes on it any more. One
+// whose ends are gone is not waited for: their last words are sent again and again.
 func (r *Router) Unroute(m *message.Unroute) {
 	since, carried := r.table.Quiet(m.CircuitID)
 	switch {
 	case !carried:
-	case m.Now || since >= quiet:
+	case m.Now || since >= quiet || r.table.Spent(m.CircuitID):
 		r.table.Unroute(m.CircuitID)
 	default:
 		time.AfterFunc(quiet-since, func() { r.Unroute(m) })

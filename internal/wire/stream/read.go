@@ -25,6 +25,13 @@ func (e *End) CloseRead() {
 	e.do(&t)
 }
 
+// Deaf reports whether nothing more is taken.
+func (e *End) Deaf() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.in.done
+}
+
 // Next returns the next message, in order; ok is false if it has not arrived.
 // The last one is the end.
 func (e *End) Next() (m Message, ok bool) {
