@@ -142,6 +142,7 @@ func noted(t *testing.T, c *client, filter string) (entries []M) {
 // TestThreeControllers has two controllers join a third, and one of them be
 // killed, come back, be removed and come back again.
 func TestThreeControllers(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	a := startNode(t, filepath.Join(t.TempDir(), "a"))
 	admin := a.client()
 	token := inviteBy(t, admin)

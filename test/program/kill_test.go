@@ -30,6 +30,7 @@ var (
 // every restart each acknowledged write is there as a whole, and nothing else
 // but what was in flight, as a whole or not at all.
 func TestKill9(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	seed := *killSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())

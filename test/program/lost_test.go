@@ -16,6 +16,7 @@ import (
 // connection from another router leads to. The connection ends, whether the
 // controller comes back or not, and nothing of it stays in the list.
 func TestLostWithTheController(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	at := "127.0.0.1:" + machine.Port(t)

@@ -11,6 +11,7 @@ import (
 // none to join with, and makes one controller, which knows of no others after a
 // while.
 func TestSnapshotOfSeveral(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	dir := t.TempDir()
 	a := startNode(t, filepath.Join(dir, "a"))
 	admin := a.client()
