@@ -28,13 +28,13 @@ func (t *tunnel) installCommand() *cobra.Command {
 		Long: "Write a unit for systemd that runs a tunneler with as few rights as it can do with, and\n" +
 			"start it. What it runs is behind --. The identities are copied to /var/lib, where the\n" +
 			"service may renew their certificates: those copies count from then on. It runs as a user\n" +
-			"that there is only while it runs, unless --user names one.",
+			"of its own, unless --user names one.",
 		Example: "  sudo netkeep tunnel install --identity laptop.json -- run --intercept\n" +
 			"  netkeep tunnel install --print --identity server.json -- host --allow 127.0.0.1:8080",
 	}
 	flags := cmd.Flags()
 	show := flags.Bool("print", false, "Show the unit, and write nothing.")
-	flags.StringVar(&u.User, "user", "", "User that it runs as; one that there is only while it runs if empty.")
+	flags.StringVar(&u.User, "user", "", "User that it runs as, who must be there; one of its own if empty.")
 	flags.StringVar(&u.Program, "program", "", "Path of netkeep for the service; this program's if empty.")
 	flags.BoolVar(&u.Force, "force", false, "Write over what was changed since.")
 	t.named(cmd, u)
@@ -47,17 +47,21 @@ func (t *tunnel) installCommand() *cobra.Command {
 				return err
 			}
 			t.env.Screen().Printf("%s", u.Text())
+			if u.Makes() {
+				t.env.Screen().Notef("It needs the user %s, and a rule that has systemd-resolved take names from them: netkeep tunnel install makes both", u.Name)
+			}
 			return nil
 		}
 		if err := ready(u.Root); err != nil {
 			return err
 		}
+		_, missing := os.Stat(u.Path())
 		done, err := u.Install()
 		if err != nil {
 			return err
 		}
 		t.installed(u, done)
-		return started(u)
+		return started(u, missing == nil)
 	}
 	return cmd
 }
@@ -67,7 +71,7 @@ func (t *tunnel) uninstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Stop the service that tunnel install made, and remove its files.",
-		Long:  "Stop the service that tunnel install made, and remove what that wrote. Its identities stay\nwhere they are: there may be no other copy.",
+		Long:  "Stop the service that tunnel install made, and remove what that wrote, and the user that it\nmade. The identities stay where they are: there may be no other copy.",
 		Args:  command.Exactly(0),
 	}
 	cmd.Flags().BoolVar(&u.Force, "force", false, "Remove what was changed since, too.")
@@ -76,16 +80,24 @@ func (t *tunnel) uninstallCommand() *cobra.Command {
 		if err := ready(u.Root); err != nil {
 			return err
 		}
-		if u.Root == "" {
-			if _, err := os.Stat(u.Path()); err == nil {
-				if err := systemctl("disable", "--now", u.Name); err != nil {
-					return err
-				}
+		if err := u.Removable(); err != nil {
+			return err
+		}
+		if _, err := os.Stat(u.Path()); err == nil && u.Root == "" {
+			if err := does("systemctl", "disable", "--now", u.Name); err != nil {
+				return err
 			}
+		}
+		user, err := left(u)
+		if err != nil {
+			return err
 		}
 		gone, err := u.Uninstall()
 		if err != nil {
 			return err
+		}
+		if user != "" {
+			t.env.Screen().Printf("Removed the user %s\n", user)
 		}
 		for _, path := range gone {
 			t.env.Screen().Printf("Removed %s\n", path)
@@ -94,7 +106,7 @@ func (t *tunnel) uninstallCommand() *cobra.Command {
 		if u.Root != "" {
 			return nil
 		}
-		return systemctl("daemon-reload")
+		return does("systemctl", "daemon-reload")
 	}
 	return cmd
 }
@@ -170,23 +182,57 @@ func (t *tunnel) installed(u *unit.Unit, done *unit.Installed) {
 	for _, from := range slices.Sorted(maps.Keys(done.Copies)) {
 		s.Printf("Copied %s to %s, which counts from now on: remove the other\n", from, done.Copies[from])
 	}
-	if u.Root != "" {
+	switch {
+	case u.Root == "":
+	case u.Makes():
+		s.Printf("Nothing is started: on that machine, systemd-sysusers %s && systemctl enable --now %s does\n", u.Users(), u.Name)
+	default:
 		s.Printf("Nothing is started: on that machine, systemctl enable --now %s does\n", u.Name)
 	}
 }
 
-// started has systemd take up the service.
-func started(u *unit.Unit) error {
+// started has systemd take up the service. One that runs is stopped before its user
+// is made: it may be running as one of the same name that there is only while it runs.
+func started(u *unit.Unit, was bool) error {
 	if u.Root != "" {
 		return nil
 	}
-	return errors.Join(systemctl("daemon-reload"), systemctl("enable", u.Name), systemctl("restart", u.Name))
+	if was {
+		if err := does("systemctl", "stop", u.Name); err != nil {
+			return err
+		}
+	}
+	if u.Makes() {
+		if err := does("systemd-sysusers", u.Users()); err != nil {
+			return fmt.Errorf("the user %s cannot be made: name one that there is with --user: %w", u.Name, err)
+		}
+	}
+	return errors.Join(does("systemctl", "daemon-reload"), does("systemctl", "enable", u.Name), does("systemctl", "restart", u.Name))
 }
 
-func systemctl(args ...string) error {
-	out, err := exec.Command("systemctl", args...).CombinedOutput()
+// left removes the user that was made for a service, when that has stopped, and
+// returns their name.
+func left(u *unit.Unit) (name string, err error) {
+	if u.Root != "" {
+		return "", nil
+	}
+	name, err = u.Made()
+	if err != nil || name == "" {
+		return "", err
+	}
+	if err := u.Reclaim(); err != nil {
+		return "", err
+	}
+	if err := does("userdel", name); err != nil {
+		return "", fmt.Errorf("the user %s cannot be removed: %w", name, err)
+	}
+	return name, nil
+}
+
+func does(program string, args ...string) error {
+	out, err := exec.Command(program, args...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

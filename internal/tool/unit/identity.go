@@ -47,17 +47,18 @@ func (u *Unit) copyIdentities(done *Installed) error {
 	return owner.give(u)
 }
 
-// owner is a user that files can be given to; nil for one that there is only while
-// the service runs, to which systemd gives them at every start.
+// owner is who the state belongs to.
 type owner struct{ uid, gid int }
 
+// owner returns the user that is named; nil for one of the service's own, to whom
+// systemd gives all of the state when it does not belong to them yet.
 func (u *Unit) owner() (*owner, error) {
 	if u.User == "" {
 		return nil, nil
 	}
 	who, err := user.Lookup(u.User)
 	if err != nil {
-		return nil, fmt.Errorf("there is no user %s on this machine: make one, or leave --user out for one that is there while the service runs: %w", u.User, err)
+		return nil, fmt.Errorf("there is no user %s on this machine: make one, or leave --user out for one of the service's own: %w", u.User, err)
 	}
 	uid, err := strconv.Atoi(who.Uid)
 	gid, failed := strconv.Atoi(who.Gid)
@@ -66,12 +67,15 @@ func (u *Unit) owner() (*owner, error) {
 
 // give gives the state to its owner.
 func (o *owner) give(u *Unit) error {
-	if o == nil {
-		return nil
-	}
 	paths := []string{u.State()}
 	for _, path := range u.Identities {
 		paths = append(paths, filepath.Join(u.State(), filepath.Base(path)))
+	}
+	if o == nil {
+		// Of a directory that belongs to them already systemd looks no further.
+		if o, paths = holder(u.State()), paths[1:]; o == nil {
+			return nil
+		}
 	}
 	for _, path := range paths {
 		if err := os.Lchown(path, o.uid, o.gid); err != nil {

@@ -46,7 +46,9 @@ func (u *Unit) identity(line func(string, ...any)) {
 		return
 	}
 	line("User=%s", u.Name)
-	line("DynamicUser=yes")
+	if !u.Makes() {
+		line("DynamicUser=yes")
+	}
 }
 
 // rights are those that it needs.

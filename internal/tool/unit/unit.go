@@ -1,7 +1,7 @@
 // Package unit is a tunneler as a service of systemd: the file that says how it is
 // run, with as few rights as it can do with, and the identities that it takes along.
-// It owns those files and how they are told from files of others. It knows nothing
-// of what a tunneler does.
+// It owns those files and how they are told from files of others, and starts no
+// program. It knows nothing of what a tunneler does.
 package unit
 
 import (
@@ -24,7 +24,8 @@ type Unit struct {
 	// Root is the directory that all paths are below, for an image of a machine;
 	// empty for this one.
 	Root string
-	// User is one that there is; if it is empty there is one while the service runs.
+	// User is one that there is; if it is empty one is made, or is there while the
+	// service runs.
 	User string
 	// Program is the path of netkeep.
 	Program string
@@ -47,7 +48,7 @@ const Usual = "netkeep-tunnel"
 var named = regexp.MustCompile(`^netkeep[A-Za-z0-9_-]{0,40}$`)
 
 // people are what users may be called.
-var people = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
+var people = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,30}$`)
 
 // Check says why a unit cannot be one.
 func (u *Unit) Check() error {
@@ -56,6 +57,8 @@ func (u *Unit) Check() error {
 		return fmt.Errorf("%q is no name for the service: it begins with netkeep, and has letters, digits, - and _ alone", u.Name)
 	case u.User != "" && !people.MatchString(u.User):
 		return fmt.Errorf("%q is no name of a user", u.User)
+	case u.Makes() && !people.MatchString(u.Name):
+		return fmt.Errorf("%s is too long for the name of a user: choose another with --name, or a user that there is with --user", u.Name)
 	case !filepath.IsAbs(u.Program):
 		return fmt.Errorf("%s is no absolute path of a program", u.Program)
 	case hidden(u.Program):
@@ -118,6 +121,12 @@ func (u *Unit) Install() (*Installed, error) {
 	if u.Intercepts && u.User != "root" {
 		files[u.rule()] = u.Rule()
 	}
+	if u.Makes() {
+		files[u.account()] = u.accountText()
+		if err := u.stranger(); err != nil {
+			return nil, err
+		}
+	}
 	for path := range files {
 		if err := u.replaceable(path); err != nil {
 			return nil, err
@@ -127,7 +136,7 @@ func (u *Unit) Install() (*Installed, error) {
 	if err := u.copyIdentities(done); err != nil {
 		return nil, err
 	}
-	for _, path := range []string{u.rule(), u.Path()} {
+	for _, path := range []string{u.account(), u.rule(), u.Path()} {
 		text, wanted := files[path]
 		if !wanted {
 			continue
@@ -140,19 +149,30 @@ func (u *Unit) Install() (*Installed, error) {
 	return done, nil
 }
 
+// Removable says why what Install wrote cannot be removed.
+func (u *Unit) Removable() error {
+	if !named.MatchString(u.Name) {
+		return u.Check()
+	}
+	for _, path := range u.written() {
+		if err := u.replaceable(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// written is what there may be of Install. The user's file goes last: until then the
+// user can be known to be ours.
+func (u *Unit) written() []string { return []string{u.Path(), u.rule(), u.account()} }
+
 // Uninstall removes what Install wrote, and returns it. Identities stay: their
 // certificates may have been renewed, and there may be no other copy.
 func (u *Unit) Uninstall() (gone []string, err error) {
-	if !named.MatchString(u.Name) {
-		return nil, u.Check()
+	if err := u.Removable(); err != nil {
+		return nil, err
 	}
-	paths := []string{u.Path(), u.rule()}
-	for _, path := range paths {
-		if err := u.replaceable(path); err != nil {
-			return nil, err
-		}
-	}
-	for _, path := range paths {
+	for _, path := range u.written() {
 		switch err := os.Remove(path); {
 		case err == nil:
 			gone = append(gone, path)

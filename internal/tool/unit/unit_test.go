@@ -54,7 +54,8 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	state := "-rw------- /var/lib/netkeep-tunnel/laptop.json"
-	want := "-rw-r--r-- /etc/polkit-1/rules.d/50-netkeep-tunnel.rules\n-rw-r--r-- /etc/systemd/system/netkeep-tunnel.service\n" + state
+	want := "-rw-r--r-- /etc/polkit-1/rules.d/50-netkeep-tunnel.rules\n-rw-r--r-- /etc/systemd/system/netkeep-tunnel.service\n" +
+		"-rw-r--r-- /etc/sysusers.d/netkeep-tunnel.conf\n" + state
 	if got := files(t, u.Root); got != want {
 		t.Errorf("there are\n%s", got)
 	}
@@ -112,7 +113,7 @@ func TestForeign(t *testing.T) {
 func TestRights(t *testing.T) {
 	u := newUnit(t)
 	for _, line := range []string{
-		"User=netkeep-tunnel", "DynamicUser=yes", "AmbientCapabilities=CAP_NET_ADMIN", "CapabilityBoundingSet=CAP_NET_ADMIN",
+		"User=netkeep-tunnel", "AmbientCapabilities=CAP_NET_ADMIN", "CapabilityBoundingSet=CAP_NET_ADMIN",
 		"DeviceAllow=/dev/net/tun rw", "NoNewPrivileges=yes", "ProtectSystem=strict",
 		"ExecStart=/usr/local/bin/netkeep tunnel run --intercept --identity /var/lib/netkeep-tunnel/laptop.json",
 	} {
@@ -141,6 +142,7 @@ func TestBadUnit(t *testing.T) {
 		"characters that a unit":       func(u *Unit) { u.Args = append(u.Args, "x\nUser=root") },
 		"would have one name":          func(u *Unit) { u.Identities = append(u.Identities, "/other/laptop.json") },
 		"cannot be read":               func(u *Unit) { u.Identities = []string{"/nowhere/i.json"} },
+		"too long for the name of a":   func(u *Unit) { u.Name += "-of-the-second-floor" },
 		"there is no user nobody-here": func(u *Unit) { u.User = "nobody-here" },
 	} {
 		u := newUnit(t)
