@@ -161,10 +161,10 @@ func New(opt Options) *Fabric {
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,
 		Mine: func(routerID string) bool { return opt.Tells(f.ID(), routerID) }, Version: release, Online: f.online, Now: opt.Now, Log: opt.Log,
 	})
-	f.models = datamodel.New(datamodel.Options{State: opt.State, Routers: f.Routers, Keys: f.keys, Now: opt.Now, Log: opt.Log})
+	f.models = datamodel.New(datamodel.Options{State: opt.State, Timely: opt.Sessions.Timely, Routers: f.Routers, Keys: f.keys, Now: opt.Now, Log: opt.Log})
 	f.tunnels = asclient.New(asclient.Options{
 		State: opt.State, Routers: f.Routers, Clients: opt.Clients, Hosts: f.Hosts, Circuits: f.Circuits,
-		Token: opt.Tokens.Of, Changed: opt.Changed, Log: opt.Log,
+		Timely: opt.Sessions.Timely, Token: opt.Tokens.Of, Changed: opt.Changed, Log: opt.Log,
 	})
 	f.sync.Register()
 	f.models.Register()

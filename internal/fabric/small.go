@@ -32,7 +32,7 @@ func (f *Fabric) onHealth(r *control.Router, _ *wire.Frame, m *message.HealthEve
 // there is not, and who may not use the router: one may have been deleted, or lost
 // it, while the router had yet to hear of it.
 func (f *Fabric) onConnectEvents(r *control.Router, _ *wire.Frame, m *message.ConnectEvents) {
-	snap := f.opt.State.Snapshot()
+	snap := f.opt.Sessions.Timely(f.opt.State.Snapshot())
 	identities, may := make(map[string]bool), access.IdentitiesOfRouter(snap, r.ID)
 	for _, e := range m.Events {
 		who, ok := model.Identities.Get(snap, e.IdentityID)

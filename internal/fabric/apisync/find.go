@@ -14,7 +14,7 @@ import (
 // nothing that it would not be told.
 func (s *Sync) onFind(r *control.Router, f *wire.Frame) {
 	s.aside(r, func() {
-		form, snap := s.formOf(r), s.State.Snapshot()
+		form, snap := s.formOf(r), s.Permits.Timely(s.State.Snapshot())
 		found, ok := s.find(snap, r.ID, f.Headers.Text(message.HeaderAPISessionToken))
 		if !ok || !bool(form) {
 			r.Result(f, false, "there is no API session with this token whose holder may use the router")

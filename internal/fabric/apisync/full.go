@@ -43,7 +43,7 @@ func (s *Sync) start(r *control.Router) {
 func (s *Sync) tell(r *control.Router, p *progress) {
 	for {
 		// Changes are held from here on, so none falls between.
-		if err := s.sendAll(r, s.State.Snapshot()); err != nil {
+		if err := s.sendAll(r, s.Permits.Timely(s.State.Snapshot())); err != nil {
 			return // the connection is over
 		}
 		s.mu.Lock()

@@ -58,6 +58,8 @@ type Options struct {
 	Clients  Clients
 	Hosts    *terminator.Hosts
 	Circuits *circuit.Circuits
+	// Timely is a snapshot in which nothing counts whose time is over by the clock.
+	Timely func(*state.Snapshot) *state.Snapshot
 	// Token is that of a session to dial or host.
 	Token func(*model.Session) string
 	// Changed is when what an identity sees last changed.

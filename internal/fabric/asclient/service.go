@@ -50,7 +50,7 @@ func (t *Tunnels) list(ctx context.Context, r *control.Router, f *wire.Frame) {
 		return
 	}
 	if err == nil {
-		list.Services = t.services(r, who, t.State.Snapshot())
+		list.Services = t.services(r, who, t.Timely(t.State.Snapshot()))
 	}
 	_ = r.SendWhenReady(control.Message(message.TypeTunnelServices, list))
 }

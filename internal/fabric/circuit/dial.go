@@ -209,7 +209,7 @@ func (c *Circuits) dial(ctx context.Context, r *control.Router, req Request) (*C
 // that another may do.
 func (c *Circuits) try(ctx context.Context, r *control.Router, req Request, tried map[string]bool, attempt uint32) (_ *Circuit, _ *Answer, again bool, err error) {
 	// Everything is looked at again: it may have changed meanwhile.
-	snap := c.State.Snapshot()
+	snap := c.Sessions.Timely(c.State.Snapshot())
 	s, err := permit.Session(snap, c.Sessions, req.Request)
 	if err != nil {
 		return nil, nil, false, err
@@ -308,8 +308,9 @@ func (c *Circuits) holds(circuit *Circuit) bool {
 		next.Ready = c.Now()
 		made = c.table.replace(old, &next) // it may be led elsewhere at this moment
 	}
-	_, ok := model.Sessions.Get(c.State.Snapshot(), circuit.SessionID)
-	return ok
+	snap := c.Sessions.Timely(c.State.Snapshot())
+	s, ok := model.Sessions.Get(snap, circuit.SessionID)
+	return ok && c.Sessions.Live(snap, s)
 }
 
 // blame has a terminator cost more whose router could not reach the host, and

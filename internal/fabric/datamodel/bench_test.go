@@ -112,7 +112,7 @@ func (s *sink) Send(f *wire.Frame) error {
 func newModels(st *state.State) *Models {
 	key := message.PublicKey{KeyID: strings.Repeat("k", 40), Data: make([]byte, 600), Usages: []message.KeyUsage{message.ForClientCertificates}}
 	return New(Options{
-		State: st, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		State: st, Timely: func(snap *state.Snapshot) *state.Snapshot { return snap }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Keys: func(*state.Snapshot) []message.PublicKey { return []message.PublicKey{key} },
 	})
 }

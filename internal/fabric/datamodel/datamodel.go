@@ -24,7 +24,9 @@ import (
 
 // Options of Models.
 type Options struct {
-	State   *state.State
+	State *state.State
+	// Timely is a snapshot in which nothing counts whose time is over by the clock.
+	Timely  func(*state.Snapshot) *state.Snapshot
 	Routers *control.Routers
 	// Keys are what routers check tokens and certificates with.
 	Keys func(snap *state.Snapshot) []message.PublicKey
@@ -263,7 +265,7 @@ func (m *Models) work() {
 		job := job{told: *t, timeline: m.timeline}
 		t.ask = nil
 		m.mu.Unlock()
-		snap := m.State.Snapshot()
+		snap := m.Timely(m.State.Snapshot())
 		job.tell(m.see(snap, t.id), snap.Rev)
 		m.mu.Lock()
 		t.busy = false

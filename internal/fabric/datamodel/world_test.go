@@ -34,7 +34,7 @@ func newWorld(fatal func(...any)) *world {
 		fatal(err)
 	}
 	w := &world{st: st, models: New(Options{
-		State: st, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		State: st, Timely: func(snap *state.Snapshot) *state.Snapshot { return snap }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Keys: func(*state.Snapshot) []message.PublicKey {
 			return []message.PublicKey{{KeyID: "key", Data: []byte("key")}}
 		},

@@ -91,18 +91,13 @@ func (s *Grants) Client(snap *state.Snapshot, apiToken string) (*model.APISessio
 // Create returns the caller's session of this type for a service: the one that
 // its API session has already, or a new one.
 func (s *Grants) Create(ctx context.Context, by state.Author, who *authn.Caller, req Request) (*model.Session, error) {
-	if snap := s.State.Snapshot(); s.Timely(snap) != snap { // the write itself goes by what is stored
-		if err := s.Chain(s.Timely(snap), who.Session(), req.ServiceID, req.Type).Refusal(ToBegin...); err != nil {
-			return nil, err
-		}
-	}
 	var session *model.Session
 	var told []posture.PolicyFailure
 	err := s.State.UpdateSessions(ctx, by, func(tx *state.Tx) (err error) {
 		session, told, err = s.create(tx, who.Session().ID, req)
 		return err
 	})
-	switch snap := s.State.Snapshot(); {
+	switch snap := s.Timely(s.State.Snapshot()); {
 	case fault.Is(err, fault.CodePosture):
 		s.recordFailure(snap, who.Session(), req, false, s.Chain(snap, who.Session(), req.ServiceID, req.Type).failures())
 	case err == nil && len(told) > 0:
@@ -118,7 +113,7 @@ func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.
 	if !ok {
 		return nil, nil, errEnded
 	}
-	chain := s.Chain(tx.Snapshot, api, req.ServiceID, req.Type)
+	chain := s.Chain(s.Timely(tx.Snapshot), api, req.ServiceID, req.Type)
 	if err := chain.Refusal(ToBegin...); err != nil {
 		return nil, nil, err
 	}

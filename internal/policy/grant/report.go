@@ -32,7 +32,7 @@ func (s *Grants) Report(ctx context.Context, by state.Author, who *authn.Caller,
 	if err != nil || !outcome.Woken && !outcome.Unlocked {
 		return nil, err
 	}
-	return s.prompted(s.State.Snapshot(), who.Session(), outcome), nil
+	return s.prompted(s.Timely(s.State.Snapshot()), who.Session(), outcome), nil
 }
 
 // Told is Report for a device that does not know which checks ask: what it says
@@ -49,7 +49,7 @@ func (s *Grants) Told(ctx context.Context, by state.Author, api *model.APISessio
 			continue
 		}
 		if checks == nil {
-			checks = checksOf(s.State.Snapshot(), api.IdentityID)
+			checks = checksOf(s.Timely(s.State.Snapshot()), api.IdentityID)
 		}
 		all = append(all, posture.Ask(checks, responses[i])...)
 	}

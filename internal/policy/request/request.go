@@ -33,7 +33,20 @@ const (
 )
 
 // Desk takes requests and decides on them.
-type Desk struct{ State *state.State }
+type Desk struct {
+	State *state.State
+	// View, if set, is a snapshot as it is now by the clock: who decides by an attribute
+	// that was given for a time does so until then.
+	View func(*state.Snapshot) *state.Snapshot
+}
+
+// timely is what there is in a write, by the clock.
+func (d Desk) timely(tx *state.Tx) *state.Snapshot {
+	if d.View == nil {
+		return tx.Snapshot
+	}
+	return d.View(tx.Snapshot)
+}
 
 // Asked is what somebody asks for.
 type Asked struct {
@@ -140,7 +153,7 @@ func (d Desk) Withdraw(ctx context.Context, by state.Author, identity, id string
 // Deny settles a request so that nothing comes of it.
 func (d Desk) Deny(ctx context.Context, by state.Author, identity, id, why string) error {
 	return d.State.Update(ctx, by, func(tx *state.Tx) error {
-		if _, err := decidable(tx, identity, id); err != nil {
+		if _, err := d.decidable(tx, identity, id); err != nil {
 			return err
 		}
 		return settle(tx, id, by, model.Denied, func(q *model.AccessRequest) { q.Answer = why })
@@ -151,7 +164,7 @@ func (d Desk) Deny(ctx context.Context, by state.Author, identity, id, why strin
 // identity has what it asked for.
 func (d Desk) Approve(ctx context.Context, by state.Author, identity, id string) (is *model.AccessRequest, err error) {
 	err = d.State.Update(ctx, by, func(tx *state.Tx) error {
-		if err := approve(tx, by, identity, id); err != nil {
+		if err := d.approve(tx, by, identity, id); err != nil {
 			return err
 		}
 		is, _ = model.AccessRequests.Get(tx, id)
@@ -160,8 +173,8 @@ func (d Desk) Approve(ctx context.Context, by state.Author, identity, id string)
 	return is, err
 }
 
-func approve(tx *state.Tx, by state.Author, identity, id string) error {
-	q, err := decidable(tx, identity, id)
+func (d Desk) approve(tx *state.Tx, by state.Author, identity, id string) error {
+	q, err := d.decidable(tx, identity, id)
 	if err != nil {
 		return err
 	}
@@ -169,8 +182,9 @@ func approve(tx *state.Tx, by state.Author, identity, id string) error {
 	if longest := service.Requests.LongestMinutes; q.Minutes > longest {
 		return fault.New(fault.CodeInvalid, fmt.Sprintf("the service allows %d minutes at most by now, and this asks for %d; it has to be asked for anew", longest, q.Minutes))
 	}
+	view := d.timely(tx)
 	counted := slices.DeleteFunc(slices.Clone(q.Approvals), func(a model.Approval) bool {
-		return a.IdentityID != identity && !May(tx, q, a.IdentityID, tx.Now())
+		return a.IdentityID != identity && !May(view, q, a.IdentityID, tx.Now())
 	})
 	if slices.ContainsFunc(counted, func(a model.Approval) bool { return a.IdentityID == identity }) {
 		return fault.New(fault.CodeInvalid, "you have approved it already; somebody else has to as well")
@@ -203,12 +217,12 @@ func settle(tx *state.Tx, id string, by state.Author, standing string, more func
 }
 
 // decidable returns a request that an identity may decide on now.
-func decidable(tx *state.Tx, identity, id string) (*model.AccessRequest, error) {
+func (d Desk) decidable(tx *state.Tx, identity, id string) (*model.AccessRequest, error) {
 	q, ok := model.AccessRequests.Get(tx, id)
 	if ok && q.IdentityID == identity {
 		return nil, fault.New(fault.CodeInvalid, "nobody decides on a request of their own; ask one of those who may")
 	}
-	if !ok || !May(tx, q, identity, tx.Now()) {
+	if !ok || !May(d.timely(tx), q, identity, tx.Now()) {
 		return nil, fault.NotFound(model.AccessRequests.Name, id)
 	}
 	return q, open(q, tx.Now())

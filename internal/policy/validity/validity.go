@@ -149,7 +149,20 @@ func (k *Keeper) View(snap *state.Snapshot) *state.Snapshot {
 	if next, ok := Next(snap); !ok || now.Before(next) {
 		return snap
 	}
+	if snap != k.State.Snapshot() { // it may be one that is being written, which is not what it was when it is asked for again
+		is, _ := k.at(snap, now)
+		return is
+	}
 	return k.overdue(snap, now).is
+}
+
+// at is At for those who have to go on with what there is.
+func (k *Keeper) at(snap *state.Snapshot, now time.Time) (*state.Snapshot, []state.Ref) {
+	is, changed, err := At(context.Background(), k.State, snap, now)
+	if err != nil {
+		k.Log.Error("what time has changed cannot be told", "error", err)
+	}
+	return is, changed
 }
 
 func (k *Keeper) overdue(snap *state.Snapshot, now time.Time) view {
@@ -158,10 +171,7 @@ func (k *Keeper) overdue(snap *state.Snapshot, now time.Time) view {
 	if v := k.view; v.of == snap && (v.until.IsZero() || now.Before(v.until)) {
 		return v
 	}
-	is, changed, err := At(context.Background(), k.State, snap, now)
-	if err != nil {
-		k.Log.Error("what time has changed cannot be told", "error", err)
-	}
+	is, changed := k.at(snap, now)
 	v := view{of: snap, is: is, changed: changed}
 	if next, ok := Next(is); ok {
 		v.until = next

@@ -389,3 +389,34 @@ func TestTimesThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// TestWrittenMeanwhile has a write look at itself by the clock, before and after it has
+// given something itself.
+func TestWrittenMeanwhile(t *testing.T) {
+	now := time.Now()
+	clock := func() time.Time { return now }
+	st, err := state.Open(t.Context(), storetest.NewMemory(), model.All, state.Options{Frozen: true, Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	brief(t, st)
+	k := &validity.Keeper{State: st, Now: clock, Log: slog.New(slog.DiscardHandler)}
+	now = now.Add(2 * time.Hour)
+	err = st.Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
+		for i := range 2 {
+			for _, who := range []string{"ann", "bob"} {
+				if want := i > 0 && who == "bob"; access.MayDial(k.View(tx.Snapshot), who, "pay") != want {
+					t.Errorf("in step %d of the write %s may dial: %v", i, who, !want)
+				}
+			}
+			if err := model.ServicePolicies.Edit(tx, "lasting", func(p *model.ServicePolicy) error { p.IdentityRoles = []string{"@bob"}; return nil }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

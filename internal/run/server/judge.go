@@ -22,6 +22,17 @@ func judges(all ...state.Judge) state.Judge {
 	}
 }
 
+// byTheClock has a judge see what there was before a write as it is by the clock: nobody
+// gives out a power whose time is over, though nobody has written yet that it is.
+func (s *Server) byTheClock(judge state.Judge) state.Judge {
+	return func(ctx context.Context, step state.Step, by state.Author) error {
+		if s.validity != nil { // else nobody is served yet
+			step.Before = s.validity.View(step.Before)
+		}
+		return judge(ctx, step, by)
+	}
+}
+
 // assertions is the judge who holds what must be, and has the audit log and the
 // operator told of it.
 func (s *Server) assertions() state.Judge {

@@ -41,7 +41,7 @@ var journal state.Journal = audit.Journal{}
 func (s *Server) openState(ctx context.Context) (err error) {
 	now := time.Now()
 	s.heard.Store(&now)
-	opt := state.Options{Logger: s.log, Now: s.clock.Now, Stored: s.stored, Outgrown: s.fail, Seal: s.sealer, Journal: journal, Judge: judges(s.timeless, power.Judge, s.assertions())}
+	opt := state.Options{Logger: s.log, Now: s.clock.Now, Stored: s.stored, Outgrown: s.fail, Seal: s.sealer, Journal: journal, Judge: judges(s.timeless, s.byTheClock(power.Judge), s.assertions())}
 	if len(s.cfg.Store.Endpoints) > 0 {
 		opt.Patience = clusterTime
 	}

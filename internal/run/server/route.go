@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/ops/egress"
 	"netkeep.internal/internal/ops/limit"
@@ -27,6 +28,8 @@ type apis struct {
 	console  http.Handler
 	instance string // changes at every start, so that clients notice
 	version  string
+	// review has streams look whether they may go on.
+	review func(before, after *state.Snapshot, changed []state.Ref)
 }
 
 // clientOnly is what is on a listener without the Management API.

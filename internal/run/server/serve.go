@@ -102,7 +102,6 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	}
 	shared := s.share(run)
 	s.openFabric(sessions, grants, desk, shared)
-	s.keepTime(run)
 	s.remember(run)
 	s.jobs.Go(func() { s.fabric.Run(run) })
 	s.jobs.Go(func() { s.roster.Run(run) })
@@ -139,6 +138,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	if err != nil {
 		return err
 	}
+	s.keepTime(run, handler.review)
 	s.answer(handler)
 	return s.startInner(desk)
 }
@@ -171,7 +171,7 @@ func (s *Server) newAPIs(shared *rest.Shared, svc *api.Service) (*apis, error) {
 		client:     newAPI("edge-client", "Edge Client API", "What clients need to enroll, to authenticate and to use services.", api.ClientRoot),
 		management: newAPI("edge-management", "Edge Management API", "What those need who run the network.", api.ManagementRoot),
 		fabric:     newAPI("fabric", "Fabric API", "What routers make between them, for those who run the network.", api.FabricRoot),
-		instance:   state.NewID(), version: build.Version,
+		instance:   state.NewID(), version: build.Version, review: svc.Review,
 	}
 	// A router may know the token of somebody who runs the network.
 	h.management.Key, h.fabric.Key = rest.KeyOnly, rest.KeyOnly

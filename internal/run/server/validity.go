@@ -20,9 +20,13 @@ func (s *Server) settleTime(ctx context.Context) error {
 	return nil
 }
 
-// keepTime begins and ends policies and grants when their time has come.
-func (s *Server) keepTime(ctx context.Context) {
-	s.validity.Late = s.fabric.Late
+// keepTime begins and ends policies and grants when their time has come. review looks at
+// streams: a power may be over too, and what it shows comes to its holder by itself.
+func (s *Server) keepTime(ctx context.Context, review func(before, after *state.Snapshot, changed []state.Ref)) {
+	s.validity.Late = func(is, would *state.Snapshot, changed []state.Ref) {
+		s.fabric.Late(is, would, changed)
+		review(is, would, changed)
+	}
 	s.figures.WatchValidity(func(yield func(string, func() int) bool) {
 		for _, d := range validity.Kinds {
 			if !yield(d.Name, func() int { return validity.Ending(s.state.Snapshot(), d, s.clock.Now().Add(24*time.Hour)) }) {

@@ -219,8 +219,9 @@ func (r revealed) Has(d *kind.Def, rec kind.Record) bool {
 	return r.Extent.Has(d, rec) && r.mine.Covers(power.Behind(r.snap, rec))
 }
 
-// power is all that the caller may do to the network.
-func (c caller) power(snap *state.Snapshot) power.Set { return power.Of(snap, c.Identity()) }
+// power is all that the caller may do to the network. It is looked up anew: a stream
+// outlives what its caller was when it began.
+func (c caller) power(snap *state.Snapshot) power.Set { return power.OfID(snap, c.Identity().ID) }
 
 // IsToken reports whether a text has the shape of a token, which is that of a UUID
 // in small letters. A header of another shape is as good as none.

@@ -147,7 +147,7 @@ func (s *Service) recoveryCodes(c *rest.Call, in optionalCode) (kind.Record, err
 	if err != nil {
 		return nil, err
 	}
-	c.Snap = c.State.Snapshot() // in which the code is spent
+	c.Snap = c.Latest() // in which the code is spent
 	m, err := ownMFA(c)
 	if err != nil {
 		return nil, err

@@ -36,12 +36,12 @@ func MountDecisions(a *rest.API, auth rest.Access, need string) {
 			if err != nil {
 				return decisionOut{}, err
 			}
-			is, err := request.Desk{State: c.State}.Approve(c.Context(), c.Author(), who, c.Param("id"))
+			is, err := request.Desk{State: c.State, View: c.View}.Approve(c.Context(), c.Author(), who, c.Param("id"))
 			if err != nil {
 				return decisionOut{}, err
 			}
 			out := decisionOut{Standing: is.Standing, Approvals: len(is.Approvals), Needed: len(is.Approvals)}
-			if s, ok := model.Services.Get(c.State.Snapshot(), is.ServiceID); ok && is.Pending() && s.Requests != nil {
+			if s, ok := model.Services.Get(c.Latest(), is.ServiceID); ok && is.Pending() && s.Requests != nil {
 				out.Needed = s.Requests.Approvals
 			}
 			return out, nil
@@ -52,7 +52,7 @@ func MountDecisions(a *rest.API, auth rest.Access, need string) {
 			if err != nil {
 				return rest.Empty{}, err
 			}
-			return rest.Empty{}, request.Desk{State: c.State}.Deny(c.Context(), c.Author(), who, c.Param("id"), in.Answer)
+			return rest.Empty{}, request.Desk{State: c.State, View: c.View}.Deny(c.Context(), c.Author(), who, c.Param("id"), in.Answer)
 		})
 }
 

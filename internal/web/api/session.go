@@ -82,7 +82,7 @@ func (s *Service) logIn(c *rest.Call, in authenticateIn, apart bool) (kind.Recor
 	if err != nil {
 		return nil, err
 	}
-	c.Caller, c.Snap = caller{who}, c.State.Snapshot()
+	c.Caller, c.Snap = caller{who}, c.Latest()
 	c.Header().Set("net-session", who.Token())
 	c.Header().Set("zt-session", who.Token())
 	s.tellExpiry(c.Header(), who)
@@ -112,7 +112,7 @@ func (s *Service) prove(c *rest.Call, in authenticateIn) (authn.Proof, error) {
 		}
 		return s.Certs.Check(c.Snap, c.Certificates())
 	}
-	return s.Tokens.SignIn(c.Context(), c.Author(), c.State.Snapshot, c.Bearer())
+	return s.Tokens.SignIn(c.Context(), c.Author(), c.Latest, c.Bearer())
 }
 
 // LastActivityDoc says what cachedLastActivityAt is.

@@ -175,9 +175,7 @@ func (a *API) call(c *Call) error {
 // recognise finds out who calls, and whether it may. All that it may wait for is
 // keys of an issuer, for which nobody waits long.
 func (a *API) recognise(c *Call) error {
-	if c.Snap = a.State.Snapshot(); a.Timely != nil {
-		c.Snap = a.Timely(c.Snap)
-	}
+	c.Snap = c.Latest()
 	c.present = c.Snap
 	caller, err := a.Gate(c)
 	if err != nil && c.op.Auth != Anonymous {

@@ -43,7 +43,7 @@ func (a *API) place(o *operation) {
 // now is the state by which the caller is judged.
 func (c *Call) now() *state.Snapshot {
 	if c.present == nil { // a stream keeps none
-		return c.State.Snapshot()
+		return c.Latest()
 	}
 	return c.present
 }

@@ -115,14 +115,26 @@ func (c *Call) LookAgain() (more bool, err error) {
 		return false, err
 	}
 	more = snap.Rev > c.Snap.Rev
-	if c.api.Timely != nil {
-		snap = c.api.Timely(snap)
-	}
+	snap = c.api.timely(snap)
 	c.Snap = snap
 	if c.present != nil { // who is known by what was seen just now is judged by it too
 		c.present = snap
 	}
 	return more, nil
+}
+
+// Latest is what there is by now, and by the clock. It is for what follows a write, and
+// for streams, which keep no snapshot.
+func (c *Call) Latest() *state.Snapshot { return c.api.timely(c.State.Snapshot()) }
+
+// View is a snapshot as it is now by the clock. It may be one that is being written.
+func (c *Call) View(snap *state.Snapshot) *state.Snapshot { return c.api.timely(snap) }
+
+func (a *API) timely(snap *state.Snapshot) *state.Snapshot {
+	if a.Timely == nil {
+		return snap
+	}
+	return a.Timely(snap)
 }
 
 // Open reports whether the operation is open to strangers.

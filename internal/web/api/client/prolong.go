@@ -19,7 +19,7 @@ func mountProlong(a *rest.API, s *api.Service) {
 		if c.Bearer() == "" {
 			return rest.Empty{}, fault.Invalid("Authorization", "must have a token of the signer that the session rests upon", nil)
 		}
-		proof, err := s.Tokens.Again(c.Context(), c.Author(), c.State.Snapshot, api.Caller(c), c.Bearer())
+		proof, err := s.Tokens.Again(c.Context(), c.Author(), c.Latest, api.Caller(c), c.Bearer())
 		if err != nil {
 			return rest.Empty{}, err
 		}

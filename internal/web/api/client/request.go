@@ -47,17 +47,17 @@ func mountRequests(a *rest.API, s *api.Service) {
 	create := op(http.MethodPost, "", "createAccessRequest", "Ask for access to a service for a time.")
 	create.Status = http.StatusCreated
 	rest.Show(a, create, view, func(c *rest.Call, in requestIn) (kind.Record, error) {
-		made, err := request.Desk{State: c.State}.Ask(c.Context(), c.Author(), api.Caller(c).Identity().ID,
+		made, err := request.Desk{State: c.State, View: c.View}.Ask(c.Context(), c.Author(), api.Caller(c).Identity().ID,
 			request.Asked{Service: in.Service, Minutes: in.Minutes, Reason: in.Reason})
 		if err != nil {
 			return nil, err
 		}
-		c.Snap = c.State.Snapshot() // it shows what was made
+		c.Snap = c.Latest() // it shows what was made
 		return made, nil
 	})
 	rest.Handle(a, op(http.MethodPost, "/{id}/withdraw", "withdrawAccessRequest", "Take a request of one's own back, or give back what it was granted for."),
 		func(c *rest.Call, _ rest.None) (rest.Empty, error) {
-			return rest.Empty{}, request.Desk{State: c.State}.Withdraw(c.Context(), c.Author(), api.Caller(c).Identity().ID, c.Param("id"))
+			return rest.Empty{}, request.Desk{State: c.State, View: c.View}.Withdraw(c.Context(), c.Author(), api.Caller(c).Identity().ID, c.Param("id"))
 		})
 	api.MountDecisions(a, rest.Full, "")
 }

@@ -43,7 +43,7 @@ func mountSessions(a *rest.API, s *api.Service) {
 	create.Status = http.StatusCreated
 	rest.Show(a, create, view, func(c *rest.Call, in sessionIn) (kind.Record, error) {
 		made, err := s.Grants.Create(c.Context(), c.Author(), api.Caller(c), grant.Request{ServiceID: in.ServiceID, Type: in.Type, Tags: in.Tags})
-		c.Snap = c.State.Snapshot() // it shows what was made
+		c.Snap = c.Latest() // it shows what was made
 		api.NoteSession(s.Recorder, c.Snap, c.Author(), in.ServiceID, in.Type, err)
 		return made, err
 	})

@@ -77,7 +77,7 @@ type consequenceOut struct {
 // keepTo leaves out what the caller may not read: who may use what, and records that
 // nobody asked to change.
 func (o *changesOut) keepTo(c *rest.Call) {
-	reads := func(what string) bool { return c.Caller.Over(c.State.Snapshot(), what+":read").Whole() }
+	reads := func(what string) bool { return c.Caller.Over(c.Latest(), what+":read").Whole() }
 	if !reads("access") {
 		o.Access = accessOut{Pairs: []pairOut{}}
 	}
