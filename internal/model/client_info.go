@@ -8,9 +8,9 @@ import (
 )
 
 // ClientInfo is what the client of an identity last said of itself when it logged
-// in, and showed. It has the id of the identity and goes with it. It is a record of its own
-// since it is written by logins, which change nothing of the identity, and since
-// most identities of a large network never say anything.
+// in, and showed, and the day that it was last there. It has the id of the identity and
+// goes with it. It is a record of its own since it is written by logins, which change
+// nothing of the identity, and since most identities of a large network never say anything.
 type ClientInfo struct {
 	kind.Meta
 
@@ -18,7 +18,15 @@ type ClientInfo struct {
 	EnvInfo    EnvInfo `json:"envInfo" kind:"server,nofilter" doc:"What its client last said of the machine it runs on."`
 	SDKInfo    SDKInfo `json:"sdkInfo" kind:"server,nofilter" doc:"What its client last said of itself."`
 	Tokens     []Shown `json:"tokens" kind:"server,nofilter" doc:"The newest token of each signer that was shown for the identity, of those whose groups become role attributes."`
+	// No write is made for them alone: they go along with that of a login, or of how long
+	// sessions are used, once a day.
+	SeenAt    time.Time `json:"seenAt" kind:"server,nofilter" doc:"When the identity was last seen, up to a day before it was; the year 1 if nobody noted it."`
+	SeenSince time.Time `json:"seenSince" kind:"server,nofilter" doc:"When it was first noted that the identity was seen; the year 1 if it never was."`
 }
+
+// SeenEvery is how long after it was last noted that an identity was seen it is noted
+// again.
+const SeenEvery = 24 * time.Hour
 
 // Shown is a token that somebody has shown.
 type Shown struct {
@@ -30,7 +38,7 @@ type Shown struct {
 var ClientInfos = kind.Define(kind.Spec[ClientInfo]{
 	Name: "client-info",
 	Path: "client-infos",
-	Doc:  "What the clients of identities last said of themselves.",
+	Doc:  "What the clients of identities last said of themselves, and when they were seen.",
 	Lane: kind.Session,
 })
 
@@ -70,10 +78,10 @@ func Remembered(r kind.Reader, identityID string, env *EnvInfo, sdk *SDKInfo) bo
 	return (env == nil || *env == lastEnv) && (sdk == nil || *sdk == lastSDK)
 }
 
-// Remember keeps what the client of an identity says of itself, and writes nothing
-// if it said so before.
-func Remember(w kind.Writer, identityID string, env *EnvInfo, sdk *SDKInfo) error {
-	if Remembered(w, identityID, env, sdk) {
+// Remember keeps what the client of an identity says of itself, and that it was there.
+// It writes nothing if it said so before and was seen within the day.
+func Remember(w kind.Writer, identityID string, env *EnvInfo, sdk *SDKInfo, at time.Time) error {
+	if Remembered(w, identityID, env, sdk) && at.Sub(noted(w, identityID)) < SeenEvery {
 		return nil
 	}
 	return ClientInfos.Upsert(w, identityID, func(c *ClientInfo) {
@@ -84,7 +92,33 @@ func Remember(w kind.Writer, identityID string, env *EnvInfo, sdk *SDKInfo) erro
 		if sdk != nil {
 			c.SDKInfo = *sdk
 		}
+		if at.After(c.SeenAt) {
+			c.SeenAt = at
+		}
+		if c.SeenSince.IsZero() {
+			c.SeenSince = at
+		}
 	})
+}
+
+// noted is when an identity was last seen, as far as that was noted.
+func noted(r kind.Reader, identityID string) (at time.Time) {
+	if info, ok := ClientInfos.Get(r, identityID); ok {
+		at = info.SeenAt
+	}
+	return at
+}
+
+// LastSeen is when an identity was last there, as far as it is stored: to some minutes
+// while it has an API session, to the day afterwards; zero if nobody knows.
+func LastSeen(r kind.Reader, identityID string) time.Time {
+	at := noted(r, identityID)
+	for session := range APISessions.Select(r, "identityId", identityID) {
+		if session.LastActivityAt.After(at) {
+			at = session.LastActivityAt
+		}
+	}
+	return at
 }
 
 // NewestToken is when the newest token of a signer was made that was shown for an

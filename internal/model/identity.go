@@ -45,7 +45,7 @@ var Identities = kind.Define(kind.Spec[Identity]{
 	Path:    "identities",
 	Doc:     "Create an identity: a person, device, service or router that may authenticate.",
 	Verbs:   kind.CRUD,
-	Columns: []string{"name", "type", "isAdmin", "roleAttributes", "hasApiSession", "hasEdgeRouterConnection", "disabled"},
+	Columns: []string{"name", "type", "isAdmin", "roleAttributes", "hasApiSession", "hasEdgeRouterConnection", "disabled", "lastSeenAt"},
 	InFiles: true,
 	Links: []string{
 		"authenticators", "edge-router-policies", "edge-routers", "enrollments",

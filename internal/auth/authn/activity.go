@@ -93,6 +93,9 @@ func (s *APISessions) writeActivity(ctx context.Context, ids []string) error {
 			if err != nil {
 				return err
 			}
+			if err := model.Remember(tx, session.IdentityID, nil, nil, s.LastActivity(session)); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

@@ -41,7 +41,8 @@ func (w *world) steps(t testing.TB, what func()) (all [][]string) {
 }
 
 // TestOneWriteALogin has a login write once, whatever the client says of itself,
-// and nothing of the identity.
+// and nothing of the identity. That it was seen is noted in the same write, the first of
+// the day.
 func TestOneWriteALogin(t *testing.T) {
 	w := newWorld(t)
 	id := w.proof.identity.ID
@@ -53,6 +54,7 @@ func TestOneWriteALogin(t *testing.T) {
 		sdk  *model.SDKInfo
 		want int // records that are written
 	}{
+		{"nothing, and is seen for the first time", nil, nil, 2},
 		{"nothing", nil, nil, 1},
 		{"something", env, sdk, 2},
 		{"the same", env, sdk, 1},

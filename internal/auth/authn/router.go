@@ -64,7 +64,7 @@ func (s *APISessions) keepRouter(ctx context.Context, by state.Author, p Proof, 
 		case served(tx): // another request came first
 			return nil
 		case session != nil:
-			if err := model.Remember(tx, p.identity.ID, req.EnvInfo, req.SDKInfo); err != nil || suits(tx) {
+			if err := model.Remember(tx, p.identity.ID, req.EnvInfo, req.SDKInfo, tx.Now()); err != nil || suits(tx) {
 				return err
 			}
 			return model.APISessions.Edit(tx, session.ID, func(a *model.APISession) error {

@@ -136,7 +136,7 @@ func (s *APISessions) createIn(tx *state.Tx, by state.Author, p Proof, req Reque
 	}
 	session.ID = tx.NewSessionID()
 	session.TokenHash = digest(KeyedToken(s.Keys()[0], session.ID))
-	if err := model.Remember(tx, session.IdentityID, req.EnvInfo, req.SDKInfo); err != nil {
+	if err := model.Remember(tx, session.IdentityID, req.EnvInfo, req.SDKInfo, session.LastActivityAt); err != nil {
 		return nil, err
 	}
 	return &session, model.APISessions.Create(tx, &session)
@@ -254,6 +254,18 @@ func (s *APISessions) LastActivity(session *model.APISession) time.Time {
 		}
 	}
 	return session.LastActivityAt
+}
+
+// LastSeen is when an identity was last there, as far as this controller knows; zero if
+// it does not.
+func (s *APISessions) LastSeen(r kind.Reader, identityID string) time.Time {
+	at := model.LastSeen(r, identityID)
+	for session := range model.APISessions.Select(r, "identityId", identityID) {
+		if used := s.LastActivity(session); used.After(at) {
+			at = used
+		}
+	}
+	return at
 }
 
 func (s *APISessions) touch(id string, now time.Time) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
@@ -34,6 +35,13 @@ func Flag[T any](name, doc string, holds func(c *rest.Call, rec *T) bool) rest.D
 		}
 		return append(dst, "false"...)
 	}}
+}
+
+// Nullable is a schema whose value may be null.
+func Nullable(schema kind.Schema) kind.Schema {
+	fresh := maps.Clone(schema)
+	fresh["nullable"] = true
+	return fresh
 }
 
 // IssuedColumn says of an authenticator who issued its certificate.
@@ -89,6 +97,19 @@ func IdentityColumns(s *Service) []rest.Derived {
 		}),
 		Flag("hasEdgeRouterConnection", "Whether an edge router has lately named the identity as connected to it.", func(c *rest.Call, i *model.Identity) bool { return !c.Past() && s.Routers.Carries(i.ID) }),
 		{
+			Name: "lastSeenAt", Doc: "When the identity was last there: to some minutes while it has an API session, to the day afterwards; null if nobody knows.",
+			Schema: Nullable(Moment), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+				at := model.LastSeen(c.Snap, rec.Base().ID)
+				if !c.Past() {
+					at = s.Sessions.LastSeen(c.Snap, rec.Base().ID)
+				}
+				if at.IsZero() {
+					return append(dst, "null"...)
+				}
+				return kind.AppendTime(dst, at)
+			},
+		},
+		{
 			Name: "edgeRouterConnectionStatus", Doc: "The same in a word: online or offline.",
 			Schema: kind.Schema{"type": "string", "enum": []string{"online", "offline"}}, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 				if !c.Past() && s.Routers.Carries(rec.Base().ID) {
@@ -112,6 +133,17 @@ func IdentityColumns(s *Service) []rest.Derived {
 		NoneOf("interfaces", "Empty: nobody is asked for the network interfaces of a machine."),
 		NoneOf("permissions", "Empty: who may manage the network is told by isAdmin alone."),
 	}
+}
+
+// IdentityJoins let filters ask who was not there for long.
+func IdentityJoins(r kind.Reader) []filter.Symbol[kind.Record] {
+	return []filter.Symbol[kind.Record]{{Name: "lastSeenAt", Type: filter.Time, One: func(rec kind.Record) filter.Value {
+		at := model.LastSeen(r, rec.Base().ID)
+		if at.IsZero() {
+			return filter.Value{}
+		}
+		return filter.TimeValue(at)
+	}}}
 }
 
 // NoneOf is a list that others have and that has no entries here. Clients walk

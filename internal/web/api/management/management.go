@@ -103,7 +103,7 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.Enrollments.Def, Verbs: readOnly | kind.Deletes},
 		{Kind: model.ExtJWTSigners.Def, Noun: "externalJwtSigner", Announce: warnOfSigner(s)},
 		{Kind: model.Grants.Def, Prepare: prepareGrant},
-		{Kind: model.Identities.Def, Derived: api.IdentityColumns(s), Prepare: prepareIdentity(s), Inputs: identityInput.Fields},
+		{Kind: model.Identities.Def, Derived: api.IdentityColumns(s), Joins: api.IdentityJoins, Prepare: prepareIdentity(s), Inputs: identityInput.Fields},
 		{Kind: model.IdentityTypes.Def},
 		{Kind: model.PostureCheckTypes.Def},
 		{Kind: model.PostureChecks.Def, Derived: postureCheckColumns},

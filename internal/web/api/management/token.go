@@ -85,17 +85,10 @@ func tokenColumns(s *api.Service) []rest.Derived {
 		}
 		return s.Machines.LastUse(c.Snap, rec.Base().ID)
 	}
-	nullable := func(schema kind.Schema) kind.Schema {
-		fresh := kind.Schema{"nullable": true}
-		for name, value := range schema {
-			fresh[name] = value
-		}
-		return fresh
-	}
 	return []rest.Derived{
 		{
 			Name: "lastUsedAt", Doc: "When the token was last used, as far as the controller that answers knows: others tell it within minutes; null if it never was.",
-			Schema: nullable(api.Moment), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			Schema: api.Nullable(api.Moment), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 				at, _ := lastUse(c, rec)
 				if at.IsZero() {
 					return append(dst, "null"...)
@@ -105,7 +98,7 @@ func tokenColumns(s *api.Service) []rest.Derived {
 		},
 		{
 			Name: "lastUsedFrom", Doc: "Address that it was last used from; null if it never was.",
-			Schema: nullable(api.Text), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			Schema: api.Nullable(api.Text), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 				at, from := lastUse(c, rec)
 				if at.IsZero() {
 					return append(dst, "null"...)
