@@ -27,7 +27,8 @@ func closeNetwork() {
 	}
 }
 
-// network returns one of 100,000 identities, 10,000 services and 1,000 policies. To build
+// network returns one of 100,000 identities, 10,000 services and 1,000 policies, all of whose
+// people have a credential and were seen some time. To build
 // it takes seconds.
 func network(b *testing.B) *state.State {
 	large.Do(func() {
@@ -49,6 +50,9 @@ func network(b *testing.B) *state.State {
 		for i := range 100_000 {
 			id := fmt.Sprintf("i%06d", i)
 			add(model.Identities.Def, &model.Identity{Meta: kind.Meta{ID: id}, Name: id, Type: "User", RoleAttributes: pick("a", 3, 300)})
+			add(model.Authenticators.Def, &model.Authenticator{Meta: kind.Meta{ID: "c" + id}, IdentityID: id, Method: model.MethodUPDB, Username: id, PasswordHash: "x"})
+			seen := time.Now().AddDate(0, 0, -random.IntN(120))
+			add(model.ClientInfos.Def, &model.ClientInfo{Meta: kind.Meta{ID: id}, IdentityID: id, SeenAt: seen, SeenSince: seen})
 		}
 		for i := range 10_000 {
 			id := fmt.Sprintf("s%06d", i)

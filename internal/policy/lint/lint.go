@@ -19,6 +19,7 @@ import (
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/advice"
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // MaxListed is how many findings of a check are named; the others are counted.
@@ -30,6 +31,8 @@ const (
 	EndsSoon = 14 * 24 * time.Hour
 	// OldPassword is how long a password may stay the same.
 	OldPassword = 365 * 24 * time.Hour
+	// Unseen is how long an identity may stay away.
+	Unseen = 90 * 24 * time.Hour
 )
 
 // Finding is something that should be looked at.
@@ -60,12 +63,17 @@ type look struct {
 	snap *state.Snapshot
 	now  time.Time
 	gaps map[string]bool // whether a role of a list, by kind and role, is nobody's
+	// What several checks ask for: what policies give by their ids, by what those are
+	// shadowed that are, and the policies of identities.
+	scopes     map[string]scope
+	shadows    map[string]string
+	byIdentity map[string][]*model.ServicePolicy
 }
 
 // Run looks a network over at a moment. All checks are told of, with those that found
 // nothing.
 func Run(snap *state.Snapshot, now time.Time) []Check {
-	l := &look{snap: snap, now: now, gaps: map[string]bool{}}
+	l := &look{snap: snap, now: now, gaps: map[string]bool{}, scopes: map[string]scope{}, byIdentity: map[string][]*model.ServicePolicy{}}
 	all := make([]Check, 0, len(checks))
 	for _, c := range checks {
 		out := Check{Name: c.name, Why: c.why}

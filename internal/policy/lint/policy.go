@@ -149,17 +149,26 @@ type scope struct {
 }
 
 func (l *look) scope(p *model.ServicePolicy) scope {
-	return scope{
-		p, access.ServicePolicyIdentities.Members(l.snap, p), access.ServicePolicyServices.Members(l.snap, p),
-		access.ServicePolicyChecks.Members(l.snap, p),
+	s, ok := l.scopes[p.ID]
+	if !ok {
+		s = scope{
+			p, access.ServicePolicyIdentities.Members(l.snap, p), access.ServicePolicyServices.Members(l.snap, p),
+			access.ServicePolicyChecks.Members(l.snap, p),
+		}
+		l.scopes[p.ID] = s
 	}
+	return s
+}
+
+// lasts reports whether another policy counts for as long.
+func (s scope) lasts(o scope) bool {
+	return o.ValidUntil == nil || s.ValidUntil != nil && !s.ValidUntil.After(*o.ValidUntil)
 }
 
 // within reports whether another policy gives all that one gives, for as long and on no
 // further condition.
 func (s scope) within(o scope) bool {
-	lasts := o.ValidUntil == nil || s.ValidUntil != nil && !s.ValidUntil.After(*o.ValidUntil)
-	return s.Type == o.Type && lasts && holds(o.who, s.who) && holds(o.what, s.what) && holds(s.checks, o.checks)
+	return s.Type == o.Type && s.lasts(o) && holds(o.who, s.who) && holds(o.what, s.what) && holds(s.checks, o.checks)
 }
 
 // holds reports whether one set has all of another.
@@ -167,34 +176,37 @@ func holds(all, some *cow.Bitmap) bool {
 	return all == some || some.IsEmpty() || all.AndCardinality(some) == some.GetCardinality()
 }
 
-// shadowed are service policies all of which another gives as well. Of several that are
-// the same the oldest is none. Whatever is within another is also about the
-// identity of it that has the fewest policies, of the first few, whose policies are all
-// that have to be looked at.
+// shadowed are service policies all of which another gives as well.
 func shadowed(l *look, found func(Finding)) {
-	scopes := map[string]scope{}
-	of := func(p *model.ServicePolicy) scope {
-		s, ok := scopes[p.ID]
-		if !ok {
-			s = l.scope(p)
-			scopes[p.ID] = s
-		}
-		return s
+	for id, by := range l.shadowing() {
+		found(l.remove(model.ServicePolicies.Def, l.scopes[id].ServicePolicy, "gives nothing that "+by+" does not give as things are"))
 	}
+}
+
+// shadowing returns what gives all that a service policy gives, by the id of the policy.
+// Of several that are the same the oldest is none of them. Whatever is within another is
+// also about the identity of it that has the fewest policies, of the first few, whose
+// policies are all that have to be looked at.
+func (l *look) shadowing() map[string]string {
+	if l.shadows != nil {
+		return l.shadows
+	}
+	l.shadows = map[string]string{}
 	for p := range model.ServicePolicies.All(l.snap) {
-		s := of(p)
+		s := l.scope(p)
 		if !p.Counts() || s.who.IsEmpty() || s.what.IsEmpty() {
 			continue
 		}
 		for _, q := range l.fewest(s.who) {
-			o := of(q)
+			o := l.scope(q)
 			if q.ID == p.ID || !s.within(o) || o.within(s) && older(p, q) {
 				continue
 			}
-			found(l.remove(model.ServicePolicies.Def, p, "gives nothing that "+q.Name+" does not give as things are"))
+			l.shadows[p.ID] = q.Name
 			break
 		}
 	}
+	return l.shadows
 }
 
 // older reports whether a policy was made before another.
@@ -210,10 +222,7 @@ const tried = 8
 func (l *look) fewest(who *cow.Bitmap) (few []*model.ServicePolicy) {
 	n := 0
 	for identity := range l.snap.At(model.Identities.Def, who) {
-		var list []*model.ServicePolicy
-		for rec := range access.ServicePolicyIdentities.Policies(l.snap, identity) {
-			list = append(list, rec.(*model.ServicePolicy))
-		}
+		list := l.policiesOf(identity)
 		if n == 0 || len(list) < len(few) {
 			few = list
 		}
@@ -221,8 +230,21 @@ func (l *look) fewest(who *cow.Bitmap) (few []*model.ServicePolicy) {
 			break
 		}
 	}
-	slices.SortFunc(few, func(a, b *model.ServicePolicy) int { return strings.Compare(a.ID, b.ID) })
 	return few
+}
+
+// policiesOf returns the service policies of an identity, by id.
+func (l *look) policiesOf(identity kind.Record) []*model.ServicePolicy {
+	id := identity.Base().ID
+	list, known := l.byIdentity[id]
+	if !known {
+		for rec := range access.ServicePolicyIdentities.Policies(l.snap, identity) {
+			list = append(list, rec.(*model.ServicePolicy))
+		}
+		slices.SortFunc(list, func(a, b *model.ServicePolicy) int { return strings.Compare(a.ID, b.ID) })
+		l.byIdentity[id] = list
+	}
+	return list
 }
 
 // timedPolicies are over, or will be soon.

@@ -15,11 +15,14 @@ var checks = []check{
 	{"policy-idle", "a policy that gives nobody anything is a mistake, or was forgotten", idlePolicies},
 	{"role-unknown", "a role that nobody has may be misspelled: who was meant is left out, or a posture check is", unknownRoles},
 	{"policy-shadowed", "two policies give the same, so that whoever ends one of them has ended no access", shadowed},
+	{"policy-overlapping", "two policies give much of the same, so that whoever ends one of them has not ended all of the access", overlaps},
 	{"policy-ending", "access that ends unnoticed is missed, and what is over only stands in the way", timedPolicies},
 	{"service-not-dialed", "no policy lets anybody dial the service", notDialed},
 	{"service-not-hosted", "no policy lets anybody host the service, and it has no terminators", notHosted},
 	{"service-unencrypted", "routers can read what the service carries", unencrypted},
 	{"identity-not-enrolled", "nobody can become the identity: it has no credential and no invitation that is open", notEnrolled},
+	{"identity-not-seen", "a credential that nobody uses is missed by nobody when somebody else does", notSeen},
+	{"grant-ending", "access that ends unnoticed is missed", endingGrants},
 	{"token-ending", "a program whose token ends stops working, and one that has ended only stands in the way", endingTokens},
 	{"signer-without-audience", "tokens that the issuer made for any other application are accepted", withoutAudience},
 	{"password-old", "a password that is never changed is known to whoever ever learned it", oldPasswords},
@@ -99,6 +102,85 @@ func notEnrolled(l *look, found func(Finding)) {
 		case !last.ExpiresAt.After(l.now):
 			found(l.of(model.Identities.Def, i, "did not enroll before its invitation ended on "+day(last.ExpiresAt), "refresh", model.Enrollments.Name, last.ID))
 		}
+	}
+}
+
+// notSeen are those who were not there for long, as far as anybody can know: what was not
+// noted may have been before it was begun to note. Who answers for a token that is used is
+// there by it, and who is disabled was thought of.
+func notSeen(l *look, found func(Finding)) {
+	last, since := map[string]time.Time{}, time.Time{}
+	seen := func(id string, at time.Time) {
+		if at.After(last[id]) {
+			last[id] = at
+		}
+	}
+	for c := range model.ClientInfos.All(l.snap) {
+		seen(c.IdentityID, c.SeenAt)
+		if !c.SeenSince.IsZero() && (since.IsZero() || c.SeenSince.Before(since)) {
+			since = c.SeenSince
+		}
+	}
+	if since.IsZero() {
+		return
+	}
+	for s := range model.APISessions.All(l.snap) {
+		seen(s.IdentityID, s.LastActivityAt)
+	}
+	for u := range model.TokenUses.All(l.snap) {
+		if t, ok := model.Tokens.Get(l.snap, u.TokenID); ok {
+			seen(t.OwnerID, u.At)
+		}
+	}
+	able := map[string]time.Time{} // since when they may come
+	for a := range model.Authenticators.All(l.snap) {
+		if a.CreatedAt.After(able[a.IdentityID]) {
+			able[a.IdentityID] = a.CreatedAt
+		}
+	}
+	for i := range model.Identities.All(l.snap) {
+		enrolled, is := able[i.ID]
+		if !is && i.ExternalID == "" && i.EnrolledBy == "" || i.Type == model.TypeRouter || i.IsDefaultAdmin || i.Disabled(l.now) {
+			continue
+		}
+		at, what := last[i.ID], "was last seen on "
+		if at.IsZero() {
+			at, what = latest(since, i.CreatedAt), "was not seen since "
+		}
+		if l.now.Sub(latest(at, enrolled)) >= Unseen {
+			found(l.of(model.Identities.Def, i, what+day(at), "disable", model.Identities.Name, l.called(model.Identities.Def, i)))
+		}
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// endingGrants were given for long and end soon. Who is given something for less knows
+// that it ends. Those that are over are forgotten by themselves.
+func endingGrants(l *look, found func(Finding)) {
+	for rec := range l.snap.Ranked(model.Grants.Def).In(model.ToEnd) {
+		g := rec.(*model.Grant)
+		if g.ValidUntil.Sub(l.now) > EndsSoon {
+			return // as all that come after it
+		}
+		began := g.CreatedAt
+		if g.ValidFrom != nil {
+			began = *g.ValidFrom
+		}
+		if g.ValidUntil.Sub(began) <= EndsSoon || !g.ValidUntil.After(l.now) {
+			continue
+		}
+		who := g.IdentityID
+		if i, ok := model.Identities.Get(l.snap, who); ok {
+			who = i.Name
+		}
+		found(l.update(model.Grants.Def, g, "gives "+who+" the attribute "+g.Attribute+" and ends on "+day(g.ValidUntil),
+			"--valid-until", moment(l.now.Add(90*24*time.Hour))))
 	}
 }
 
