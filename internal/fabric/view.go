@@ -46,6 +46,10 @@ func (f *Fabric) endCircuit(id string) bool {
 
 // Asked answers what another controller asks all others.
 func (f *Fabric) Asked(what string) bool {
+	if rest, is := strings.CutPrefix(what, askLink); is {
+		f.askedLink(rest)
+		return false // so that all others hear of it
+	}
 	id, ends := strings.CutPrefix(what, askEnd)
 	return ends && f.endCircuit(id)
 }

@@ -24,7 +24,7 @@ func TestAdminRoleCheck(t *testing.T) {
 		{model.AdminRole{Allows: []string{"service:raed"}}, "service:read"},
 		{model.AdminRole{Allows: []string{"servise:read"}}, "service:read"},
 		{model.AdminRole{Allows: []string{"service"}}, "what:verb"},
-		{model.AdminRole{Allows: []string{"link:delete"}}, "link:read"},
+		{model.AdminRole{Allows: []string{"link:create"}}, "link:read"},
 		{model.AdminRole{Allows: []string{"service-policy:update"}, OnlyAttributes: []string{"web"}}, "cannot be limited"},
 		{model.AdminRole{Allows: []string{"grant:create"}, OnlyTags: map[string]string{"team": "web"}}, "cannot be limited"},
 		{model.AdminRole{Allows: []string{"*"}, OnlyTags: map[string]string{"team": "web"}}, "cannot be limited"},

@@ -16,11 +16,11 @@ type Link struct {
 	DialAddress   string        `json:"dialAddress" kind:"server" doc:"Address that was dialled."`
 	Iteration     int           `json:"iteration" kind:"server" doc:"How often the link was dialled, after it was lost."`
 	Cost          int64         `json:"cost" kind:"server" doc:"What it costs to send something over it, its latency in milliseconds included."`
-	StaticCost    int64         `json:"staticCost" kind:"server" doc:"What it costs whatever its latency."`
+	StaticCost    int64         `json:"staticCost" kind:"server" doc:"What it costs whatever its latency; 1 unless somebody said otherwise."`
 	SourceLatency time.Duration `json:"sourceLatency" kind:"server" doc:"How many nanoseconds the router that has dialled has measured there and back; 0 if nothing yet."`
 	DestLatency   time.Duration `json:"destLatency" kind:"server" doc:"How many nanoseconds the router that was dialled has measured there and back; 0 if nothing yet."`
 	State         string        `json:"state" kind:"server,enum=Connected|Unknown" doc:"Connected if both ends are connected to this controller, so that it hears when the link is lost; Unknown if not."`
-	Down          bool          `json:"down" kind:"server" doc:"Whether no circuits are led over the link, since one of its ends is not connected to this controller."`
+	Down          bool          `json:"down" kind:"server" doc:"Whether no circuits are led over the link, since somebody said so or one of its ends is not connected to this controller."`
 	Conns         []LinkConn    `json:"connections" kind:"server,nofilter" doc:"Connections that it consists of; none if its router does not say."`
 	ControllerID  string        `json:"controllerId" kind:"server,hidden,nofilter" doc:"Id of the controller that was told of the link."`
 }

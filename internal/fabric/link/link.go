@@ -214,6 +214,9 @@ func (l *Links) add(r *control.Router, said *message.Link) bool {
 		SourceID: r.ID, DestID: said.Destination, Protocol: said.Protocol, DialAddress: said.DialAddress, Iteration: int(said.Iteration),
 		StaticCost: staticCost, State: model.LinkConnected, Conns: connsOf(said.Conns.Conns), ControllerID: l.Controller,
 	}
+	if old != nil {
+		link.StaticCost, link.Down = old.StaticCost, old.Down // it is the same, dialled again
+	}
 	l.put(link)
 	if old == nil {
 		l.dialled[r.ID]++
@@ -239,7 +242,10 @@ func connsOf(said []message.LinkConn) []model.LinkConn {
 // graph. The caller has the mutex.
 func (l *Links) put(link *model.Link) {
 	link.Cost = cost(link)
-	if old := l.byID[link.ID]; old == nil || old.Cost != link.Cost {
+	switch old := l.byID[link.ID]; {
+	case link.Down && (old == nil || !old.Down):
+		l.Graph.RemoveLink(link.ID)
+	case !link.Down && (old == nil || old.Cost != link.Cost || old.Down):
 		l.Graph.SetLink(path.Link{ID: link.ID, A: link.SourceID, B: link.DestID, Cost: link.Cost})
 	}
 	l.byID[link.ID] = link

@@ -14,11 +14,22 @@ type Fabric interface {
 	// EndCircuit ends a circuit at once, whichever controller has made it; it
 	// reports false if there is none with the id.
 	EndCircuit(ctx context.Context, id string) (bool, error)
+	// SetLink changes what a link costs and whether it is used, at all controllers that
+	// know of it, and EndLink has its ends close it; both report false if this one does
+	// not know it.
+	SetLink(ctx context.Context, id string, with LinkChange) (bool, error)
+	EndLink(ctx context.Context, id string) (bool, error)
 	// Path is the cheapest way from one router to another; ok is false if there
 	// is none.
 	Path(from, to string) (p Path, ok bool)
 	// Inspect asks a router what it knows under names, until ctx ends.
 	Inspect(ctx context.Context, routerID string, names []string) (Inspected, error)
+}
+
+// LinkChange is what is said of a link; what is nil stays as it is.
+type LinkChange struct {
+	StaticCost *int64
+	Down       *bool
 }
 
 // Path is a way from its first router to its last; link i joins routers i and

@@ -88,6 +88,8 @@ var (
 
 	AdminReset       = done("admin-reset", "the default admin was let in again with `netkeep admin reset`")
 	KeysChanged      = done("keys-changed", "a controller took up other keys of the network, with which; `netkeep keys rotate` makes them")
+	LinkChanged      = done("link-changed", "somebody has set what a link costs, or whether circuits are led over it")
+	LinkEnded        = done("link-ended", "somebody has had the ends of a link close it")
 	SnapshotMade     = done("snapshot-made", "a snapshot was taken")
 	SnapshotFailed   = failed("snapshot-failed", "a snapshot could not be taken")
 	SnapshotRestored = done("snapshot-restored", "a controller was started with what `netkeep restore` made of a snapshot")

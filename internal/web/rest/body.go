@@ -130,6 +130,9 @@ func (c *Call) body(optional bool) (kind.Body, error) {
 	return body, err
 }
 
+// Says reports whether the body has a member that is not null.
+func (c *Call) Says(member string) bool { return c.input != nil && c.input.Has(member) }
+
 // json returns the request's body, which must be called JSON and not be too deep
 // for it. It is empty only if that is allowed.
 func (c *Call) json(optional bool) ([]byte, error) {

@@ -56,6 +56,8 @@ type Resource struct {
 	Inputs []*kind.Field
 	// Refuse says why a record cannot be replaced or patched here.
 	Refuse func(rec kind.Record) error
+	// Phrasing, if not nil, is how clients of this API write the records.
+	Phrasing *Phrasing
 }
 
 // Log finds entries of a log.
@@ -153,6 +155,7 @@ func (r Resource) createSchema() kind.Schema {
 	for name, input := range kind.Properties(r.Inputs) {
 		props[name] = input
 	}
+	r.Phrasing.describe(r.Kind, kind.Create, s)
 	return s
 }
 
@@ -164,12 +167,17 @@ func (r Resource) bodySchema(shape kind.Shape) kind.Schema {
 			delete(props, name)
 		}
 	}
+	r.Phrasing.describe(r.Kind, shape, s)
 	return s
 }
 
 // taken are the fields that bodies of a shape may set here.
 func (r Resource) taken(shape kind.Shape) []*kind.Field {
-	return slices.DeleteFunc(settable(r.Kind.Fields, shape), func(f *kind.Field) bool { return slices.Contains(r.Without, f.Name) })
+	fields := slices.DeleteFunc(settable(r.Kind.Fields, shape), func(f *kind.Field) bool { return slices.Contains(r.Without, f.Name) })
+	if r.Phrasing != nil {
+		fields = append(fields, r.Phrasing.Edits...)
+	}
+	return fields
 }
 
 // settable are the fields that bodies of a shape may set.
@@ -258,6 +266,9 @@ func (m *Mounted) create(c *Call) error {
 	if err != nil {
 		return err
 	}
+	if _, body, err = m.phrase(kind.Creates, body); err != nil {
+		return err
+	}
 	step, err := m.Step(c, kind.Creates, "", body)
 	if err != nil {
 		return err
@@ -284,12 +295,28 @@ func (m *Mounted) change(c *Call, verb kind.Verbs) error {
 	if err != nil {
 		return err
 	}
-	step, err := m.Step(c, verb, c.Param("id"), body)
+	if verb, body, err = m.phrase(verb, body); err != nil {
+		return err
+	}
+	adjust, err := m.adjust(c, body)
+	if err != nil {
+		return err
+	}
+	at := m.stead(c, c.Param("id"))
+	if at != m {
+		body = body.Only(at.Phrasing.Resets...)
+	}
+	step, err := at.Step(c, verb, c.Param("id"), body)
 	if err != nil {
 		return err
 	}
 	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
-		return tx.Edit(m.Kind, step.target, func(rec kind.Record) error { return step.merge(rec, body.Without(m.Without...)) })
+		return tx.Edit(at.Kind, step.target, func(rec kind.Record) error {
+			if err := step.merge(rec, body.Without(at.Without...)); err != nil {
+				return err
+			}
+			return adjust(rec)
+		})
 	})
 	if err != nil {
 		return err

@@ -18,21 +18,28 @@ func Mount(a *rest.API, s *api.Service) {
 	for _, r := range records(s) {
 		r.Auth = rest.Admin
 		r.Derived = append(r.Derived, selfLink(r.Kind))
-		r.Mount(a)
+		if m := r.Mount(a); r.Kind == model.Terminators.Def {
+			mountHosts(a, m.View)
+		}
 	}
 	mountEnd(a, s)
+	mountLinks(a, s)
+	mountDatabase(a, s)
 	mountInspections(a, s)
 	mountPaths(a, s)
 }
 
-// records are the kinds that have a part in the fabric. To change them is up to
-// the Management API, except that a terminator can be taken away here too.
+// records are the kinds that have a part in the fabric. They are the records of the
+// Management API, and written under its rules.
 func records(s *api.Service) []rest.Resource {
 	const readOnly = kind.Lists | kind.Gets
 	return []rest.Resource{
-		{Kind: model.Routers.Def, Verbs: readOnly, Derived: routerColumns(s), Joins: routerJoins(s)},
-		{Kind: model.Services.Def, Noun: "fabricService", Verbs: readOnly, Without: api.ServiceAsking},
-		{Kind: model.Terminators.Def, Verbs: readOnly | kind.Deletes, Derived: terminatorColumns(s), Joins: api.TerminatorJoins},
+		{
+			Kind: model.Routers.Def, Derived: routerColumns(s), Joins: routerJoins(s), Docs: routerDocs,
+			Prepare: prepareRouter(s), Inputs: routerInput.Fields, Phrasing: routerPhrasing,
+		},
+		{Kind: model.Services.Def, Noun: "fabricService", Without: api.ServiceAsking, Phrasing: servicePhrasing, Docs: serviceDocs},
+		{Kind: model.Terminators.Def, Phrasing: terminatorPhrasing, Prepare: prepareTerminator, Inputs: terminatorInput.Fields, Derived: terminatorColumns(s), Joins: api.TerminatorJoins},
 		{Kind: model.Links.Def, From: s.Fabric, Docs: map[kind.Verbs]string{
 			kind.Lists: "List the links between routers that this controller knows of.",
 		}},

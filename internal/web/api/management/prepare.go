@@ -1,9 +1,6 @@
 package management
 
 import (
-	"time"
-
-	"netkeep.internal/internal/auth/enroll"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
@@ -85,8 +82,7 @@ func prepareIdentity(s *api.Service) preparing {
 
 // invite signs an enrollment now, to be written with what it is for.
 func invite(s *api.Service, e *model.Enrollment, subject string) (rest.Prepared, error) {
-	e.ExpiresAt = s.Sessions.Now().Add(enroll.Lifetime).UTC().Truncate(time.Millisecond)
-	if err := s.Issuer.Issue(e, subject); err != nil {
+	if err := s.SignInvitation(e, subject); err != nil {
 		return rest.Prepared{}, err
 	}
 	return rest.Prepared{Also: func(tx *state.Tx, body kind.Body) error {
