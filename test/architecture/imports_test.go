@@ -38,7 +38,9 @@ var wings = []struct {
 	{"client", []string{"lang", "disk", "pki", "wire", "model", "ops"}},
 	{"router", []string{"lang", "disk", "pki", "wire", "ops", "client"}},
 	{"tool", []string{"lang", "disk", "pki", "model", "ops", "client"}},
-	{"run", []string{"lang", "disk", "wire", "pki", "model", "data", "ops", "auth", "policy", "fabric", "web", "client", "router", "tool"}},
+	// What brings a network of others here.
+	{"takeover", []string{"lang", "disk", "pki", "model", "data", "ops", "auth"}},
+	{"run", []string{"lang", "disk", "wire", "pki", "model", "data", "ops", "auth", "policy", "fabric", "web", "client", "router", "tool", "takeover"}},
 }
 
 // siblings says which packages of its own wing a package may import.
@@ -115,6 +117,8 @@ var narrow = map[string][]string{
 	"fabric/permit":        {"data/state", "wire/message", "model", "policy/access"},
 	"ops/alert":            {"lang/kind", "model", "data/state"},
 	"ops/archive":          {"disk"},
+	"takeover/fixture":     {},
+	"takeover/zitidb":      {},
 	"ops/build":            {},
 	"ops/clock":            {},
 	"ops/config":           {"lang/document", "lang/spell"},
