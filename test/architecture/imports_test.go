@@ -118,6 +118,7 @@ var narrow = map[string][]string{
 	"ops/alert":            {"lang/kind", "model", "data/state"},
 	"ops/archive":          {"disk"},
 	"takeover/fixture":     {},
+	"takeover/ziticonf":    {},
 	"takeover/zitidb":      {},
 	"ops/build":            {},
 	"ops/clock":            {},
