@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"slices"
 	gosync "sync"
 	"sync/atomic"
 	"time"
@@ -203,7 +204,8 @@ func (f *Fabric) keys(snap *state.Snapshot) []message.PublicKey {
 	for _, key := range f.opt.Tokens.PublicKeys() {
 		keys = append(keys, message.PublicKey{Data: key.PKIX, KeyID: key.ID, Usages: []message.KeyUsage{message.ForTokens}, Format: message.KeyPKIX})
 	}
-	for _, root := range f.opt.Authorities().Roots() {
+	authorities := f.opt.Authorities()
+	for _, root := range slices.Concat(authorities.Roots(), authorities.Anchors) {
 		keys = append(keys, certificateKey(root))
 	}
 	for ca := range model.CAs.All(snap) {

@@ -52,6 +52,9 @@ type Authorities struct {
 	// good, and Retired those that are trusted no more.
 	Origin  *x509.Certificate
 	Retired []*x509.Certificate
+	// Anchors are CAs that are trusted besides and sign nothing. An intermediate CA may
+	// be one of theirs, as long as they lead to the root.
+	Anchors []*x509.Certificate
 }
 
 // Read returns the authorities of the keystore in dir, nil if there is none. It
@@ -91,6 +94,9 @@ func (f folder) authorities() (*Authorities, error) {
 	if a.Retired, err = f.readCertificates(retiredFile, maxRetired); err != nil {
 		return nil, err
 	}
+	if a.Anchors, err = f.readCertificates(anchorsFile, maxAnchors); err != nil {
+		return nil, err
+	}
 	if a.Root == nil {
 		return nil, nil
 	}
@@ -100,7 +106,7 @@ func (f folder) authorities() (*Authorities, error) {
 	if a.FormerRoot == nil || a.FormerIntermediate == nil || a.FormerRoot.Equal(a.Root) || slices.ContainsFunc(a.Retired, a.FormerRoot.Equal) {
 		a.FormerRoot, a.FormerIntermediate = nil, nil
 	}
-	if a.Next != nil && checkAuthority(a.Next, a.Root) != nil {
+	if a.Next != nil && !a.leads(a.Next, a.Root) {
 		a.Next = nil
 	}
 	if a.Cross != nil && !SamePublic(a.Cross.PublicKey, a.Root.PublicKey) {
@@ -118,7 +124,7 @@ func (f folder) checkAuthorities(a *Authorities) error {
 		return f.problem(rootFile, errors.New("the root CA has retired"))
 	}
 	if a.Intermediate != nil {
-		if err := checkAuthority(a.Intermediate, a.Root); err != nil {
+		if err := a.checkLeads(a.Intermediate, a.Root); err != nil {
 			return f.problem(intermediateFile, err)
 		}
 	}
@@ -128,7 +134,7 @@ func (f folder) checkAuthorities(a *Authorities) error {
 	if err := checkAuthority(a.FormerRoot, a.FormerRoot); err != nil {
 		return f.problem(formerRootFile, err)
 	}
-	if err := checkAuthority(a.FormerIntermediate, a.FormerRoot); err != nil {
+	if err := a.checkLeads(a.FormerIntermediate, a.FormerRoot); err != nil {
 		return f.problem(formerIntermediateFile, err)
 	}
 	return nil
@@ -153,6 +159,11 @@ func (a *Authorities) Bundle() []*x509.Certificate {
 			all = append(all, old)
 		}
 	}
+	for _, ca := range a.Anchors {
+		if !slices.ContainsFunc(all, ca.Equal) && !slices.ContainsFunc(a.Retired, ca.Equal) {
+			all = append(all, ca)
+		}
+	}
 	return all
 }
 
@@ -166,15 +177,17 @@ func (a *Authorities) Roots() []*x509.Certificate {
 
 // under reports whether an intermediate CA is one of a root that is trusted.
 func (a *Authorities) under(cert *x509.Certificate) bool {
-	return slices.ContainsFunc(a.Roots(), func(root *x509.Certificate) bool { return checkAuthority(cert, root) == nil })
+	return slices.ContainsFunc(a.Roots(), func(root *x509.Certificate) bool { return a.leads(cert, root) })
 }
 
 // chain is what goes along with a certificate that is signed now.
 func (a *Authorities) chain() []*x509.Certificate {
+	between, _ := way(a.Intermediate, a.Root, a.Anchors)
+	all := append([]*x509.Certificate{a.Intermediate}, between...)
 	if a.Cross != nil {
-		return []*x509.Certificate{a.Intermediate, a.Cross}
+		all = append(all, a.Cross)
 	}
-	return []*x509.Certificate{a.Intermediate}
+	return all
 }
 
 // Since is when the present root was made.
@@ -183,7 +196,7 @@ func (a *Authorities) Since() time.Time { return a.Root.NotBefore.Add(backdate) 
 // Current reports whether a certificate was signed under the present root. It
 // looks at the name of the key that signed it and proves nothing.
 func (a *Authorities) Current(cert *x509.Certificate) bool {
-	return a.signed(cert, func(ca *x509.Certificate) bool { return checkAuthority(ca, a.Root) == nil })
+	return a.signed(cert, func(ca *x509.Certificate) bool { return a.leads(ca, a.Root) })
 }
 
 // Trusts reports whether a certificate was signed under a root that is trusted,
@@ -203,7 +216,7 @@ func (a *Authorities) equal(b *Authorities) bool {
 	same := func(a, b *x509.Certificate) bool { return a == b || a != nil && b != nil && a.Equal(b) }
 	return same(a.Root, b.Root) && same(a.Intermediate, b.Intermediate) && same(a.FormerRoot, b.FormerRoot) &&
 		same(a.FormerIntermediate, b.FormerIntermediate) && same(a.Cross, b.Cross) && same(a.Origin, b.Origin) && same(a.Next, b.Next) &&
-		slices.EqualFunc(a.Older, b.Older, same) && slices.EqualFunc(a.Retired, b.Retired, same)
+		slices.EqualFunc(a.Older, b.Older, same) && slices.EqualFunc(a.Retired, b.Retired, same) && slices.EqualFunc(a.Anchors, b.Anchors, same)
 }
 
 // follows refuses authorities that do not say what became of those before, as in
@@ -224,7 +237,7 @@ func (a *Authorities) follows(before *Authorities) error {
 // authorityFiles are those by which one sees that authorities changed.
 var authorityFiles = [...]string{
 	rootFile, intermediateFile, intermediateKeyFile, formerRootFile, formerIntermediateFile, olderFile, crossFile, originFile, retiredFile, changeFile,
-	nextIntermediateFile, generationFile, "session.key", "former-session.key", "next-session.key", "seal.key", "former-seal.key", "next-seal.key",
+	nextIntermediateFile, generationFile, anchorsFile, "session.key", "former-session.key", "next-session.key", "seal.key", "former-seal.key", "next-seal.key",
 }
 
 // seen is the authorities' files as they were when they were looked at.

@@ -14,7 +14,7 @@ var shared = []string{
 	formerRootKeyFile, formerRootFile, formerIntermediateKeyFile, formerIntermediateFile,
 	olderFile, crossFile, originFile, retiredFile, clusterKeyFile, clusterFile,
 	nextClusterKeyFile, nextClusterFile, formerClusterFile,
-	generationFile, nextIntermediateKeyFile, nextIntermediateFile,
+	generationFile, nextIntermediateKeyFile, nextIntermediateFile, anchorsFile,
 	"session.key", "former-session.key", "next-session.key", "seal.key", "former-seal.key", "next-seal.key",
 }
 

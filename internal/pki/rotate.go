@@ -190,12 +190,15 @@ func (r Rotation) Finish() (*Authorities, error) {
 		}
 		var older []*x509.Certificate
 		for _, ca := range a.Older {
-			if checkAuthority(ca, a.Root) == nil {
+			if a.leads(ca, a.Root) {
 				older = append(older, ca)
 			}
 		}
+		// Those who have a certificate of another anchor have had time to renew it too.
+		between, _ := way(a.Intermediate, a.Root, a.Anchors)
 		c := change{
 			retiredFile: EncodeCertificates(append(slices.Clone(a.Retired), a.FormerRoot)...), olderFile: EncodeCertificates(older...),
+			anchorsFile:    EncodeCertificates(between...),
 			formerRootFile: nil, formerRootKeyFile: nil, formerIntermediateFile: nil, formerIntermediateKeyFile: nil,
 		}
 		return c, g.follow(c, "")

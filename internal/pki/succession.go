@@ -31,8 +31,14 @@ func Outdated(leaf *x509.Certificate, told []*x509.Certificate) bool {
 		return false
 	}
 	return slices.ContainsFunc(told, func(ca *x509.Certificate) bool {
-		return len(ca.SubjectKeyId) > 0 && bytes.Equal(ca.SubjectKeyId, leaf.AuthorityKeyId) && checkAuthority(ca, told[1]) != nil
+		return len(ca.SubjectKeyId) > 0 && bytes.Equal(ca.SubjectKeyId, leaf.AuthorityKeyId) && !under(ca, told[1], told[2:])
 	})
+}
+
+// under reports whether a CA is one of a root, as far as one is told of those between.
+func under(ca, root *x509.Certificate, told []*x509.Certificate) bool {
+	_, ok := way(ca, root, told)
+	return ok
 }
 
 // Vouched returns the roots among those that one is told of which are trusted at
