@@ -64,11 +64,15 @@ func (a *Authenticator) SetPassword(hash string) {
 	a.PasswordRev++
 }
 
-// Check allows one credential of a method for each identity, and none for
-// routers: they have certificates of their own.
-func (a *Authenticator) Check(r kind.Reader, _ *Authenticator) error {
+// Check lets nobody add a second credential of a method to an identity, and none to
+// routers: they have certificates of their own. An identity that has several from
+// elsewhere keeps them.
+func (a *Authenticator) Check(r kind.Reader, old *Authenticator) error {
 	if i, ok := Identities.Get(r, a.IdentityID); ok && i.Type == TypeRouter {
 		return fault.Invalid("identityId", "must not be a router, which cannot have authenticators", a.IdentityID)
+	}
+	if old != nil {
+		return nil // neither the identity nor the method changes
 	}
 	for other := range Authenticators.Select(r, "identityId", a.IdentityID) {
 		if other.ID != a.ID && other.Method == a.Method {
