@@ -32,6 +32,8 @@ type owner struct {
 	// Retired are root CAs of the network that nobody is to trust any more. The
 	// first may be among them: its name stays that of the network.
 	Retired []string `json:"retired,omitempty"`
+	// First is the id of the first controller, if it does not follow from the root CA.
+	First string `json:"first,omitzero"`
 
 	rev store.Rev
 }
@@ -99,6 +101,26 @@ func Claim(ctx context.Context, st store.Store, root string, now time.Time) (str
 		return "", fmt.Errorf("say whose the store is: %w", err)
 	}
 	return root, nil
+}
+
+// First returns the id of the first controller of the network; empty if that follows from
+// its root CA.
+func First(ctx context.Context, st store.Store) (string, error) {
+	o, err := read(ctx, st)
+	return o.First, err
+}
+
+// NameFirst says what the id of the first controller is, of a store that is somebody's.
+func NameFirst(ctx context.Context, st store.Store, id string, now time.Time) error {
+	o, err := read(ctx, st)
+	if err != nil || o.First == id {
+		return err
+	}
+	o.First = id
+	if err := o.write(ctx, st, "takeover", now); err != nil {
+		return fmt.Errorf("say what the first controller is called: %w", err)
+	}
+	return nil
 }
 
 // unnamed stands for the owner of a store of before stores said whose they are.

@@ -114,17 +114,23 @@ func NewID() string {
 	return idMark + hex.EncodeToString(random[:])
 }
 
-// ValidID reports whether a text is the id of a controller.
+// ValidID reports whether a text can be the id of a controller. One of a network that
+// another program kept before is what its routers know, which is the common name of a
+// certificate.
 func ValidID(id string) bool {
-	digits, ok := strings.CutPrefix(id, idMark)
-	_, err := hex.DecodeString(digits)
-	return ok && err == nil && len(digits) == idDigits
+	if digits, ours := strings.CutPrefix(id, idMark); ours {
+		_, err := hex.DecodeString(digits)
+		return err == nil && len(digits) == idDigits
+	}
+	odd := func(r rune) bool { return r < ' ' || r > '~' || r == '/' }
+	return id != "" && len(id) <= maxID && strings.TrimSpace(id) == id && !strings.ContainsFunc(id, odd)
 }
 
 // What an id is made of.
 const (
 	idMark   = "netkeep-"
 	idDigits = 12
+	maxID    = 200
 )
 
 // holder is who answers under an id.

@@ -28,6 +28,8 @@ type Config struct {
 	Listen    string `yaml:"listen" default:"127.0.0.1:1280" form:"address" doc:"Host and port to serve HTTPS on."`
 	Advertise string `yaml:"advertise" form:"place" eg:"controller.example.org:1280" doc:"Host and port under which clients reach the controller, which its certificate is made out to; the listen address if empty."`
 
+	Names []string `yaml:"names" form:"host" eg:"old.example.org,10.0.0.7" doc:"Names and IP addresses that the controller's certificate is made out to besides those that it advertises: those under which clients and routers know it from before."`
+
 	Router          string `yaml:"router" form:"address" eg:"127.0.0.1:3022" doc:"Host and port of a router that runs inside the controller, for a network that needs no other yet: where clients connect, and other routers. None runs if empty."`
 	RouterAdvertise string `yaml:"routerAdvertise" form:"place" eg:"controller.example.org:3022" doc:"Host and port under which clients and other routers reach router; that address if empty, with the host of advertise if it is all of the machine's addresses."`
 

@@ -232,6 +232,7 @@ var forms = map[string]form{
 	"url":     {"a URL without a user name", isURL},
 	"words":   {"words", func(s string) bool { return len(s) <= maxWord && !strings.ContainsFunc(s, unicode.IsSpace) }},
 	"cluster": {"addresses without user names", isMember},
+	"host":    {"names and IP addresses", func(s string) bool { return !strings.ContainsAny(s, "/\t\r\n[]@") }},
 	"place": {"a host and port", func(s string) bool {
 		host, port, err := splitAddress(s)
 		return err == nil && host != "" && port != 0

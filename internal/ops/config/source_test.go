@@ -137,6 +137,7 @@ func TestPlainValues(t *testing.T) {
 const printed = `data: "a directory" # FILE:1
 listen: 127.0.0.1:1280 # default
 advertise: "" # default
+names: [] # default
 router: "" # default
 routerAdvertise: "" # default
 join: "" # default

@@ -94,6 +94,7 @@ func (s *Server) addressOf(l net.Listener, advertised string) string {
 
 // names are the hosts that the server certificate must be made out to.
 func (s *Server) names() (dns []string, ips []net.IP, err error) {
+	hosts := slices.Clone(s.cfg.Names)
 	for _, address := range []string{s.Address(), s.ManagementAddress(), s.RouterAddress(), s.ReserveAddress()} {
 		if address == "" {
 			continue
@@ -102,6 +103,9 @@ func (s *Server) names() (dns []string, ips []net.IP, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("advertise address %s: %w", address, err)
 		}
+		hosts = append(hosts, host)
+	}
+	for _, host := range hosts {
 		switch ip := net.ParseIP(host); {
 		case ip == nil && !slices.Contains(dns, host):
 			dns = append(dns, host)

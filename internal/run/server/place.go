@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/keyring"
+	"netkeep.internal/internal/data/owner"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/fabric/roster"
 	"netkeep.internal/internal/lang/fault"
@@ -28,7 +29,7 @@ const (
 )
 
 // ownID is the id of this controller. The first of a network has one that follows
-// from its root CA; one that keeps the store and joined nobody is the first, also
+// from its root CA, or the one that the network had for it elsewhere; one that keeps the store and joined nobody is the first, also
 // if it was made from a snapshot. One whose store is elsewhere needs more than the
 // keys of the network to be one of its controllers.
 func (s *Server) ownID(ctx context.Context, claims store.Claims) (string, error) {
@@ -37,9 +38,15 @@ func (s *Server) ownID(ctx context.Context, claims store.Claims) (string, error)
 		return "", err
 	}
 	if _, alone := claims.(*store.Alone); alone || s.members() != nil {
-		return cmp.Or(noted, roster.FirstID(s.keys.Authorities().Origin)), nil
+		return s.firstID(ctx, noted)
 	}
 	return s.placeAmong(ctx, claims, noted)
+}
+
+// firstID is the id that the data directory has, and else that of the first controller.
+func (s *Server) firstID(ctx context.Context, noted string) (string, error) {
+	first, err := owner.First(ctx, s.store)
+	return cmp.Or(noted, first, roster.FirstID(s.keys.Authorities().Origin)), err
 }
 
 // notedID is the id that the data directory has; empty for none.
@@ -78,7 +85,7 @@ func (s *Server) placeAmong(ctx context.Context, claims store.Claims, noted stri
 	case noted != "" && (listed || st.Stage == stageJoined):
 		return noted, nil
 	case len(list) == 0:
-		return cmp.Or(noted, roster.FirstID(s.keys.Authorities().Origin)), nil
+		return s.firstID(ctx, noted)
 	case noted == "" && s.ranBefore(): // when controllers had no ids
 		return roster.NewID(), nil
 	}
