@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,6 +58,25 @@ func TestExits(t *testing.T) {
 		must(t, conn.SetDeadline(time.Now().Add(networktest.Soon)))
 		if got, err := io.ReadAll(conn); err != nil || string(got) != "that is all" {
 			t.Fatalf("heard %q: %v", got, err)
+		}
+	})
+	t.Run("the server answers what it does not read", func(t *testing.T) {
+		l := server(t, func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 1))
+			_, _ = io.WriteString(conn, "too large")
+		})
+		service := leaves(n, far, "large", "tcp:"+l.Addr().String())
+		for range 20 {
+			conn, err := c.Dial(within(t, networktest.Soon), service, sdk.DialOptions{})
+			must(t, err)
+			must(t, conn.SetDeadline(time.Now().Add(networktest.Soon)))
+			var upload sync.WaitGroup
+			upload.Go(func() { _, _ = conn.Write(make([]byte, 1<<20)) })
+			if got, err := io.ReadAll(conn); err != nil || string(got) != "too large" {
+				t.Errorf("heard %q: %v", got, err)
+			}
+			_ = conn.Close()
+			upload.Wait()
 		}
 	})
 	t.Run("udp", func(t *testing.T) {

@@ -193,12 +193,9 @@ func (x *exit) read() {
 		}
 		switch {
 		case err == nil:
-		case x.datagrams:
-			_ = x.end.CloseWrite()
+		case x.datagrams || !errors.Is(err, io.EOF):
+			_ = x.end.CloseWrite() // what came before is sent again if it has to be
 			x.end.CloseRead()
-			return
-		case !errors.Is(err, io.EOF):
-			x.end.Close(err)
 			return
 		default:
 			if x.end.Write(x.done, stream.Message{Flags: message.DataFIN}) == nil {
@@ -229,8 +226,7 @@ func (x *exit) write() {
 		if len(m.Data) > 0 || x.datagrams && !m.End && m.Flags&message.DataFIN == 0 {
 			x.count(false, len(m.Data))
 			if _, err := x.conn.Write(m.Data); err != nil && !x.datagrams {
-				x.end.Close(fmt.Errorf("what was sent did not arrive: %w", err))
-				return
+				x.end.CloseRead() // who takes no more may have answered, which is read
 			}
 		}
 		if m.End || m.Flags&message.DataFIN != 0 {
