@@ -43,7 +43,7 @@ func (c *Conn) carry(said wire.Headers, terminator bool) error {
 // leastWindow: what is sent is held until it has arrived, and what has come until it is
 // read.
 const (
-	windows     = 32 << 20
+	windows     = 16 << 20
 	leastWindow = 128 << 10
 )
 
