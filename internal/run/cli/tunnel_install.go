@@ -61,7 +61,11 @@ func (t *tunnel) installCommand() *cobra.Command {
 			return err
 		}
 		t.installed(u, done)
-		return started(u, missing == nil)
+		if err := started(u, missing == nil); err != nil || u.Root != "" {
+			return err
+		}
+		t.env.Screen().Printf("Started %s: sudo netkeep tunnel status tells how it stands, journalctl -u %s what went wrong\n", u.Name, u.Name)
+		return nil
 	}
 	return cmd
 }
@@ -96,7 +100,11 @@ func (t *tunnel) uninstallCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if user != "" {
+		switch {
+		case user == "":
+		case u.Root != "":
+			t.env.Screen().Printf("The user %s is left: on that machine, chown -R root: /var/lib/%s && userdel %s removes it\n", user, u.Name, user)
+		default:
 			t.env.Screen().Printf("Removed the user %s\n", user)
 		}
 		for _, path := range gone {
@@ -211,14 +219,12 @@ func started(u *unit.Unit, was bool) error {
 }
 
 // left removes the user that was made for a service, when that has stopped, and
-// returns their name.
+// returns their name. That of an image stays: who is what there, this machine does not
+// know.
 func left(u *unit.Unit) (name string, err error) {
-	if u.Root != "" {
-		return "", nil
-	}
 	name, err = u.Made()
-	if err != nil || name == "" {
-		return "", err
+	if err != nil || name == "" || u.Root != "" {
+		return name, err
 	}
 	if err := u.Reclaim(); err != nil {
 		return "", err

@@ -48,4 +48,14 @@ func TestTunnelInstall(t *testing.T) {
 	if said, code := run("uninstall", "--root", root); code != 0 || !strings.Contains(said, "Its identities are left") {
 		t.Errorf("%d, %s", code, said)
 	}
+	// One that intercepts needs a user, whom only that machine can make and remove.
+	if said, code := run(append(known, "--force", "--", "run", "--intercept")...); code != 0 || !strings.Contains(said, "systemd-sysusers netkeep-tunnel.conf && systemctl enable --now netkeep-tunnel") {
+		t.Errorf("%d, %s", code, said)
+	}
+	if err := os.WriteFile(filepath.Join(root, "etc", "passwd"), []byte("netkeep-tunnel:x:995:995::/:/usr/sbin/nologin\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if said, code := run("uninstall", "--root", root); code != 0 || !strings.Contains(said, "The user netkeep-tunnel is left") {
+		t.Errorf("%d, %s", code, said)
+	}
 }
