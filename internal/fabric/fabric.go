@@ -32,6 +32,7 @@ import (
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/policy/access"
 	"netkeep.internal/internal/policy/grant"
 	"netkeep.internal/internal/wire/message"
 )
@@ -301,11 +302,19 @@ func (f *Fabric) changed(before, after *state.Snapshot, c state.Change) {
 }
 
 // Late does what can be done without the store when the time of a policy or a grant
-// is over and nobody can write it: connections end, whatever else waits.
-func (f *Fabric) Late(is, would *state.Snapshot, _ []state.Ref) {
-	f.Circuits.Late(is, would, func(s *model.Session) {
-		f.sync.SessionRemoved(is, s, gosync.OnceValue(func() string { return f.opt.Tokens.Of(s) }))
-	})
+// is over and nobody can write it: connections end, whatever else waits, also those that
+// another controller has made, which may be gone.
+func (f *Fabric) Late(is, would *state.Snapshot, changed []state.Ref) {
+	for who := range would.At(model.Identities.Def, access.Affected(is, would, changed)) {
+		for s := range model.Sessions.Select(is, "identityId", who.Base().ID) {
+			if !f.opt.Sessions.Live(would, s) {
+				f.sync.SessionRemoved(is, s, gosync.OnceValue(func() string { return f.opt.Tokens.Of(s) }))
+				f.Circuits.EndSession(s.ID, s.Plain)
+				f.Circuits.EndStrays(s)
+			}
+		}
+	}
+	f.Circuits.Late(is, would)
 }
 
 // ended takes along what a session was used for.

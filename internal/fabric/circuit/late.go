@@ -6,16 +6,9 @@ import (
 	"netkeep.internal/internal/policy/access"
 )
 
-// Late ends the circuits that rest on something whose time is over, where that
-// cannot be written: the sessions themselves are taken when it can. is what there
-// is, and would what there would be. parting is told of each session first.
-func (c *Circuits) Late(is, would *state.Snapshot, parting func(*model.Session)) {
-	for _, id := range c.table.sessions() {
-		if s, there := model.Sessions.Get(is, id); there && !c.Sessions.Live(would, s) {
-			parting(s)
-			c.EndSession(s.ID, s.Plain)
-		}
-	}
+// Late ends the circuits of those whose time at the router is over where they enter,
+// where that cannot be written. is what there is, and would what there would be.
+func (c *Circuits) Late(is, would *state.Snapshot) {
 	for _, circuit := range c.table.all() {
 		if len(circuit.Path) == 0 {
 			continue
