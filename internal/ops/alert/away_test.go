@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,24 +46,6 @@ func TestReceiverMisbehaves(t *testing.T) {
 		"sends us away": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) }, "302"},
 		"hangs up":      {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "ended early"},
 		"never answers": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "in time"},
-		"trickles": {func(w http.ResponseWriter, r *http.Request) {
-			for tick := time.NewTicker(time.Millisecond); ; {
-				select {
-				case <-r.Context().Done():
-					return
-				case <-tick.C:
-					fmt.Fprint(w, ".")
-					_ = http.NewResponseController(w).Flush()
-				}
-			}
-		}, "in time"},
-		"says far too much": {func(w http.ResponseWriter, r *http.Request) {
-			for r.Context().Err() == nil {
-				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
-					return
-				}
-			}
-		}, "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,4 +87,50 @@ func TestReceiverMisbehaves(t *testing.T) {
 			t.Errorf("%s went to where a receiver sent us", <-elsewhere)
 		}
 	})
+}
+
+// TestReceiverGoesOn has a receiver take what it is sent and then not stop to talk: it was
+// taken, and is not sent again.
+func TestReceiverGoesOn(t *testing.T) {
+	for name, serve := range map[string]http.HandlerFunc{
+		"trickles": func(w http.ResponseWriter, r *http.Request) {
+			for tick := time.NewTicker(time.Millisecond); ; {
+				select {
+				case <-r.Context().Done():
+					return
+				case <-tick.C:
+					fmt.Fprint(w, ".")
+					_ = http.NewResponseController(w).Flush()
+				}
+			}
+		},
+		"says far too much": func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, in := open(t, storetest.NewMemory(), time.Now), new(inbox)
+			var posts atomic.Int64
+			in.before = func(w http.ResponseWriter, r *http.Request) bool {
+				posts.Add(1)
+				_, _ = io.Copy(io.Discard, r.Body)
+				serve(w, r)
+				return true
+			}
+			r, _ := begin(t, s, in, time.Now, func(*alert.Receiver) {})
+			happen(t, s, audit.RouterOffline, "a", "b")
+			eventually(t, "both are taken", func() bool {
+				rec, ok := model.AlertReceivers.Get(s.Snapshot(), r.ID)
+				return ok && rec.Delivered == 2
+			})
+			if rec, _ := model.AlertReceivers.Get(s.Snapshot(), r.ID); rec.Error != "" || rec.Dropped != 0 || posts.Load() != 2 {
+				t.Errorf("%d were sent, and it says %+v", posts.Load(), rec)
+			}
+		})
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,9 +26,14 @@ func (e *StatusError) Error() string { return fmt.Sprintf("status is %d", e.Stat
 // maxAfter is how long a server can have us wait.
 const maxAfter = 5 * time.Minute
 
+// afterwards is how long the rest of an answer may take that is known to be a success.
+const afterwards = time.Second
+
 // Post sends a body to a URL, and returns what the server answers if that is a
 // success. A redirect is none: what was meant for one server goes to no other. Its
-// errors are as those of Get; an answer that is no success is a [StatusError].
+// errors are as those of Get; an answer that is no success is a [StatusError]. What was
+// taken was taken, however much the server has to say of it: of an answer that is too
+// long or does not end, what came is returned.
 func (c *Client) Post(ctx context.Context, rawURL string, header http.Header, body []byte) ([]byte, error) {
 	target, err := parse(rawURL)
 	if err != nil {
@@ -50,13 +54,8 @@ func (c *Client) Post(ctx context.Context, rawURL string, header http.Header, bo
 	if resp.StatusCode/100 != 2 {
 		return fail(&StatusError{Status: resp.StatusCode, After: after(resp.Header.Get("Retry-After"))})
 	}
-	answer, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, c.maxBytes))
-	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return fail(fmt.Errorf("%w: over %d bytes", ErrTooLarge, c.maxBytes))
-	}
-	if err != nil {
-		return fail(explain(err))
-	}
+	defer time.AfterFunc(afterwards, cancel).Stop()
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, c.maxBytes))
 	return answer, nil
 }
 
