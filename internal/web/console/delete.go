@@ -21,6 +21,8 @@ type deleteView struct {
 	LostMore        int
 	Blocked         bool // whether it cannot be deleted
 	Planned         bool // whether it is known what goes along
+	Broken          []brokenView
+	Override        string // where the form is sent to delete it though an assertion breaks
 }
 
 type consequenceView struct{ Outcome, Kind, Name, Href string }
@@ -94,6 +96,8 @@ func (v *visit) deletePage(of resource, id string, status int, view deleteView) 
 			return
 		default:
 			v.planned(&view, plan)
+			view.Broken = v.brokenBy(plan)
+			view.Override, view.Blocked = v.overriding(view.Action, plan, false)
 		}
 	}
 	v.show(status, "delete", page{Title: "Delete " + view.Name, Body: view})

@@ -301,6 +301,8 @@ type changeOut struct {
 	} `json:"consequences"`
 	MoreConsequences bool   `json:"moreConsequences"`
 	Access           access `json:"access"`
+	// What a plan breaks: without override it is refused.
+	Assertions []breach `json:"assertions"`
 }
 
 // change makes a change, or with plan says what would come of it. With a digest it is

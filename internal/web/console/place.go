@@ -7,6 +7,7 @@ var (
 		{Text: "Circuits", Href: Root + "circuits"},
 		{Text: "Who may use what", Href: Root + "access"},
 		{Text: "Explain", Href: Root + "explain"},
+		{Text: "Lint", Href: Root + "lint"},
 		{Text: "History", Href: Root + "history"},
 		{Text: "Invite", Href: Root + "invite"},
 	}
@@ -15,6 +16,7 @@ var (
 			{Text: "Certificates", Href: Root + "certificates"},
 			{Text: "Cluster members", Href: Root + "cluster"},
 			{Text: "Snapshots", Href: Root + "snapshots"},
+			{Text: "Alerts", Href: Root + "alerts"},
 		}},
 		{"For programs", []navLink{{Text: "API", Href: Root + "api"}}},
 	}
@@ -30,7 +32,7 @@ func marked(links []navLink, first string) []navLink {
 	return list
 }
 
-// picture leads to the pages that show the network and the controllers; it reports
+// picture leads to the pages that show the network and the controllers, and do what no form does; it reports
 // whether the path is one of theirs.
 func (v *visit) picture(parts []string) bool {
 	n, last := len(parts), parts[len(parts)-1]
@@ -51,6 +53,14 @@ func (v *visit) picture(parts []string) bool {
 		v.snapshots()
 	case n == 3 && parts[0] == "snapshots" && last == "verify":
 		v.verifySnapshot(parts[1])
+	case n == 1 && last == "alerts":
+		v.alerts()
+	case n == 3 && parts[0] == "alerts" && last == "test":
+		v.testAlert(parts[1])
+	case n == 1 && last == "lint":
+		v.lint()
+	case n == 3 && parts[0] == "access-requests" && (last == "approve" || last == "deny"):
+		v.decide(parts[1], last)
 	default:
 		return false
 	}

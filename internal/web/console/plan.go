@@ -33,6 +33,7 @@ type planView struct {
 	Pairs     []pairView
 	PairsMore int // how many are not listed
 	Nothing   bool
+	Broken    []brokenView // assertions that would not hold
 }
 
 // planRecord is a record that becomes another.
@@ -131,6 +132,7 @@ func (v *visit) planOf(out changeOut) *planView {
 		view.Gone = append(view.Gone, one)
 	}
 	v.addPairs(view, out.Access)
+	view.Broken = v.brokenBy(out)
 	view.Nothing = len(view.Records)+len(view.Gone)+view.Gained+view.Lost == 0
 	return view
 }
@@ -190,6 +192,7 @@ type confirmation struct {
 	Plan            *planView
 	Do              string // what the button says
 	Hidden          []keptInput
+	Override        string // where the form is sent to do it though an assertion breaks; empty if it cannot be
 }
 
 // confirm shows changes and makes them. done leads on.
@@ -238,6 +241,7 @@ func (v *visit) confirmPage(status int, view confirmation, list []changeIn) {
 			return
 		default:
 			view.Plan, view.Digest = v.planOf(plan), plan.Digest
+			view.Override, view.Blocked = v.overriding(view.Action, plan, view.Blocked)
 		}
 	}
 	v.show(status, "confirm", page{Title: view.Head, Body: view})

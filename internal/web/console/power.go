@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -27,6 +28,22 @@ func (v *visit) powers() []string {
 // may reports whether the person may do something. It decides what is offered, never
 // what is done.
 func (v *visit) may(power string) bool { return slices.Contains(v.powers(), power) }
+
+// overriding is where a form is sent to make changes though assertions break by them, for
+// those who may; without that power they cannot be made.
+func (v *visit) overriding(action string, plan changeOut, blocked bool) (to string, stuck bool) {
+	if len(plan.Assertions) == 0 || blocked {
+		return "", blocked
+	}
+	u, err := url.Parse(action)
+	if err != nil || !v.may(overrides) {
+		return "", true
+	}
+	q := u.Query()
+	q.Set("override", "1")
+	u.RawQuery = q.Encode()
+	return u.RequestURI(), false
+}
 
 // startView is the first page of somebody who may not see how the controller is.
 type startView struct {

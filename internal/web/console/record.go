@@ -17,6 +17,7 @@ type recordView struct {
 	Tabs         []navLink // what else there is to see of it
 	Past         *pastView
 	Invite       *navLink // to the invitation of it
+	Decide       []navLink
 	Fields       []fieldView
 	More         []fieldView // what is rarely looked at
 	Lists        []relatedView
@@ -51,6 +52,9 @@ func (v *visit) record(of resource, id string) {
 	view.Tabs, view.Past = tabs(of, id, at), v.pastOf(at)
 	if _, ok := of.edits(); ok && at == "" {
 		view.Edit = of.page(id, "edit")
+	}
+	if at == "" {
+		view.Decide = decisions(of, rec)
 	}
 	if of.deletes() && at == "" {
 		view.Delete = of.page(id, "delete")

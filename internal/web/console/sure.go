@@ -13,6 +13,7 @@ type sureView struct {
 	Action       string
 	Button, Keep string
 	Danger       bool
+	Asks         string // what a text is for that may be given along, as answer
 	Problem      string
 	Blocked      bool // whether it cannot be done
 }
