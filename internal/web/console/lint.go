@@ -103,7 +103,7 @@ type breach struct {
 }
 
 func (v *visit) brokenOf(b breach) brokenView {
-	return brokenView{b.Name, v.recordPage("assertion", b.ID), sentence(b.What)}
+	return brokenView{b.Name, v.recordPage("assertion", b.ID), b.What}
 }
 
 // brokenBy are the assertions that a plan breaks.

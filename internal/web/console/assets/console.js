@@ -126,14 +126,16 @@
       setTimeout(() => { for (const b of all('button', form)) b.disabled = false; }, 4000);
     }
   });
-  // What came of a request is what one wants to see of its page.
+  // What came of a request, or would, is what one wants to see of its page.
   function reveal() {
-    const result = document.getElementById('result');
+    const result = document.getElementById('result') || document.getElementById('plan');
     if (result) result.scrollIntoView({ block: 'start' });
   }
-  // A form is sent without leaving it, so that nothing is lost if nobody answers.
+  // A form is sent without leaving it, so that nothing is lost if nobody answers, to where
+  // its button says: some save nothing.
   async function send(form, by) {
-    const { answer, page } = await read(form.action, { method: 'POST', body: new URLSearchParams(new FormData(form, by)), headers: { Accept: 'text/html' } });
+    const to = by && by.hasAttribute('formaction') ? by.formAction : form.action;
+    const { answer, page } = await read(to, { method: 'POST', body: new URLSearchParams(new FormData(form, by)), headers: { Accept: 'text/html' } });
     const fresh = page.getElementById('part');
     if (!fresh) { location.href = answer.url; return; }
     if (!answer.ok && !find('form', fresh)) { // it says why not, and nothing else: what was typed stays
