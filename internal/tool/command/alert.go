@@ -6,19 +6,18 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/tool/screen"
 )
-
-const alertsPath = "/alerts"
 
 func alertsCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "alerts", Short: "List who is sent alerts, and how it stands with each.", Args: Exactly(0)}
 	output := outputFlag(cmd, formTable, formName)
-	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.alerts(cmd, *output) })
+	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error {
+		_, err := receivers.write(cmd, s, *output)
+		return err
+	})
 	cmd.AddCommand(&cobra.Command{
 		Use: "test [NAME]", Short: "Send a test alert to one receiver, or to all, and say what came of it.", Args: between(0, 1),
 		RunE: with(env, func(cmd *cobra.Command, s *session, args []string) error { return s.testAlerts(cmd, args) }),
@@ -26,49 +25,20 @@ func alertsCommand(env Env) *cobra.Command {
 	return cmd
 }
 
-// receiverColumns are those of the table of receivers.
-var receiverColumns = []column{
-	{head: "name", path: "name"}, {head: "host", path: "host"}, {head: "delivered", path: "delivered"}, {head: "last", path: "deliveredAt"},
-	{head: "dropped", path: "dropped"}, {head: "behind", path: "behind"}, {head: "error", path: "error"},
-}
-
-func (s *session) receivers(cmd *cobra.Command) (recs []record, err error) {
-	_, err = s.Each(cmd.Context(), remote.List{Path: alertsPath}, func(raw jsontext.Value) error {
-		rec, err := readRecord(raw)
-		recs = append(recs, rec)
-		return err
-	})
-	return recs, err
-}
-
-func (s *session) alerts(cmd *cobra.Command, form string) error {
-	if form == formJSON || form == formYAML {
-		var raw jsontext.Value
-		if err := s.Get(cmd.Context(), alertsPath, nil, &raw); err != nil {
-			return err
-		}
-		return s.raw(form, raw)
-	}
-	recs, err := s.receivers(cmd)
-	switch {
-	case err != nil:
-		return err
-	case form == formName:
-		for _, rec := range recs {
-			s.Printf("%s\n", screen.Plain(rec.text("name")))
-		}
-		return nil
-	case len(recs) == 0:
-		s.Notef("Nobody is sent alerts: the settings of the controller have no alerts.")
-		return nil
-	}
-	return s.Write(rows(receiverColumns, recs))
+// receivers are those who are sent alerts.
+var receivers = roll{
+	path: "/alerts",
+	columns: []column{
+		{head: "name", path: "name"}, {head: "host", path: "host"}, {head: "delivered", path: "delivered"}, {head: "last", path: "deliveredAt"},
+		{head: "dropped", path: "dropped"}, {head: "behind", path: "behind"}, {head: "error", path: "error"},
+	},
+	none: "Nobody is sent alerts: the settings of the controller have no alerts.",
 }
 
 // testAlerts has a controller send a test alert to a receiver, or to each.
 func (s *session) testAlerts(cmd *cobra.Command, names []string) error {
 	if len(names) == 0 {
-		recs, err := s.receivers(cmd)
+		recs, err := receivers.read(cmd, s)
 		if err != nil {
 			return err
 		}
@@ -87,7 +57,7 @@ func (s *session) testAlerts(cmd *cobra.Command, names []string) error {
 			Error  string        `json:"error"`
 			Took   time.Duration `json:"took,format:nano"`
 		}
-		if err := s.Post(cmd.Context(), alertsPath+"/"+url.PathEscape(name)+"/test", nil, &out); err != nil {
+		if err := s.Post(cmd.Context(), receivers.path+"/"+url.PathEscape(name)+"/test", nil, &out); err != nil {
 			return err
 		}
 		if !out.Taken {

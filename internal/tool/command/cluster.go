@@ -5,10 +5,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/tool/screen"
 )
 
@@ -16,10 +14,10 @@ const clusterMembers = "/cluster/members"
 
 func clusterCommand(env Env) *cobra.Command {
 	cmd := Parent(&cobra.Command{Use: "cluster", Short: "Look after the controllers of a network."})
-	members := &cobra.Command{Use: "members", Short: "List the controllers of a network that share its store.", Args: Exactly(0)}
-	output := outputFlag(members, formTable, formName)
-	members.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.members(cmd, *output) })
-	cmd.AddCommand(members,
+	list := &cobra.Command{Use: "members", Short: "List the controllers of a network that share its store.", Args: Exactly(0)}
+	output := outputFlag(list, formTable, formName)
+	list.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.members(cmd, *output) })
+	cmd.AddCommand(list,
 		&cobra.Command{Use: "invite", Short: "Print a token with which one controller may join within an hour.", Args: Exactly(0),
 			RunE: with(env, func(cmd *cobra.Command, s *session, _ []string) error {
 				var out struct {
@@ -54,45 +52,27 @@ func clusterCommand(env Env) *cobra.Command {
 	return cmd
 }
 
-// memberColumns are those of the table of members.
-var memberColumns = []column{
-	{head: "name", path: "name"}, {head: "address", path: "address"}, {head: "vote", path: "vote"}, {head: "leader", path: "leader"}, {head: "online", path: "isOnline"},
-	{head: "version", path: "version"}, {head: "behind", path: "behind"}, {head: "size", path: "storeSize"}, {head: "routers", path: "routers"}, {head: "keys", path: "keyGeneration"}, {head: "seen", path: "lastSeenAt"},
+// members are the controllers that share a store.
+var members = roll{
+	path: clusterMembers,
+	columns: []column{
+		{head: "name", path: "name"}, {head: "address", path: "address"}, {head: "vote", path: "vote"}, {head: "leader", path: "leader"}, {head: "online", path: "isOnline"},
+		{head: "version", path: "version"}, {head: "behind", path: "behind"}, {head: "size", path: "storeSize"}, {head: "routers", path: "routers"}, {head: "keys", path: "keyGeneration"}, {head: "seen", path: "lastSeenAt"},
+	},
+	none: "The controller keeps its store alone: nobody can join until it runs with --cluster-listen.",
 }
 
 func (s *session) members(cmd *cobra.Command, form string) error {
 	s.learns = true // who looks at them will want to go on at the others
-	if form == formJSON || form == formYAML {
-		var raw jsontext.Value
-		if err := s.Get(cmd.Context(), clusterMembers, nil, &raw); err != nil {
-			return err
-		}
-		return s.raw(form, raw)
+	recs, err := members.write(cmd, s, form)
+	if err != nil {
+		return err
 	}
-	var recs []record
 	voters := 0
-	_, err := s.Each(cmd.Context(), remote.List{Path: clusterMembers}, func(raw jsontext.Value) error {
-		rec, err := readRecord(raw)
-		recs = append(recs, rec)
+	for _, rec := range recs {
 		if rec.text("vote") == "true" {
 			voters++
 		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case form == formName:
-		for _, rec := range recs {
-			s.Printf("%s\n", screen.Plain(rec.text("name")))
-		}
-		return nil
-	case len(recs) == 0:
-		s.Notef("The controller keeps its store alone: nobody can join until it runs with --cluster-listen.")
-		return nil
-	}
-	if err := s.Write(rows(memberColumns, recs)); err != nil {
-		return err
 	}
 	if voters == 2 {
 		s.Notef("Two controllers survive the loss of neither: add a third with netkeep cluster invite.")

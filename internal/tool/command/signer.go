@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
@@ -42,7 +43,8 @@ func previewCommand(env Env) *cobra.Command {
 		Use:   "preview SIGNER TOKEN",
 		Short: "Say what a login with a token would do: who it would be, and which role attributes come and go.",
 		Long: "Say what a login with a token of an external JWT signer would do, and change nothing. The\n" +
-			"token is a file with it, or - for standard input, which no other program sees, or the JWT itself.",
+			"token is a file with it, or - for standard input, which no other program sees, or the JWT itself.\n" +
+			"The exit code is 9 if the login would be refused.",
 		Example: "  netkeep signer preview company token.jwt",
 		Args:    Exactly(2), ValidArgsFunction: completeNames(env, signers),
 	}
@@ -60,7 +62,14 @@ func previewCommand(env Env) *cobra.Command {
 		if err := s.Post(cmd.Context(), "/external-jwt-signers/"+id+"/preview", map[string]any{"token": token}, &raw); err != nil {
 			return err
 		}
-		return told(s, *output, raw, s.foretell)
+		var p preview
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return err
+		}
+		if err := told(s, *output, raw, s.foretell); err != nil || p.Accepted {
+			return err
+		}
+		return markf(errCannot, "a login with the token would be refused")
 	})
 	return cmd
 }

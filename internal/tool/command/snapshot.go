@@ -4,20 +4,26 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"netkeep.internal/internal/client/remote"
 	"netkeep.internal/internal/tool/screen"
 )
 
-const snapshots = "/database/snapshots"
+// snapshots are the copies of the store.
+var snapshots = roll{
+	path:    "/database/snapshots",
+	columns: []column{{head: "name", path: "name"}, {head: "bytes", path: "size"}, {head: "time", path: "time"}, {head: "revision", path: "revision"}, {head: "scheduled", path: "scheduled"}},
+	none:    "There are no snapshots; take one with: netkeep snapshot save",
+}
 
 func snapshotCommand(env Env) *cobra.Command {
 	cmd := Parent(&cobra.Command{Use: "snapshot", Short: "Copy everything that a controller stores, and look after the copies."})
 	list := &cobra.Command{Use: "list", Short: "List the copies on the controller's disk.", Args: Exactly(0)}
 	output := outputFlag(list, formTable, formName)
-	list.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error { return s.snapshots(cmd, *output) })
+	list.RunE = with(env, func(cmd *cobra.Command, s *session, _ []string) error {
+		_, err := snapshots.write(cmd, s, *output)
+		return err
+	})
 	cmd.AddCommand(list,
 		&cobra.Command{Use: "save", Short: "Copy everything now, to the controller's disk.", Args: Exactly(0),
 			RunE: with(env, func(cmd *cobra.Command, s *session, _ []string) error {
@@ -40,7 +46,7 @@ func snapshotCommand(env Env) *cobra.Command {
 					Whole  bool   `json:"intact"`
 					Reason string `json:"problem"`
 				}
-				if err := s.Post(cmd.Context(), snapshots+"/"+url.PathEscape(args[0])+"/verify", nil, &out); err != nil {
+				if err := s.Post(cmd.Context(), snapshots.path+"/"+url.PathEscape(args[0])+"/verify", nil, &out); err != nil {
 					return err
 				}
 				if !out.Whole {
@@ -50,33 +56,4 @@ func snapshotCommand(env Env) *cobra.Command {
 				return nil
 			})})
 	return cmd
-}
-
-func (s *session) snapshots(cmd *cobra.Command, form string) error {
-	if form == formJSON || form == formYAML {
-		var raw jsontext.Value
-		if err := s.Get(cmd.Context(), snapshots, nil, &raw); err != nil {
-			return err
-		}
-		return s.raw(form, raw)
-	}
-	var recs []record
-	_, err := s.Each(cmd.Context(), remote.List{Path: snapshots}, func(raw jsontext.Value) error {
-		rec, err := readRecord(raw)
-		recs = append(recs, rec)
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case form == formName:
-		for _, rec := range recs {
-			s.Printf("%s\n", screen.Plain(rec.text("name")))
-		}
-		return nil
-	case len(recs) == 0:
-		s.Notef("There are no snapshots; take one with: netkeep snapshot save")
-		return nil
-	}
-	return s.Write(rows([]column{{head: "name", path: "name"}, {head: "bytes", path: "size"}, {head: "time", path: "time"}, {head: "revision", path: "revision"}, {head: "scheduled", path: "scheduled"}}, recs))
 }
