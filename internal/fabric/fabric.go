@@ -145,7 +145,7 @@ func New(opt Options) *Fabric {
 	f.Hosts = terminator.New(terminator.Options{State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Look: opt.Look, Now: opt.Now, Log: opt.Log})
 	f.graph = path.New()
 	meter := usage.New(usage.Options{
-		Circuit: func(id string) (*circuit.Circuit, bool) { return f.Circuits.Get(id) }, Carried: opt.Carried, Now: opt.Now,
+		Circuit: func(id string) (*circuit.Circuit, bool) { return f.Circuits.Get(id) }, Carried: opt.Carried, Told: f.tellUsage, Now: opt.Now,
 	})
 	f.Circuits = circuit.New(circuit.Options{
 		State: opt.State, Sessions: opt.Sessions, Routers: f.Routers, Graph: f.graph, Hosts: f.Hosts, Now: opt.Now, Log: opt.Log,

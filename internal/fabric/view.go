@@ -4,9 +4,11 @@ import (
 	"context"
 	"strings"
 
+	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/fabric/seam"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire/message"
 )
 
 // View is the fabric as the rest of the program sees it.
@@ -65,4 +67,28 @@ func (v view) Inspect(ctx context.Context, routerID string, names []string) (sea
 		return seam.Inspected{}, seam.ErrAway
 	}
 	return r.InspectAll(ctx, names)
+}
+
+func (v view) Hosted(ctx context.Context, routerID string, terminators []*model.Terminator) (map[string]seam.Host, error) {
+	r, ok := v.fabric.Get(routerID)
+	if !ok {
+		return nil, seam.ErrAway
+	}
+	question := &message.ValidateTerminators{}
+	for _, t := range terminators {
+		question.Terminators = append(question.Terminators, message.Terminator{ID: t.ID, Binding: t.Binding, Address: t.Address})
+	}
+	reply, err := r.Request(ctx, control.Message(message.TypeValidateTerminators, question))
+	if err != nil {
+		return nil, err
+	}
+	answer, err := message.Unmarshal[message.TerminatorsValidated](reply.Body)
+	if err != nil {
+		return nil, err
+	}
+	hosts := make(map[string]seam.Host, len(answer.States))
+	for id, said := range answer.States {
+		hosts[id] = seam.Host{Valid: said.Valid, Reason: said.Reason, Detail: said.Detail}
+	}
+	return hosts, nil
 }

@@ -33,7 +33,7 @@ var wings = []struct {
 	{"auth", []string{"lang", "pki", "model", "data", "ops"}},
 	{"policy", []string{"lang", "model", "data", "auth"}},
 	{"fabric", []string{"lang", "pki", "wire", "model", "data", "ops", "policy"}},
-	{"web", []string{"lang", "pki", "model", "data", "ops", "auth", "policy", "fabric"}},
+	{"web", []string{"lang", "wire", "pki", "model", "data", "ops", "auth", "policy", "fabric"}},
 	// What asks one and carries traffic.
 	{"client", []string{"lang", "disk", "pki", "wire", "model", "ops"}},
 	{"router", []string{"lang", "disk", "pki", "wire", "ops", "client"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // Fabric is what connected routers make between them, and what can be asked of
@@ -22,6 +23,9 @@ type Fabric interface {
 	// Path is the cheapest way from one router to another; ok is false if there
 	// is none.
 	Path(from, to string) (p Path, ok bool)
+	// Hosted asks a router which of its terminators are still, until ctx ends; it says
+	// nothing of those that it does not know how to look for.
+	Hosted(ctx context.Context, routerID string, terminators []*model.Terminator) (map[string]Host, error)
 	// Inspect asks a router what it knows under names, until ctx ends.
 	Inspect(ctx context.Context, routerID string, names []string) (Inspected, error)
 }
@@ -38,6 +42,13 @@ type Path struct {
 	Cost    int64
 	Routers []string
 	Links   []string
+}
+
+// Host is what a router says of a terminator.
+type Host struct {
+	Valid  bool
+	Reason uint32 // by the numbers of the protocol
+	Detail string
 }
 
 // Inspected is what a router says.

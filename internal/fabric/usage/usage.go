@@ -19,7 +19,10 @@ type Options struct {
 	// Carried is told how many bytes of a service were sent by those who use it,
 	// and received by them.
 	Carried func(serviceID string, sent, received uint64)
-	Now     func() time.Time
+	// Told, if set, is told of what a router has counted of a circuit that begins or
+	// ends at it.
+	Told func(routerID, circuitID string, of Parties, span *message.Usage)
+	Now  func() time.Time
 }
 
 // Meter hears what routers have counted.
@@ -32,7 +35,13 @@ type Meter struct {
 }
 
 // ends is what is remembered of a circuit.
-type ends struct{ service, first, last string }
+type ends struct {
+	Parties
+	first, last string
+}
+
+// Parties is whose a circuit is, by their ids.
+type Parties struct{ Service, Client, Host string }
 
 // Bounds of what is remembered, and of what is believed.
 const (
@@ -60,7 +69,9 @@ func (m *Meter) Ended(c *circuit.Circuit) {
 	}
 }
 
-func endsOf(c *circuit.Circuit) ends { return ends{c.ServiceID, c.Path[0], c.Path[len(c.Path)-1]} }
+func endsOf(c *circuit.Circuit) ends {
+	return ends{Parties{c.ServiceID, c.IdentityID, c.HostID}, c.Path[0], c.Path[len(c.Path)-1]}
+}
 
 // find returns what is known of a circuit.
 func (m *Meter) find(id string) (ends, bool) {
@@ -99,7 +110,10 @@ func (m *Meter) Heard(routerID string, counted []message.Usage) {
 				received = min(bucket.Bytes[fromHost], maxBytes)
 			}
 			if sent > 0 || received > 0 {
-				m.Carried(e.service, sent, received)
+				m.Carried(e.Service, sent, received)
+			}
+			if m.Told != nil && (routerID == e.first || routerID == e.last) {
+				m.Told(routerID, id, e.Parties, &span)
 			}
 		}
 	}

@@ -1,7 +1,8 @@
 // Package fabric is the Fabric API: what routers make between them, for those who
 // run the network. Links and circuits are volatile kinds: they come and go with
 // routers, and are asked for as records are. All operations but those that tell of the controller are for
-// admins.
+// admins. It alone of the APIs talks in frames: tools do over a websocket, as routers
+// do.
 package fabric
 
 import (
@@ -24,6 +25,7 @@ func Mount(a *rest.API, s *api.Service) {
 	}
 	mountEnd(a, s)
 	mountLinks(a, s)
+	mountTalk(a, s)
 	mountDatabase(a, s)
 	mountInspections(a, s)
 	mountPaths(a, s)
