@@ -153,3 +153,6 @@ func parseKeyDER(block *pem.Block) (key any, err error) {
 	}
 	return key, nil
 }
+
+// Usable says why nothing may rest on the key of a certificate, nil if something may.
+func Usable(cert *x509.Certificate) error { return checkPublic(cert.PublicKey) }

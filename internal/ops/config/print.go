@@ -42,6 +42,33 @@ func (c *Config) Print(w io.Writer, from Origins) error {
 	return out.Flush()
 }
 
+// PrintGiven writes those of the settings that are not as they are by default, as a file
+// that Load reads. It leaves secrets out.
+func (c *Config) PrintGiven(w io.Writer) error {
+	usual, section := map[string]string{}, ""
+	by := Default()
+	for s := range by.Settings() {
+		usual[s.Key] = s.Get()
+	}
+	out := bufio.NewWriter(w)
+	for s := range c.Settings() {
+		if s.Secret || s.Get() == usual[s.Key] {
+			continue
+		}
+		above, key, below := strings.Cut(s.Key, ".")
+		if !below {
+			fmt.Fprintf(out, "%s: %s\n", s.Key, s.yaml())
+			continue
+		}
+		if above != section {
+			fmt.Fprintf(out, "%s:\n", above)
+		}
+		section = above
+		fmt.Fprintf(out, "  %s: %s\n", key, s.yaml())
+	}
+	return out.Flush()
+}
+
 // printable leaves control characters out of a comment.
 func printable(r rune) rune {
 	if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {

@@ -1,0 +1,178 @@
+package takeover_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"netkeep.internal/internal/run/cli"
+	"netkeep.internal/internal/takeover/fixture"
+)
+
+// netkeep runs the program.
+func netkeep(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = cli.Main(t.Context(), cli.Env{
+		Program: "netkeep", Args: args, Environ: []string{"HOME=" + t.TempDir()}, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Now: time.Now,
+	})
+	return code, stdout.String(), stderr.String()
+}
+
+// files are the names and contents of all files below a directory.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all[path] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestPlan says what would be done, does not do it, and says so as JSON too.
+func TestPlan(t *testing.T) {
+	dir, parent := fixture.Unpack(t, "1.6.0"), t.TempDir()
+	before := files(t, dir)
+	args := []string{"takeover", "--config", filepath.Join(dir, "ctrl.yml"), "--data", filepath.Join(parent, "new"), "--plan"}
+	code, out, errs := netkeep(t, args...)
+	if code != 0 || errs != "" || !strings.Contains(out, "identities") || !strings.Contains(out, "fabric alone") || !strings.Contains(out, "warning: The old database holds secrets") {
+		t.Errorf("it ended with %d and said %s %s", code, out, errs)
+	}
+	var report struct {
+		Kinds []struct {
+			Kind        string
+			Taken, Left int
+		}
+		Notes []struct{ Code string }
+	}
+	code, out, _ = netkeep(t, append(args, "--json")...)
+	if err := json.Unmarshal([]byte(out), &report); code != 0 || err != nil {
+		t.Fatalf("it ended with %d and said %s: %v", code, out, err)
+	}
+	for _, k := range report.Kinds {
+		if k.Kind == "identities" && k.Taken != len(fixture.Lists(t, "1.6.0")["identities"]) {
+			t.Errorf("%d identities would be taken", k.Taken)
+		}
+	}
+	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+		t.Errorf("a plan leaves %v", left)
+	}
+	if after := files(t, dir); len(after) != len(before) {
+		t.Error("a plan writes to what it reads")
+	}
+}
+
+// TestCommand takes a network over, has the new settings read, and leaves what was there as
+// it was.
+func TestCommand(t *testing.T) {
+	dir, data := fixture.Unpack(t, "1.6.0"), filepath.Join(t.TempDir(), "deep", "new")
+	before := files(t, dir)
+	args := []string{"takeover", "--config", filepath.Join(dir, "ctrl.yml"), "--data", data}
+	code, out, errs := netkeep(t, args...)
+	if code != 0 || !strings.Contains(out, "netkeep run --config "+filepath.Join(data, "netkeep.yaml")) {
+		t.Fatalf("it ended with %d and said %s %s", code, out, errs)
+	}
+	code, out, errs = netkeep(t, "config", "print", "--config", filepath.Join(data, "netkeep.yaml"))
+	for _, want := range []string{"listen: 127.0.0.1:21280", "advertise: localhost:21280", "listen: 127.0.0.1:21262", "advertise: localhost:21262"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%d: the settings do not say %s: %s %s", code, want, out, errs)
+		}
+	}
+	if id, err := os.ReadFile(filepath.Join(data, "controller")); err != nil || string(id) != "ctrl-client\n" {
+		t.Errorf("the controller is called %q %v", id, err)
+	}
+	for name, text := range files(t, dir) {
+		if before[name] != text {
+			t.Errorf("%s was changed", name)
+		}
+	}
+	if code, _, errs := netkeep(t, args...); code == 0 || !strings.Contains(errs, "is not empty") {
+		t.Errorf("it is taken over again: %d %s", code, errs)
+	}
+}
+
+// TestBadInput refuses what cannot be taken over in one line, and leaves nothing.
+func TestBadInput(t *testing.T) {
+	change := func(name string, edit func(string) string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			file := filepath.Join(dir, name)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(edit(string(text))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const key, db = "pki/intermediate-ca/keys/intermediate-ca.key", "db/ctrl.db"
+	for name, c := range map[string]struct {
+		spoil func(*testing.T, string)
+		want  string
+	}{
+		"another version": {func(t *testing.T, dir string) {
+			store, err := bbolt.Open(filepath.Join(dir, db), 0o600, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			if err := store.Update(func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte("ziti")).Bucket([]byte("versions")).Put([]byte("edge"), []byte{3, 99, 0, 0, 0, 0, 0, 0, 0})
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}, "version 99"},
+		"damaged":         {change(db, func(s string) string { return s[:9000] + strings.Repeat("x", len(s)-9000) }), "damaged"},
+		"no database":     {change(db, func(s string) string { return "" }), "is no database"},
+		"another key":     {change(key, func(string) string { return string(otherKey(t)) }), "is not the key of the certificate"},
+		"no such file":    {change("ctrl.yml", func(s string) string { return strings.ReplaceAll(s, "server.chain.pem", "away.pem") }), "away.pem"},
+		"no settings":     {change("ctrl.yml", func(s string) string { return "{" }), "no settings"},
+		"no certificates": {change("pki/root-ca/certs/root-ca.cert", func(string) string { return "" }), "no certificate"},
+		"still running": {func(t *testing.T, dir string) {
+			store, err := bbolt.Open(filepath.Join(dir, db), 0o600, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { store.Close() })
+		}, "a controller has it open"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, parent := fixture.Unpack(t, "1.6.20"), t.TempDir()
+			c.spoil(t, dir)
+			code, out, errs := netkeep(t, "takeover", "--config", filepath.Join(dir, "ctrl.yml"), "--data", filepath.Join(parent, "new"))
+			if code == 0 || out != "" || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
+				t.Errorf("it ended with %d and said %q %q", code, out, errs)
+			}
+			if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+				t.Errorf("it leaves %v %v", left, err)
+			}
+		})
+	}
+}
+
+// otherKey is a key that belongs to nothing.
+func otherKey(t *testing.T) []byte {
+	t.Helper()
+	dir := fixture.Unpack(t, "2.0.3")
+	text, err := os.ReadFile(filepath.Join(dir, "pki/intermediate-ca/keys/intermediate-ca.key"))
+	if err != nil || !slices.Contains(strings.Fields(string(text)), "KEY-----") {
+		t.Fatal(err)
+	}
+	return text
+}
