@@ -88,7 +88,7 @@ func TestCommand(t *testing.T) {
 		t.Fatalf("it ended with %d and said %s %s", code, out, errs)
 	}
 	code, out, errs = netkeep(t, "config", "print", "--config", filepath.Join(data, "netkeep.yaml"))
-	for _, want := range []string{"listen: 127.0.0.1:21280", "advertise: localhost:21280", "listen: 127.0.0.1:21262", "advertise: localhost:21262"} {
+	for _, want := range []string{"listen: 127.0.0.1:21280", "advertise: localhost:21280", "listen: 127.0.0.1:21262", "advertise: localhost:21262", "identity: 8760h # default"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%d: the settings do not say %s: %s %s", code, want, out, errs)
 		}

@@ -221,13 +221,8 @@ func settingsOf(s *ziticonf.Settings, data string) (cfg config.Config, err error
 		cfg.Names = append(cfg.Names, ip.String())
 	}
 	cfg.Names = slices.DeleteFunc(cfg.Names, func(host string) bool { return !pki.ValidName(host) })
-	for _, given := range []struct {
-		to *time.Duration
-		is time.Duration
-	}{{&cfg.Session.Timeout, s.SessionTimeout}, {&cfg.Lifetimes.Identity, s.IdentityLife}, {&cfg.Lifetimes.Router, s.RouterLife}} {
-		if given.is >= time.Minute {
-			*given.to = given.is
-		}
+	if s.SessionTimeout >= time.Minute {
+		cfg.Session.Timeout = s.SessionTimeout
 	}
 	return cfg, cfg.Check()
 }

@@ -49,8 +49,7 @@ type Settings struct {
 	DNSNames []string
 	IPs      []net.IP
 
-	SessionTimeout, IdentityLife, RouterLife time.Duration // 0 if not given
-	TOTPIssuer                               string
+	SessionTimeout time.Duration // 0 if not given
 
 	// Open are files with keys that others on the machine may read.
 	Open []string
@@ -102,16 +101,7 @@ type file struct {
 				Key  string `yaml:"key"`
 				CA   string `yaml:"ca"`
 			} `yaml:"signingCert"`
-			EdgeIdentity struct {
-				Duration string `yaml:"duration"`
-			} `yaml:"edgeIdentity"`
-			EdgeRouter struct {
-				Duration string `yaml:"duration"`
-			} `yaml:"edgeRouter"`
 		} `yaml:"enrollment"`
-		TOTP struct {
-			Hostname string `yaml:"hostname"`
-		} `yaml:"totp"`
 	} `yaml:"edge"`
 	Web []web `yaml:"web"`
 }
@@ -164,10 +154,7 @@ func Read(name, dir string) (*Settings, error) {
 	r.database(f)
 	r.places(f)
 	r.certificates(f)
-	s.TOTPIssuer = f.Edge.TOTP.Hostname
 	s.SessionTimeout = r.duration("edge.api.sessionTimeout", f.Edge.API.SessionTimeout)
-	s.IdentityLife = r.duration("edge.enrollment.edgeIdentity.duration", f.Edge.Enrollment.EdgeIdentity.Duration)
-	s.RouterLife = r.duration("edge.enrollment.edgeRouter.duration", f.Edge.Enrollment.EdgeRouter.Duration)
 	if err := errors.Join(r.errs...); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -239,9 +239,9 @@ func (d *DB) unknown(found map[string]bool) error {
 		t, known := kinds[name]
 		switch {
 		case known:
-			all := d.bucket(name)
+			all, keys := d.bucket(name), names(t)
 			_ = all.ForEachBucket(func(id []byte) error {
-				unknown(all.Bucket(id), t, name, found)
+				unknown(all.Bucket(id), t, keys, name, found)
 				return nil
 			})
 		case !slices.Contains(passing, name):
@@ -252,8 +252,7 @@ func (d *DB) unknown(found map[string]bool) error {
 }
 
 // unknown adds the keys of a record that its type does not know.
-func unknown(b *bbolt.Bucket, t reflect.Type, path string, found map[string]bool) {
-	known := names(t)
+func unknown(b *bbolt.Bucket, t reflect.Type, known map[string]bool, path string, found map[string]bool) {
 	_ = b.ForEach(func(k, _ []byte) error {
 		if !known[string(k)] {
 			found[path+"."+string(k)] = true
@@ -262,9 +261,12 @@ func unknown(b *bbolt.Bucket, t reflect.Type, path string, found map[string]bool
 	})
 	for i := range t.NumField() {
 		f := t.Field(i)
-		inner := b.Bucket([]byte(f.Tag.Get("db")))
-		if f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct && inner != nil {
-			unknown(inner, f.Type.Elem(), path+"."+f.Tag.Get("db"), found)
+		if f.Type.Kind() != reflect.Pointer || f.Type.Elem().Kind() != reflect.Struct || f.Type.Elem() == reflect.TypeFor[time.Time]() {
+			continue
+		}
+		name := f.Tag.Get("db")
+		if inner := b.Bucket([]byte(name)); inner != nil {
+			unknown(inner, f.Type.Elem(), names(f.Type.Elem()), path+"."+name, found)
 		}
 	}
 }
