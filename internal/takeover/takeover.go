@@ -174,6 +174,9 @@ func (n *Network) Keys() pki.Elsewhere {
 	return pki.Elsewhere{Signing: s.Signing, Key: s.SigningKey, ServerKey: s.ServerKey, Anchors: s.Anchors}
 }
 
+// RenameController says that the controller gets another id than it had.
+func (n *Network) RenameController() { n.Report.note(ControllerID, n.Settings.ID) }
+
 // leaf returns the first certificate of a PEM text, nil if there is none that can be read.
 func leaf(text string) *x509.Certificate {
 	certs, err := pki.ParseCertificates([]byte(text), maxChain)

@@ -3,6 +3,7 @@ package takeover_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,8 +13,10 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/internal/run/cli"
 	"netkeep.internal/internal/takeover/fixture"
+	"netkeep.internal/test/servertest"
 )
 
 // netkeep runs the program.
@@ -96,6 +99,14 @@ func TestCommand(t *testing.T) {
 	if id, err := os.ReadFile(filepath.Join(data, "controller")); err != nil || string(id) != "ctrl-client\n" {
 		t.Errorf("the controller is called %q %v", id, err)
 	}
+	// A store without the directory that it was in still knows what its controller is called.
+	if err := os.Remove(filepath.Join(data, "controller")); err != nil {
+		t.Fatal(err)
+	}
+	servertest.Start(t, func(c *config.Config) { c.Data = data })
+	if id, err := os.ReadFile(filepath.Join(data, "controller")); err != nil || string(id) != "ctrl-client\n" {
+		t.Errorf("the controller is called %q %v", id, err)
+	}
 	for name, text := range files(t, dir) {
 		if before[name] != text {
 			t.Errorf("%s was changed", name)
@@ -163,6 +174,66 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("it leaves %v %v", left, err)
 			}
 		})
+	}
+}
+
+// TestOdd takes over a network in which not all is as it should be. What our rules refuse
+// ends it, unless it is left out.
+func TestOdd(t *testing.T) {
+	dir, parent := fixture.Unpack(t, "1.6.20"), t.TempDir()
+	text := func(s string) []byte { return append([]byte{5}, s...) }
+	store, err := bbolt.Open(fixture.Database(dir), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.Update(func(tx *bbolt.Tx) error {
+		for _, put := range []struct {
+			path       []string
+			key, value []byte
+		}{
+			{[]string{"authenticators", "orphan"}, []byte("identity"), text("nobody")},
+			{[]string{"identities", "odd"}, []byte("name"), text("odd \x1b[31mred")},
+			{[]string{"identities", "odd", "permissions"}, text("service.read"), []byte{}},
+			{[]string{"identities", "odd", "serviceHostingCosts"}, []byte("no-service"), []byte{2, 1, 0, 0, 0}},
+			{[]string{"identities", "odd", "news"}, []byte("a"), text("b")},
+			{[]string{"servicePolicies", "odd"}, []byte("name"), text("odd")},
+			{[]string{"servicePolicies", "odd"}, []byte("semantic"), text("AnyOf")},
+			{[]string{"servicePolicies", "odd"}, []byte("type"), []byte{2, 1, 0, 0, 0}},
+			{[]string{"servicePolicies", "odd", "identityRoles"}, text("@gone"), []byte{}},
+			{[]string{"configs", "refused"}, []byte("name"), text("refused")},
+			{[]string{"configs", "refused"}, []byte("type"), text("NH5p4FpGR")},
+			{[]string{"configs", "refused", "data"}, []byte("port"), text("no number")},
+		} {
+			at := tx.Bucket([]byte("ziti"))
+			for _, name := range put.path {
+				if at, err = at.CreateBucketIfNotExists([]byte(name)); err != nil {
+					return err
+				}
+			}
+			if err := at.Put(put.key, put.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"takeover", "--config", filepath.Join(dir, "ctrl.yml"), "--data", filepath.Join(parent, "new")}
+	code, out, errs := netkeep(t, args...)
+	if code == 0 || !strings.Contains(errs, "1 of the records cannot be taken, the first is configs/refused") || strings.Contains(out, "\x1b") {
+		t.Errorf("it ended with %d and said %q %q", code, out, errs)
+	}
+	for _, want := range []string{"identity that is not there", "service.read", "no-service", "identities.news", "@gone"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("nothing is said of %s: %s", want, out)
+		}
+	}
+	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v %v", left, err)
+	}
+	if code, _, errs := netkeep(t, append(args, "--leave-out")...); code != 0 {
+		t.Errorf("without what is refused it ended with %d and said %s", code, errs)
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/internal/run/server"
 	"netkeep.internal/internal/takeover/fixture"
@@ -279,10 +280,18 @@ func (n *network) certificates(t *testing.T) {
 
 // secondFactor has somebody log in with a password and a recovery code that is not spent.
 func (n *network) secondFactor(t *testing.T) {
+	hash := func() string {
+		a, _ := model.Authenticators.Find(n.State().Snapshot(), "username", "carol")
+		return a.PasswordHash
+	}
+	if !strings.Contains(hash(), "$m=3072,") {
+		t.Error("the password is not hashed as it was")
+	}
 	n.Nobody(t).Post(client+"authenticate?method=password", M{"username": "carol", "password": "not hers"}).Want(http.StatusUnauthorized)
 	for range 2 { // the second time with the hash that the first left
 		c := n.Nobody(t)
 		c.Token = c.Post(client+"authenticate?method=password", M{"username": "carol", "password": n.facts.Facts.Passwords["carol"]}).Want(http.StatusOK).Header.Get("net-session")
+		servertest.Eventually(t, time.Minute, "the password is hashed anew", func() bool { return !strings.Contains(hash(), "$m=3072,") })
 		c.Post(client+"authenticate/mfa", M{"code": n.facts.Facts.Spent}).Want(http.StatusBadRequest)
 		code := n.facts.Facts.Codes[len(n.facts.Facts.Codes)-1]
 		n.facts.Facts.Codes = n.facts.Facts.Codes[:len(n.facts.Facts.Codes)-1]

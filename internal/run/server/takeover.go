@@ -77,6 +77,9 @@ func TakeOver(ctx context.Context, t Takeover) (*TakeoverReport, error) {
 	if err := network.Keys().Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Config, err)
 	}
+	if !roster.ValidID(settings.ID) {
+		network.RenameController()
+	}
 	cfg, err := settingsOf(settings, t.Data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Config, err)
@@ -117,7 +120,7 @@ func (t Takeover) build(ctx context.Context, network *takeover.Network, cfg conf
 	}
 	if refused := len(network.Report.Refused); t.Plan || refused > 0 && !t.LeaveOut {
 		if !t.Plan {
-			err = fmt.Errorf("%d records cannot be taken, the first is %s/%s: --plan shows all, and --leave-out does without them", refused, network.Report.Refused[0].Kind, network.Report.Refused[0].ID)
+			err = fmt.Errorf("%d of the records cannot be taken, the first is %s/%s: --plan shows all, and --leave-out does without them", refused, network.Report.Refused[0].Kind, network.Report.Refused[0].ID)
 		}
 		return err
 	}
