@@ -181,24 +181,18 @@ func adjustTerminator(_ *rest.Call, body kind.Body) (func(kind.Record) error, er
 
 // mountHosts offers the terminators of services and of routers.
 func mountHosts(a *rest.API, view *rest.View) {
-	for _, of := range []struct {
-		def *kind.Def
-		own func(*model.Terminator) string
-	}{
-		{model.Services.Def, func(t *model.Terminator) string { return t.ServiceID }},
-		{model.Routers.Def, func(t *model.Terminator) string { return t.RouterID }},
-	} {
+	for _, of := range []*kind.Def{model.Services.Def, model.Routers.Def} {
 		rest.ShowList(a, rest.Op{
-			Method: http.MethodGet, Path: "/" + of.def.Path + "/{id}/terminators", Name: "list" + strings.ToUpper(of.def.Name[:1]) + of.def.Name[1:] + "Terminators", Tag: of.def.Path,
-			Doc: "List the terminators of one of the " + of.def.Path + ".", Auth: rest.Admin, Need: of.def.Name + ":read",
+			Method: http.MethodGet, Path: "/" + of.Path + "/{id}/terminators", Name: "list" + strings.ToUpper(of.Name[:1]) + of.Name[1:] + "Terminators", Tag: of.Path,
+			Doc: "List the terminators of one of the " + of.Path + ".", Auth: rest.Admin, Need: of.Name + ":read",
 		}, view, func(c *rest.Call) (rest.Records, error) {
 			id := c.Param("id")
-			if _, there := c.Snap.Lookup(of.def, id); !there {
-				return nil, fault.NotFound(of.def.Name, id)
+			if _, there := c.Snap.Lookup(of, id); !there {
+				return nil, fault.NotFound(of.Name, id)
 			}
 			return func(yield func(kind.Record) bool) {
-				for t := range model.Terminators.All(c.Snap) {
-					if of.own(t) == id && !yield(t) {
+				for t := range model.Terminators.Select(c.Snap, of.Name, id) {
+					if !yield(t) {
 						return
 					}
 				}
