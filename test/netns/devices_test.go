@@ -53,12 +53,14 @@ type device struct {
 	*world
 	identity string
 	tunnel   *process
+	before   string // how the laptop was without
 }
 
 // starts starts the tunneler, and waits until pages can be read by name.
-func (d *device) starts() {
+func (d *device) starts(more ...string) {
 	d.t.Helper()
-	d.tunnel = d.start(d.laptop, "an identity is in use", d.binary, "tunnel", "run", "--intercept", "--identity", d.identity, "--drain", "0s")
+	args := append([]string{"tunnel", "run", "--intercept", "--identity", d.identity, "--drain", "0s"}, more...)
+	d.tunnel = d.start(d.laptop, "an identity is in use", d.binary, args...)
 	d.eventually("payroll.corp is there", func() bool {
 		page, _ := d.laptop.does("get", "http://payroll.corp/")
 		return page == "page of payroll.corp\n"
@@ -78,7 +80,7 @@ func TestDevice(t *testing.T) {
 	w.server.starts("ready", "serve")
 	w.start(w.server, "an identity is in use", w.binary, "tunnel", "host", "--identity", w.enrolled("server"))
 	d := &device{world: w, identity: w.enrolled("laptop")}
-	before := w.laptop.looks()
+	d.before = w.laptop.looks()
 	if _, err := w.laptop.does("get", "http://payroll.corp/"); err == nil {
 		t.Fatal("payroll.corp is there without a tunneler")
 	}
@@ -87,16 +89,28 @@ func TestDevice(t *testing.T) {
 		name string
 		do   func(*testing.T, *device)
 	}{
-		{"addresses", addresses}, {"names", names}, {"tools", tools}, {"status", status}, {"a policy goes", policyGoes}, {"killed", killed},
+		{"addresses", addresses}, {"names", names}, {"tools", tools}, {"status", status}, {"a policy goes", policyGoes}, {"killed", killed}, {"stopped twice", stoppedTwice},
 	} {
 		t.Run(step.name, func(t *testing.T) { step.do(t, d) })
 	}
+	d.stops()
+	d.asBefore(t)
+}
+
+// stops stops the tunneler.
+func (d *device) stops() {
+	d.t.Helper()
 	if err := d.tunnel.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
 	d.tunnel.ends()
-	if after := w.laptop.looks(); after != before {
-		t.Errorf("the laptop was\n%s\nand is\n%s", before, after)
+}
+
+// asBefore sees that nothing is left on the laptop.
+func (d *device) asBefore(t *testing.T) {
+	t.Helper()
+	if after := d.laptop.looks(); after != d.before {
+		t.Errorf("the laptop was\n%s\nand is\n%s", d.before, after)
 	}
 }
 
@@ -218,14 +232,36 @@ func policyGoes(t *testing.T, d *device) {
 	kept.carries()
 }
 
-// killed kills the tunneler, which can clean nothing up, and starts it again.
+// killed kills the tunneler, which can clean nothing up, and starts it again; and has it
+// end as it does after a panic.
 func killed(t *testing.T, d *device) {
-	for range 2 {
-		_ = d.tunnel.cmd.Process.Kill()
+	for _, how := range []syscall.Signal{syscall.SIGKILL, syscall.SIGQUIT} {
+		if err := d.tunnel.cmd.Process.Signal(how); err != nil {
+			t.Fatal(err)
+		}
 		d.tunnel.ends()
 		if links := d.laptop.must("ip", "-o", "link"); strings.Contains(links, "nk0") {
-			t.Errorf("the device is still there:\n%s", links)
+			t.Errorf("after %v the device is still there:\n%s", how, links)
 		}
 		d.starts()
 	}
+}
+
+// stoppedTwice stops a tunneler that waits for a connection to end, and then does not
+// wait: everything is as before, and the program sees that it was cut off.
+func stoppedTwice(t *testing.T, d *device) {
+	d.stops()
+	d.starts("--drain", "1h")
+	carried := d.laptop.starts("connected", "carry", "kept.corp:9100")
+	carried.carries()
+	for _, what := range []string{"nothing new is taken", "stopped"} {
+		if err := d.tunnel.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		d.tunnel.says(what)
+	}
+	d.tunnel.ends()
+	d.asBefore(t)
+	carried.says("ended")
+	d.starts()
 }
