@@ -117,6 +117,11 @@ func (s *session) write(cmd *cobra.Command, changes []change, dry bool, form str
 	if err != nil {
 		return s.nearby(cmd.Context(), err, changes)
 	}
+	return s.made(p, dry, form)
+}
+
+// made says what was done, or would be.
+func (s *session) made(p *plan, dry bool, form string) error {
 	switch {
 	case form == formJSON || form == formYAML:
 		return s.value(form, p)

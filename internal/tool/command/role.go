@@ -54,25 +54,28 @@ func (s *session) role(cmd *cobra.Command, who, word string, give, dry bool, out
 	if err != nil {
 		return err
 	}
-	whom, err := s.find(cmd.Context(), identities, who)
-	if err != nil {
-		return err
-	}
-	field := identities.Field("adminRoles")
-	list := whom.texts(field.Shown())
-	has := slices.Contains(list, role.text("id"))
-	switch {
-	case give && has:
-		s.Notef("%s has the admin role %s already.", screen.Plain(whom.text("name")), screen.Plain(role.text("name")))
-		return nil
-	case !give && !has:
-		return s.notByItself(cmd, whom, role)
-	case give:
-		list = append(list, role.text("id"))
-	default:
-		list = slices.DeleteFunc(list, func(id string) bool { return id == role.text("id") })
-	}
-	return s.write(cmd, []change{{Op: opPatch, Kind: identities.Name, Target: whom.text("id"), Body: map[string]any{field.Last(): list}}}, dry, output)
+	return s.rewrite(cmd, dry, output, func() (c change, read lists, err error) {
+		whom, err := s.find(cmd.Context(), identities, who)
+		if err != nil {
+			return c, nil, err
+		}
+		field := identities.Field("adminRoles")
+		list := whom.texts(field.Shown())
+		read = lists{field.Last(): slices.Clone(list)}
+		has := slices.Contains(list, role.text("id"))
+		switch {
+		case give && has:
+			s.Notef("%s has the admin role %s already.", screen.Plain(whom.text("name")), screen.Plain(role.text("name")))
+			return c, nil, nil
+		case !give && !has:
+			return c, nil, s.notByItself(cmd, whom, role)
+		case give:
+			list = append(list, role.text("id"))
+		default:
+			list = slices.DeleteFunc(list, func(id string) bool { return id == role.text("id") })
+		}
+		return change{Op: opPatch, Kind: identities.Name, Target: whom.text("id"), Body: map[string]any{field.Last(): list}}, read, nil
+	})
 }
 
 // notByItself says where else somebody may have a role from that is to be taken.

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -145,29 +146,63 @@ func updateKind(env Env, n noun) *cobra.Command {
 	}
 	in := newBody(cmd, env, n, kind.Patch)
 	in.addLists(cmd)
+	in.addAbsent(cmd)
 	dry := dryFlag(cmd)
 	overrideFlag(cmd)
 	output := outputFlag(cmd, formText, formName)
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
-		members, err := in.read(cmd)
+		given, err := in.read(cmd)
+		if err == nil {
+			err = in.takeAway(cmd, given)
+		}
 		if err != nil {
 			return err
 		}
-		if err := in.changeLists(cmd, s, args[0], members); err != nil {
-			return err
-		}
-		if len(members) == 0 {
-			return Usagef("say what to change; see: %s --help", cmd.CommandPath())
-		}
-		if err := in.repeat(cmd, s, args[0], members); err != nil {
-			return err
-		}
-		if n.Name == tokens.Name {
-			return s.patchToken(cmd, args[0], members)
-		}
-		return s.write(cmd, []change{{Op: opPatch, Kind: n.Name, Target: args[0], Body: members}}, *dry, *output)
+		return s.rewrite(cmd, *dry, *output, func() (c change, read lists, err error) {
+			members := maps.Clone(given)
+			if read, err = in.changeLists(cmd, s, args[0], members); err != nil {
+				return c, nil, err
+			}
+			if len(members) == 0 {
+				return c, nil, Usagef("say what to change; see: %s --help", cmd.CommandPath())
+			}
+			if err := in.repeat(cmd, s, args[0], members); err != nil {
+				return c, nil, err
+			}
+			if n.Name == tokens.Name {
+				return c, nil, s.patchToken(cmd, args[0], members)
+			}
+			return change{Op: opPatch, Kind: n.Name, Target: args[0], Body: members}, read, nil
+		})
 	})
 	return cmd
+}
+
+// addAbsent lets an update take away what a record need not have and what has several
+// flags, none of which says that.
+func (b *body) addAbsent(cmd *cobra.Command) {
+	for _, f := range b.noun.Fields {
+		if f.Form == kind.Struct && f.Nullable && f.Taken(kind.Patch) {
+			cmd.Flags().Bool(absent(f), false, "Take "+kind.Dashed(f.Last())+" away altogether.")
+		}
+	}
+}
+
+// absent is the flag that takes a field away.
+func absent(f *kind.Field) string { return "no-" + kind.Dashed(f.Last()) }
+
+// takeAway adds to the body what is to be there no more.
+func (b *body) takeAway(cmd *cobra.Command, members map[string]any) error {
+	for _, f := range b.noun.Fields {
+		if flag := cmd.Flags().Lookup(absent(f)); flag == nil || flag.Value.String() != "true" {
+			continue
+		}
+		if members[f.Last()] != nil {
+			return Usagef("--%s takes away what the other flags or the file give", absent(f))
+		}
+		members[f.Last()] = nil
+	}
+	return nil
 }
 
 // addLists lets an update add to lists of texts and take from them.
@@ -189,9 +224,10 @@ func (b *body) addLists(cmd *cobra.Command) {
 	}
 }
 
-// changeLists adds to the body what lists become.
-func (b *body) changeLists(cmd *cobra.Command, s *session, target string, members map[string]any) error {
+// changeLists adds to the body what lists become, and returns those that it has read.
+func (b *body) changeLists(cmd *cobra.Command, s *session, target string, members map[string]any) (lists, error) {
 	var rec record
+	read := lists{}
 	for _, l := range b.lists {
 		if !cmd.Flags().Changed(l.flag) {
 			continue
@@ -199,12 +235,13 @@ func (b *body) changeLists(cmd *cobra.Command, s *session, target string, member
 		if rec.members == nil {
 			var err error
 			if rec, err = s.find(cmd.Context(), b.noun, target); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		list, changed := members[l.field.Last()].([]string)
 		if !changed {
 			list = rec.texts(l.field.Shown())
+			read[l.field.Last()] = slices.Clone(list)
 		}
 		for _, text := range l.list(l.given) {
 			// A role may be given by the name of what is stored by id.
@@ -221,7 +258,7 @@ func (b *body) changeLists(cmd *cobra.Command, s *session, target string, member
 		}
 		members[l.field.Last()] = list
 	}
-	return nil
+	return read, nil
 }
 
 // repeat adds to the body what every change has to say although it stays as it
