@@ -79,7 +79,7 @@ var siblings = map[string][]string{
 	"fabric/circuit":       {"fabric/control", "fabric/herald", "fabric/path", "fabric/permit", "fabric/terminator"},
 	"fabric/asclient":      {"fabric/circuit", "fabric/control", "fabric/permit", "fabric/terminator"},
 	"fabric/usage":         {"fabric/circuit"},
-	"policy/assertion":     {"policy/access"},
+	"policy/assertion":     {"policy/access", "policy/validity"},
 	"policy/lint":          {"policy/access"},
 	"policy/grant":         {"policy/access", "policy/posture"},
 	"policy/explain":       {"policy/access", "policy/grant"},

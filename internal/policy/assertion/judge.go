@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/policy/validity"
 )
 
 // Judge refuses writes that break assertions. It is the state's judge, or one of
@@ -21,9 +23,9 @@ type Judge struct {
 	// again is told of again.
 	Refused func(breaches []Breach, by state.Author)
 	Broken  func(step state.Step, breaches []Breach, by state.Author, overridden bool)
-	// Ahead, if set, is a write with all given at once that it gives from a moment to come
-	// on: what must never be must not be given for tomorrow.
-	Ahead func(ctx context.Context, step state.Step) (state.Step, error)
+	// Ahead, if set, is a write as it will be at moments to come at which what it has to do
+	// with changes by itself: what must never be must not be given for tomorrow.
+	Ahead func(ctx context.Context, step state.Step) ([]validity.Moment, error)
 }
 
 // Judge judges a write.
@@ -55,18 +57,30 @@ func (j Judge) Judge(ctx context.Context, step state.Step, by state.Author) erro
 // breaches are those of a write, or else of what it gives later.
 func (j Judge) breaches(ctx context.Context, step state.Step) ([]Breach, error) {
 	found := Breaches(step)
-	if len(found) > 0 || j.Ahead == nil || step.After.Len(model.Assertions.Def) == 0 {
+	if len(found) > 0 || j.Ahead == nil || step.After.Len(model.Assertions.Def) == 0 || !slices.ContainsFunc(step.Changed, gives) {
 		return found, nil
 	}
-	ahead, err := j.Ahead(ctx, step)
-	if err != nil || ahead.After == step.After {
+	moments, err := j.Ahead(ctx, step)
+	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(Breaches(ahead), func(b Breach) bool {
-		a, there := model.Assertions.Get(step.After, b.ID)
-		return !there || a.Expect != model.Never
-	}), nil
+	for _, m := range moments {
+		later := slices.DeleteFunc(Breaches(m.Step), func(b Breach) bool {
+			a, there := model.Assertions.Get(step.After, b.ID)
+			return !there || a.Expect != model.Never || b.field != ""
+		})
+		for i := range later {
+			later[i].What += ", from " + m.At.UTC().Format(time.RFC3339) + " on"
+		}
+		if len(later) > 0 {
+			return later, nil
+		}
+	}
+	return nil, nil
 }
+
+// gives reports whether a change of such a record can break an assertion later.
+func gives(ref state.Ref) bool { return concerns(ref) || ref.Def == model.Grants.Def }
 
 // outsiders are in whose name people come who do not run the network: they are not told
 // who may use what.

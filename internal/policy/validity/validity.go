@@ -195,38 +195,6 @@ func At(ctx context.Context, st *state.State, snap *state.Snapshot, moment time.
 	return snap, changed, err
 }
 
-// Begun is a step with the grants begun that it gives from a moment to come on; the
-// same step if there are none.
-func Begun(ctx context.Context, st *state.State, step state.Step) (state.Step, error) {
-	var later []*model.Grant
-	for _, ref := range step.Changed {
-		if ref.Def != model.Grants.Def {
-			continue
-		}
-		if g, there := model.Grants.Get(step.After, ref.ID); there && g.Standing == model.Upcoming {
-			later = append(later, g)
-		}
-	}
-	slices.SortFunc(later, func(a, b *model.Grant) int { return a.ValidFrom.Compare(*b.ValidFrom) })
-	changed := slices.Clone(step.Changed)
-	for _, g := range later {
-		next, err := st.TryAt(ctx, step.After, *g.ValidFrom, func(tx *state.Tx) error {
-			return turn(tx, []state.Ref{{Def: model.Grants.Def, ID: g.ID}})
-		})
-		if err != nil {
-			return step, err
-		}
-		step.After = next.After
-		for _, ref := range next.Changed {
-			if !slices.Contains(changed, ref) {
-				changed = append(changed, ref)
-			}
-		}
-	}
-	step.Changed = changed
-	return step, nil
-}
-
 // Settle makes all moments that have passed. It is for the start, before anybody is
 // served.
 func (k *Keeper) Settle(ctx context.Context) error {

@@ -37,8 +37,8 @@ func (s *Server) byTheClock(judge state.Judge) state.Judge {
 // operator told of it.
 func (s *Server) assertions() state.Judge {
 	return assertion.Judge{
-		Ahead: func(ctx context.Context, step state.Step) (state.Step, error) {
-			return validity.Begun(ctx, s.state, step)
+		Ahead: func(ctx context.Context, step state.Step) ([]validity.Moment, error) {
+			return validity.Ahead(ctx, s.state, step)
 		},
 		Refused: func(breaches []assertion.Breach, by state.Author) {
 			for _, b := range breaches {
