@@ -52,10 +52,10 @@ func (s *session) testAlerts(cmd *cobra.Command, names []string) error {
 	failed := 0
 	for _, name := range names {
 		var out struct {
-			Taken  bool          `json:"taken"`
-			Answer string        `json:"answer"`
-			Error  string        `json:"error"`
-			Took   time.Duration `json:"took,format:nano"`
+			Taken  bool   `json:"taken"`
+			Answer string `json:"answer"`
+			Error  string `json:"error"`
+			Took   int64  `json:"took"` // nanoseconds
 		}
 		if err := s.Post(cmd.Context(), receivers.path+"/"+url.PathEscape(name)+"/test", nil, &out); err != nil {
 			return err
@@ -65,7 +65,7 @@ func (s *session) testAlerts(cmd *cobra.Command, names []string) error {
 			s.Printf("%s did not take it: %s\n", screen.Plain(name), screen.Plain(out.Error))
 			continue
 		}
-		s.Printf("%s took it in %s", screen.Plain(name), out.Took.Round(time.Millisecond))
+		s.Printf("%s took it in %s", screen.Plain(name), time.Duration(out.Took).Round(time.Millisecond))
 		if out.Answer != "" {
 			s.Printf(" and said: %s", screen.Plain(out.Answer))
 		}
