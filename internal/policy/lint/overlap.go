@@ -28,26 +28,42 @@ type double struct {
 
 // overlaps are service policies half of which, or more, another gives as well, and that
 // are not within one another: one may end without the access that it gives. Little that
-// two give both is what roles are for. Of two that are found by each other the younger is
-// told. Shadowed ones are left out: they are to go, and what others have from them too is
-// no reason to change those.
+// two give both is what roles are for. Of two that are found by each other one is told:
+// that of which a role can go, or the younger. Shadowed ones are left out: they are to go,
+// and what others have from them too is no reason to change those.
 func overlaps(l *look, found func(Finding)) {
 	shadows := l.shadowing()
 	most := map[string]double{}
+	var list []scope // by id
 	for p := range model.ServicePolicies.All(l.snap) {
 		if _, gone := shadows[p.ID]; gone || !p.Counts() {
 			continue
 		}
 		if d, ok := l.most(l.scope(p), shadows); ok {
-			most[p.ID] = d
+			most[p.ID], list = d, append(list, l.scope(p))
 		}
 	}
-	for id, d := range most {
-		s := l.scopes[id]
-		if back, both := most[d.other.ID]; both && back.other.ID == id && older(s.ServicePolicy, d.other.ServicePolicy) {
-			continue
+	mutual := func(s scope) bool { return most[most[s.ID].other.ID].other.ServicePolicy == s.ServicePolicy }
+	// Whoever does all that is asked for takes nothing from anybody: one relies on the one
+	// that gives most of the same, the oldest of several, so that no more than two can rely
+	// on each other, of which one is told.
+	told := map[string]bool{}
+	for _, young := range []bool{true, false} {
+		for _, s := range list {
+			d := most[s.ID]
+			if mutual(s) && (told[d.other.ID] || older(s.ServicePolicy, d.other.ServicePolicy) == young) || !mutual(s) && !young {
+				continue
+			}
+			if flag, roles := l.spare(s, d.other); len(roles) > 0 {
+				told[s.ID] = true
+				found(l.update(model.ServicePolicies.Def, s.ServicePolicy, l.twice(s, d), "--remove-"+flag, strings.Join(roles, ",")))
+			}
 		}
-		found(l.twice(s, d))
+	}
+	for _, s := range list {
+		if d := most[s.ID]; !told[s.ID] && !(mutual(s) && (told[d.other.ID] || older(s.ServicePolicy, d.other.ServicePolicy))) {
+			found(l.of(model.ServicePolicies.Def, s.ServicePolicy, l.twice(s, d), "who-can", strings.ToLower(s.Type), l.first(model.Services.Def, and(s.what, d.other.what))))
+		}
 	}
 }
 
@@ -103,22 +119,17 @@ func (l *look) beside(s scope) (list []*model.ServicePolicy) {
 	return slices.DeleteFunc(list, func(q *model.ServicePolicy) bool { return votes[q.ID] < need })
 }
 
-// twice is the finding about a policy and another that gives some of it as well.
-func (l *look) twice(s scope, d double) Finding {
+// twice says what of a policy another gives as well.
+func (l *look) twice(s scope, d double) string {
 	o := d.other
-	who, what := and(s.who, o.who), and(s.what, o.what)
-	text := fmt.Sprintf("gives %s %s, which %s gives them as well", l.some(model.Identities.Def, who, s.who), l.some(model.Services.Def, what, s.what), o.Name)
-	if flag, roles := l.spare(s, o); len(roles) > 0 {
-		return l.update(model.ServicePolicies.Def, s.ServicePolicy, text, "--remove-"+flag, strings.Join(roles, ","))
-	}
-	return l.of(model.ServicePolicies.Def, s.ServicePolicy, text, "explain", l.first(model.Identities.Def, who), l.first(model.Services.Def, what))
+	return fmt.Sprintf("gives %s %s, which %s gives them as well",
+		l.some(model.Identities.Def, and(s.who, o.who), s.who), l.some(model.Services.Def, and(s.what, o.what), s.what), o.Name)
 }
 
-// spare are roles of a policy that can go since another, older one gives all that they
-// select for as long and on no further condition; none if there are no such roles. An
-// older one: of two that rely on each other both would go.
+// spare are roles of a policy that can go since another gives all that they select for as
+// long and on no further condition; none if there are no such roles.
 func (l *look) spare(s, o scope) (flag string, roles []string) {
-	if !s.lasts(o) || !holds(s.checks, o.checks) || !older(o.ServicePolicy, s.ServicePolicy) {
+	if !s.lasts(o) || !holds(s.checks, o.checks) {
 		return "", nil
 	}
 	of := func(d *kind.Def, list []string, given *cow.Bitmap) (spare []string) {

@@ -103,12 +103,12 @@ func TestEndingGrants(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	st := open(t)
 	update(t, st, func(tx *state.Tx) error {
-		for _, name := range []string{"ann", "bob", "cia", "dan"} {
-			if err := model.Identities.Create(tx, &model.Identity{Meta: kind.Meta{ID: name}, Name: name, Type: "User", RoleAttributes: []string{"staff"}}); err != nil {
+		for _, i := range [][2]string{{"ann", "staff a"}, {"bob", "staff a b"}, {"cia", "staff b"}, {"dan", "staff"}} {
+			if err := model.Identities.Create(tx, &model.Identity{Meta: kind.Meta{ID: i[0]}, Name: i[0], Type: "User", RoleAttributes: strings.Fields(i[1])}); err != nil {
 				return err
 			}
 		}
-		for _, name := range []string{"mail", "shop", "wiki"} {
+		for _, name := range []string{"mail", "shop", "wiki", "note", "list", "one", "book"} {
 			if err := model.Services.Create(tx, &model.Service{Meta: kind.Meta{ID: name}, Name: name, EncryptionRequired: true}); err != nil {
 				return err
 			}
@@ -117,6 +117,12 @@ func TestOverlap(t *testing.T) {
 			{"1", "#staff", "@mail @wiki"},
 			{"2", "@ann @bob", "@wiki @shop"},      // of wiki the first has it all
 			{"3", "@ann @cia @dan", "@mail @shop"}, // half of it is the first one's: mail
+			{"4", "@ann", "@note @list"},           // of note the next has it all
+			{"5", "#staff", "@note"},
+			{"6", "@ann @dan", "@one"}, // half of those whom the next has too
+			{"7", "@ann @bob", "@one"},
+			{"8", "#a", "@book"}, // no role of either can go
+			{"9", "#b", "@book"},
 		} {
 			q := &model.ServicePolicy{Meta: kind.Meta{ID: p[0]}, Name: "p" + p[0], Type: model.Dial, Semantic: model.AnyOf, IdentityRoles: strings.Fields(p[1]), ServiceRoles: strings.Fields(p[2])}
 			if err := model.ServicePolicies.Create(tx, q); err != nil {
@@ -128,6 +134,9 @@ func TestOverlap(t *testing.T) {
 	want := []string{
 		"p2 gives all of its identities (ann, bob) 1 of its 2 services (wiki), which p1 gives them as well: netkeep update service-policy p2 --remove-service-role '@wiki'",
 		"p3 gives all of its identities (ann, cia, dan) 1 of its 2 services (mail), which p1 gives them as well: netkeep update service-policy p3 --remove-service-role '@mail'",
+		"p4 gives all of its identities (ann) 1 of its 2 services (note), which p5 gives them as well: netkeep update service-policy p4 --remove-service-role '@note'",
+		"p7 gives 1 of its 2 identities (ann) all of its services (one), which p6 gives them as well: netkeep update service-policy p7 --remove-identity-role '@ann'",
+		"p9 gives 1 of its 2 identities (bob) all of its services (book), which p8 gives them as well: netkeep who-can dial book",
 	}
 	var got []string
 	for _, c := range lint.Run(st.Snapshot(), time.Now()) {
