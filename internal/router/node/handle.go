@@ -114,22 +114,6 @@ func (r *Router) SessionsRemoved(digests []string) {
 	}
 }
 
-// Inspect says what is known here.
-func (r *Router) Inspect(_ context.Context, names []string) map[string]string {
-	known := map[string]string{}
-	for _, name := range names {
-		switch name {
-		case "router-circuits":
-			known[name] = r.circuits()
-		case "links":
-			known[name] = r.links.Inspect()
-		case "router-controllers":
-			known[name] = r.controllers()
-		}
-	}
-	return known
-}
-
 // circuits are those that are carried here, as JSON.
 func (r *Router) circuits() string {
 	text, _ := json.Marshal(map[string]any{"circuits": r.table.Circuits()}) // texts alone

@@ -85,6 +85,9 @@ type Service struct {
 	Announce    bool
 	// Network is what tells the network from others, in ids of events.
 	Network func() string
+	// Settings are those that the controller runs with, as a file has them and without
+	// secrets.
+	Settings func() string
 	// Streams are the answers that go on for as long as their callers like.
 	Streams *rest.Streams
 	// Integrity scans what is stored, and Snapshots copies it.

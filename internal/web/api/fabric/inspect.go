@@ -24,7 +24,7 @@ import (
 // inspectIn asks what connected routers, and this controller, know.
 type inspectIn struct {
 	AppRegex string   `json:"appRegex" kind:"required,range=1..256" doc:"Regular expression that the ids or names of those who are asked contain; .* for all."`
-	Values   []string `json:"requestedValues" kind:"required,range=1..16" doc:"What is asked for, such as links, router-circuits or stackdump; this controller knows connected-routers and links."`
+	Values   []string `json:"requestedValues" kind:"required,range=1..16" doc:"What is asked for, such as links, router-circuits or stackdump; this controller knows config, connected-routers, links, metrics, router-data-model, stackdump, terminator-costs and circuit: with the id of one."`
 }
 
 // inspectOut is what they say. Clients expect it without an envelope.
@@ -151,45 +151,3 @@ func (g *gathered) out() inspectOut {
 	slices.Sort(g.errors)
 	return inspectOut{Success: len(g.values) > 0 || len(g.errors) == 0, Errors: g.errors, Values: g.values}
 }
-
-// ownValue is what this controller knows under a name.
-func ownValue(c *rest.Call, s *api.Service, name string) (string, bool) {
-	var value any
-	switch name {
-	case "connected-routers":
-		list := []routerValue{}
-		for r := range model.Routers.All(c.Snap) {
-			if info, online := s.Routers.Connected(r.ID); online {
-				list = append(list, routerValue{r.ID, r.Name, info.Version.Version})
-			}
-		}
-		value = list
-	case "links":
-		list := []linkValue{}
-		for l := range model.Links.All(s.Fabric) {
-			list = append(list, linkValue{l.ID, l.SourceID, l.DestID, l.DialAddress, l.Cost, l.Down})
-		}
-		value = list
-	default:
-		return "", false
-	}
-	text, err := json.Marshal(value)
-	return string(text), err == nil
-}
-
-// routerValue and linkValue are what this controller says of them.
-type (
-	routerValue struct {
-		ID      string `json:"id"`
-		Name    string `json:"name"`
-		Version string `json:"version"`
-	}
-	linkValue struct {
-		ID      string `json:"id"`
-		Source  string `json:"source"`
-		Dest    string `json:"dest"`
-		Address string `json:"dialAddress"`
-		Cost    int64  `json:"cost"`
-		Down    bool   `json:"down"`
-	}
-)

@@ -1,0 +1,96 @@
+package fabric
+
+import (
+	"runtime"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/api"
+	"netkeep.internal/internal/web/rest"
+)
+
+// ownValue is what this controller knows under a name.
+func ownValue(c *rest.Call, s *api.Service, name string) (string, bool) {
+	var value any
+	switch name {
+	case "connected-routers":
+		list := []routerValue{}
+		for r := range model.Routers.All(c.Snap) {
+			if info, online := s.Routers.Connected(r.ID); online {
+				list = append(list, routerValue{r.ID, r.Name, info.Version.Version})
+			}
+		}
+		value = list
+	case "links":
+		list := []linkValue{}
+		for l := range model.Links.All(s.Fabric) {
+			list = append(list, linkValue{l.ID, l.SourceID, l.DestID, l.DialAddress, l.Cost, l.Down})
+		}
+		value = list
+	case "terminator-costs":
+		list := []costValue{}
+		for t := range model.Terminators.All(c.Snap) {
+			if more := s.Routers.DynamicCost(t); more > 0 {
+				list = append(list, costValue{t.ID, more, t.Cost + more})
+			}
+		}
+		value = map[string]any{"terminators": list}
+	case "metrics":
+		circuits, links, online := 0, 0, 0
+		for range model.Circuits.All(s.Fabric) {
+			circuits++
+		}
+		for range model.Links.All(s.Fabric) {
+			links++
+		}
+		for p := range model.Presences.All(s.Fabric) {
+			if p.Online {
+				online++
+			}
+		}
+		value = map[string]int{"circuits": circuits, "links": links, "routers.connected": online, "goroutines": runtime.NumGoroutine()}
+	case "stackdump":
+		stacks := make([]byte, maxStacks)
+		return string(stacks[:runtime.Stack(stacks, true)]), true
+	case "config":
+		return s.Settings(), true
+	case "router-data-model":
+		value = wholeModel
+	default:
+		id, is := strings.CutPrefix(name, "circuit:")
+		circuit, known := model.Circuits.Get(s.Fabric, id)
+		if !is || !known {
+			return "", false
+		}
+		return string(model.Circuits.AppendOpen(nil, circuit)), true
+	}
+	text, err := json.Marshal(value)
+	return string(text), err == nil
+}
+
+// maxStacks is how much of what all goroutines do is told.
+const maxStacks = 1 << 20
+
+// routerValue, linkValue and costValue are what this controller says of them.
+type (
+	routerValue struct {
+		ID      string `json:"id"`
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	}
+	linkValue struct {
+		ID      string `json:"id"`
+		Source  string `json:"source"`
+		Dest    string `json:"dest"`
+		Address string `json:"dialAddress"`
+		Cost    int64  `json:"cost"`
+		Down    bool   `json:"down"`
+	}
+	costValue struct {
+		ID      string `json:"terminatorId"`
+		Failure int    `json:"failureCost"`
+		Now     int    `json:"currentCost"`
+	}
+)
