@@ -77,10 +77,17 @@ func exportCommand(env Env) *cobra.Command {
 		Args:    between(0, 1),
 	}
 	label := labelFlag(cmd)
+	abroad := cmd.Flags().Bool("openziti", false, "Write JSON that ziti ops import reads, to standard output; what that cannot say is named on standard error.")
 	cmd.RunE = with(env, func(cmd *cobra.Command, s *session, args []string) error {
 		l, err := label()
 		if err != nil {
 			return err
+		}
+		if *abroad {
+			if l != nil || len(args) > 0 {
+				return Usagef("--openziti writes all of the network to standard output, without --label")
+			}
+			return exportAbroad(cmd.Context(), s)
 		}
 		if len(args) > 0 && args[0] != "-" {
 			files, err := manifest.Export(cmd.Context(), source{s}, args[0], l)
@@ -101,6 +108,23 @@ func exportCommand(env Env) *cobra.Command {
 		return err
 	})
 	return cmd
+}
+
+// exportAbroad writes the network as OpenZiti's command line reads it.
+func exportAbroad(ctx context.Context, s *session) error {
+	network, err := manifest.Load(ctx, source{s})
+	if err != nil {
+		return err
+	}
+	text, left, err := network.EncodeAbroad()
+	if err != nil {
+		return err
+	}
+	for _, what := range left {
+		s.Notef("left out: %s", screen.Plain(what))
+	}
+	_, err = s.Out.Write(text)
+	return err
 }
 
 // wanted is what plan and apply have in common.
