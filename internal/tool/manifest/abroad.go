@@ -71,6 +71,10 @@ func (n *Network) abroad(c *current, members []string) (v *value, lost []string)
 	if timed(said) {
 		return nil, []string{at + ": it counts for a time alone"}
 	}
+	if said.names("postureCheckRoles") {
+		// The import finds no checks by their names, and the policy must not do without.
+		return nil, []string{at + ": it names posture checks by their names, which the import does not find; those by attributes it does"}
+	}
 	references(c.def.Fields, said, func(f *kind.Field, text string, _ spot) string {
 		if f.Last() == "type" {
 			return text
@@ -125,6 +129,15 @@ func timed(v *value) bool {
 		}
 	}
 	return false
+}
+
+// names reports whether a role list holds ids or names.
+func (v *value) names(list string) bool {
+	m := v.member(list)
+	return m != nil && slices.ContainsFunc(m.items, func(item *value) bool {
+		text, _ := item.text()
+		return strings.HasPrefix(text, "@")
+	})
 }
 
 // nested reports whether there is something in what is in it.
