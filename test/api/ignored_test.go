@@ -128,3 +128,23 @@ func TestOtherWords(t *testing.T) {
 	}
 	c.Post("identities", odd(`{"name":"two","Name":"two","type":"User","isAdmin":false}`)).Fails(400, "COULD_NOT_PARSE_BODY", "name")
 }
+
+// TestIgnoredOnOtherAPI sends a member that only the Management API takes to the Client
+// API: it changes nothing, and the answer names it.
+func TestIgnoredOnOtherAPI(t *testing.T) {
+	c := shared.Admin(t)
+	id := c.Post("services", M{"name": servertest.Unique("pay"), "encryptionRequired": true}).Want(201).ID()
+	path := "/edge/client/v1/services/" + id
+	for _, word := range []string{"requests", "Requests"} {
+		a := c.Patch(path, M{"tags": M{"a": "b"}, word: M{"attribute": "now", "approvers": "leads"}}).Want(200)
+		if got, want := a.Header.Get(ignored), `"`+word+`"`; got != want {
+			t.Errorf("the header is %s, want %s", got, want)
+		}
+	}
+	if got := c.Get("services/" + id).Data()["requests"]; got != nil {
+		t.Errorf("it made %v", got)
+	}
+	if got := c.Patch(path, M{"tags": M{"a": "c"}}).Want(200).Header.Get(ignored); got != "" {
+		t.Errorf("without it the header is %s", got)
+	}
+}

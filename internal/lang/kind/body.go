@@ -63,11 +63,13 @@ func (b Body) Holds(name string) bool {
 	return b.Has(name) && strings.Join(strings.Fields(string(b.members[name])), "") != "[]"
 }
 
-// Without is the body without some members, however they are spelled.
+// Without is the body without some members, however they are spelled. Those that it had
+// count as ignored.
 func (b Body) Without(names ...string) Body {
 	if len(names) == 0 {
 		return b
 	}
+	b.trail.withheld = append(b.trail.withheld, names...)
 	b.members = maps.Clone(b.members)
 	maps.DeleteFunc(b.members, func(member string, _ jsontext.Value) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return lowered(name) == lowered(member) })

@@ -26,6 +26,7 @@ type trail struct {
 	whole    map[string]jsontext.Value // the members of the body itself, which several may read
 	readings []reading                 // of the body itself
 	overlook [][]string
+	withheld []string  // members that are not read though there are fields for them
 	inside   []Ignored // of the objects in it, which one reads
 	more     bool      // there were more than MostIgnored
 }
@@ -117,6 +118,11 @@ func (t *trail) knows(name string) bool {
 		slices.ContainsFunc(t.overlook, func(names []string) bool { return slices.Contains(names, name) })
 }
 
+// withholds reports whether a member is not read here.
+func (t *trail) withholds(name string) bool {
+	return slices.ContainsFunc(t.withheld, func(one string) bool { return lowered(one) == lowered(name) })
+}
+
 // Ignored returns the members that none of those knew who read the body, up to
 // MostIgnored, and whether there are more. A body that nobody came to read has
 // none.
@@ -124,12 +130,16 @@ func (b Body) Ignored() (list []Ignored, more bool) {
 	t := b.trail
 	var unknown []string
 	for name := range t.whole {
-		if len(t.readings) > 0 && !t.knows(name) {
+		if len(t.readings) > 0 && (t.withholds(name) || !t.knows(name)) {
 			unknown = append(unknown, name)
 		}
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown[:min(len(unknown), MostIgnored)] {
+		if t.withholds(name) {
+			list = append(list, Ignored{Name: name})
+			continue
+		}
 		list = append(list, ignoredAt("", name, t.readings))
 	}
 	if len(unknown) > MostIgnored {

@@ -310,9 +310,10 @@ func (m *Mounted) change(c *Call, verb kind.Verbs) error {
 	if err != nil {
 		return err
 	}
+	body = body.Without(at.Without...)
 	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		return tx.Edit(at.Kind, step.target, func(rec kind.Record) error {
-			if err := step.merge(rec, body.Without(at.Without...)); err != nil {
+			if err := step.merge(rec, body); err != nil {
 				return err
 			}
 			return adjust(rec)
