@@ -14,6 +14,7 @@ import (
 
 	"netkeep.internal/internal/auth/power"
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store"
 	"netkeep.internal/internal/data/store/storetest"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/model"
@@ -58,8 +59,14 @@ type fataler interface {
 
 func newWorld(t fataler) *world {
 	t.Helper()
+	return newWorldOn(t, storetest.NewMemory())
+}
+
+// newWorldOn is newWorld in a store that others may have opened.
+func newWorldOn(t fataler, in store.Store) *world {
+	t.Helper()
 	w := &world{now: begin}
-	st, err := state.Open(context.Background(), storetest.NewMemory(), model.All, state.Options{Frozen: true, Now: w.clock, Judge: power.Judge})
+	st, err := state.Open(context.Background(), in, model.All, state.Options{Frozen: true, Now: w.clock, Judge: power.Judge})
 	if err != nil {
 		t.Fatal(err)
 	}
