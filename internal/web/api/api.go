@@ -172,6 +172,7 @@ func Mount(a *rest.API, s *Service) {
 	mountMFA(a, s)
 	mountExtend(a, s)
 	mountTrust(a, s)
+	mountLater(a)
 }
 
 // Caller is the caller of a request that asked for a session.

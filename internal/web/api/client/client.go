@@ -34,6 +34,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountRouters(a, s)
 	mountSigners(a)
 	mountRequests(a, s)
+	mountLater(a)
 	// Clients ask before they have logged in at a controller that they have only
 	// heard of.
 	rest.Resource{Kind: model.Controllers.Def, Verbs: kind.Lists, Auth: rest.Anonymous, Derived: api.ControllerColumns(s)}.Mount(a)

@@ -26,6 +26,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountEnd(a, s)
 	mountLinks(a, s)
 	mountTalk(a, s)
+	mountCluster(a, s)
 	mountDatabase(a, s)
 	mountInspections(a, s)
 	mountPaths(a, s)

@@ -76,6 +76,7 @@ func Mount(a *rest.API, s *api.Service) {
 	mountAssertions(a)
 	mountLint(a, s)
 	mountEvents(a, s, mounted)
+	mountLater(a)
 }
 
 // toCome is a moment that is yet to come, if a text is one.
