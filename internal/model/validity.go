@@ -68,6 +68,11 @@ func (v *Validity) Ranked() (group, place string) {
 // at which it could never count. Only what is new must not be over.
 func (v *Validity) settle(r kind.Reader, isNew bool) error {
 	v.ValidFrom, v.ValidUntil = whole(v.ValidFrom), whole(v.ValidUntil)
+	for field, t := range map[string]*time.Time{"validFrom": v.ValidFrom, "validUntil": v.ValidUntil} {
+		if t != nil && (t.Year() > 9999 || t.Year() < 0) { // which a time of another zone may be
+			return fault.Invalid(field, "must be in a year of four digits, in UTC too", t.Format(time.DateTime))
+		}
+	}
 	if v.ValidFrom != nil && v.ValidUntil != nil && !v.ValidFrom.Before(*v.ValidUntil) {
 		return fault.Invalid("validUntil", "must be after validFrom, which is "+v.ValidFrom.Format(time.RFC3339Nano), v.ValidUntil)
 	}
