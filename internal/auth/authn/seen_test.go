@@ -25,9 +25,7 @@ func TestSeenOnceADay(t *testing.T) {
 		id := w.proof.identity.ID
 		stop := run(func(ctx context.Context) { w.Flush(ctx, 90*time.Second) })
 		stopOther := run(func(ctx context.Context) { other.Flush(ctx, 90*time.Second) })
-		began := time.Now()
-		who := w.open(t)
-		notes := 0
+		began, who, notes := time.Now(), w.open(t), 0
 		steps := w.steps(t, func() {
 			for i := range 3 * 24 * 6 {
 				time.Sleep(10 * time.Minute)

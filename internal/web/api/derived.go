@@ -96,19 +96,7 @@ func IdentityColumns(s *Service) []rest.Derived {
 			return has
 		}),
 		Flag("hasEdgeRouterConnection", "Whether an edge router has lately named the identity as connected to it.", func(c *rest.Call, i *model.Identity) bool { return !c.Past() && s.Routers.Carries(i.ID) }),
-		{
-			Name: "lastSeenAt", Doc: "When the identity was last there: to some minutes while it has an API session, to the day afterwards; null if nobody knows.",
-			Schema: Nullable(Moment), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
-				at := model.LastSeen(c.Snap, rec.Base().ID)
-				if !c.Past() {
-					at = s.Sessions.LastSeen(c.Snap, rec.Base().ID)
-				}
-				if at.IsZero() {
-					return append(dst, "null"...)
-				}
-				return kind.AppendTime(dst, at)
-			},
-		},
+		lastSeenColumn(s),
 		{
 			Name: "edgeRouterConnectionStatus", Doc: "The same in a word: online or offline.",
 			Schema: kind.Schema{"type": "string", "enum": []string{"online", "offline"}}, Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
@@ -132,6 +120,24 @@ func IdentityColumns(s *Service) []rest.Derived {
 		},
 		NoneOf("interfaces", "Empty: nobody is asked for the network interfaces of a machine."),
 		NoneOf("permissions", "Empty: who may manage the network is told by isAdmin alone."),
+	}
+}
+
+// lastSeenColumn shows when an identity was last there, which this controller may know
+// better than the store.
+func lastSeenColumn(s *Service) rest.Derived {
+	return rest.Derived{
+		Name: "lastSeenAt", Doc: "When the identity was last there: to some minutes while it has an API session, to the day afterwards; null if nobody knows.",
+		Schema: Nullable(Moment), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			at := model.LastSeen(c.Snap, rec.Base().ID)
+			if !c.Past() {
+				at = s.Sessions.LastSeen(c.Snap, rec.Base().ID)
+			}
+			if at.IsZero() {
+				return append(dst, "null"...)
+			}
+			return kind.AppendTime(dst, at)
+		},
 	}
 }
 
