@@ -66,7 +66,11 @@ func (t *talk) check(c *rest.Call, f *wire.Frame) bool {
 	case f.Type == message.TypeCheckDataModel:
 		return answer(0, errors.New(wholeModel))
 	case f.Type == message.TypeCheckTerminators:
-		return answer(t.checkTerminators(c, asked))
+		n, begin, err := t.checkTerminators(c, asked)
+		if answer(n, err); err == nil {
+			begin() // after the answer, which says how many follow
+		}
+		return true
 	}
 	routers, err := picked(model.Routers, routerJoins(t.s)(nil), t.state.Snapshot(), asked.Filter)
 	if answer(len(routers), err); err == nil {
@@ -278,14 +282,14 @@ func (t *talk) checkConnections(ctx context.Context, r *model.Router) []byte {
 
 // checkTerminators asks the routers of terminators whether they are still, and takes
 // those away that are not if that is asked for.
-func (t *talk) checkTerminators(c *rest.Call, asked *message.Check) (int, error) {
+func (t *talk) checkTerminators(c *rest.Call, asked *message.Check) (n int, begin func(), err error) {
 	snap := t.state.Snapshot()
 	if asked.Fix && !c.May("terminator:delete") {
-		return 0, errors.New("to mend them needs the power terminator:delete, and none of your admin roles has it")
+		return 0, nil, errors.New("to mend them needs the power terminator:delete, and none of your admin roles has it")
 	}
 	some, err := picked(model.Terminators, api.TerminatorJoins(snap), snap, asked.Filter)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	byRouter := map[string][]*model.Terminator{}
 	var routers []*model.Router
@@ -300,7 +304,7 @@ func (t *talk) checkTerminators(c *rest.Call, asked *message.Check) (int, error)
 		byRouter[host.RouterID] = append(byRouter[host.RouterID], host)
 	}
 	author := c.Author()
-	t.each(routers, func(ctx context.Context, r *model.Router) {
+	ask := func(ctx context.Context, r *model.Router) {
 		said, err := t.hosted(ctx, r.ID, byRouter[r.ID])
 		for _, host := range byRouter[r.ID] {
 			out := checkedTerminator(snap, r, host, said, err)
@@ -309,8 +313,8 @@ func (t *talk) checkTerminators(c *rest.Call, asked *message.Check) (int, error)
 			}
 			t.send(&wire.Frame{Type: message.TypeCheckedTerminator, Body: message.Marshal(out)})
 		}
-	})
-	return len(some), nil
+	}
+	return len(some), func() { t.each(routers, ask) }, nil
 }
 
 // checkedTerminator is what is known of a terminator when its router was asked.

@@ -94,22 +94,27 @@ func (t *talk) events(f *wire.Frame) {
 			}
 		}
 	}
+	// Whoever has the answer misses nothing, and gets nothing before it.
+	var begin []func()
 	if len(heard) > 0 {
 		wake := make(chan struct{}, 1)
 		listener := t.s.Herald.Listen(wake, heard...)
-		t.work.Go(func() {
+		begin = append(begin, func() {
 			defer listener.Close()
 			t.listen(listener, wake, want)
 		})
 	}
 	if len(followed) > 0 {
 		sub := t.state.Subscribe(followed...).Bare()
-		t.work.Go(func() { t.follow(sub, want) })
+		begin = append(begin, func() { t.follow(sub, want) })
 	}
 	if counts, ok := want[ofCounts]; ok {
-		t.work.Go(func() { t.count(counts) })
+		begin = append(begin, func() { t.count(counts) })
 	}
 	t.result(f, true, said)
+	for _, tell := range begin {
+		t.work.Go(tell)
+	}
 }
 
 // readEvents reads what somebody wants to be told of, and what of it is not told.
