@@ -37,8 +37,10 @@ func TestFabricWrites(t *testing.T) {
 	}
 	admin.Delete(fabricAPI + "routers/" + invited).Want(200)
 
-	edge := admin.Post(management+"edge-routers", M{"name": "edge", "isTunnelerEnabled": true, "roleAttributes": []string{"public"}}).Want(201).ID()
-	admin.Patch(fabricAPI+"routers/"+edge, M{"cost": 5}).Want(200)
+	edge := admin.Post(management+"edge-routers", M{"name": "edge", "isTunnelerEnabled": true, "roleAttributes": []string{"other"}}).Want(201).ID()
+	if got := admin.Patch(fabricAPI+"routers/"+edge, servertest.Odd(`{"cost": 5, "connected": false, "roleAttributes": ["public"], "zzzz": 1}`)).Want(200); got.Header.Get("net-ignored") != `"zzzz"` {
+		t.Errorf("of a change of an edge router is ignored: %s", got.Header.Get("net-ignored"))
+	}
 	admin.Put(fabricAPI+"routers/"+edge, M{"name": "edge two", "fingerprint": "", "cost": 6, "noTraversal": true}).Want(200)
 	admin.Patch(fabricAPI+"routers/"+edge, M{"fingerprint": print1}).Fails(400, "COULD_NOT_VALIDATE", "fingerprint")
 	if got := admin.Get(management + "edge-routers/" + edge).Want(200).Data(); got["name"] != "edge two" || got["cost"] != 6.0 || got["noTraversal"] != true ||

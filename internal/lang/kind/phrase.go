@@ -28,18 +28,6 @@ func (b Body) With(name string, value jsontext.Value) Body {
 	return b
 }
 
-// Only is the body with some of its members alone.
-func (b Body) Only(names ...string) Body {
-	all := b.members
-	b.members = map[string]jsontext.Value{}
-	for _, name := range names {
-		if raw, there := all[name]; there {
-			b.members[name] = raw
-		}
-	}
-	return b
-}
-
 // UsualJSON is what most people would give the field, and InitialJSON what it has if
 // nobody says.
 func (f *Field) UsualJSON() jsontext.Value { return jsonOf(f.usual.Interface()) }

@@ -21,8 +21,8 @@ type Phrasing struct {
 	// them. It leaves all others: these clients know no more of the record.
 	Resets []string
 	// Stead, if set, returns the resource that a change of the record goes to, if that
-	// stands for one of another kind with its id; nil if it does not. Of the body it
-	// gets what its own Resets name.
+	// stands for one of another kind with its id; nil if it does not. It gets the body
+	// in the words of this one.
 	Stead func(rec kind.Record) *Mounted
 	// Edits are members of a replace's and a patch's body that are not fields of the
 	// kind, and Adjust reads them: what it returns is done to the record in the write.

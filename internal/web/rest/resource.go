@@ -304,7 +304,7 @@ func (m *Mounted) change(c *Call, verb kind.Verbs) error {
 	}
 	at := m.stead(c, c.Param("id"))
 	if at != m {
-		body = body.Only(at.Phrasing.Resets...)
+		body.Overlook(m.View.shown...)
 	}
 	step, err := at.Step(c, verb, c.Param("id"), body)
 	if err != nil {

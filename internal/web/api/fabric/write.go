@@ -35,7 +35,7 @@ var routerMembers = []string{"name", "cost", "disabled", "noTraversal", "tags"}
 var (
 	// edgeRouters is where edge routers are changed: what is here is their entry among
 	// all routers.
-	edgeRouters    = &rest.Mounted{Resource: rest.Resource{Kind: model.EdgeRouters.Def, Phrasing: &rest.Phrasing{Resets: routerMembers}}}
+	edgeRouters    = &rest.Mounted{Resource: rest.Resource{Kind: model.EdgeRouters.Def}}
 	routerPhrasing = &rest.Phrasing{
 		Resets: routerMembers, Edits: routerEditInput.Fields, Adjust: adjustRouter,
 		Stead: func(rec kind.Record) *rest.Mounted {
