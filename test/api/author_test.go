@@ -53,7 +53,7 @@ func TestAuthors(t *testing.T) {
 		{"createService", by, 2, func() { id = admin.Post("services", M{"name": "x", "encryptionRequired": true}).Want(201).ID() }},
 		{"patchService", by, 2, func() { admin.Patch("services/"+id, M{"name": "y"}).Want(200) }},
 		{"deleteService", by, 2, func() { admin.Delete("services/" + id).Want(200) }},
-		{"authenticate", own, 1, func() {
+		{"authenticate", own, 2, func() { // the session, and that somebody was here
 			s.Nobody(t).Post(login, M{"username": user.Username, "password": user.Password}).Want(200)
 		}},
 		{"disableIdentity", by, 2, func() { admin.Post("identities/"+user.ID+"/disable", M{"durationMinutes": 1}).Want(200) }},

@@ -35,7 +35,7 @@ func TestLostGroup(t *testing.T) {
 		t.Fatal("the group does not let them see the service")
 	}
 	id := before.Get("current-identity").Want(200).ID()
-	if why := fmt.Sprint(admin.Get("identities/" + id + "/explain/" + service).Want(200).Data()["links"]); !strings.Contains(why, "from:"+admin.Get("external-jwt-signers/"+i.id).Want(200).Data()["name"].(string)) {
+	if why := fmt.Sprint(admin.Get("identities/" + id + "/explain/" + service).Want(200).Data()["links"]); !strings.Contains(why, "from:"+admin.Get("external-jwt-signers/" + i.id).Want(200).Data()["name"].(string)) {
 		t.Errorf("it is not explained by the provider's group: %s", why)
 	}
 	admin.Patch("identities/"+id, M{"roleAttributes": []any{"own"}}).Want(200)

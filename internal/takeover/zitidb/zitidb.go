@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // The versions of the layout that are known. There is one for each release that changed
@@ -69,7 +70,7 @@ func Open(file string) (_ *DB, err error) {
 func (d *DB) open(file string) (err error) {
 	if d.db, err = bbolt.Open(file, 0o400, &bbolt.Options{ReadOnly: true, Timeout: lockWait}); err != nil {
 		switch {
-		case errors.Is(err, bbolt.ErrTimeout):
+		case errors.Is(err, bolterrors.ErrTimeout):
 			return ErrInUse
 		case errors.Is(err, fs.ErrPermission):
 			return err
