@@ -119,7 +119,6 @@ var narrow = map[string][]string{
 	"ops/alert":            {"lang/kind", "model", "data/state"},
 	"ops/archive":          {"disk"},
 	"takeover":             {"lang", "pki", "model", "data/state"},
-	"takeover/fixture":     {},
 	"takeover/ziticonf":    {},
 	"takeover/zitidb":      {},
 	"ops/build":            {},

@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"netkeep.internal/internal/run/server"
-	"netkeep.internal/internal/takeover/fixture"
+	"netkeep.internal/test/zititest"
 )
 
 // grow adds identities to a database, each with a password, an attribute and tags.
@@ -77,9 +77,9 @@ func grow(b *testing.B, file string, n int) {
 
 // BenchmarkTakeover takes over a network of 100,000 identities with a certificate each.
 func BenchmarkTakeover(b *testing.B) {
-	dir := fixture.Unpack(b, "1.6.20")
+	dir := zititest.Unpack(b, "1.6.20")
 	const n = 100_000
-	grow(b, fixture.Database(dir), n)
+	grow(b, zititest.Database(dir), n)
 	b.ResetTimer()
 	for i := range b.N {
 		data := filepath.Join(b.TempDir(), fmt.Sprint(i))

@@ -15,8 +15,8 @@ import (
 
 	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/internal/run/cli"
-	"netkeep.internal/internal/takeover/fixture"
 	"netkeep.internal/test/servertest"
+	"netkeep.internal/test/zititest"
 )
 
 // netkeep runs the program.
@@ -49,7 +49,7 @@ func files(t *testing.T, dir string) map[string]string {
 
 // TestPlan says what would be done, does not do it, and says so as JSON too.
 func TestPlan(t *testing.T) {
-	dir, parent := fixture.Unpack(t, "1.6.0"), t.TempDir()
+	dir, parent := zititest.Unpack(t, "1.6.0"), t.TempDir()
 	before := files(t, dir)
 	args := []string{"takeover", "--config", filepath.Join(dir, "ctrl.yml"), "--data", filepath.Join(parent, "new"), "--plan"}
 	code, out, errs := netkeep(t, args...)
@@ -68,7 +68,7 @@ func TestPlan(t *testing.T) {
 		t.Fatalf("it ended with %d and said %s: %v", code, out, err)
 	}
 	for _, k := range report.Kinds {
-		if k.Kind == "identities" && k.Taken != len(fixture.Lists(t, "1.6.0")["identities"]) {
+		if k.Kind == "identities" && k.Taken != len(zititest.Lists(t, "1.6.0")["identities"]) {
 			t.Errorf("%d identities would be taken", k.Taken)
 		}
 	}
@@ -83,7 +83,7 @@ func TestPlan(t *testing.T) {
 // TestCommand takes a network over, has the new settings read, and leaves what was there as
 // it was.
 func TestCommand(t *testing.T) {
-	dir, data := fixture.Unpack(t, "1.6.0"), filepath.Join(t.TempDir(), "deep", "new")
+	dir, data := zititest.Unpack(t, "1.6.0"), filepath.Join(t.TempDir(), "deep", "new")
 	before := files(t, dir)
 	args := []string{"takeover", "--config", filepath.Join(dir, "ctrl.yml"), "--data", data}
 	code, out, errs := netkeep(t, args...)
@@ -164,7 +164,7 @@ func TestBadInput(t *testing.T) {
 		}, "a controller has it open"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, parent := fixture.Unpack(t, "1.6.20"), t.TempDir()
+			dir, parent := zititest.Unpack(t, "1.6.20"), t.TempDir()
 			c.spoil(t, dir)
 			code, out, errs := netkeep(t, "takeover", "--config", filepath.Join(dir, "ctrl.yml"), "--data", filepath.Join(parent, "new"))
 			if code == 0 || out != "" || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
@@ -180,9 +180,9 @@ func TestBadInput(t *testing.T) {
 // TestOdd takes over a network in which not all is as it should be. What our rules refuse
 // ends it, unless it is left out.
 func TestOdd(t *testing.T) {
-	dir, parent := fixture.Unpack(t, "1.6.20"), t.TempDir()
+	dir, parent := zititest.Unpack(t, "1.6.20"), t.TempDir()
 	text := func(s string) []byte { return append([]byte{5}, s...) }
-	store, err := bbolt.Open(fixture.Database(dir), 0o600, nil)
+	store, err := bbolt.Open(zititest.Database(dir), 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestOdd(t *testing.T) {
 // otherKey is a key that belongs to nothing.
 func otherKey(t *testing.T) []byte {
 	t.Helper()
-	dir := fixture.Unpack(t, "2.0.3")
+	dir := zititest.Unpack(t, "2.0.3")
 	text, err := os.ReadFile(filepath.Join(dir, "pki/intermediate-ca/keys/intermediate-ca.key"))
 	if err != nil || !slices.Contains(strings.Fields(string(text)), "KEY-----") {
 		t.Fatal(err)

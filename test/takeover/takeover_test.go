@@ -28,9 +28,9 @@ import (
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/config"
 	"netkeep.internal/internal/run/server"
-	"netkeep.internal/internal/takeover/fixture"
 	"netkeep.internal/test/scripted"
 	"netkeep.internal/test/servertest"
+	"netkeep.internal/test/zititest"
 )
 
 type M = map[string]any
@@ -41,14 +41,14 @@ type network struct {
 	dir     string // with the files of the old controller
 	version string
 	lists   map[string][]M
-	facts   fixture.Facts
+	facts   zititest.Facts
 	report  *server.TakeoverReport
 }
 
 // takeOver takes a network over and starts a controller on it.
 func takeOver(t *testing.T, version string) *network {
 	t.Helper()
-	n := &network{dir: fixture.Unpack(t, version), version: version, lists: fixture.Lists(t, version), facts: fixture.FactsOf(t, version)}
+	n := &network{dir: zititest.Unpack(t, version), version: version, lists: zititest.Lists(t, version), facts: zititest.FactsOf(t, version)}
 	data := filepath.Join(t.TempDir(), "data")
 	var err error
 	if n.report, err = server.TakeOver(t.Context(), server.Takeover{Config: filepath.Join(n.dir, "ctrl.yml"), Data: data, Log: slog.New(slog.DiscardHandler)}); err != nil {
@@ -70,7 +70,7 @@ func (n *network) admin(t *testing.T) *servertest.Client {
 
 // TestTakeover takes over a network of each release.
 func TestTakeover(t *testing.T) {
-	for _, version := range fixture.Versions {
+	for _, version := range zititest.Versions {
 		t.Run(version, func(t *testing.T) {
 			n := takeOver(t, version)
 			admin := n.admin(t)
@@ -220,7 +220,7 @@ func text(v any) string {
 
 // compareAccess looks at what each identity may use.
 func (n *network) compareAccess(t *testing.T, admin *servertest.Client) {
-	for id, was := range fixture.Access(t, n.version) {
+	for id, was := range zititest.Access(t, n.version) {
 		for path, want := range was {
 			var got []string
 			for _, rec := range admin.Get("identities/" + id + "/" + path + "?limit=500").Want(http.StatusOK).List() {

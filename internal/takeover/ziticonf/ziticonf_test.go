@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"netkeep.internal/internal/takeover/fixture"
 	"netkeep.internal/internal/takeover/ziticonf"
+	"netkeep.internal/test/zititest"
 )
 
 // TestRead reads the settings of networks that were made in the three usual ways.
@@ -24,12 +24,12 @@ func TestRead(t *testing.T) {
 		"2.0.3":  {"ctrl1", "localhost:23280", "localhost:23262", 2, 2, true},
 	} {
 		t.Run(version, func(t *testing.T) {
-			dir := fixture.Unpack(t, version)
+			dir := zititest.Unpack(t, version)
 			s, err := ziticonf.Read(filepath.Join(dir, "ctrl.yml"), "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.Database != fixture.Database(dir) || s.Clustered != want.clustered {
+			if s.Database != zititest.Database(dir) || s.Clustered != want.clustered {
 				t.Errorf("the database is %s, of several %v", s.Database, s.Clustered)
 			}
 			if s.ID != want.id {
@@ -76,7 +76,7 @@ func TestBadSettings(t *testing.T) {
 		{"no time", "sessionTimeout: 30m", "sessionTimeout: soon", `edge.api.sessionTimeout: "soon" is no duration`},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			dir := fixture.Unpack(t, "1.6.0")
+			dir := zititest.Unpack(t, "1.6.0")
 			name := filepath.Join(dir, "ctrl.yml")
 			text, err := os.ReadFile(name)
 			if err != nil || !strings.Contains(string(text), test.was) {
@@ -94,7 +94,7 @@ func TestBadSettings(t *testing.T) {
 
 // TestOpenKeys shows that keys are named that others may read.
 func TestOpenKeys(t *testing.T) {
-	dir := fixture.Unpack(t, "1.6.20")
+	dir := zititest.Unpack(t, "1.6.20")
 	var keys []string
 	err := filepath.WalkDir(filepath.Join(dir, "pki"), func(name string, d os.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(name, ".key") {

@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
-	"netkeep.internal/internal/takeover/fixture"
 	"netkeep.internal/internal/takeover/zitidb"
+	"netkeep.internal/test/zititest"
 )
 
-type M = fixture.M
+type M = zititest.M
 
 // all are the records of a store, as the API tells of them; what say returns nil for is
 // left out.
@@ -250,9 +250,9 @@ func unordered(t *testing.T, v any) any {
 
 // TestReads compares what is read with what the controller said of the same records.
 func TestReads(t *testing.T) {
-	for i, version := range fixture.Versions {
+	for i, version := range zititest.Versions {
 		t.Run(version, func(t *testing.T) {
-			d, err := zitidb.Open(fixture.Database(fixture.Unpack(t, version)))
+			d, err := zitidb.Open(zititest.Database(zititest.Unpack(t, version)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -263,7 +263,7 @@ func TestReads(t *testing.T) {
 			if unknown := d.Unknown(); len(unknown) > 0 {
 				t.Errorf("nobody knows %v", unknown)
 			}
-			said, fields := fixture.Lists(t, version), 0
+			said, fields := zititest.Lists(t, version), 0
 			for path, list := range told(t, d) {
 				want := map[any]M{}
 				for _, m := range said[path] {
@@ -294,7 +294,7 @@ func TestReads(t *testing.T) {
 // TestBadFiles shows that what is no database that can be read is refused with a
 // sentence, and is left as it is.
 func TestBadFiles(t *testing.T) {
-	good := fixture.Database(fixture.Unpack(t, "1.6.0"))
+	good := zititest.Database(zititest.Unpack(t, "1.6.0"))
 	whole, err := os.ReadFile(good)
 	if err != nil {
 		t.Fatal(err)
@@ -382,7 +382,7 @@ func refused(t *testing.T, what, file string, says ...string) {
 // FuzzDatabase reads files of which some bytes are others: they are refused, or some
 // record is, and nothing else happens.
 func FuzzDatabase(f *testing.F) {
-	whole, err := os.ReadFile(fixture.Database(fixture.Unpack(f, "1.6.0")))
+	whole, err := os.ReadFile(zititest.Database(zititest.Unpack(f, "1.6.0")))
 	if err != nil {
 		f.Fatal(err)
 	}
