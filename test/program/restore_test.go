@@ -287,7 +287,7 @@ func still(v any) any {
 	case M:
 		c := M{}
 		for name, member := range x {
-			if name != "lastActivityAt" && name != "cachedLastActivityAt" {
+			if name != "lastActivityAt" && name != "cachedLastActivityAt" && name != "lastSeenAt" {
 				c[name] = still(member)
 			}
 		}
