@@ -52,9 +52,9 @@ ALONE := ./cmd/... ./internal/lang/... ./internal/tool/... ./internal/client/rem
 	./internal/data/format ./internal/data/invite ./internal/data/keyring ./internal/data/owner ./internal/fabric/permit \
 	./internal/fabric/terminator ./internal/fabric/usage ./internal/ops/config ./internal/ops/egress ./internal/ops/health \
 	./internal/ops/trace ./internal/policy/explain ./internal/policy/posture ./internal/pki ./internal/router/forward \
-	./internal/router/home ./internal/run/cli ./internal/web/rest ./internal/wire ./internal/wire/cipher ./internal/wire/message \
+	./internal/router/home ./internal/run/cli ./internal/takeover/... ./internal/web/rest ./internal/wire ./internal/wire/cipher ./internal/wire/message \
 	./test/architecture ./test/auth ./test/command ./test/enroll ./test/manifest ./test/model ./test/module ./test/monitoring \
-	./test/netns ./test/program ./test/router ./test/servertest ./test/upgrade
+	./test/netns ./test/program ./test/router ./test/servertest ./test/takeover ./test/upgrade ./test/zititest
 
 # Of some most tests do one thing after the other too, or wait: those are chosen that have
 # several do something at once, or a controller something beside what it is asked. Those of
