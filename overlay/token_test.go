@@ -37,15 +37,17 @@ func TestOpenWithToken(t *testing.T) {
 	must(t, err)
 	var given atomic.Int64
 	life := 20 * time.Second // so that each is the last for a moment only
-	tokens := func(context.Context) (string, time.Time, error) {
-		given.Add(1)
-		ends := time.Now().Add(life).Truncate(time.Second)
-		token := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{"iss": "https://robots.example", "aud": "netkeep", "sub": me, "exp": ends.Unix()})
-		token.Header["kid"] = "one"
-		text, err := token.SignedString(issuer.Key)
-		return text, ends, err
+	tokensOf := func(who string) func(context.Context) (string, time.Time, error) {
+		return func(context.Context) (string, time.Time, error) {
+			given.Add(1)
+			ends := time.Now().Add(life).Truncate(time.Second)
+			token := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{"iss": "https://robots.example", "aud": "netkeep", "sub": who, "exp": ends.Unix()})
+			token.Header["kid"] = "one"
+			text, err := token.SignedString(issuer.Key)
+			return text, ends, err
+		}
 	}
-	network, err := overlay.OpenWithToken(t.Context(), s.URL, tokens, overlay.WithAuthority(string(ca)))
+	network, err := overlay.OpenWithToken(t.Context(), s.URL, tokensOf(me), overlay.WithAuthority(string(ca)))
 	must(t, err)
 	t.Cleanup(func() { must(t, network.Close()) })
 	if network.Name() != "robot" {
@@ -71,8 +73,7 @@ func TestOpenWithToken(t *testing.T) {
 	if _, err := overlay.OpenWithToken(t.Context(), s.URL, func(context.Context) (string, time.Time, error) { return "", time.Time{}, no }, overlay.WithAuthority(string(ca))); !errors.Is(err, no) {
 		t.Errorf("without a token: %v", err)
 	}
-	me = "nobody"
-	if _, err := overlay.OpenWithToken(t.Context(), s.URL, tokens, overlay.WithAuthority(string(ca))); !errors.Is(err, overlay.ErrDenied) {
+	if _, err := overlay.OpenWithToken(t.Context(), s.URL, tokensOf("nobody"), overlay.WithAuthority(string(ca))); !errors.Is(err, overlay.ErrDenied) {
 		t.Errorf("with one of nobody: %v", err)
 	}
 }
