@@ -70,6 +70,8 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 		return err
 	}
 	debug.SetGCPercent(usual)
+	// What it took to load would otherwise stay with the program for minutes.
+	go debug.FreeOSMemory()
 	logStart(log, srv, cfg)
 	welcome(env, srv, cfg)
 	for {

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// pageBytes is what a page of Load should weigh. For every page etcd
-	// counts all keys that follow, so small pages cost more than they save.
+	// pageBytes is what a page of Load should weigh.
 	pageBytes = 16 << 20
 	// pageFirst and pageMost bound a page before its weight is known.
 	pageFirst = 256
@@ -67,21 +66,23 @@ func (s *Store) pages(ctx context.Context, rev store.Rev, fn func(*mvccpb.KeyVal
 	defer reading.Wait()
 	defer cancel()
 	limit := int64(pageFirst)
-	page, err := s.page(ctx, s.keys.records, limit, rev)
+	at := newStretch(s.keys.records, s.keys.end)
+	page, err := s.page(ctx, at, limit, rev)
 	for err == nil {
 		var next *clientv3.GetResponse
 		var failed error
-		if page.More {
+		more := at.follow(page, limit)
+		if more {
 			limit = nextLimit(limit, page.Kvs)
-			from := string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
-			reading.Go(func() { next, failed = s.page(ctx, from, limit, rev) })
+			ask, most := *at, limit
+			reading.Go(func() { next, failed = s.page(ctx, &ask, most, rev) })
 		}
 		for _, kv := range page.Kvs {
 			if err := fn(kv); err != nil {
 				return err
 			}
 		}
-		if !page.More {
+		if !more {
 			return nil
 		}
 		reading.Wait()
@@ -90,10 +91,10 @@ func (s *Store) pages(ctx context.Context, rev store.Rev, fn func(*mvccpb.KeyVal
 	return err
 }
 
-// page reads records from a key on.
-func (s *Store) page(ctx context.Context, from string, limit int64, rev store.Rev) (*clientv3.GetResponse, error) {
-	resp, err := s.patientGet(ctx, from,
-		clientv3.WithRange(s.keys.end), clientv3.WithLimit(limit), clientv3.WithRev(int64(rev)))
+// page reads the first records of a stretch.
+func (s *Store) page(ctx context.Context, in *stretch, limit int64, rev store.Rev) (*clientv3.GetResponse, error) {
+	resp, err := s.patientGet(ctx, in.from,
+		clientv3.WithRange(in.end), clientv3.WithLimit(limit), clientv3.WithRev(int64(rev)))
 	return resp, explained(ctx, "load", err)
 }
 
@@ -145,6 +146,9 @@ func valueOf(kv *mvccpb.KeyValue) []byte {
 // nextLimit sizes a page by the weight of the last one, growing with care: the
 // next kind's records may be much larger.
 func nextLimit(limit int64, last []*mvccpb.KeyValue) int64 {
+	if len(last) == 0 {
+		return limit
+	}
 	size := 1
 	for _, kv := range last {
 		size += len(kv.Key) + len(kv.Value)
