@@ -23,6 +23,13 @@ func TestLostGroup(t *testing.T) {
 	admin.Post("service-policies", M{
 		"name": servertest.Unique("policy"), "type": "Dial", "semantic": "AnyOf", "identityRoles": []any{"#idp:" + group}, "serviceRoles": []any{"@" + service},
 	}).Want(201)
+	router := admin.Post("edge-routers", M{"name": servertest.Unique("router")}).Want(201).ID()
+	admin.Post("edge-router-policies", M{
+		"name": servertest.Unique("policy"), "semantic": "AnyOf", "identityRoles": []any{"#idp:" + group, "#own"}, "edgeRouterRoles": []any{"@" + router},
+	}).Want(201)
+	admin.Post("service-edge-router-policies", M{
+		"name": servertest.Unique("policy"), "semantic": "AnyOf", "serviceRoles": []any{"@" + service}, "edgeRouterRoles": []any{"@" + router},
+	}).Want(201)
 	claims := person(servertest.Unique("sub"), servertest.Unique("ida"), group)
 	enter := func(claims M) *servertest.Client {
 		c := shared.Nobody(t)
@@ -38,12 +45,19 @@ func TestLostGroup(t *testing.T) {
 	if why := fmt.Sprint(admin.Get("identities/" + id + "/explain/" + service).Want(200).Data()["links"]); !strings.Contains(why, "from:"+admin.Get("external-jwt-signers/" + i.id).Want(200).Data()["name"].(string)) {
 		t.Errorf("it is not explained by the provider's group: %s", why)
 	}
+	dial := M{"serviceId": service, "type": "Dial"}
+	session := before.Post(api.ClientRoot+"/sessions", dial).Want(201).ID()
 	admin.Patch("identities/"+id, M{"roleAttributes": []any{"own"}}).Want(200)
 	if !sees(before) {
 		t.Error("an edit of an admin took the group away")
 	}
 	enter(claimSet(claims).with("realm", M{"roles": []any{}}))
 	before.Get(api.ClientRoot + "/services/" + service).Want(404) // in a session that goes on
+	before.Post(api.ClientRoot+"/sessions", dial).Want(404)
+	servertest.Eventually(t, waitTime, "the end of the session to dial", func() bool {
+		_, there := model.Sessions.Get(shared.State().Snapshot(), session)
+		return !there
+	})
 	if got := identityOf(t, id)["roleAttributes"]; !cmp.Equal(got, []any{"own"}) {
 		t.Errorf("the attributes are %v", got)
 	}

@@ -75,10 +75,9 @@ func (w *world) serve() {
 func dial(t *testing.T, port string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	for late := time.Now().Add(2 * time.Minute); ; {
-		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		conn, lines, err := attempt(port)
 		if err == nil {
 			t.Cleanup(func() { _ = conn.Close() })
-			lines := bufio.NewReader(conn)
 			if said(conn, lines, "hello") == nil {
 				return conn, lines
 			}
@@ -89,6 +88,15 @@ func dial(t *testing.T, port string) (net.Conn, *bufio.Reader) {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
+}
+
+// attempt is dial, once.
+func attempt(port string) (net.Conn, *bufio.Reader, error) {
+	conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		return nil, nil, err
+	}
+	return conn, bufio.NewReader(conn), nil
 }
 
 // said tells an echo something and hears it.

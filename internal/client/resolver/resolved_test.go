@@ -80,7 +80,6 @@ func TestWhichWay(t *testing.T) {
 	}
 }
 
-// TestWithoutDot holds that it is said once which names are not found.
 // TestNoBus holds that a machine is told of whose programs ask systemd-resolved, and which
 // cannot be asked by us: that names are not found has its reason there.
 func TestNoBus(t *testing.T) {
@@ -92,6 +91,7 @@ func TestNoBus(t *testing.T) {
 	}
 }
 
+// TestWithoutDot holds that it is said once which names are not found.
 func TestWithoutDot(t *testing.T) {
 	b, p := newBus(t), newPlace(t, stub)
 	r, err := Open(context.Background(), Options{Link: 7, Server: server, Path: p.path, Bus: b.address, Log: slog.New(slog.NewTextHandler(&p.log, nil))})

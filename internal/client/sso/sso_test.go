@@ -136,6 +136,13 @@ func TestForgedAnswers(t *testing.T) {
 				write(w, given)
 			}
 		}, ErrForged, `for "mail", and the controller takes those for "netkeep"`},
+		"ID token for us": {func(p *provider) {
+			p.tokens = func(w http.ResponseWriter, given M) {
+				given["access_token"] = p.sign(M{"aud": "openid"})
+				given["id_token"] = p.sign(M{"aud": []string{"laptop", "netkeep"}, "nonce": nonceOf(given)})
+				write(w, given)
+			}
+		}, ErrForged, "or set its targetToken to ID"},
 		"opaque token": {func(p *provider) {
 			p.tokens = func(w http.ResponseWriter, given M) {
 				given["access_token"] = "opaque"

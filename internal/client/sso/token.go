@@ -125,7 +125,11 @@ func (p *Provider) fits(t *Tokens, got *oauth2.Token) error {
 		return say(ErrOdd, "the provider at %s gives access tokens that only it can read: have an admin set targetToken of the signer %q to ID, or have the provider give JWTs", p.issuer, p.signer.Name)
 	}
 	if want := p.signer.Audience; want != "" && !slices.Contains(said.Audience, want) {
-		return say(ErrForged, "the provider at %s gave a token for %s, and the controller takes those for %q: have an admin look at the audience of the signer %q", p.issuer, short(strings.Join(said.Audience, ", ")), want, p.signer.Name)
+		other := ""
+		if id := peek(t.ID); id != nil && !p.signer.UseID && slices.Contains(id.Audience, want) {
+			other = ", or set its targetToken to ID, since the ID token is for that"
+		}
+		return say(ErrForged, "the provider at %s gave a token for %s, and the controller takes those for %q: have an admin look at the audience of the signer %q%s", p.issuer, short(strings.Join(said.Audience, ", ")), want, p.signer.Name, other)
 	}
 	if t.Ends = moment(said.Ends); t.Ends.IsZero() {
 		t.Ends = got.Expiry
