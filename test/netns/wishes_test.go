@@ -152,9 +152,40 @@ func takenAway(t *testing.T, d *device, _ *process) {
 	if code := d.tunnel.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(d.tunnel.text(), want) {
 		t.Errorf("it ends with %d and does not say %s", code, want)
 	}
-	const rights = "this user may make no network device: run it as root, or with CAP_NET_ADMIN"
-	out, err := d.laptop.run("setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin", d.binary, "tunnel", "run", "--intercept", "--identity", d.identity)
-	if err == nil || !strings.Contains(out, rights) || strings.Count(out, "\n") != 1 {
-		t.Errorf("without rights: %v, %s", err, out)
+	refused := func(says, without string) {
+		t.Helper()
+		out, err := d.laptop.run("setpriv", "--bounding-set="+without, "--inh-caps="+without, d.binary, "tunnel", "run", "--intercept", "--identity", d.identity)
+		if err == nil || !strings.Contains(out, says) || strings.Count(out, "\n") != 1 {
+			t.Errorf("without %s: %v, %s", without, err, out)
+		}
 	}
+	refused("this user may make no network device: run it as root, or with CAP_NET_ADMIN", "-net_admin")
+	const closed = "/run/closed"
+	d.laptop.must("sh", "-c", "touch "+closed+" && chmod 0 "+closed+" && mount --bind "+closed+" /dev/net/tun")
+	refused("this user may not open /dev/net/tun: have it be of mode 0666", "-dac_override,-dac_read_search")
+	d.laptop.must("sh", "-c", "umount /dev/net/tun && rm "+closed)
+	d.taken(t)
+}
+
+// taken starts a tunneler where something else has what it wants: it says which flag
+// helps, and leaves nothing.
+func (d *device) taken(t *testing.T) {
+	d.laptop.must("ip", "link", "add", "nk7", "type", "veth", "peer", "name", "nk8")
+	d.laptop.must("ip", "address", "add", "10.44.0.1/16", "dev", "nk7")
+	d.laptop.must("ip", "link", "set", "nk7", "up")
+	with := d.laptop.looks()
+	for says, args := range map[string][]string{
+		"there is a device nk7 already: choose another name with --device":                                  {"--device", "nk7"},
+		"the range 10.44.3.0/24 is in use on this machine: 10.44.0.0/16 leads to nk7; choose another range": {"--range", "10.44.3.0/24"},
+		"the range must be a block of IPv4 addresses":                                                       {"--range", "fd00::/64"},
+	} {
+		out, err := d.laptop.run(d.binary, append([]string{"tunnel", "run", "--intercept", "--identity", d.identity}, args...)...)
+		if err == nil || !strings.Contains(out, says) || strings.Count(out, "\n") != 1 {
+			t.Errorf("%v: %v, %s", args, err, out)
+		}
+	}
+	if after := d.laptop.looks(); after != with {
+		t.Errorf("the laptop was\n%s\nand is\n%s", with, after)
+	}
+	d.laptop.must("ip", "link", "delete", "nk7")
 }

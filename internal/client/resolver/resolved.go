@@ -32,6 +32,9 @@ type resolved struct {
 	told bool
 	last []string // domains, of which it was told
 	said bool     // that it does not ask for some
+
+	names  []string // that it is to know, and whether it could not be told
+	missed bool
 }
 
 func (d *resolved) String() string { return "systemd-resolved" }
@@ -135,6 +138,14 @@ func family(ip netip.Addr) int32 {
 // tell leads questions for names to our link, and nothing else: what no domain
 // is given for is asked elsewhere, and names get nothing appended.
 func (d *resolved) tell(ctx context.Context, names []string) error {
+	err := d.set(ctx, names)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.names, d.missed = names, err != nil
+	return err
+}
+
+func (d *resolved) set(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return d.revert(ctx)
 	}
@@ -187,17 +198,35 @@ func (d *resolved) knows(names, wanted []string) bool {
 func (d *resolved) revert(ctx context.Context) error {
 	d.mu.Lock()
 	told := d.told
-	d.told, d.last = false, nil
+	d.last = nil
 	d.mu.Unlock()
 	if !told {
 		return nil
 	}
-	return d.call(ctx, "RevertLink", int32(d.opt.Link))
+	if err := d.call(ctx, "RevertLink", int32(d.opt.Link)); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.told = false
+	return nil
 }
 
-// look has nothing to do: what a link was told outlives a restart of
+// look tells what could not be told. What a link was told outlives a restart of
 // systemd-resolved.
-func (d *resolved) look() error { return nil }
+func (d *resolved) look() error {
+	d.mu.Lock()
+	names, missed := d.names, d.missed
+	d.mu.Unlock()
+	if !missed {
+		return nil
+	}
+	if err := d.tell(context.Background(), names); err != nil {
+		return err
+	}
+	d.opt.Log.Info("systemd-resolved answers again, and knows which names are of services")
+	return nil
+}
 
 // Properties of the bus, each with the number of its link, 0 if it is of none.
 type (

@@ -137,6 +137,50 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestToldLater holds that what systemd-resolved could not be told, or be told to forget,
+// it is told when it takes something again: a name that came meanwhile would not be found
+// until another came.
+func TestToldLater(t *testing.T) {
+	b, p := newBus(t), newPlace(t, stub)
+	r, err := Open(context.Background(), Options{Link: 7, Server: server, Path: p.path, Bus: b.address, Log: slog.New(slog.NewTextHandler(&p.log, nil))})
+	must(t, err)
+	refuse := func(why string) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.refuse = why
+	}
+	for _, c := range []struct {
+		names []string
+		hears string
+	}{
+		{[]string{"payroll.corp"}, "SetLinkDomains[7 [[payroll.corp true]]]"},
+		{nil, "RevertLink[7]"},
+	} {
+		refuse("org.freedesktop.DBus.Error.NoReply")
+		for range 2 {
+			if err := r.Tell(context.Background(), c.names); err == nil || !strings.Contains(err.Error(), "see systemctl status systemd-resolved") {
+				t.Errorf("it is %v", err)
+			}
+			if err := r.Look(); err == nil {
+				t.Error("nobody answers, and there is no error")
+			}
+		}
+		refuse("")
+		must(t, r.Look())
+		if got := b.heard(); !strings.Contains(got, c.hears) {
+			t.Errorf("it is told %q", got)
+		}
+		must(t, r.Look())
+		if got := b.heard(); got != "" {
+			t.Errorf("it is told %q, which it knows", got)
+		}
+	}
+	must(t, r.Close())
+	if got := p.log.String(); strings.Count(got, "systemd-resolved answers again") != 2 {
+		t.Errorf("it says\n%s", got)
+	}
+}
+
 // TestOtherServers holds that what is not ours is asked of whom it would be
 // asked of without us.
 func TestOtherServers(t *testing.T) {

@@ -116,7 +116,7 @@ func create(name string) (int, error) {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENODEV):
 		return 0, fmt.Errorf("there is no %s on this machine: load the kernel's module with modprobe tun, or give the container the device", deviceFile)
 	case errors.Is(err, fs.ErrPermission):
-		return 0, errNoRights
+		return 0, fmt.Errorf("this user may not open %s: have it be of mode 0666, as udev makes it, and let the service or container have it, or run it as root", deviceFile)
 	case err != nil:
 		return 0, fmt.Errorf("%s cannot be opened: %w", deviceFile, err)
 	}
