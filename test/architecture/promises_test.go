@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	namedTest   = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`")
-	writtenTest = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(`)
+	namedTest   = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9_]*)`")
+	writtenTest = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9_]*)\(`)
 )
 
 // tests are the names of all that there are.
@@ -124,5 +124,38 @@ func TestEveryCell(t *testing.T) {
 	}
 	if !found || rows < 10 {
 		t.Errorf("there are %d rows", rows)
+	}
+}
+
+// TestPublished holds the page on security to its table of what others have published:
+// each line names a test, and those that have an id are named after it.
+func TestPublished(t *testing.T) {
+	text, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## What others have published\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := 0
+	for line := range strings.Lines(section) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if !strings.HasPrefix(line, "|") || len(cells) != 3 || strings.HasPrefix(line, "|---") || rows == 0 && strings.Contains(line, "published as") {
+			continue
+		}
+		rows++
+		id, test := strings.TrimSpace(cells[0]), namedTest.FindString(cells[2])
+		if strings.HasPrefix(id, "GHSA-") {
+			id = strings.ReplaceAll(id, "-", "_")
+		} else if _, number, found := strings.Cut(id, "/"); found {
+			id = number[strings.LastIndex(number, " ")+1:]
+		} else {
+			id = "Test"
+		}
+		if !strings.Contains(test, id) {
+			t.Errorf("%s: its test is %q", cells[0], test)
+		}
+	}
+	if rows < 19 {
+		t.Errorf("the table has %d lines", rows)
 	}
 }
