@@ -140,6 +140,7 @@ func TestPreview(t *testing.T) {
 	for word, token := range map[string]string{
 		"enrollEmailDomains": i.token(t, other.with("email", "lea@else.example")),
 		"come to its end":    i.token(t, other.with("exp", 1)),
+		"clock of the cont":  i.token(t, other.with("nbf", time.Now().Add(5*time.Minute).Unix())),
 		"claim exp":          i.token(t, other.with("exp", nil)),
 		"claim aud":          i.token(t, other.with("aud", "else")),
 		"claim iss":          i.token(t, other.with("iss", "else")),

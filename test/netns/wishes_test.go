@@ -3,6 +3,7 @@
 package netns
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,6 +102,42 @@ func forwarded(t *testing.T, d *device, _ *process) {
 			t.Errorf("%s: %v, %q", to, err, got)
 		}
 		d.eventually("it is said why "+to+" is refused", func() bool { return strings.Contains(d.tunnel.text(), why) })
+	}
+	d.problems(t)
+}
+
+// problems asks the tunneler why a service is not reached, which is so until it is.
+func (d *device) problems(t *testing.T) {
+	const why = "nobody hosts the service by"
+	if got := d.laptop.must(d.binary, "tunnel", "status"); !strings.Contains(got, why) {
+		t.Errorf("the status does not say why a service is not reached:\n%s", got)
+	}
+	problem := func() string {
+		var all []struct {
+			Intercepted []struct{ Service, Error string }
+		}
+		text := d.laptop.must(d.binary, "tunnel", "status", "--json")
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		for _, r := range all {
+			for _, s := range r.Intercepted {
+				if s.Service == "by" {
+					return s.Error
+				}
+			}
+		}
+		t.Fatalf("the service is not in %s", text)
+		return ""
+	}
+	if got := problem(); !strings.Contains(got, why) {
+		t.Errorf("the problem is %q", got)
+	}
+	if _, err := d.laptop.does("line", "server.by.corp:9001"); err != nil {
+		t.Error(err)
+	}
+	if got := problem(); got != "" {
+		t.Errorf("it is reached, and the problem is %q", got)
 	}
 }
 

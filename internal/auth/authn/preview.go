@@ -80,6 +80,7 @@ func (t *Tokens) mistrust(signer *model.ExtJWTSigner, text string) string {
 		return "the text is no JWT; some providers give access tokens that are none: see the signer's targetToken"
 	}
 	end, _ := said["exp"].(float64)
+	begin, _ := said["nbf"].(float64)
 	switch {
 	case !signer.Enabled:
 		return "the signer is disabled"
@@ -90,13 +91,15 @@ func (t *Tokens) mistrust(signer *model.ExtJWTSigner, text string) string {
 	case end == 0:
 		return "the token has no claim exp, so that it would be good for ever"
 	case !t.now().Before(time.Unix(int64(min(end, 1<<40)), 0)):
-		return "the token has come to its end; get another"
+		return "the token has come to its end; get another, and look whether the clocks of the provider and of the controller are right"
+	case begin > float64(t.now().Unix()):
+		return "the token begins later: the clock of the controller is behind that of the provider; set it"
 	case signer.Audience != "" && !mentions(said["aud"], signer.Audience):
 		return "the claim aud does not have the audience of the signer"
 	case claimText(said, signer.ClaimsProperty) == "":
 		return "the claim that says whose token it is, claimsProperty of the signer, is missing or no text"
 	}
-	return "the signature is not by a key of the signer, or the token begins later; see its certPem or jwksEndpoint"
+	return "the signature is not by a key of the signer; see its certPem or jwksEndpoint"
 }
 
 func decodes(part string, into any) bool {

@@ -26,8 +26,8 @@ func (o Overlap) String() string {
 			why = "it has fewer ports"
 		}
 	}
-	return fmt.Sprintf("both %s (%s) and %s (%s) intercept %s port %s: it leads to %s, since %s",
-		o.Winner.Service, o.At, o.Loser.Service, o.Of, o.Protocol, o.Ports, o.Winner.Service, why)
+	return fmt.Sprintf("both %s (%s) and %s (%s) intercept %s port %s: it leads to %s, since %s; if that is not meant, give %s another address or port",
+		o.Winner.Service, o.At, o.Loser.Service, o.Of, o.Protocol, o.Ports, o.Winner.Service, why, o.Loser.Service)
 }
 
 // width is that of the smallest range of a rule with the ports in it.

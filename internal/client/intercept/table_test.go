@@ -110,9 +110,9 @@ func TestWhoHasWhat(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ winner, loser, want string }{
-		{"office", "everything", "both office (10.1.0.0/16) and everything (10.0.0.0/8) intercept tcp port 1-1000: it leads to office, since its address is the more specific"},
-		{"payroll", "a-web", "both payroll (payroll.corp.example) and a-web (payroll.corp.example) intercept tcp port 443: it leads to payroll, since it has fewer ports"},
-		{"a-web", "web", "both a-web (payroll.corp.example) and web (payroll.corp.example) intercept tcp port 400-442: it leads to a-web, since its name comes first"},
+		{"office", "everything", "both office (10.1.0.0/16) and everything (10.0.0.0/8) intercept tcp port 1-1000: it leads to office, since its address is the more specific; if that is not meant, give everything another address or port"},
+		{"payroll", "a-web", "both payroll (payroll.corp.example) and a-web (payroll.corp.example) intercept tcp port 443: it leads to payroll, since it has fewer ports; if that is not meant, give a-web another address or port"},
+		{"a-web", "web", "both a-web (payroll.corp.example) and web (payroll.corp.example) intercept tcp port 400-442: it leads to a-web, since its name comes first; if that is not meant, give web another address or port"},
 	} {
 		i := slices.IndexFunc(overlaps, func(o Overlap) bool { return o.Winner.Service == c.winner && o.Loser.Service == c.loser })
 		if got := overlaps[i].String(); got != c.want {

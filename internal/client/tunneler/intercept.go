@@ -72,6 +72,7 @@ type traffic struct {
 	// it is dialled for.
 	pending atomic.Int64
 	asked   slots
+	problem atomic.Pointer[string] // why it was not reached, the last time
 }
 
 // offer is what one identity may dial.
@@ -378,6 +379,9 @@ func (i *interceptor) tell(r *status.Report) {
 	for _, rule := range i.shown {
 		w := wayOf(rule)
 		one := status.Intercepted{Service: rule.Service, Identity: w.who, Protocols: rule.Protocols, Traffic: w.tally.Traffic()}
+		if why := w.problem.Load(); why != nil {
+			one.Error = *why
+		}
 		for _, a := range rule.Addresses {
 			one.Addresses = append(one.Addresses, a.String())
 		}

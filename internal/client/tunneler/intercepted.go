@@ -56,7 +56,11 @@ func (i *interceptor) dial(ctx context.Context, a *attempt) (*sdk.Conn, error) {
 		return nil, err
 	}
 	defer w.asked.give()
-	return w.how.dial(ctx, w.client, a.rule.Service, said)
+	conn, err := w.how.dial(ctx, w.client, a.rule.Service, said)
+	if err == nil {
+		w.problem.Store(nil)
+	}
+	return conn, err
 }
 
 // connect leads one connection of a program to the service that has the address.
@@ -113,6 +117,9 @@ func (i *interceptor) connect(w *tun.Wish) {
 // failed says why a service is not reached, unless everything ends.
 func (i *interceptor) failed(what string, a *attempt, err error) {
 	if i.t.life.Err() == nil && !errors.Is(err, context.Canceled) {
+		text := err.Error()
+		text = text[:min(len(text), maxText)]
+		wayOf(a.rule).problem.Store(&text)
 		i.complain(what, a.rule.Service, err)
 	}
 }
