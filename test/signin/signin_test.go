@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -335,6 +336,13 @@ func TestBadInput(t *testing.T) {
 	fails(3, `there is no signer "Crop"; there is: "Corp"`, "--signer", "Crop")
 	fails(3, `there is no signer "Crop"; there is: "Corp"`, "--sso=Crop")
 	fails(2, "leave the others out", "--username", "admin")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	fails(1, "name another port with --sso-port", "--sso-port", port)
 	w.p.away.Store(true)
 	fails(6, "cannot be reached")
 	w.p.away.Store(false)
