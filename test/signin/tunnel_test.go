@@ -147,6 +147,31 @@ func TestTunnel(t *testing.T) {
 	}
 }
 
+// TestSignedOut has somebody sign out while a tunneler acts for them: what is connected ends,
+// and begins again when they sign in.
+func TestSignedOut(t *testing.T) {
+	w := start(t, time.Hour)
+	w.serve()
+	port := freePort(t)
+	tunnel := w.command("ann", true, "tunnel", "proxy", "--sso", w.address, "--ca", filepath.Join(w.data(), "pki", "root.crt"), "--poll", "500ms", "wiki:"+port)
+	tunnel.says(`an identity is in use`)
+	conn, lines := dial(t, port)
+	w.good("ann", "logout")
+	for late := time.Now().Add(time.Minute); said(conn, lines, "and now") == nil; <-time.After(50 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("it goes on for who has signed out\n%s", tunnel.said)
+		}
+	}
+	if ids := w.sessions("ann"); len(ids) != 0 {
+		t.Errorf("there are %d sessions", len(ids))
+	}
+	tunnel.says(`you are not signed in; run: netkeep login \S+ --sso`)
+	if text, code := w.signIn("ann"); code != 0 {
+		t.Fatalf("%d: %s", code, text)
+	}
+	dial(t, port)
+}
+
 // TestSecond logs in with a certificate where the policy wants a token besides.
 func TestSecond(t *testing.T) {
 	w := start(t, 20*time.Second)

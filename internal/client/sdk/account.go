@@ -26,6 +26,9 @@ type Account struct {
 	CA string
 	// Token returns a token to show, as often as there has to be one, and its end.
 	Token func(context.Context) (token string, ends time.Time, err error)
+	// Left is an error once whoever signed in has signed out, until somebody signs in; it
+	// may be nil.
+	Left func() error
 }
 
 // credentials is what there is of an account before it is logged in.
@@ -106,6 +109,26 @@ func (a *api) certify(ctx context.Context, session string, key crypto.Signer) (*
 	return &pair, nil
 }
 
+// left ends the session of who has signed out, and all that is connected by it: there is
+// another when somebody signs in.
+func (a *api) left(ctx context.Context, session string) error {
+	if a.opt.Account.Left == nil {
+		return nil
+	}
+	err := a.opt.Account.Left()
+	if err == nil || session == a.given {
+		return err
+	}
+	gone := a.remote().Call(ctx, remote.Request{
+		Method: http.MethodDelete, Path: a.path("/current-api-session"), Stranger: true, Header: map[string]string{"zt-session": session}, Repeatable: true,
+	}, nil)
+	if gone != nil && !unauthorized(gone) {
+		return gone // and is tried again
+	}
+	a.given = session
+	return err
+}
+
 const (
 	// prolongIn is how long before its end a newer token is shown.
 	prolongIn = 45 * time.Second
@@ -118,6 +141,9 @@ func (a *api) prolong(ctx context.Context) error {
 	a.opening.Lock()
 	defer a.opening.Unlock()
 	now, session := a.opt.Now(), a.session.Load().Token
+	if err := a.left(ctx, session); err != nil {
+		return err
+	}
 	if a.rests.IsZero() || now.Before(a.rests.Add(-prolongIn)) {
 		return nil
 	}

@@ -29,6 +29,7 @@ type api struct {
 	learned time.Time   // when one was told where the controllers are
 	seconds atomic.Bool // whether a token has to be shown with every request
 	rests   time.Time   // end of the token that the session rests on; for who holds opening
+	given   string      // token of the last session that was given up; the same
 }
 
 // apiSession is what one is recognised by.

@@ -34,7 +34,7 @@ func (p *people) signIn(cmd *cobra.Command, env Env, opt *tunneler.Options) erro
 		if opt.Accounts == nil {
 			opt.Accounts = map[string]*sdk.Account{}
 		}
-		opt.Accounts[account.Address] = &sdk.Account{Address: account.Address, Others: account.Others, CA: account.CA, Token: account.Token}
+		opt.Accounts[account.Address] = &sdk.Account{Address: account.Address, Others: account.Others, CA: account.CA, Token: account.Token, Left: account.Left}
 		opt.Identities = append(opt.Identities, account.Address)
 	}
 	return nil

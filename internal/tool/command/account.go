@@ -20,6 +20,8 @@ type Account struct {
 	CA      string
 	// Token is what a controller is shown, as often as one is needed, and its end.
 	Token func(context.Context) (string, time.Time, error)
+	// Left is an error once they have signed out.
+	Left func() error
 
 	tokens keeper
 	with   profile.Profile
@@ -70,7 +72,7 @@ func (f SignIn) account(cmd *cobra.Command, env Env, address []string, trusting 
 	if p.SignedIn, err = f.signedIn(cmd.Context(), scr, client, &p, "", tokens); err != nil {
 		return nil, err
 	}
-	return &Account{Address: p.Address, Others: p.Others, CA: p.CA, Token: tokens.Token, tokens: tokens, with: p}, nil
+	return &Account{Address: p.Address, Others: p.Others, CA: p.CA, Token: tokens.Token, Left: tokens.left, tokens: tokens, with: p}, nil
 }
 
 // keep has the next program find the sign-in.

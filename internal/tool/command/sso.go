@@ -177,6 +177,15 @@ func (k keeper) tokens(ctx context.Context) (*sso.Tokens, error) {
 	return t, k.keep(t)
 }
 
+// left is an error if nobody is signed in any more. A file that cannot be read says nothing
+// of that.
+func (k keeper) left() error {
+	if _, _, err := k.kept(); errors.Is(err, remote.ErrDenied) {
+		return err
+	}
+	return nil
+}
+
 func (k keeper) kept() (*sso.Tokens, profile.Profile, error) {
 	book, err := profile.Open(k.dir)
 	if err != nil {
