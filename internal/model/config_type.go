@@ -31,6 +31,10 @@ var ConfigTypes = kind.Define(kind.Spec[ConfigType]{
 // answers follows from what it is asked.
 var schemas schema.Compiler
 
+// Common says that whoever may write a config may name its type: a schema tells nothing
+// of the network.
+func (t *ConfigType) Common() bool { return true }
+
 // Check refuses a schema that does not compile or that existing configs break.
 func (t *ConfigType) Check(r kind.Reader, old *ConfigType) error {
 	// A client asks for the configs of every type with this word.

@@ -106,10 +106,32 @@ func (ix *Index) unique(r Reader, d *Def, next Record) error {
 	return nil
 }
 
+// Confine refuses a record that refers to one, which old did not, that may says is not
+// there for whoever writes it, in the words for one that is not there at all. part says
+// whether the record goes when the other does, as a part of it.
+func (s *Catalog) Confine(r Reader, d *Def, old, next Record, may func(target *Def, rec Record, part bool) bool) error {
+	for _, ix := range d.Indexes {
+		held := map[string]bool{}
+		ix.Keys(old, func(key string) { held[key] = true })
+		err := ix.lacks(s.outside(ix, next, func(target *Def, id string) bool {
+			rec, ok := r.Lookup(target, id)
+			return !ok || held[ix.field.refKey(id)] || may(target, rec, ix.field.Roles == "" && ix.field.OnDelete == Cascade)
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // resolve checks that what the field refers to exists.
 func (s *Catalog) resolve(r Reader, ix *Index, next Record) error {
+	return ix.lacks(s.missing(r, ix, next))
+}
+
+// lacks refuses ids that the field refers to in vain.
+func (ix *Index) lacks(missing []string) error {
 	f := ix.field
-	missing := s.missing(r, ix, next)
 	switch {
 	case len(missing) == 0:
 		return nil
@@ -121,7 +143,15 @@ func (s *Catalog) resolve(r Reader, ix *Index, next Record) error {
 }
 
 // missing returns the ids that the field refers to and no record has.
-func (s *Catalog) missing(r Reader, ix *Index, rec Record) (missing []string) {
+func (s *Catalog) missing(r Reader, ix *Index, rec Record) []string {
+	return s.outside(ix, rec, func(target *Def, id string) bool {
+		_, ok := r.Lookup(target, id)
+		return ok
+	})
+}
+
+// outside returns the ids that the field refers to and that are not there, as there says.
+func (s *Catalog) outside(ix *Index, rec Record, there func(target *Def, id string) bool) (missing []string) {
 	f := ix.field
 	target := s.byName[f.target()]
 	if target == nil {
@@ -134,7 +164,7 @@ func (s *Catalog) missing(r Reader, ix *Index, rec Record) (missing []string) {
 				return
 			}
 		}
-		if _, ok := r.Lookup(target, id); !ok {
+		if !there(target, id) {
 			missing = append(missing, id)
 		}
 	})

@@ -113,8 +113,8 @@ func (everyRecord) Whole() bool                     { return true }
 func (everyRecord) None() bool                      { return false }
 func (everyRecord) Has(*kind.Def, kind.Record) bool { return true }
 
-// readable yields those of some records of a kind that the caller may read.
-func (c *Call) readable(d *kind.Def, recs iter.Seq[kind.Record]) iter.Seq[kind.Record] {
+// Readable yields those of some records of a kind that the caller may read.
+func (c *Call) Readable(d *kind.Def, recs iter.Seq[kind.Record]) iter.Seq[kind.Record] {
 	over := c.over(d, kind.Lists)
 	if over.Whole() {
 		return recs

@@ -115,6 +115,9 @@ func (r Resource) Mount(a *API) *Mounted {
 		if r.Auth == Admin {
 			o.Need = needFor(r.Kind, verb)
 		}
+		if o.some && strings.HasSuffix(path, "/{id}") {
+			o.of = r.Kind
+		}
 		if more != nil {
 			more(o)
 		}
@@ -207,7 +210,7 @@ func (m *Mounted) list(c *Call) error {
 		}
 	}
 	if m.Log == nil && m.From == nil && !c.over(m.Kind, kind.Lists).Whole() {
-		recs, total := q.Select(filter.Rows[kind.Record]{Seq: c.readable(m.Kind, c.Snap.All(m.Kind)), ByID: true}, page)
+		recs, total := q.Select(filter.Rows[kind.Record]{Seq: c.Readable(m.Kind, c.Snap.All(m.Kind)), ByID: true}, page)
 		return m.View.page(c, page, recs, total)
 	}
 	if m.Log != nil {
@@ -231,7 +234,7 @@ func (m *Mounted) readable(c *Call, among Selection) Selection {
 	if c.over(m.Kind, kind.Lists).Whole() {
 		return among
 	}
-	return Selection{Records: c.readable(m.Kind, among.Records)}
+	return Selection{Records: c.Readable(m.Kind, among.Records)}
 }
 
 func (m *Mounted) get(c *Call) error {
@@ -313,7 +316,7 @@ func (m *Mounted) change(c *Call, verb kind.Verbs) error {
 	body = body.Without(at.Without...)
 	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		return tx.Edit(at.Kind, step.target, func(rec kind.Record) error {
-			if err := step.merge(rec, body); err != nil {
+			if err := step.merge(tx, rec, body); err != nil {
 				return err
 			}
 			return adjust(rec)

@@ -28,12 +28,15 @@ type Step struct {
 	id       string // of what is created
 	prepared Prepared
 	over     Extent // the records that its author may do this to
+	reads    func(d *kind.Def) Extent
+	kinds    *kind.Catalog
 }
 
 // Step reads a change and prepares it. The verb is Creates, Replaces, Patches or
 // Deletes.
 func (m *Mounted) Step(c *Call, verb kind.Verbs, target string, body kind.Body) (*Step, error) {
-	s := &Step{of: m, verb: verb, target: target, body: body, over: c.over(m.Kind, verb)}
+	s := &Step{of: m, verb: verb, target: target, body: body, over: c.over(m.Kind, verb), kinds: c.State.Kinds()}
+	s.reads = func(d *kind.Def) Extent { return c.over(d, kind.Lists) }
 	if s.over.None() {
 		return nil, fault.New(fault.CodeUnauthorized, lacking(needFor(m.Kind, verb)))
 	}
@@ -109,7 +112,29 @@ func (s *Step) fresh(tx *state.Tx, body kind.Body) (kind.Record, error) {
 			return nil, err
 		}
 	}
+	if err := s.confined(tx, s.of.Kind.New(), rec); err != nil {
+		return nil, err
+	}
 	return rec, s.inside(rec)
+}
+
+// confined refuses what would lead somebody, whose power is over some records, to others:
+// to what they cannot read, as if it were not there, or to make a part of what their
+// power is not over. What the system keeps is known to everybody, and so is what says that
+// it is common.
+func (s *Step) confined(r kind.Reader, old, rec kind.Record) error {
+	if s.over.Whole() {
+		return nil
+	}
+	return s.kinds.Confine(r, s.of.Kind, old, rec, s.may)
+}
+
+func (s *Step) may(d *kind.Def, rec kind.Record, part bool) bool {
+	if part {
+		return s.over.Has(d, rec)
+	}
+	common, ok := rec.(interface{ Common() bool })
+	return rec.Base().System || ok && common.Common() || s.reads(d).Has(d, rec)
 }
 
 // inside refuses a record that its author could not have made or changed so.
@@ -137,7 +162,7 @@ func (s *Step) add(tx *state.Tx, rec kind.Record, body kind.Body) error {
 }
 
 // merge reads the body into a copy of the record.
-func (s *Step) merge(rec kind.Record, body kind.Body) error {
+func (s *Step) merge(tx *state.Tx, rec kind.Record, body kind.Body) error {
 	if err := s.visible(rec); err != nil {
 		return err
 	}
@@ -153,7 +178,11 @@ func (s *Step) merge(rec kind.Record, body kind.Body) error {
 	if s.verb == kind.Replaces {
 		shape = kind.Replace
 	}
+	old := s.of.Kind.Clone(rec)
 	if err := s.of.Kind.Apply(shape, rec, body); err != nil {
+		return err
+	}
+	if err := s.confined(tx, old, rec); err != nil {
 		return err
 	}
 	return s.inside(rec)
@@ -181,13 +210,13 @@ func removable(rec kind.Record) error {
 // and twice the same if nothing changed. Errors name what is wrong as seen from
 // the change: target, or a field in body.
 func (s *Step) Do(tx *state.Tx, leaving func(d *kind.Def, id string) bool) (before, after kind.Record, err error) {
-	body := s.body.Named(tx.Kinds().Naming(tx, leaving))
+	body := s.body.Named(s.naming(tx, leaving))
 	if s.verb == kind.Creates {
 		before, after, err = s.put(tx, body)
 		return before, after, s.misfit(err)
 	}
 	before, err = s.of.Kind.Called(tx, s.target)
-	if err == nil && before == nil {
+	if err == nil && (before == nil || s.visible(before) != nil) {
 		err = fault.New(fault.CodeNotFound, "no "+spoken(s.of.Kind.Name)+" has this id or name")
 	}
 	if err != nil {
@@ -199,8 +228,27 @@ func (s *Step) Do(tx *state.Tx, leaving func(d *kind.Def, id string) bool) (befo
 		}
 		return before, nil, s.mistarget(err)
 	}
-	after, err = s.amend(tx, before.Base().ID, func(rec kind.Record) error { return s.merge(rec, body) })
+	after, err = s.amend(tx, before.Base().ID, func(rec kind.Record) error { return s.merge(tx, rec, body) })
 	return before, after, s.misfit(err)
+}
+
+// naming finds records by their names, as the write has them. What its author cannot read
+// is not there.
+func (s *Step) naming(tx *state.Tx, leaving func(d *kind.Def, id string) bool) kind.Naming {
+	all := s.kinds.Naming(tx, leaving)
+	if s.over.Whole() {
+		return all
+	}
+	return func(kinds []string, text string) (string, error) {
+		id, err := all(kinds, text)
+		for _, name := range kinds {
+			d := s.kinds.Named(name)
+			if rec, ok := tx.Lookup(d, id); ok && s.may(d, rec, false) {
+				return id, err
+			}
+		}
+		return text, nil
+	}
 }
 
 // put creates a record, or changes the one that is known by what it holds.

@@ -221,7 +221,7 @@ func ShowList(a *API, op Op, v *View, find func(c *Call) (Records, error)) {
 		if seq == nil {
 			seq = func(func(kind.Record) bool) {}
 		}
-		recs, total := q.Select(filter.Rows[kind.Record]{Seq: c.readable(v.kind, seq), ByID: true}, page)
+		recs, total := q.Select(filter.Rows[kind.Record]{Seq: c.Readable(v.kind, seq), ByID: true}, page)
 		return v.page(c, page, recs, total)
 	}})
 }

@@ -44,11 +44,11 @@ func narrowServices(s *api.Service) func(c *rest.Call) (rest.Selection, error) {
 }
 
 // policySymbols let filters ask whom and what a service policy is about now, as
-// its role lists select them.
+// its role lists select them, of those that the caller may read.
 func policySymbols(c *rest.Call) []filter.Symbol[kind.Record] {
 	set := func(name string, list *access.List, members *kind.Def) filter.Symbol[kind.Record] {
 		each := func(rec kind.Record, yield func(kind.Record) bool) {
-			for member := range c.Snap.Within(members, list.Members(c.Snap, rec)) {
+			for member := range c.Readable(members, c.Snap.Within(members, list.Members(c.Snap, rec))) {
 				if !yield(member) {
 					return
 				}
