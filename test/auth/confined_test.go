@@ -133,3 +133,43 @@ func TestFilterThroughPolicies(t *testing.T) {
 		t.Errorf("somebody finds out by the name of whom they may not read: %d policies", n)
 	}
 }
+
+// TestUntold has somebody write what they may not read: neither a refusal nor a plan tells
+// them what was in it, or what assertions say.
+func TestUntold(t *testing.T) {
+	t.Parallel()
+	admin, attribute, name := shared.Admin(t), servertest.Unique("attribute"), servertest.Unique("secretly")
+	add(t, M{"name": name, "roleAttributes": []string{attribute}})
+	admin.Post("services", M{"name": name, "encryptionRequired": true, "roleAttributes": []string{attribute}}).Want(http.StatusCreated)
+	admin.Post("assertions", M{"name": name, "expect": "never", "identityRoles": []string{"#" + attribute}, "serviceRoles": []string{"#" + attribute}}).Want(http.StatusCreated)
+	role := admin.Post("admin-roles", M{"name": servertest.Unique("role"), "allows": []string{"service-policy:create", "service-policy:update"}}).Want(http.StatusCreated).ID()
+	c := enter(t, add(t, M{"adminRoles": []string{role}}))
+	policy := func(who string) M {
+		return M{"name": servertest.Unique("policy"), "type": "Dial", "semantic": "AnyOf", "identityRoles": []string{who}, "serviceRoles": []string{"#" + attribute}}
+	}
+	plan := func(op, target string, body M) *servertest.Answer {
+		one := M{"op": op, "kind": "service-policy", "body": body}
+		if target != "" {
+			one["target"] = target
+		}
+		return c.Post("changes?plan=true", M{"changes": []any{one}}).Want(http.StatusOK)
+	}
+	refused := c.Post("service-policies", policy("#"+attribute)).Fails(http.StatusConflict, "ASSERTION_BROKEN", "")
+	planned := plan("create", "", policy("#"+attribute))
+	for _, a := range []*servertest.Answer{refused, planned} {
+		if strings.Contains(string(a.Raw), name) {
+			t.Errorf("it tells what an assertion is about: %s", a.Raw)
+		}
+	}
+	if broken, _ := planned.At("data.assertions").([]any); len(broken) != 1 {
+		t.Errorf("a plan that would be refused says so of %v", broken)
+	}
+	body := policy("#" + name)
+	other := admin.Post("service-policies", body).Want(http.StatusCreated).ID()
+	if a := plan("patch", other, M{"identityRoles": []string{}}); strings.Contains(string(a.Raw), "#"+name) {
+		t.Errorf("a plan tells what was there: %s", a.Raw)
+	}
+	if a := admin.Post("service-policies", policy("#"+attribute)).Fails(http.StatusConflict, "ASSERTION_BROKEN", "assertion"); !strings.Contains(string(a.Raw), name+" may dial "+name) {
+		t.Errorf("who may read everything is not told: %s", a.Raw)
+	}
+}

@@ -209,6 +209,7 @@ func compareCheck(snap *state.Snapshot) error {
 
 // small is a network in which eve is a contractor and payroll is finance's.
 func small(t *testing.T, j assertion.Judge) *state.State {
+	j.Reads = func(_ *state.Snapshot, by state.Author) bool { return by == ann }
 	st := open(t, j.Judge)
 	must(t, st.Update(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 		return errors.Join(
@@ -309,14 +310,15 @@ func TestRefusal(t *testing.T) {
 			t.Errorf("%s: %v (%+v)", c.name, err, f)
 		}
 	}
-	signer := state.Author{Kind: "ext-jwt-signer", ID: "idp", Name: "idp"}
-	err := st.Update(t.Context(), signer, func(tx *state.Tx) error {
-		return model.Identities.Upsert(tx, "eve", func(i *model.Identity) { i.RoleAttributes = []string{"contractors", "staff"} })
-	})
-	if !fault.Is(err, fault.CodeAssertion) || strings.Contains(err.Error(), "payroll") {
-		t.Errorf("somebody from outside is told: %v", err)
+	for _, by := range []state.Author{{Kind: "ext-jwt-signer", ID: "idp", Name: "idp"}, {Kind: "identity", ID: "alice", Name: "alice"}} {
+		err := st.Update(t.Context(), by, func(tx *state.Tx) error {
+			return model.Identities.Upsert(tx, "eve", func(i *model.Identity) { i.RoleAttributes = []string{"contractors", "staff"} })
+		})
+		if !fault.Is(err, fault.CodeAssertion) || strings.Contains(err.Error(), "payroll") || strings.Contains(err.Error(), "stay out") {
+			t.Errorf("%s, who may read no assertions, is told: %v", by.Name, err)
+		}
 	}
-	if st.Snapshot().Rev != before || len(noted) != 9 || noted[0] != "ann stay out" {
+	if st.Snapshot().Rev != before || len(noted) != 10 || noted[0] != "ann stay out" {
 		t.Errorf("what was refused left a trace, or is not told of: %q", noted)
 	}
 	must(t, st.Update(t.Context(), ann, func(tx *state.Tx) error { return policy(tx, "more", model.Dial, "#staff", "#all") }))

@@ -23,6 +23,9 @@ type Judge struct {
 	// again is told of again.
 	Refused func(breaches []Breach, by state.Author)
 	Broken  func(step state.Step, breaches []Breach, by state.Author, overridden bool)
+	// Reads, if set, says whether an author may read what assertions say, and so who may
+	// use what. Others are told no more than that one is in the way.
+	Reads func(r *state.Snapshot, by state.Author) bool
 	// Ahead, if set, is a write as it will be at moments to come at which what it has to do
 	// with changes by itself: what must never be must not be given for tomorrow.
 	Ahead func(ctx context.Context, step state.Step) ([]validity.Moment, error)
@@ -43,7 +46,7 @@ func (j Judge) Judge(ctx context.Context, step state.Step, by state.Author) erro
 		if j.Refused != nil {
 			j.Refused(breaches, by)
 		}
-		if slices.Contains(outsiders, by.Kind) {
+		if breaches[0].field == "" && j.Reads != nil && !j.Reads(step.Before, by) {
 			return fault.New(fault.CodeAssertion, "it would break an assertion of those who run the network; they find in the audit log which")
 		}
 		return refusal(breaches)
@@ -81,10 +84,6 @@ func (j Judge) breaches(ctx context.Context, step state.Step) ([]Breach, error) 
 
 // gives reports whether a change of such a record can break an assertion later.
 func gives(ref state.Ref) bool { return concerns(ref) || ref.Def == model.Grants.Def }
-
-// outsiders are in whose name people come who do not run the network: they are not told
-// who may use what.
-var outsiders = []string{store.Anonymous, model.ExtJWTSigners.Name, model.CAs.Name, model.Routers.Name, model.EdgeRouters.Name}
 
 // Hearing is what a judge found out about a trial that nobody is refused for.
 type Hearing struct{ Breaches []Breach }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"netkeep.internal/internal/auth/power"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
@@ -37,6 +38,9 @@ func (s *Server) byTheClock(judge state.Judge) state.Judge {
 // operator told of it.
 func (s *Server) assertions() state.Judge {
 	return assertion.Judge{
+		Reads: func(r *state.Snapshot, by state.Author) bool {
+			return power.OfAuthor(r, by).Over(model.Assertions.Name + ":read").Whole()
+		},
 		Ahead: func(ctx context.Context, step state.Step) ([]validity.Moment, error) {
 			return validity.Ahead(ctx, s.state, step)
 		},

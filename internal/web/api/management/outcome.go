@@ -74,12 +74,20 @@ type consequenceOut struct {
 	Outcome string `json:"outcome" kind:"enum=created|changed|deleted" doc:"What became of it."`
 }
 
-// keepTo leaves out what the caller may not read: who may use what, and records that
-// nobody asked to change.
+// keepTo leaves out what the caller may not read: who may use what, what assertions say,
+// records that nobody asked to change, and what was in those that somebody did.
 func (o *changesOut) keepTo(c *rest.Call) {
 	reads := func(what string) bool { return c.Caller.Over(c.Latest(), what+":read").Whole() }
 	if !reads("access") {
 		o.Access = accessOut{Pairs: []pairOut{}}
+	}
+	if !reads(model.Assertions.Name) {
+		o.Assertions = hiddenBreaches(len(o.Assertions))
+	}
+	for i, change := range o.Changes {
+		if hasPower(change.Kind) && c.Caller.Over(c.Latest(), change.Kind+":read").None() {
+			o.Changes[i].Fields = []fieldOut{}
+		}
 	}
 	o.Consequences = slices.DeleteFunc(o.Consequences, func(one consequenceOut) bool { return hasPower(one.Kind) && !reads(one.Kind) })
 }
