@@ -27,6 +27,8 @@ type stage struct {
 	attrs  []string // that bindings look for
 	policy string
 	router string
+
+	token, signer, service, authority string // of others
 }
 
 // setStage makes a random network: roles, those who hold them, by themselves and by
@@ -57,6 +59,7 @@ func setStage(t *rapid.T, tb testing.TB) *stage {
 	s.policy = addPolicy(tb, func(_, _ M) {})
 	s.router = admin.Post("edge-routers", M{"name": servertest.Unique("router"), "isTunnelerEnabled": true}).Want(http.StatusCreated).ID()
 	edit(tb, model.Identities, s.router, func(i *model.Identity) { i.AdminRoles = []string{"operator"} })
+	s.setWays(tb)
 	snap := shared.State().Snapshot()
 	i, _ := model.Identities.Get(snap, attacker)
 	s.mine, s.bodies = power.RolesOf(snap, i), []*servertest.Client{enter(tb, attacker)}
@@ -67,6 +70,7 @@ func setStage(t *rapid.T, tb testing.TB) *stage {
 var grants = []string{
 	"*:read", "identity:*", "identity:update", "identity:create", "enrollment:*", "enrollment:read", "authenticator:*", "authenticator:re-enroll",
 	"admin-role:*", "role-binding:*", "auth-policy:*", "ca:*", "ext-jwt-signer:*", "edge-router:*", "api-session:*", "identity:reset-mfa", "audit-entry:read", "service:*", "grant:*",
+	"token:*", "router:*", "ca:create", "role-binding:create",
 }
 
 // trick is something that the attacker does.
@@ -112,6 +116,9 @@ func (s *stage) draw() trick {
 			c["body"] = body
 		}
 		return M{"changes": []any{c}}
+	}
+	if rapid.Bool().Draw(t, "way") {
+		return s.drawWay(who, role, attr)
 	}
 	primary, secondary := allowAll()
 	all := []trick{
@@ -184,7 +191,9 @@ func TestNobodyGainsPower(t *testing.T) {
 				continue
 			}
 			allowed++
-			s.judge(before, shared.State().Snapshot(), did)
+			after := shared.State().Snapshot()
+			s.judge(before, after, did)
+			s.judgeWays(before, after, did)
 			if did.becomes != "" {
 				s.become(t, did.becomes)
 			}
