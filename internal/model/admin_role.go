@@ -211,12 +211,21 @@ var selecting = []string{
 	ServiceEdgeRouterPolicies.Name, ServicePolicies.Name,
 }
 
+// otherVerbs are what people call verbs elsewhere.
+var otherVerbs = map[string]string{
+	"list": "read", "get": "read", "view": "read", "add": "create", "new": "create", "edit": "update", "write": "update", "change": "update", "patch": "update",
+	"remove": "delete", "revoke": "delete",
+}
+
 // nearestPower is the power that an unknown entry may stand for: what it is about
 // counts first.
 func nearestPower(entry string) string {
 	what, verb, _ := strings.Cut(entry, ":")
 	for _, p := range powers {
 		if p.what == what {
+			if meant := otherVerbs[verb]; slices.Contains(strings.Fields(p.verbs), meant) {
+				return what + ":" + meant
+			}
 			return what + ":" + spell.Nearest(verb, strings.Fields(p.verbs))
 		}
 	}

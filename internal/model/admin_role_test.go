@@ -23,6 +23,7 @@ func TestAdminRoleCheck(t *testing.T) {
 		{model.AdminRole{Allows: []string{"service-policy:read"}, OnlyTags: map[string]string{"team": "web"}}, ""},
 		{model.AdminRole{Allows: []string{"service:raed"}}, "service:read"},
 		{model.AdminRole{Allows: []string{"servise:read"}}, "service:read"},
+		{model.AdminRole{Allows: []string{"service:remove"}}, "service:delete"},
 		{model.AdminRole{Allows: []string{"service"}}, "what:verb"},
 		{model.AdminRole{Allows: []string{"link:create"}}, "link:read"},
 		{model.AdminRole{Allows: []string{"service-policy:update"}, OnlyAttributes: []string{"web"}}, "cannot be limited"},

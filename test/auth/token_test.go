@@ -212,7 +212,9 @@ func TestTokenPower(t *testing.T) {
 	admin := shared.Admin(t)
 	author, c := holder(t, M{"adminRoles": []any{"policy-author"}})
 	c.Post("tokens", tokenBody(M{"roleId": "admin"})).Fails(401, "UNAUTHORIZED", "")
-	c.Post("tokens", tokenBody(M{"roleId": "operator"})).Fails(401, "UNAUTHORIZED", "")
+	if a := c.Post("tokens", tokenBody(M{"roleId": "operator"})).Fails(401, "UNAUTHORIZED", ""); !strings.Contains(string(a.Raw), "give a role that you have all of, such as policy-author") {
+		t.Errorf("it does not say which role it could have: %s", a.Raw)
+	}
 	boss, _ := holder(t, M{"isAdmin": true})
 	c.Post("tokens", tokenBody(M{"roleId": "viewer", "ownerId": boss})).Fails(401, "UNAUTHORIZED", "")
 	mine := newToken(t, c, M{"roleId": "policy-author"})

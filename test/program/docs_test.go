@@ -54,7 +54,7 @@ func TestDocs(t *testing.T) {
 		}, nil)
 	})
 	t.Run("administrators", func(t *testing.T) {
-		paste(t, bin, "administrators", []string{"policy-author", "web-team", "the nearest is service:read", "exit code 5"}, nil)
+		paste(t, bin, "administrators", []string{"policy-author", "web-team", "the nearest is service:delete", "exit code 5"}, nil)
 	})
 	t.Run("tokens", func(t *testing.T) {
 		paste(t, bin, "tokens", []string{"policy-author", "exit code 4", "shop", "Nothing would change", `"name":"shop"`, "token ci changed", "it was revoked", "deploy"}, nil)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
@@ -40,7 +41,7 @@ func Judge(_ context.Context, step state.Step, by state.Author) error {
 	for _, ref := range weighty {
 		for need := range about(step, ref) {
 			if !mine.Covers(need) {
-				return beyond(ref, mine.Lacks(need))
+				return beyond(step, ref, mine, need)
 			}
 		}
 	}
@@ -105,12 +106,48 @@ func onlyPeople(step state.Step, weighty []state.Ref, by state.Author) error {
 	return nil
 }
 
-// beyond says what somebody lacks to write something.
-func beyond(ref state.Ref, lacks string) error {
-	return &fault.Error{
-		Code:   fault.CodeUnauthorized,
-		Reason: "this " + ref.Def.Name + " has to do with a power that you do not have: " + lacks + "; ask somebody who has it",
+// beyond says what somebody lacks to write something, and what they could give instead.
+func beyond(step state.Step, ref state.Ref, mine, need Set) error {
+	reason := "this " + ref.Def.Name + " has to do with a power that you do not have: " + mine.Lacks(need) + "; "
+	if roles := mine.couldGive(step.Before); len(roles) > 0 && !mine.Covers(roleIn(step.After, ref)) {
+		reason += "give a role that you have all of, such as " + strings.Join(roles, " or ") + ", or "
 	}
+	return &fault.Error{Code: fault.CodeUnauthorized, Reason: reason + "ask somebody who has it"}
+}
+
+// roleIn is what the role allows that a token or binding has; nothing if it is neither.
+func roleIn(r kind.Reader, ref state.Ref) Set {
+	if token, ok := model.Tokens.Get(r, ref.ID); ok && ref.Def == model.Tokens.Def {
+		return ofRole(r, token.RoleID)
+	}
+	if binding, ok := model.RoleBindings.Get(r, ref.ID); ok && ref.Def == model.RoleBindings.Def {
+		return ofRole(r, binding.RoleID)
+	}
+	return Set{}
+}
+
+// mostRoles is how many roles one is told of that one could give.
+const mostRoles = 3
+
+// couldGive names roles that allow nothing that somebody with s may not do, those that
+// allow the most first; none if they may not read roles.
+func (s Set) couldGive(r kind.Reader) (names []string) {
+	if !s.Over(model.AdminRoles.Name + ":read").Whole() {
+		return nil
+	}
+	var roles []*model.AdminRole
+	for role := range model.AdminRoles.All(r) {
+		if s.Covers(OfRoles(role)) {
+			roles = append(roles, role)
+		}
+	}
+	slices.SortStableFunc(roles, func(a, b *model.AdminRole) int {
+		return cmp.Or(cmp.Compare(len(OfRoles(b).Words()), len(OfRoles(a).Words())), cmp.Compare(a.Name, b.Name))
+	})
+	for _, role := range roles[:min(len(roles), mostRoles)] {
+		names = append(names, role.Name)
+	}
+	return names
 }
 
 // ownWay reports whether a record is a way in of the author's own, before and after.
