@@ -49,6 +49,12 @@ func TestBuild(t *testing.T) {
 	built.says(t, revision, committed)
 	built.answers(t, revision, committed)
 
+	command(t, dir, "git", "tag", "v1.23.4")
+	built = made(t, dir)
+	if got := command(t, t.TempDir(), string(built), "version"); !strings.HasPrefix(got, "netkeep v1.23.4 (revision "+revision) {
+		t.Errorf("built from a tag, the version is %q", got)
+	}
+
 	if err := os.WriteFile(filepath.Join(dir, "change"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

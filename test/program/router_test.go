@@ -60,6 +60,11 @@ func TestRouter(t *testing.T) {
 	if code := enrolled.wait(); code != 0 {
 		t.Fatalf("enrolling ended with %d: %s", code, enrolled.stderr.String())
 	}
+	again := []string{"router", "enroll", "gone.jwt", "--data", home, "--advertise", "127.0.0.1", "--once"}
+	if code := launch(t, settings{args: again}).wait(); code != 0 {
+		t.Errorf("a router that has enrolled once does so again: %d", code)
+	}
+	launch(t, settings{args: again[:len(again)-1]}).fails("gone.jwt")
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		r := launch(t, settings{args: []string{"router", "run", "--data", home}})
 		c.online(t, r, 2)

@@ -3,14 +3,38 @@
 package build
 
 import (
+	"regexp"
 	"runtime"
 	"runtime/debug"
 )
 
-// Version is the release. Clients read it as numbers separated by dots and
-// choose by it what they ask for: below 1.0.0 they use the API as it is
-// described at version 0.25.15.
-const Version = "v0.1.0"
+// Next is the release that these sources lead to, which a build says that was made of
+// no tag.
+const Next = "v1.0.0"
+
+// Version is the release. Clients read it as numbers separated by dots and choose by it
+// what they ask for, so it never has more than those.
+var Version = recorded()
+
+// release is what tags of releases look like.
+var release = regexp.MustCompile(`^v[1-9][0-9]*\.[0-9]+\.[0-9]+$`)
+
+// recorded is the release of the tag that the binary was built from.
+func recorded() string {
+	if b, ok := debug.ReadBuildInfo(); ok {
+		return of(b.Main.Version)
+	}
+	return Next
+}
+
+// of is the release that a version of the module stands for: what lies between two
+// tags, or was changed since, is on its way to the next.
+func of(version string) string {
+	if release.MatchString(version) {
+		return version
+	}
+	return Next
+}
 
 // Info is what there is to say about this build.
 type Info struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -48,6 +49,15 @@ func Enroll(ctx context.Context, dir string, inv *enroll.Invitation, set Setting
 	return h.settle(set, identityOf(inv.Subject, inv.Control, r))
 }
 
+// Enrolled reports whether a directory is the home of a router.
+func Enrolled(dir string) (bool, error) {
+	_, err := os.Lstat(filepath.Join(dir, papersFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Settle makes a directory the home of a router that has been enrolled, in
 // place of whoever had it.
 func Settle(dir string, set Settings, i Identity) error {
@@ -72,7 +82,10 @@ func claim(dir string, set Settings, force bool) (release func() error, err erro
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the router's directory: %w", err)
 	}
-	if _, err := os.Lstat(filepath.Join(dir, papersFile)); !force && isThere(err) {
+	if there, err := Enrolled(dir); !force && (there || err != nil) {
+		if err != nil {
+			return nil, fmt.Errorf("the router's directory: %w", err)
+		}
 		return nil, fmt.Errorf("there is a router in %s already: name another directory, or give --force to write over it", dir)
 	}
 	release, err = disk.Hold(dir)

@@ -46,7 +46,7 @@ func Root(env Env) *cobra.Command {
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(command.FlagError)
 	command.Add(root, env)
-	for _, c := range []*cobra.Command{runCommand(env), configCommand(env), adminCommand(env), keysCommand(env), restoreCommand(), takeoverCommand(env)} {
+	for _, c := range []*cobra.Command{runCommand(env), configCommand(env), adminCommand(env), keysCommand(env), restoreCommand(), takeoverCommand(env), healthCommand(env)} {
 		c.GroupID = command.GroupServer
 		root.AddCommand(c)
 	}

@@ -33,6 +33,7 @@ func routerCommand(env Env) *cobra.Command {
 type routerEnroll struct {
 	others layout.Request
 	data   string
+	once   bool
 	set    home.Settings
 }
 
@@ -52,6 +53,7 @@ func routerEnrollCommand(env Env) *cobra.Command {
 	flags := cmd.Flags()
 	r := &e.others
 	flags.StringVar(&e.data, "data", "", "Directory for a router of netkeep.")
+	flags.BoolVar(&e.once, "once", false, "With --data: do nothing, and be content, if a router is there already, as where a container starts again.")
 	flags.StringVar(&e.set.Listen, "listen", e.set.Listen, "With --data: host and port where clients connect, and other routers.")
 	flags.StringVar(&e.set.LinkListen, "link-listen", "", "With --data: host and port where other routers connect, if not where clients do.")
 	flags.StringSliceVar(&e.set.LinkGroups, "link-group", nil, "With --data: group of routers to link with; may be given several times. Those that are in none if empty.")
@@ -65,6 +67,9 @@ func routerEnrollCommand(env Env) *cobra.Command {
 	flags.BoolVar(&r.Force, "force", false, "Write over files that are there.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := e.check(cmd); err != nil {
+			return err
+		}
+		if there, err := home.Enrolled(e.data); e.once && (there || err != nil) {
 			return err
 		}
 		inv, err := command.Invitation(env, args[0])
@@ -81,7 +86,7 @@ func routerEnrollCommand(env Env) *cobra.Command {
 
 // check refuses flags that are for a router of the other sort.
 func (e *routerEnroll) check(cmd *cobra.Command) error {
-	ours, theirs := []string{"listen", "link-listen", "link-group", "advertise", "metrics-listen"}, []string{"config", "dir", "host", "key-alg"}
+	ours, theirs := []string{"listen", "link-listen", "link-group", "advertise", "metrics-listen", "once"}, []string{"config", "dir", "host", "key-alg"}
 	wrong, why := ours, "is for routers of netkeep: it needs --data"
 	if e.data != "" {
 		wrong, why = theirs, "is for routers of OpenZiti: leave it out, or leave out --data"

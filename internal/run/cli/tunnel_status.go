@@ -227,14 +227,14 @@ func orNone(list []string) string {
 func hostedTable(r *status.Report) screen.Table {
 	table := screen.Table{Heads: append([]string{"SERVICE", "IDENTITY", "LEADS TO", "ROUTERS", "HEALTH"}, countHeads...)}
 	for _, h := range r.Hosted {
-		row := append([]string{h.Service, h.Identity, h.Target, strconv.Itoa(h.Routers), health(h)}, counts(h.Traffic)...)
+		row := append([]string{h.Service, h.Identity, h.Target, strconv.Itoa(h.Routers), standing(h)}, counts(h.Traffic)...)
 		table.Rows = append(table.Rows, row)
 	}
 	return table
 }
 
 // health is how a hosted service is, by its checks.
-func health(h status.Hosted) string {
+func standing(h status.Hosted) string {
 	switch bad := slices.IndexFunc(h.Checks, func(c status.Check) bool { return c.Known && !c.Well }); {
 	case h.Error != "":
 		return h.Error
