@@ -56,7 +56,7 @@ func Root(env Env) *cobra.Command {
 		c.GroupID = command.GroupJoin
 		root.AddCommand(c)
 	}
-	root.AddCommand(versionCommand())
+	root.AddCommand(versionCommand(), unitsCommand(env))
 	return root
 }
 
