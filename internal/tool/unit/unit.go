@@ -1,7 +1,7 @@
 // Package unit is a tunneler as a service of systemd: the file that says how it is
 // run, with as few rights as it can do with, and the identities that it takes along.
-// It owns those files and how they are told from files of others, and starts no
-// program. It knows nothing of what a tunneler does.
+// It owns those files and how they are told from files of others, and the services that
+// packages bring, and starts no program. It knows nothing of what a tunneler does.
 package unit
 
 import (
