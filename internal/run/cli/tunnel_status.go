@@ -233,7 +233,7 @@ func hostedTable(r *status.Report) screen.Table {
 	return table
 }
 
-// health is how a hosted service is, by its checks.
+// standing is how a hosted service is, by its checks.
 func standing(h status.Hosted) string {
 	switch bad := slices.IndexFunc(h.Checks, func(c status.Check) bool { return c.Known && !c.Well }); {
 	case h.Error != "":
