@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test late portable race cluster browser signin network devices devices-bench network-faults network-bench check lint golden bench module clean
+.PHONY: build run test late portable race cluster browser signin network devices devices-bench network-faults network-bench check lint golden bench module release deployed packages clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -142,6 +142,16 @@ golden: ## rewrite the checked-in goldens after a wanted change
 # The path is in go.mod and in imports, and nowhere else.
 module: ## give the Go module another path: make module MODULE=example.com/netkeep
 	@$(GO) -C tools run ./module -in .. $(MODULE)
+
+# A module of its own, for what makes packages and images.
+release: ## what people download, in dist/: binaries, archives, packages, an image, sums
+	$(GO) -C release build -o ../bin/release .
+	bin/release -in . -out dist $(ARGS)
+
+# Helm and what it needs takes minutes to compile, so this is not in .ci/run; that the metrics are there that rules name, make test tells.
+deployed: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
+deployed: ## whether Helm, Kubernetes, Compose and Prometheus take what is in deploy/
+	$(GO) -C release test -vet=off -ldflags='-s -w' -count=1 ./deployed
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
