@@ -148,6 +148,11 @@ release: ## what people download, in dist/: binaries, archives, packages, an ima
 	$(GO) -C release build -o ../bin/release .
 	bin/release -in . -out dist $(ARGS)
 
+# It needs root, debootstrap and systemd-nspawn, and says so, loudly, where they are not.
+packages: ## a fresh Debian, booted in namespaces: install, a network with traffic, upgrade, remove, purge
+	$(MAKE) release ARGS='-only linux/amd64'
+	release/try dist/netkeep_*_amd64.deb
+
 # Helm and what it needs takes minutes to compile, so this is not in .ci/run; that the metrics are there that rules name, make test tells.
 deployed: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 deployed: ## whether Helm, Kubernetes, Compose and Prometheus take what is in deploy/

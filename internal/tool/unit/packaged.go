@@ -22,7 +22,7 @@ var services = []service{
 	{
 		name: "netkeep-controller", title: "netkeep controller", user: "netkeep", dir: "netkeep",
 		command: "run --config /etc/netkeep/controller.yml", needs: "/etc/netkeep/controller.yml",
-		also: []string{"ExecReload=/bin/kill -HUP $MAINPID"}, kept: alone,
+		also: []string{`ExecReload=/bin/sh -c "kill -HUP $MAINPID"`}, kept: alone,
 	},
 	{
 		name: "netkeep-router", title: "netkeep router", user: "netkeep-router", dir: "netkeep-router",
