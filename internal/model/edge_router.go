@@ -11,7 +11,7 @@ import (
 type EdgeRouter struct {
 	kind.Meta
 
-	Name                  string         `json:"name" kind:"required,unique,range=1..256" doc:"What people call the router; no two edge routers have the same name."`
+	Name                  string         `json:"name" kind:"required,unique,searched,range=1..256" doc:"What people call the router; no two edge routers have the same name."`
 	Cost                  int            `json:"cost" kind:"range=0..65535" doc:"What it costs to send traffic through the router, compared with other ways; 0 if not given."`
 	Disabled              bool           `json:"disabled" doc:"Whether the router is shut out of the network; true ends its connection at once."`
 	NoTraversal           bool           `json:"noTraversal" doc:"Whether the router carries only traffic that enters or leaves the network at it."`

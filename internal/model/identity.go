@@ -14,7 +14,7 @@ import (
 type Identity struct {
 	kind.Meta
 
-	Name                      string            `json:"name" kind:"required,unique,range=1..256" doc:"What people call the identity; no two identities have the same name."`
+	Name                      string            `json:"name" kind:"required,unique,searched,range=1..256" doc:"What people call the identity; no two identities have the same name."`
 	Type                      string            `json:"type" kind:"required,enum=User|Device|Service|Router|Default,usual=Device,ref=identity-type:restrict,as=type,out=typeId" doc:"What the identity stands for; Default is for tools that make no difference, and a Router stays one and cannot have authenticators."`
 	IsAdmin                   bool              `json:"isAdmin" kind:"required" doc:"Whether the identity may manage the network; an admin also sees every service and edge router."`
 	IsDefaultAdmin            bool              `json:"isDefaultAdmin" kind:"server" doc:"Whether this is the admin that the network began with, who remains one and cannot be deleted."`

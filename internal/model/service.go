@@ -11,7 +11,7 @@ import (
 type Service struct {
 	kind.Meta
 
-	Name               string   `json:"name" kind:"required,unique,range=1..256" doc:"What people and clients call the service; no two services have the same name."`
+	Name               string   `json:"name" kind:"required,unique,searched,range=1..256" doc:"What people and clients call the service; no two services have the same name."`
 	EncryptionRequired bool     `json:"encryptionRequired" kind:"required=create,fixed,repeated,usual=true" doc:"Whether traffic must be encrypted all the way from client to host; it stays as it was created."`
 	TerminatorStrategy string   `json:"terminatorStrategy" kind:"default=smartrouting" doc:"How one of several terminators is picked: smartrouting, weighted, random or sticky; smartrouting if empty."`
 	MaxIdleTimeMillis  int64    `json:"maxIdleTimeMillis" kind:"range=0..9223372036854" doc:"After how many milliseconds without traffic a connection to the service may be ended; it is kept for those who ask, and the controller ends none for it."`

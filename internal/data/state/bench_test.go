@@ -21,7 +21,7 @@ import (
 // device has the size and the indexes of an identity.
 type device struct {
 	kind.Meta
-	Name       string            `json:"name" kind:"unique"`
+	Name       string            `json:"name" kind:"unique,searched"`
 	ExternalID string            `json:"externalId" kind:"unique,nullable"`
 	Type       string            `json:"type" kind:"index"`
 	PolicyID   string            `json:"policyId" kind:"ref=place:restrict"`
@@ -257,6 +257,12 @@ func BenchmarkQuery(b *testing.B) {
 	for _, text := range []string{
 		`name contains "77" sort by name limit 100`,
 		`name contains "77" sort by cost limit 100`,
+		`name icontains "DEVICE-00077" limit 100`,
+		`name contains "device" sort by name limit 100`,
+		`name contains "device" limit 100`,
+		`true sort by name skip 90000 limit 100`,
+		`true skip 90000 limit 100`,
+		`type = "type-3" skip 9000 limit 100`,
 		`name = "device-0000077.branch-77.example"`,
 		`type = "type-3" limit 100`,
 		`type = "type-3" and name = "device-0000073.branch-73.example"`,

@@ -36,7 +36,7 @@ func (t *table) reaches(r *row, right []int, tags *int) bool {
 			}
 			right[i]++
 			e, ok := index.Get(entry{key, r})
-			found = found && ok && e.row == r
+			found = found && ok && e.row == r && (t.texts[i] == nil || t.texts[i].Has(key))
 		}
 	}
 	if t.bits == nil {
@@ -58,6 +58,9 @@ func (t *table) reaches(r *row, right []int, tags *int) bool {
 // indexed goes over the indexes that have more entries than is right.
 func (t *table) indexed(right []int, yield func(id string, right bool) bool) bool {
 	for i, index := range t.indexes {
+		if texts := t.texts[i]; texts != nil && texts.Len() > index.Len() && !yield("?", false) {
+			return false
+		}
 		if index.Len() == right[i] {
 			continue
 		}

@@ -25,8 +25,8 @@ func (p *place) Ranked() (zone, at string) { return p.Zone + "\x00", fmt.Sprintf
 
 type person struct {
 	kind.Meta
-	Name   string   `json:"name" kind:"unique"`
-	Badge  string   `json:"badge" kind:"unique,nullable"`
+	Name   string   `json:"name" kind:"unique,searched"`
+	Badge  string   `json:"badge" kind:"unique,nullable,searched"`
 	Home   string   `json:"home" kind:"ref=place:restrict"`
 	Boss   string   `json:"boss" kind:"ref=person:clear"`
 	Traits []string `json:"traits" kind:"attributes"`

@@ -15,6 +15,7 @@ import (
 // other goroutines decode what has arrived, and one files it in order.
 func (s *State) load(ctx context.Context) error {
 	next := newSnapshot(s.set) // nothing of it is shared yet: it is written in place
+	next.unspelt()
 	pages := make(chan *page, pagesAhead)
 	var bad []string
 	var filing sync.WaitGroup
@@ -57,6 +58,7 @@ func (s *State) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load the store: %w", err)
 	}
+	next.spellAll()
 	next.Rev, next.head, next.Time, next.end = mark.Rev, mark.Head, mark.Time, mark.End
 	s.fed, s.retry, s.format = mark.Rev, nil, format.In(says)
 	s.unloaded.end()

@@ -16,13 +16,42 @@ func (s *Snapshot) Query(d *kind.Def, q *filter.Query[kind.Record], p filter.Pag
 	if choice, ok := t.plan(q.Needs()); ok {
 		// What an index has under one key is in the order of ids.
 		ordered := len(choice) == 1 && len(choice[0].Values) == 1 && len(q.Sort()) == 0 && !t.attributed(choice[0])
-		return q.Select(filter.Rows[kind.Record]{Seq: t.lookUp(choice), Ordered: ordered}, p)
+		rows := filter.Rows[kind.Record]{Seq: t.lookUp(choice), Ordered: ordered}
+		if ordered {
+			t.skip(&rows, q, choice[0], p)
+		}
+		return q.Select(rows, p)
 	}
-	rows := t.scan(q)
+	if page, total, ok := t.search(q, p); ok {
+		return page, total
+	}
+	rows := t.scan(q, p)
 	if !rows.Matched {
 		rows.Count = int64(t.rows.Len())
 	}
 	return q.Select(rows, p)
+}
+
+// skip leaves out what comes before the page, if a query asks for nothing but a value that
+// many records may have: all that an index has under it match.
+func (t *table) skip(rows *filter.Rows[kind.Record], q *filter.Query[kind.Record], term filter.Term[kind.Record], p filter.Page) {
+	index, key := term.Symbol.Index, term.Values[0].String()
+	if index == byID || t.def.Indexes[t.slot(index)].Unique {
+		return
+	}
+	if test, only := q.Only(term.Symbol); !only || !test(term.Values[0]) {
+		return
+	}
+	tree := t.indexes[t.slot(index)]
+	from, to := tree.Before(entry{key, firstRow}), tree.Before(entry{key + "\x00", firstRow})
+	rows.Matched, rows.Count, rows.Skipped = true, int64(to-from), min(p.Offset, int64(to-from))
+	rows.Seq = func(yield func(kind.Record) bool) {
+		for e := range tree.AllFrom(from + int(rows.Skipped)) {
+			if e.key != key || !yield(e.row.rec) {
+				return
+			}
+		}
+	}
 }
 
 // terms are equalities of which every record that a query selects satisfies
@@ -142,40 +171,45 @@ func (t *table) equal(index, key string) iter.Seq[kind.Record] {
 }
 
 // scan yields the records that a query has to look at, in the order asked for
-// if an index has it.
-func (t *table) scan(q *filter.Query[kind.Record]) filter.Rows[kind.Record] {
+// if an index has it. If it selects all of them, those before the page are left out.
+func (t *table) scan(q *filter.Query[kind.Record], p filter.Page) filter.Rows[kind.Record] {
 	orders := q.Sort()
+	n := 0
+	if q.All() {
+		n = int(min(p.Offset, int64(t.rows.Len())))
+	}
 	if len(orders) == 0 {
-		return filter.Rows[kind.Record]{Seq: fetched(t.rows.All()), ByID: true}
+		return filter.Rows[kind.Record]{Seq: fetched(t.rows.AllFrom(n)), ByID: true, Skipped: int64(n)}
 	}
 	first := orders[0] // the others decide nothing if it differs everywhere
 	switch {
 	case first.Symbol.Index == "":
 		return filter.Rows[kind.Record]{Seq: fetched(t.rows.All()), ByID: true}
 	case first.Symbol.Index != byID:
-		return t.scanIndex(q, first)
+		return t.scanIndex(q, first, n)
 	case first.Desc:
-		return filter.Rows[kind.Record]{Seq: fetched(t.rows.Backward()), Ordered: true}
+		return filter.Rows[kind.Record]{Seq: fetched(t.rows.BackwardFrom(n)), Ordered: true, Skipped: int64(n)}
 	}
-	return filter.Rows[kind.Record]{Seq: fetched(t.rows.All()), Ordered: true}
+	return filter.Rows[kind.Record]{Seq: fetched(t.rows.AllFrom(n)), Ordered: true, Skipped: int64(n)}
 }
 
 // scanIndex yields the records in the order of an index, if it holds all of
-// them under keys of their own. A query about nothing but the indexed field is
-// judged by the keys: records in that order lie anywhere in memory, and most
-// of the time of a scan would go into fetching them.
-func (t *table) scanIndex(q *filter.Query[kind.Record], order filter.Order[kind.Record]) filter.Rows[kind.Record] {
+// them under keys of their own, without so many at the beginning. A query about nothing but
+// the indexed field is judged by the keys: records in that order lie anywhere in memory, and
+// most of the time of a scan would go into fetching them.
+func (t *table) scanIndex(q *filter.Query[kind.Record], order filter.Order[kind.Record], skip int) filter.Rows[kind.Record] {
 	i := t.slot(order.Symbol.Index)
 	tree := t.indexes[i]
 	if !t.def.Indexes[i].Unique || tree.Len() != t.rows.Len() {
 		return filter.Rows[kind.Record]{Seq: fetched(t.rows.All()), ByID: true}
 	}
-	entries := tree.All()
+	entries := tree.AllFrom(skip)
 	if order.Desc {
-		entries = tree.Backward()
+		entries = tree.BackwardFrom(skip)
 	}
 	test, judged := q.Only(order.Symbol)
-	return filter.Rows[kind.Record]{Ordered: true, Matched: judged, Seq: func(yield func(kind.Record) bool) {
+	judged = judged && !q.All()
+	return filter.Rows[kind.Record]{Ordered: true, Matched: judged, Skipped: int64(skip), Seq: func(yield func(kind.Record) bool) {
 		for e := range entries {
 			if judged && !test(filter.StringValue(e.key)) {
 				continue

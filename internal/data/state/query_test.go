@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 
 // drawFilter draws the text of a predicate over people.
 func drawFilter(t *rapid.T, depth int) string {
-	some := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "f", "ann", "bob"})
+	some := rapid.SampledFrom([]string{"", "a", "b", "B", "c", "d", "f", "ann", "bob"})
 	value := func() string { return fmt.Sprintf("%q", some.Draw(t, "value")) }
 	kinds := []string{"equal", "equal", "in", "other", "set"}
 	if depth > 0 {
@@ -44,7 +45,7 @@ func drawFilter(t *rapid.T, depth int) string {
 	case "not":
 		return "not (" + drawFilter(t, depth-1) + ")"
 	}
-	other := rapid.SampledFrom([]string{" != ", " < ", " >= ", " contains ", " = null", " != null"}).Draw(t, "operator")
+	other := rapid.SampledFrom([]string{" != ", " < ", " >= ", " contains ", " contains ", " icontains ", " = null", " != null"}).Draw(t, "operator")
 	if strings.HasSuffix(other, "null") {
 		return field.Draw(t, "field") + other
 	}
@@ -211,4 +212,101 @@ func TestQueryIsNaive(t *testing.T) {
 			sameAsNaive(rt, s.Snapshot(), drawQuery(rt))
 		}
 	})
+}
+
+// createSome creates people by number, of so many in all.
+func createSome(t *testing.T, s *state.State, from, to, n int) {
+	t.Helper()
+	err := s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
+		for i := from; i < to; i++ {
+			p := &person{Meta: kind.Meta{ID: fmt.Sprintf("id%04d", i*7%n)}, Name: fmt.Sprintf("Name-%04d", i*11%n), Home: string(rune('a' + i%2))}
+			if i%100 == 0 {
+				p.Badge = fmt.Sprintf("Büro %d", i)
+			}
+			if err := people.Create(tx, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Where many are found, and pages far behind, and what is read anew from the store.
+func TestQueryOfMany(t *testing.T) {
+	st := storetest.NewMemory()
+	s := open(t, st, state.Options{})
+	const n = 6000
+	create(t, s, places.Def, &place{Meta: kind.Meta{ID: "a"}}, &place{Meta: kind.Meta{ID: "b"}})
+	for from := 0; from < n; from += 500 {
+		createSome(t, s, from, from+500, n)
+	}
+	tests := []struct {
+		text  string
+		total int64
+	}{
+		{`name contains "Name"`, n},
+		{`name contains "Name" skip 5990`, n},
+		{`name contains "name"`, 0},
+		{`name icontains "NAME" sort by id desc skip 100 limit 3`, n},
+		{`name icontains "NAME" sort by name desc skip 100 limit 3`, n},
+		{`name icontains "NAME" sort by name skip 7000 limit 3`, n},
+		{`name icontains "NAME" sort by home desc, name skip 100 limit 3`, n},
+		{`name contains "-00"`, 100},
+		{`name contains "-00" sort by badge desc`, 100},
+		{`name contains 42 sort by name`, 219},
+		{`name contains "Name" and home = "a" sort by name`, n / 2},
+		{`name contains "-00" and home = "a"`, 50},
+		{`name contains "-00" and name contains "7"`, 19},
+		{`name contains "-00" or name contains "-01"`, 200},
+		{`not (name contains "-00")`, n - 100},
+		{`badge contains "ü"`, n / 100},
+		{`badge icontains "BÜRO 10" sort by badge`, 2},
+		{`badge contains "" limit 3`, n / 100},
+		{`true skip 5995`, n},
+		{`true skip 7000`, n},
+		{`true sort by id desc skip 5995`, n},
+		{`true sort by name skip 5995`, n},
+		{`true sort by name desc skip 17`, n},
+		{`true sort by badge desc skip 17`, n},
+		{`home = "b" skip 2995`, n / 2},
+		{`home = "b" skip 4000`, n / 2},
+		{`home = "b" and home != "a" skip 2990`, n / 2},
+		{`home = "b" and name != "Name-0000" skip 2990`, n / 2},
+	}
+	again := open(t, st, state.Options{})
+	for _, test := range tests {
+		for _, s := range []*state.State{s, again} {
+			if got := sameAsNaive(t, s.Snapshot(), test.text); got != test.total {
+				t.Errorf("%s: finds %d, want %d", test.text, got, test.total)
+			}
+		}
+	}
+}
+
+// Two exchange their names in one write, and one takes that of one who goes.
+func TestQueryOfRenamed(t *testing.T) {
+	s := open(t, storetest.NewMemory(), state.Options{})
+	create(t, s, people.Def, &person{Meta: kind.Meta{ID: "1"}, Name: "anna"}, &person{Meta: kind.Meta{ID: "2"}, Name: "bert"}, &person{Meta: kind.Meta{ID: "3"}, Name: "carl"})
+	err := s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
+		name := func(id, name string) error {
+			return people.Edit(tx, id, func(p *person) error { p.Name = name; return nil })
+		}
+		return errors.Join(name("1", "x"), name("2", "anna"), name("1", "bert"), people.Delete(tx, "3"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, total := range map[string]int64{`name contains "an"`: 1, `name contains "bert" sort by name`: 1, `name contains "x"`: 0, `name contains "a"`: 1} {
+		if got := sameAsNaive(t, s.Snapshot(), text); got != total {
+			t.Errorf("%s: finds %d, want %d", text, got, total)
+		}
+	}
+	for id, right := range s.Snapshot().Filing(people.Def) {
+		if !right {
+			t.Errorf("%s is not found as it should be", id)
+		}
+	}
 }

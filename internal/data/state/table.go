@@ -34,6 +34,7 @@ type table struct {
 	def     *kind.Def
 	rows    cow.Tree[*row]
 	indexes []cow.Tree[entry] // in the order of def.Indexes
+	texts   []*cow.Texts      // the keys of each index that is searched for parts; nil for others
 	ranked  *ranks            // only for kinds with an order of their own
 	copying *sync.Mutex       // shared with all copies
 
@@ -54,8 +55,12 @@ func byKey(a, b entry) bool {
 
 func newTable(d *kind.Def) *table {
 	t := &table{def: d, copying: new(sync.Mutex), rows: cow.NewTree(func(a, b *row) bool { return a.id < b.id })}
-	for range d.Indexes {
+	t.texts = make([]*cow.Texts, len(d.Indexes))
+	for i, index := range d.Indexes {
 		t.indexes = append(t.indexes, cow.NewTree(byKey))
+		if index.Searched {
+			t.texts[i] = cow.NewTexts()
+		}
 	}
 	if d.Ranks() {
 		t.ranked = newRanks()
@@ -78,6 +83,12 @@ func (t *table) copy() *table {
 	c.indexes = make([]cow.Tree[entry], len(t.indexes))
 	for i, ix := range t.indexes {
 		c.indexes[i] = ix.Copy()
+	}
+	c.texts = slices.Clone(t.texts)
+	for i, texts := range t.texts {
+		if texts != nil {
+			c.texts[i] = texts.Copy()
+		}
 	}
 	if t.ranked != nil {
 		c.ranked = t.ranked.copy()
@@ -161,6 +172,7 @@ func (t *table) file(index int, old, r *row) {
 		for _, key := range before {
 			tree.Delete(entry{key, old})
 		}
+		t.spell(index, before, after)
 	}
 	for _, key := range after {
 		tree.Set(entry{key, r})

@@ -76,6 +76,7 @@ type verdict[R any] struct {
 	known   bool // the outcome is the same for every row
 	outcome bool // when known
 	needs   [][]Term[R]
+	parts   []Part[R]
 }
 
 // always returns the verdict of a constant. That nothing satisfies an empty
@@ -142,7 +143,7 @@ func (c compiler[R]) logic(n *logic) (verdict[R], error) {
 	if n.or {
 		return verdict[R]{test: anyTest(tests), needs: needsOfOr(open)}, nil
 	}
-	return verdict[R]{test: allTest(tests), needs: needsOfAnd(open)}, nil
+	return verdict[R]{test: allTest(tests), needs: needsOfAnd(open), parts: partsOfAnd(open)}, nil
 }
 
 func anyTest[R any](tests []func(R) bool) func(R) bool {
@@ -237,6 +238,7 @@ func (c compiler[R]) scalarComparison(symbol *Symbol[R], key string, n *comparis
 	return verdict[R]{
 		test:  func(row R) bool { return test(one(row)) },
 		needs: needsOfEquality(symbol, n),
+		parts: partsOf(symbol, n),
 	}, nil
 }
 

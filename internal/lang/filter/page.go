@@ -50,6 +50,8 @@ type Rows[R any] struct {
 	Ordered bool  // they come in the query's order
 	ByID    bool  // they come in the order of ids, which is the query's if it has none
 	Count   int64 // how many there are; 0 if nobody knows
+	Matches int64 // how many of them match the query; 0 if nobody knows
+	Skipped int64 // how many that match were left out because they come before the page
 }
 
 // Select returns a page of the rows that match the query, in its order, and
@@ -62,12 +64,16 @@ func (q *Query[R]) Select(rows Rows[R], p Page) (selected []R, total int64) {
 	}
 	ordered := rows.Ordered || rows.ByID && len(q.orders) == 0
 	all := rows.Matched || q.All()
-	counted := all && ordered && rows.Count > 0
+	if all && rows.Matches == 0 {
+		rows.Matches = rows.Count
+	}
+	counted := ordered && rows.Matches > 0
 	var best *first[R]
 	if selected = []R{}; !ordered {
 		best = newFirst(q, rows.ByID, end, rows.Count)
 		defer best.done()
 	}
+	total = rows.Skipped
 	for row := range rows.Seq {
 		if counted && total >= end {
 			break // the rest would only be counted
@@ -84,7 +90,7 @@ func (q *Query[R]) Select(rows Rows[R], p Page) (selected []R, total int64) {
 		}
 	}
 	if counted {
-		total = rows.Count
+		total = rows.Matches
 	}
 	if ordered {
 		return selected, total

@@ -49,6 +49,7 @@ func TestAgainstNaive(t *testing.T) {
 				t.Fatalf("%s\nrow %d: got %v, want %v", text, i, got, want)
 			}
 			checkNeeds(t, q, row, want)
+			checkParts(t, q, row, want)
 			if got := judged(t, q.Predicate(), row, q.Match(row)); got != want {
 				t.Fatalf("%s\nrow %d: its tree says %v, want %v", text, i, got, want)
 			}
@@ -64,6 +65,22 @@ func checkNeeds(t *rapid.T, q *Query[*item], row *item, matches bool) {
 	for _, choice := range q.Needs() {
 		if matches && !slices.ContainsFunc(choice, func(term Term[*item]) bool { return found(term, row) }) {
 			t.Fatalf("a row matches that %v would not find", choice)
+		}
+	}
+}
+
+// checkParts fails if a row does not have what the query is known to ask for, or has all of
+// it and does not match.
+func checkParts(t *rapid.T, q *Query[*item], row *item, matches bool) {
+	for _, part := range q.Parts() {
+		text, has := part.Symbol.One(row).String(), false
+		if part.Folded {
+			has = strings.Contains(strings.ToLower(text), strings.ToLower(part.Text))
+		} else {
+			has = strings.Contains(text, part.Text)
+		}
+		if matches && !has || part.Whole && matches != has {
+			t.Fatalf("matches: %t, though %q has %q: %t", matches, text, part.Text, has)
 		}
 	}
 }

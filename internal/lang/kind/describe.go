@@ -63,6 +63,7 @@ func (f *Field) words() string {
 	say(f.NoFilter, "nofilter")
 	say(f.Unique, "unique")
 	say(f.Indexed, "index")
+	say(f.Searched, "searched")
 	say(f.Attributes, "attributes")
 	say(f.Roles != "", "roles=%s", f.Roles)
 	say(f.Ref != "", "ref=%s:%s", f.Ref, f.OnDelete)

@@ -61,6 +61,7 @@ type Field struct {
 	Omit       bool // left out of answers when empty
 	Unique     bool
 	Indexed    bool
+	Searched   bool   // filters that ask for a part of it are quick
 	Attributes bool   // role attributes
 	Roles      string // role list over that kind
 	Ref        string // id, or ids, of that kind

@@ -11,7 +11,9 @@ import (
 type Index struct {
 	Name   string // the field's name
 	Unique bool
-	field  *Field
+	// Searched says that filters ask for parts of the keys.
+	Searched bool
+	field    *Field
 }
 
 // newIndex returns the index that a field's tags ask for, or nil.
@@ -19,7 +21,7 @@ func newIndex(f *Field) *Index {
 	if !f.Unique && !f.Indexed && f.Ref == "" && f.Roles == "" {
 		return nil
 	}
-	return &Index{Name: f.Name, Unique: f.Unique, field: f}
+	return &Index{Name: f.Name, Unique: f.Unique, Searched: f.Searched, field: f}
 }
 
 // Keys calls file for every key of the record.

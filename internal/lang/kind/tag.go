@@ -93,6 +93,7 @@ var words = map[string]word{
 	"nofilter":   flag(func(f *Field) { f.NoFilter = true }),
 	"unique":     flag(func(f *Field) { f.Unique = true }, Text),
 	"index":      flag(func(f *Field) { f.Indexed = true }, Text),
+	"searched":   flag(func(f *Field) { f.Searched = true }, Text),
 	"attributes": flag(func(f *Field) { f.Attributes = true }, Texts),
 	"roles":      named(func(f *Field, arg string) { f.Roles = arg }, Texts),
 	"ref":        {one, []Form{Text, Texts, Map}, readRef},
@@ -118,6 +119,8 @@ func (f *Field) coherent() error {
 	switch {
 	case f.Server && (f.Required != 0 || f.Fixed || f.Keep):
 		return errors.New("no body sets it, so required, fixed and keep say nothing")
+	case f.Searched && (!f.Unique || f.Secret || f.NoFilter || f.When != ""):
+		return errors.New("searched is for a unique field that every record has and filters may name")
 	case f.Repeated && !f.Fixed:
 		return errors.New("repeated says nothing where bodies can set the field")
 	case f.Fixed && !f.Repeated && f.Required&^Create != 0:

@@ -65,6 +65,10 @@ var vocabulary = []struct {
 	{field: "", tag: "nofilter=1", want: `word "nofilter=1" takes no argument`, bad: true},
 
 	{field: "", tag: "unique", want: "text unique"},
+	{field: "", tag: "unique,searched", want: "text unique searched"},
+	{field: "", tag: "index,searched", want: "searched is for a unique field", bad: true},
+	{field: "", tag: "unique,searched,nofilter", want: "searched is for a unique field", bad: true},
+	{field: "", tag: "unique,searched,when=variant:a", want: "searched is for a unique field", bad: true},
 	{field: 1, tag: "unique", want: `word "unique" does not fit a field of form int`, bad: true},
 	{field: "", tag: "index", want: "text index"},
 	{field: []string{}, tag: "index", want: `word "index" does not fit a field of form texts`, bad: true},

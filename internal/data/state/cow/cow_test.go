@@ -52,9 +52,13 @@ func TestTree(t *testing.T) {
 		if got, ok := v.it.Min(); ok != (len(want) > 0) || ok && got != want[0] {
 			t.Fatalf("the first is %v, %t", got, ok)
 		}
+		n := rapid.IntRange(0, len(want)+1).Draw(t, "left out")
+		if got := slices.Collect(v.it.AllFrom(n)); !slices.Equal(got, want[min(n, len(want)):]) {
+			t.Fatalf("without the first %d are %v, want %v", n, got, want)
+		}
 		slices.Reverse(want)
-		if got := slices.Collect(v.it.Backward()); !slices.Equal(got, want) {
-			t.Fatalf("backward are %v, want %v", got, want)
+		if got := slices.Collect(v.it.BackwardFrom(n)); !slices.Equal(got, want[min(n, len(want)):]) {
+			t.Fatalf("backward without the first %d are %v, want %v", n, got, want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,5 +1,5 @@
-// Package cow holds the containers that snapshots are made of: an ordered tree
-// and a set of bitmaps, both copied in constant time and shared until written.
+// Package cow holds the containers that snapshots are made of: an ordered tree,
+// texts that are searched and a set of bitmaps, all copied in constant time and shared until written.
 // It is the only user of the B-tree and bitmap libraries and imports nothing
 // of ours.
 //
@@ -61,8 +61,23 @@ func (t Tree[T]) Before(pivot T) int {
 // All yields every item in order.
 func (t Tree[T]) All() iter.Seq[T] { return t.tree.Scan }
 
-// Backward yields every item in reverse order.
-func (t Tree[T]) Backward() iter.Seq[T] { return t.tree.Reverse }
+// AllFrom yields the items that n others come before, in order.
+func (t Tree[T]) AllFrom(n int) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		if first, ok := t.tree.GetAt(n); ok {
+			t.tree.Ascend(first, yield)
+		}
+	}
+}
+
+// BackwardFrom yields the items that n others come after, in reverse order.
+func (t Tree[T]) BackwardFrom(n int) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		if first, ok := t.tree.GetAt(t.tree.Len() - 1 - n); ok {
+			t.tree.Descend(first, yield)
+		}
+	}
+}
 
 // From yields the items from the first that is not less than pivot. It is no
 // iterator because every lookup in an index comes here.
