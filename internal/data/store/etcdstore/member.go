@@ -98,6 +98,9 @@ func startMember(ctx context.Context, o Options, tune func(*embed.Config)) (*mem
 	if err := begin(o.Dir); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+	if err := sound(o.Dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), lock.Close())
+	}
 	alive, fail := context.WithCancelCause(context.Background())
 	m := &member{lock: lock, alive: alive, reclaim: reclaimLeast, log: &bridge{log: o.logger(), fail: fail}}
 	cfg := memberConfig(o.Dir, m.log.logger())
