@@ -5,7 +5,7 @@ GO    ?= go
 CLIENTGEN := $(GO) -C test/clientgen
 DATA  ?= data
 
-.PHONY: build run test late portable race cluster browser signin network devices devices-bench network-faults network-bench check lint golden bench module release deployed packages clean
+.PHONY: build run test late portable race cluster browser signin network devices devices-bench network-faults network-bench torture fuzz check lint golden bench module release deployed packages clean
 
 # The binary tells which commit it was built from, if git can be asked, whatever
 # GOFLAGS says.
@@ -22,7 +22,7 @@ test late lint race browser signin devices: export GOFLAGS := $(GOFLAGS) -trimpa
 TEST := $(GO) test -p 3 -shuffle=on -vet=off -ldflags='-s -w' -timeout 9m
 
 # What takes long, and fails when something else does too.
-LATE := ./test/attack ./test/cluster ./test/module ./test/router
+LATE := ./test/attack ./test/cluster ./test/module ./test/router ./test/torture
 
 # The slowest packages go first, so that no core is idle at the end, and three at
 # a time, since some wait more than they work; lint vets everything. What all of them need is
@@ -54,7 +54,7 @@ ALONE := ./cmd/... ./internal/lang/... ./internal/tool/... ./internal/client/rem
 	./internal/ops/trace ./internal/policy/explain ./internal/policy/posture ./internal/pki ./internal/router/forward \
 	./internal/router/home ./internal/run/cli ./internal/takeover/... ./internal/web/rest ./internal/wire ./internal/wire/cipher ./internal/wire/message \
 	./test/architecture ./test/auth ./test/command ./test/enroll ./test/manifest ./test/model ./test/module ./test/monitoring \
-	./test/netns ./test/program ./test/router ./test/servertest ./test/takeover ./test/upgrade ./test/zititest
+	./test/netns ./test/program ./test/router ./test/servertest ./test/takeover ./test/torture ./test/upgrade ./test/zititest
 
 # Of some most tests do one thing after the other too, or wait: those are chosen that have
 # several do something at once, or a controller something beside what it is asked. Those of
@@ -83,6 +83,23 @@ cluster: build ## three controllers under faults for minutes, and what they cost
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/cluster -run TestFaults -faults 5m -fault-every 10s $(ARGS)
 	$(GO) build -trimpath -o bin/netkeep-bench ./cmd/netkeep-bench
 	bin/netkeep-bench cluster
+
+# Each has a short form in make test and make late; docs/reliability.md says what came of it.
+torture: ## bad requests and frames by the million, kill -9, damaged directories, controllers under faults: an hour or two
+	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/torture -run TestBadRequests -requests 1000000 $(ARGS)
+	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/torture -run TestBadFrames -frames 1000000 $(ARGS)
+	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/program -run '^TestDamages$$' -damages 500 $(ARGS)
+	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/program -run '^TestKill9$$' -kill-rounds 1000 $(ARGS)
+	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/cluster -run TestFaults -faults 5m -fault-every 10s $(ARGS)
+
+FUZZTIME ?= 10m
+
+fuzz: ## every fuzz target there is, for ten minutes each: make fuzz FUZZTIME=10s
+	@grep -rlE '^func Fuzz' --include='*_test.go' internal | sort | while read -r file; do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$file); do \
+			$(GO) test -vet=off -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file) || exit 1; \
+		done; \
+	done
 
 # A module of its own, so that nobody who builds netkeep has to fetch what it
 # needs: the public router, command line and SDK.
