@@ -166,7 +166,8 @@ release: ## what people download, in dist/: binaries, archives, packages, an ima
 	bin/release -in . -out dist $(ARGS)
 
 # It needs root, debootstrap and systemd-nspawn, and says so, loudly, where they are not.
-packages: ## a fresh Debian, booted in namespaces: install, a network with traffic, upgrade, remove, purge
+packages: ## the same bytes twice, the image run in namespaces, and a fresh Debian: install, traffic, upgrade, remove, purge
+	$(GO) -C release test -vet=off -count=1 -timeout 60m -v -run '^TestRelease$$' .
 	$(MAKE) release ARGS='-only linux/amd64'
 	release/try dist/netkeep_*_amd64.deb
 

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+)
+
+// TestRelease makes a release from two copies of one commit, in places of their own: they
+// are the same bytes, hold nothing of this machine, and are what they are meant to be.
+func TestRelease(t *testing.T) {
+	from, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := t.TempDir()
+	places := []string{filepath.Join(top, "a"), filepath.Join(top, "a longer way", "b")}
+	var made []map[string][]byte
+	for _, place := range places {
+		if out, err := exec.Command("git", "clone", "-q", from, place).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if err := run(place, place+"-out", []string{"linux/amd64"}); err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, texts(t, place+"-out"))
+	}
+	if len(made[0]) != 6 || len(made[1]) != 6 {
+		t.Errorf("there are %d and %d files", len(made[0]), len(made[1]))
+	}
+	for name, text := range made[0] {
+		if !bytes.Equal(text, made[1][name]) {
+			t.Errorf("%s is not the same twice", name)
+		}
+		if strings.HasSuffix(name, ".cdx.json") {
+			bill(t, text)
+		}
+	}
+	one(t, places[0]+"-out", top)
+}
+
+func texts(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range names {
+		if all[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// bill looks at the list of what a binary was made of.
+func bill(t *testing.T, text []byte) {
+	t.Helper()
+	var bom cdx.BOM
+	if err := cdx.NewBOMDecoder(bytes.NewReader(text), cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
+		t.Fatal(err)
+	}
+	refs := map[string]bool{}
+	for _, c := range *bom.Components {
+		if c.Version == "" || c.PackageURL == "" || refs[c.BOMRef] {
+			t.Errorf("a module is %+v", c)
+		}
+		refs[c.BOMRef] = true
+	}
+	if len(refs) < 20 || !strings.Contains(string(text), "go.etcd.io") {
+		t.Errorf("it lists %d modules", len(refs))
+	}
+}
+
+// one unpacks the image, and looks at what it holds and how it is run.
+func one(t *testing.T, out, top string) {
+	t.Helper()
+	image, err := filepath.Glob(filepath.Join(out, "*_oci.tar"))
+	if err != nil || len(image) != 1 {
+		t.Fatalf("the image is %v, %v", image, err)
+	}
+	dir := filepath.Join(top, "layout")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := exec.Command("tar", "-C", dir, "-xf", image[0]).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := index.Image(list.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if conf.Config.User != "65532:65532" || conf.Config.Healthcheck == nil {
+		text, _ := json.Marshal(conf.Config)
+		t.Errorf("it is run as %s", text)
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, size := filepath.Join(top, "root"), int64(0)
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range layers {
+		n, err := l.Size()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += n
+		text, err := l.Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		unpack := exec.Command("tar", "-C", root, "-xf", "-")
+		unpack.Stdin = text
+		if said, err := unpack.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+	}
+	if size > 60<<20 {
+		t.Errorf("the image has %d MiB", size>>20)
+	}
+	static(t, filepath.Join(root, "usr", "bin", "netkeep"), top)
+	serves(t, root)
+}
+
+// static looks for what a binary must not have: a library of the system, and what this
+// machine calls its directories.
+func static(t *testing.T, path, top string) {
+	t.Helper()
+	program, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	for _, p := range program.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("it needs libraries of the system")
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(text, []byte(top)) {
+		t.Errorf("it names %s", top)
+	}
+}
+
+// serves runs a controller in the unpacked image, in namespaces of its own: as its user, on
+// a root that is read-only, and asks for its health as an orchestrator does.
+func serves(t *testing.T, root string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Log("*** NOT RUN: only root may make namespaces. That the image serves was not shown.")
+		return
+	}
+	const script = `set -eu
+ip link set lo up
+mount --bind "$1" "$1"
+mount -t tmpfs -o uid=65532,gid=65532,mode=700 none "$1/data"
+mount -o remount,ro,bind "$1"
+netkeep() { env -i PATH=/usr/bin HOME=/data NETKEEP_DATA=/data/controller NETKEEP_LISTEN=127.0.0.1:1280 "$(command -v chroot)" --userspec=65532:65532 "$1" /usr/bin/netkeep "$2"; }
+netkeep "$1" run > /dev/null 2>&1 &
+n=0
+until netkeep "$1" health; do n=$((n+1)); test $n -lt 240; sleep 0.5; done
+if touch "$1/usr/x" 2>/dev/null; then echo the root can be written; exit 1; fi
+kill $!
+`
+	cmd := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", script, "sh", root)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "\nok\n") && !strings.HasPrefix(string(out), "ok\n") {
+		t.Errorf("the image does not serve: %v\n%s", err, out)
+	}
+}
