@@ -26,6 +26,10 @@ type APISession struct {
 	// What posture checks look at.
 	MFAPassedAt *time.Time `json:"mfaPassedAt" kind:"server,hidden,nofilter" doc:"When a one-time or recovery code was last shown."`
 	MFAID       string     `json:"mfaId" kind:"server,hidden,nofilter" doc:"Id of the second factor whose code that was."`
+	// Logins by OpenID Connect.
+	Login  string `json:"login" kind:"server,hidden,nofilter,index" doc:"Digest of the login by OpenID Connect that opened the session; empty if another way did."`
+	Client string `json:"client" kind:"server,hidden,nofilter" doc:"Which client of OpenID Connect the session was opened for; empty if it was opened another way."`
+	Turn   int    `json:"turn" kind:"server,hidden,nofilter" doc:"How often the session has given out tokens of OpenID Connect, of which the last may be refreshed."`
 	// HostKey is what the client says without a router between.
 	HostKey string  `json:"hostKey" kind:"server,hidden,nofilter" doc:"Public key with which the session hosts, in hexadecimal; empty if the client did not say."`
 	SDKInfo SDKInfo `json:"sdkInfo" kind:"server,hidden,nofilter" doc:"What the client said of itself."`

@@ -61,7 +61,10 @@ type APISessions struct {
 	Tokens *Tokens
 	// Keys are those of tokens: the first makes them, and sessions whose tokens the
 	// others made are good too.
-	Keys    func() [][]byte
+	Keys func() [][]byte
+	// Signers make access tokens, which name sessions; nil if nobody logs in by
+	// OpenID Connect.
+	Signers Signers
 	Timeout time.Duration
 	// Lifetime is how long sessions last however much they are used; 0 for any
 	// time.
@@ -86,6 +89,9 @@ type Request struct {
 	Bearer      string // a JWT that came with the request
 	// Apart has no router told of the session: it is for the APIs alone.
 	Apart bool
+	// Login is the login by OpenID Connect that the session is opened for, if it is,
+	// and Client the program that has begun it. A login opens one session.
+	Login, Client string
 }
 
 // Credentials is what a request shows of its sender.
@@ -123,6 +129,12 @@ func (s *APISessions) create(ctx context.Context, by state.Author, p Proof, req 
 
 func (s *APISessions) createIn(tx *state.Tx, by state.Author, p Proof, req Request) (*model.APISession, error) {
 	session := *p.session
+	if req.Login != "" {
+		for range model.APISessions.Select(tx, "login", req.Login) {
+			return nil, errReplayed
+		}
+		session.Login, session.Client = req.Login, req.Client
+	}
 	if _, flaw := stand(tx, &session, s.Now()); flaw != "" {
 		return nil, flaw.denied()
 	}
@@ -208,7 +220,7 @@ var errNoSession = fault.New(fault.CodeUnauthorized, "there is no live session w
 
 // Verify returns who a token belongs to, and counts as activity.
 func (s *APISessions) Verify(ctx context.Context, r kind.Reader, shown Credentials) (*Caller, error) {
-	session, ok := ByToken(r, shown.Token)
+	session, ok := s.Recall(r, shown.Token)
 	if !ok {
 		return nil, errNoSession
 	}
@@ -229,16 +241,16 @@ func (s *APISessions) Verify(ctx context.Context, r kind.Reader, shown Credentia
 	return who, nil
 }
 
-// ByToken returns the API session with a token, whether it is still good or
-// not.
-func ByToken(r kind.Reader, token string) (*model.APISession, bool) {
+// byToken returns the API session with a token of its own, whether it is still good
+// or not.
+func byToken(r kind.Reader, token string) (*model.APISession, bool) {
 	return model.APISessions.Find(r, "tokenHash", digest(token))
 }
 
 // IDOf returns the id of the API session with a token, whether it is still good
 // or not.
 func (s *APISessions) IDOf(r kind.Reader, token string) (id string, ok bool) {
-	session, ok := ByToken(r, token)
+	session, ok := s.Recall(r, token)
 	if !ok {
 		return "", false
 	}

@@ -1,11 +1,18 @@
 package authn
 
-import "strings"
+import (
+	"strings"
+
+	"netkeep.internal/internal/model"
+)
 
 // Shown is what the caller has shown to be who it is, with commas between.
-func (c *Caller) Shown() string {
+func (c *Caller) Shown() string { return strings.Join(shown(c.session), ",") }
+
+// shown is what was shown for a session.
+func shown(s *model.APISession) []string {
 	shown := "password"
-	switch s := c.session; {
+	switch {
 	case s.AuthenticatorID == routerAuthenticator:
 		shown = "router"
 	case strings.HasPrefix(s.AuthenticatorID, signerPrefix):
@@ -13,8 +20,8 @@ func (c *Caller) Shown() string {
 	case s.Fingerprint != "":
 		shown = "certificate"
 	}
-	if c.session.MFAPassedAt != nil {
-		shown += ",code"
+	if s.MFAPassedAt != nil {
+		return []string{shown, "code"}
 	}
-	return shown
+	return []string{shown}
 }

@@ -200,7 +200,7 @@ func (p Proof) lacksCode(session *model.APISession) bool {
 // Keep counts as use of the session with a token, as a router tells it; ok is
 // false if there is no such session.
 func (s *APISessions) Keep(r kind.Reader, token string) bool {
-	session, ok := ByToken(r, token)
+	session, ok := s.Recall(r, token)
 	now := s.Now()
 	if !ok || s.idle(session, now) || !s.Usable(r, session) {
 		return false

@@ -71,6 +71,10 @@ type Config struct {
 		Announce  bool   `yaml:"announce" default:"false" doc:"Tell clients by the word HA_CONTROLLER among the capabilities of /version that there are several controllers. OpenZiti's SDKs for C look for others then from 1.18 on, and those before 1.9 cannot log in any more: leave it off unless all of them are new."`
 	} `yaml:"cluster"`
 
+	OIDC struct {
+		Enabled bool `yaml:"enabled" default:"false" doc:"Let clients log in by OpenID Connect, below /oidc, and tell them so by the word OIDC_AUTH among the capabilities of /version. OpenZiti's SDKs for Go from 1.5 on log in this way wherever it is offered."`
+	} `yaml:"oidc"`
+
 	Snapshots struct {
 		Every time.Duration `yaml:"every" default:"0s" range:"0s.." doc:"How often a snapshot of the store is written by itself, such as 24h; at least 1m, or 0s for never."`
 		Keep  int           `yaml:"keep" default:"7" range:"1..10000" doc:"How many of the snapshots that were written by themselves are kept; older ones are deleted, and those that somebody asked for never are."`

@@ -25,6 +25,8 @@ type Grants struct {
 	// Usable reports whether an API session is good for dialing and hosting, as
 	// authn.APISessions knows it.
 	Usable func(r kind.Reader, api *model.APISession) bool
+	// Recall returns the API session that a token is of, as it knows it too.
+	Recall func(r kind.Reader, token string) (*model.APISession, bool)
 	// CutOff, if set, reports whether this controller has not heard for too long
 	// what others have changed.
 	CutOff   func() bool
@@ -77,14 +79,14 @@ func (s *Grants) Recognise(snap *state.Snapshot, token string) (*model.Session, 
 // may be another one of the same identity: a router of the first generation that
 // two clients of an identity are connected to says the token of either.
 func (s *Grants) Holds(snap *state.Snapshot, apiToken string, session *model.Session) bool {
-	api, ok := authn.ByToken(snap, apiToken)
+	api, ok := s.Recall(snap, apiToken)
 	return ok && api.IdentityID == session.IdentityID
 }
 
 // Client returns the API session with a token, if it is good for dialing and
 // hosting.
 func (s *Grants) Client(snap *state.Snapshot, apiToken string) (*model.APISession, bool) {
-	api, ok := authn.ByToken(snap, apiToken)
+	api, ok := s.Recall(snap, apiToken)
 	return api, ok && s.Usable(snap, api)
 }
 

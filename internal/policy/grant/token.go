@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/hkdf"
@@ -48,6 +49,20 @@ type signer struct {
 	maker  *token.Maker
 	plain  []byte // for plain ones
 	public PublicKey
+	key    crypto.PublicKey
+}
+
+// Sign returns a JWT of the network that says what the claims do. Those that are not
+// of sessions to dial and host say so themselves.
+func (t *Tokens) Sign(claims any) (string, error) { return t.signers.Load().current.maker.Make(claims) }
+
+// Key returns the key that a JWT of the network can be checked with; nil if it is of
+// no such name.
+func (t *Tokens) Key(id string) crypto.PublicKey {
+	if by := t.signers.Load().by[id]; by != nil {
+		return by.key
+	}
+	return nil
 }
 
 // PublicKey is what tokens can be checked with, as PKIX, and what they call it.
@@ -105,7 +120,7 @@ func newSigner(secret []byte) (*signer, error) {
 		if err != nil {
 			continue
 		}
-		s := &signer{plain: plain}
+		s := &signer{plain: plain, key: key.Public()}
 		if s.public.PKIX, err = x509.MarshalPKIXPublicKey(key.Public()); err != nil {
 			return nil, err
 		}

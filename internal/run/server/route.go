@@ -11,6 +11,7 @@ import (
 	"netkeep.internal/internal/ops/limit"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/web/console"
+	"netkeep.internal/internal/web/oidc"
 	"netkeep.internal/internal/web/rest"
 	"netkeep.internal/internal/web/signon"
 )
@@ -25,7 +26,9 @@ type apis struct {
 	// is not; nil where it is.
 	public *rest.API
 	// console is the pages for people; nil where they are not.
-	console  http.Handler
+	console http.Handler
+	// oidc is where clients log in by OpenID Connect; nil where they do not.
+	oidc     http.Handler
 	instance string // changes at every start, so that clients notice
 	version  string
 	// review has streams look whether they may go on.
@@ -34,12 +37,12 @@ type apis struct {
 
 // clientOnly is what is on a listener without the Management API.
 func (h *apis) clientOnly() *apis {
-	return &apis{client: h.client, instance: h.instance, version: h.version}
+	return &apis{client: h.client, oidc: h.oidc, instance: h.instance, version: h.version}
 }
 
 // managementOnly is what is on a listener for the Management API alone.
 func (h *apis) managementOnly() *apis {
-	return &apis{management: h.management, fabric: h.fabric, public: h.client, console: h.console, instance: h.instance, version: h.version}
+	return &apis{management: h.management, fabric: h.fabric, public: h.client, console: h.console, oidc: h.oidc, instance: h.instance, version: h.version}
 }
 
 // isPublic reports whether a path is of what those look for first who are to
@@ -55,6 +58,10 @@ func (h *apis) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if h.console != nil && console.Below(path) {
 		h.console.ServeHTTP(w, r)
+		return
+	}
+	if _, ok := below(path, oidc.Root); ok && h.oidc != nil {
+		h.oidc.ServeHTTP(w, r)
 		return
 	}
 	admins, rest, ok := h.forAdmins(path)

@@ -48,7 +48,7 @@ const (
 func newGrants(st *state.State, holders *authn.APISessions, tokens *grant.Tokens, log *slog.Logger) *grant.Grants {
 	changes := new(access.LastChange)
 	sessions := &grant.Grants{
-		State: st, Usable: holders.Usable, Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: time.Now, Log: log,
+		State: st, Usable: holders.Usable, Recall: holders.Recall, Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: time.Now, Log: log,
 	}
 	attend(st, changes, sessions)
 	return sessions
@@ -83,6 +83,9 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, time.Now, s.log)
 	tokens.People = people.NewRegister(s.state, time.Now)
 	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Keys: s.apiKeys, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: time.Now, Log: s.log}
+	if s.cfg.OIDC.Enabled {
+		sessions.Signers = s.sessionTokens
+	}
 	grants := newGrants(s.state, sessions, s.sessionTokens, s.log)
 	grants.Failed = s.figures.PostureFailed
 	grants.CutOff, grants.View = s.cutOff, s.validity.View
@@ -186,6 +189,7 @@ func (s *Server) newAPIs(shared *rest.Shared, svc *api.Service) (*apis, error) {
 		s.watch(a)
 	}
 	h.console = s.newConsole(h)
+	h.oidc = s.newOIDC(svc, requests, bodies)
 	return h, nil
 }
 

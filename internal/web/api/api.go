@@ -253,14 +253,14 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 	if who, is, err := s.byMachine(c); is {
 		return who, err
 	}
-	token, ok := c.Session()
-	if !ok || !IsToken(token) {
-		return nil, fault.New(fault.CodeUnauthorized, "the request carries no session token; authenticate and send it as net-session")
-	}
-	if err := lookFor(c, token); err != nil {
+	token, bearer, err := s.sessionToken(c)
+	if err != nil {
 		return nil, err
 	}
-	who, err := s.Sessions.Verify(c.Context(), c.Snap, authn.Credentials{Token: token, Bearer: c.Bearer()})
+	if err := s.lookFor(c, token); err != nil {
+		return nil, err
+	}
+	who, err := s.Sessions.Verify(c.Context(), c.Snap, authn.Credentials{Token: token, Bearer: bearer})
 	if err == nil {
 		err = s.held(c, who)
 	}
@@ -272,10 +272,48 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 	return caller{who}, nil
 }
 
+// sessionToken returns the token of the session that a request carries, and the JWT
+// of another issuer that it may carry beside it. An access token is one of a
+// session: no other issuer can make what looks like one, since what tells them apart
+// is the key that has signed them.
+func (s *Service) sessionToken(c *rest.Call) (token, bearer string, err error) {
+	var others []string
+	for _, value := range c.Authorizations() {
+		text, is := strings.CutPrefix(value, "Bearer ")
+		switch {
+		case !is || !s.Sessions.IsBearer(text):
+			others = append(others, text)
+		case token != "":
+			return "", "", errManyAccess
+		default:
+			token = text
+		}
+	}
+	switch {
+	case token != "" && c.ShowsSession():
+		return "", "", errTwoSessions
+	case token != "":
+		if len(others) == 1 {
+			bearer = others[0]
+		}
+		return token, bearer, nil
+	}
+	token, ok := c.Session()
+	if !ok || !IsToken(token) {
+		return "", "", fault.New(fault.CodeUnauthorized, "the request carries no session token; authenticate and send it as net-session")
+	}
+	return token, c.Bearer(), nil
+}
+
+var (
+	errManyAccess  = fault.New(fault.CodeUnauthorized, "the request carries two access tokens of this network; send one")
+	errTwoSessions = fault.New(fault.CodeUnauthorized, "the request carries an access token and a session token; send one of them")
+)
+
 // lookFor makes sure that a session is not taken for none that was opened at
 // another controller a moment ago.
-func lookFor(c *rest.Call, token string) error {
-	if _, known := authn.ByToken(c.Snap, token); known || c.Open() {
+func (s *Service) lookFor(c *rest.Call, token string) error {
+	if _, known := s.Sessions.Recall(c.Snap, token); known || c.Open() || !s.Sessions.May(token) {
 		return nil
 	}
 	_, err := c.LookAgain()

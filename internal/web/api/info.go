@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/web/rest"
 )
@@ -15,7 +16,7 @@ type versionOut struct {
 	RuntimeVersion string      `json:"runtimeVersion" doc:"Version of Go that the controller was built with."`
 	APIVersions    apiVersions `json:"apiVersions" doc:"Where the APIs are, by name and version."`
 	// Newer clients walk through it without a look whether it is there.
-	Capabilities []string `json:"capabilities" doc:"What the controller can do beyond the contract, in words that clients look for; HA_CONTROLLER if clients are to be told that there are several controllers."`
+	Capabilities []string `json:"capabilities" doc:"What the controller can do beyond the contract, in words that clients look for: OIDC_AUTH if they may log in by OpenID Connect; HA_CONTROLLER if clients are to be told that there are several controllers."`
 }
 
 // apiVersions says where each API is. Older clients look for "edge".
@@ -23,6 +24,8 @@ type apiVersions struct {
 	Edge       apiVersion `json:"edge" doc:"The Client API under the name that older clients know."`
 	Client     apiVersion `json:"edge-client" doc:"The Client API."`
 	Management apiVersion `json:"edge-management" doc:"The Management API."`
+	// Clients in C log in by OpenID Connect if it is named here.
+	OIDC *apiVersion `json:"edge-oidc" kind:"omit" doc:"Logins by OpenID Connect; left out where there are none."`
 }
 
 type apiVersion struct {
@@ -51,8 +54,12 @@ func mountInfo(a *rest.API, s *Service) {
 		Version: info.Version, Revision: info.Revision, BuildDate: info.Date, RuntimeVersion: info.Runtime,
 		APIVersions: apiVersions{Edge: client, Client: client, Management: place(s.ManagementAddress, ManagementRoot)},
 	}
+	if s.Sessions.Signers != nil {
+		oidc := place(s.Address, authn.IssuerPath)
+		out.APIVersions.OIDC, out.Capabilities = &oidc, append(out.Capabilities, "OIDC_AUTH")
+	}
 	if s.Announce {
-		out.Capabilities = []string{"HA_CONTROLLER"}
+		out.Capabilities = append(out.Capabilities, "HA_CONTROLLER")
 	}
 	version := func(*rest.Call, rest.None) (versionOut, error) { return out, nil }
 	rest.Handle(a, rest.Op{

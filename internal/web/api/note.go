@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 
 	"netkeep.internal/internal/auth/authn"
@@ -35,51 +36,70 @@ func denial(err error) (reason string, ok bool) {
 
 // noteLogin has the audit log tell of an attempt to authenticate.
 func (s *Service) noteLogin(c *rest.Call, in authenticateIn, err error) {
+	a := Attempt{By: c.Author(), Snap: c.Snap, Method: methodParam.Of(c), Username: in.Username, Certificates: c.Certificates()}
 	if err == nil {
-		who := Caller(c).Identity()
-		s.Recorder.Note(audit.Fact{Event: audit.LoggedIn, By: c.Author(), Target: audit.To(model.Identities.Def, who)})
+		a.Who = Caller(c).Identity()
+	}
+	s.NoteAttempt(a, err)
+}
+
+// Attempt is one to authenticate, whichever way it came.
+type Attempt struct {
+	By   state.Author
+	Snap *state.Snapshot
+	// Method is password, cert or ext-jwt, with what was shown for it.
+	Method, Username string
+	Certificates     []*x509.Certificate
+	// Who it turned out to be, if it succeeded.
+	Who *model.Identity
+}
+
+// NoteAttempt has the audit log tell of it.
+func (s *Service) NoteAttempt(a Attempt, err error) {
+	if err == nil {
+		s.Recorder.Note(audit.Fact{Event: audit.LoggedIn, By: a.By, Target: audit.To(model.Identities.Def, a.Who)})
 		return
 	}
 	reason, ok := Refusal(err)
 	if !ok {
 		return
 	}
-	whom := s.whom(c, in)
+	whom := a.whom()
 	if fault.Is(err, fault.CodeAuth) {
-		reason = s.whyNot(c, whom)
+		reason = s.whyNot(a.Snap, whom)
 	}
 	if why, ok := errors.AsType[*authn.Unwelcome](err); ok {
 		reason = why.Reason
 	}
-	s.Recorder.Note(audit.Fact{Event: audit.LoginRefused, By: c.Author(), Target: whom, Reason: methodParam.Of(c) + ": " + reason})
+	s.Recorder.Note(audit.Fact{Event: audit.LoginRefused, By: a.By, Target: whom, Reason: a.Method + ": " + reason})
 }
 
 // whom is whose credential somebody tried to show. A user name that nobody has is
 // not told: it may be a password, typed where the name belongs.
-func (s *Service) whom(c *rest.Call, in authenticateIn) (whom audit.Target) {
-	var a *model.Authenticator
+func (a Attempt) whom() (whom audit.Target) {
+	var shown *model.Authenticator
 	var known bool
-	switch methodParam.Of(c) {
+	switch a.Method {
 	case byPassword:
-		a, known = model.Authenticators.Find(c.Snap, "username", in.Username)
+		shown, known = model.Authenticators.Find(a.Snap, "username", a.Username)
 	case byCert:
-		if shown := c.Certificates(); len(shown) > 0 {
-			whom = audit.Target{Kind: "certificate", ID: pki.Fingerprint(shown[0]), Name: shown[0].Subject.CommonName}
-			a, known = model.Authenticators.Find(c.Snap, "fingerprint", whom.ID)
+		if certs := a.Certificates; len(certs) > 0 {
+			whom = audit.Target{Kind: "certificate", ID: pki.Fingerprint(certs[0]), Name: certs[0].Subject.CommonName}
+			shown, known = model.Authenticators.Find(a.Snap, "fingerprint", whom.ID)
 		}
 	}
 	if !known {
 		return whom
 	}
-	if i, ok := model.Identities.Get(c.Snap, a.IdentityID); ok {
+	if i, ok := model.Identities.Get(a.Snap, shown.IdentityID); ok {
 		return audit.To(model.Identities.Def, i)
 	}
 	return whom
 }
 
 // whyNot is what whoever tried is not told.
-func (s *Service) whyNot(c *rest.Call, whom audit.Target) string {
-	i, known := model.Identities.Get(c.Snap, whom.ID)
+func (s *Service) whyNot(snap *state.Snapshot, whom audit.Target) string {
+	i, known := model.Identities.Get(snap, whom.ID)
 	switch {
 	case !known:
 		return "nobody is known by what was shown"
@@ -91,13 +111,18 @@ func (s *Service) whyNot(c *rest.Call, whom audit.Target) string {
 
 // noteCode has it tell that a second factor was shown, or not.
 func (s *Service) noteCode(c *rest.Call, err error) error {
-	whom := audit.To(model.Identities.Def, Caller(c).Identity())
-	if err == nil {
-		s.Recorder.Note(audit.Fact{Event: audit.LoggedIn, By: c.Author(), Target: whom, Reason: "the second factor was shown"})
-	} else if reason, ok := Refusal(err); ok {
-		s.Recorder.Note(audit.Fact{Event: audit.LoginRefused, By: c.Author(), Target: whom, Reason: "code: " + reason})
-	}
+	s.NoteFactor(c.Author(), Caller(c).Identity(), err)
 	return err
+}
+
+// NoteFactor has it tell that somebody showed a second factor, or did not.
+func (s *Service) NoteFactor(by state.Author, who *model.Identity, err error) {
+	whom := audit.To(model.Identities.Def, who)
+	if err == nil {
+		s.Recorder.Note(audit.Fact{Event: audit.LoggedIn, By: by, Target: whom, Reason: "the second factor was shown"})
+	} else if reason, ok := Refusal(err); ok {
+		s.Recorder.Note(audit.Fact{Event: audit.LoginRefused, By: by, Target: whom, Reason: "code: " + reason})
+	}
 }
 
 // NoteSnapshot has it tell of a snapshot that was taken, or that failed. One that is

@@ -92,7 +92,7 @@ func (d *Desk) Begin(ctx context.Context, p Provider, redirect string, errand Er
 		Signer: p.ID, Issuer: at.Issuer, State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text(), Redirect: redirect, Errand: errand,
 		Until: d.Now().Add(Lasts),
 	}
-	if sealed, err = d.seal(t); err != nil {
+	if sealed, err = d.sealed().Write(t); err != nil {
 		return "", "", err
 	}
 	u, err := url.Parse(at.Authorize)
@@ -128,8 +128,8 @@ func scope(more []string) string {
 // Open reads what a browser has kept, if the answer that it came back with belongs to
 // it. Nothing else of the answer counts before that.
 func (d *Desk) Open(sealed string, answer url.Values) (Ticket, error) {
-	t, err := d.unseal(sealed)
-	if err != nil {
+	var t Ticket
+	if err := d.sealed().Read(sealed, &t); err != nil {
 		return Ticket{}, ErrForged
 	}
 	if len(answer["state"]) != 1 || subtle.ConstantTimeCompare([]byte(t.State), []byte(answer.Get("state"))) != 1 {

@@ -1,0 +1,202 @@
+package authn
+
+import (
+	"context"
+	"crypto"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"netkeep.internal/internal/auth/token"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+)
+
+// Clients that log in by OpenID Connect show a JWT, the access token, in place of
+// the session's own token. It names an API session, whose record stays the truth:
+// the JWT is worth something for a while, and nothing once the record is gone.
+// With the refresh token, which works once, such a client gets the next JWT.
+
+// Signers make and check JWTs of this network. Every controller has the same keys.
+type Signers interface {
+	// Sign returns a JWT that says what the claims do.
+	Sign(claims any) (string, error)
+	// Key returns a key by its id; nil if it is none of ours.
+	Key(id string) crypto.PublicKey
+}
+
+// What an access token says of itself, so that nothing else that the keys sign is
+// taken for one.
+const (
+	// BearerType is the claim z_t of an access token.
+	BearerType = "a"
+	// bearerAudience is for whom an access token is.
+	bearerAudience = "openziti"
+	// IssuerPath is where on a controller those JWTs come from.
+	IssuerPath = "/oidc"
+)
+
+// Bearer is what an access token says, in the words of those who read it.
+type Bearer struct {
+	Issuer       string   `json:"iss"`
+	Subject      string   `json:"sub"`
+	Audience     []string `json:"aud"`
+	Expires      int64    `json:"exp"`
+	Issued       int64    `json:"iat"`
+	NotBefore    int64    `json:"nbf"`
+	AuthTime     int64    `json:"auth_time"`
+	ID           string   `json:"jti"`
+	Client       string   `json:"client_id"`
+	Scopes       []string `json:"scopes"`
+	Methods      []string `json:"amr"`
+	APISession   string   `json:"z_asid"`
+	Type         string   `json:"z_t"`
+	Application  string   `json:"z_aid"`
+	ExternalID   string   `json:"z_eid,omitempty"`
+	ConfigTypes  []string `json:"z_ct,omitempty"`
+	Fingerprints []string `json:"z_cfs"`
+}
+
+// Bear returns an access token for a session until some time. Whether its holder is
+// an admin it does not say: that is looked up with every request.
+func (s *APISessions) Bear(r kind.Reader, session *model.APISession, issuer string, scopes []string, until time.Time) (string, error) {
+	now := s.Now().Unix()
+	said := Bearer{
+		Issuer: issuer, Subject: session.IdentityID, Audience: []string{bearerAudience}, Expires: until.Unix(), Issued: now, NotBefore: now,
+		AuthTime: session.CreatedAt.Unix(), ID: NewToken(), Client: session.Client, Application: session.Client, Scopes: scopes,
+		Methods: shown(session), APISession: session.ID, Type: BearerType, ConfigTypes: session.ConfigTypes, Fingerprints: []string{},
+	}
+	if i, ok := model.Identities.Get(r, session.IdentityID); ok {
+		said.ExternalID = i.ExternalID
+	}
+	if own := session.Certificate(r); own != "" {
+		said.Fingerprints = append(said.Fingerprints, own)
+	}
+	return s.Signers.Sign(said)
+}
+
+// IsBearer reports whether a text is a JWT of our own making, or made to look like
+// one: whoever else has JWTs has other keys, of other names.
+func (s *APISessions) IsBearer(text string) bool {
+	return s.Signers != nil && token.KeyID(text) != "" && s.Signers.Key(token.KeyID(text)) != nil
+}
+
+// Named returns the API session that an access token names; ok is false if nobody
+// here has made it, or if its time is over.
+func (s *APISessions) Named(text string) (id string, ok bool) {
+	if !s.IsBearer(text) {
+		return "", false
+	}
+	said, err := token.Check(text, s.Now, func(issuer, keyID string) crypto.PublicKey {
+		if !strings.HasPrefix(issuer, "https://") || !strings.HasSuffix(issuer, IssuerPath) {
+			return nil
+		}
+		return s.Signers.Key(keyID)
+	})
+	if err != nil || said.Text("z_t") != BearerType || !said.For(bearerAudience) {
+		return "", false
+	}
+	return said.Text("z_asid"), true
+}
+
+// Recall returns the API session that a token is of, its own or one that names it,
+// whether it is still good or not.
+func (s *APISessions) Recall(r kind.Reader, text string) (session *model.APISession, ok bool) {
+	id, bears := s.Named(text)
+	if !bears {
+		return byToken(r, text)
+	}
+	session, ok = model.APISessions.Get(r, id)
+	return session, ok && session.Client != ""
+}
+
+// May reports whether a text may be the token of a session that is not known here.
+func (s *APISessions) May(text string) bool {
+	_, bears := s.Named(text)
+	return bears || !strings.Contains(text, ".")
+}
+
+// errReplayed is for a code or a refresh token that was used already.
+var errReplayed = fault.New(fault.CodeUnauthorized, "it was used already")
+
+// Replayed reports whether an error is that something was used already which works
+// once.
+func Replayed(err error) bool { return err == errReplayed }
+
+// Turn has a session give out its next tokens, if it has given out as many as
+// whoever asks says. Of several who ask at once, at any controller, it is one.
+func (s *APISessions) Turn(ctx context.Context, by state.Author, id string, turn int) (next *model.APISession, err error) {
+	err = s.State.UpdateSessions(ctx, by, func(tx *state.Tx) error {
+		return model.APISessions.Edit(tx, id, func(a *model.APISession) error {
+			if a.Turn != turn {
+				return errReplayed
+			}
+			a.Turn++
+			next = a
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.touch(id, s.Now())
+	return next, nil
+}
+
+// refreshPrefix tells refresh tokens from all else.
+const refreshPrefix = "nkr-"
+
+// RefreshToken returns the refresh token of a session's turn. As the session's own
+// token it is a keyed digest, so that none is stored.
+func (s *APISessions) RefreshToken(session *model.APISession) string {
+	return refreshToken(s.Keys()[0], session.ID, session.Turn)
+}
+
+func refreshToken(key []byte, id string, turn int) string {
+	named := refreshPrefix + id + "." + strconv.Itoa(turn)
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("refresh token of " + named))
+	return named + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// maxRefresh is how long a refresh token may be.
+const maxRefresh = 256
+
+// ReadRefresh returns the session that a refresh token is of, and of which turn of it;
+// ok is false if no controller has made it.
+func (s *APISessions) ReadRefresh(text string) (id string, turn int, ok bool) {
+	parts := strings.Split(strings.TrimPrefix(text, refreshPrefix), ".")
+	if len(text) > maxRefresh || len(parts) != 3 {
+		return "", 0, false
+	}
+	turn, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return "", 0, false
+	}
+	made := func(key []byte) bool { return hmac.Equal([]byte(refreshToken(key, parts[0], turn)), []byte(text)) }
+	return parts[0], turn, slices.ContainsFunc(s.Keys(), made)
+}
+
+// OfLogin returns the session that a login by OpenID Connect has opened, as long as
+// it has given out no tokens.
+func (s *APISessions) OfLogin(r kind.Reader, login string) (found *model.APISession, ok bool) {
+	for one := range model.APISessions.Select(r, "login", login) {
+		if found != nil {
+			return nil, false // two who raced at two controllers: let both begin anew
+		}
+		found = one
+	}
+	return found, found != nil && found.Turn == 0
+}
+
+// Resume returns who holds a session, for whoever has shown that otherwise than by
+// its token. It counts as activity.
+func (s *APISessions) Resume(ctx context.Context, r kind.Reader, session *model.APISession, bearer string) (*Caller, error) {
+	return s.Verify(ctx, r, Credentials{Token: s.Token(session), Bearer: bearer})
+}
