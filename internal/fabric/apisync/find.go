@@ -31,6 +31,7 @@ func (s *Sync) find(snap *state.Snapshot, routerID, token string) (message.APISe
 		return message.APISession{}, false
 	}
 	one, ok := s.is(snap, id)
+	one.Token = token // which need not be the session's own, if it names it
 	if !ok || one.IdentityID == routerID {
 		return one, ok
 	}

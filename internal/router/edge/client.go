@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ type client struct {
 	ch           *channel.Channel
 	entry        Entry
 	of           *identity
-	token        string // of its API session
+	token        atomic.Pointer[string] // of its API session
 	leaf         *x509.Certificate
 	fingerprints []string
 	secret       []byte // that further sockets have to know
@@ -45,9 +46,10 @@ type client struct {
 
 func (d *Door) newClient(token string, chain []*x509.Certificate, hello *channel.Hello) *client {
 	c := &client{
-		door: d, token: token, leaf: chain[0], secret: channel.NewSecret(), since: d.Now(), log: d.Log,
+		door: d, leaf: chain[0], secret: channel.NewSecret(), since: d.Now(), log: d.Log,
 		conns: map[uint32]*conn{}, binds: map[uint32]*bind{}, flows: [2]map[string]*conn{{}, {}}, assigned: message.FirstAssigned - 1,
 	}
+	c.token.Store(&token)
 	for _, cert := range chain[:min(len(chain), maxChain)] {
 		c.fingerprints = append(c.fingerprints, pki.Fingerprint(cert))
 	}
@@ -170,10 +172,32 @@ func (c *client) handle(_ *channel.Channel, f *wire.Frame) {
 	case message.TypePosture:
 		c.report(f.Body)
 	case message.TypeUpdateToken:
-		_ = c.ch.Reply(f, &wire.Frame{Type: message.TypeTokenNotUpdated, Body: []byte("this network's API sessions have tokens that stay as they are")})
+		c.ask(f, c.renew)
 	default:
 		c.log.Debug("a client says what is not known here", "type", f.Type)
 	}
+}
+
+// renewTime is how long it may take to find out what a token is of.
+const renewTime = 10 * time.Second
+
+// renew takes another token of the client's API session: one that names it lasts for a
+// while, and is replaced before it ends.
+func (c *client) renew(f *wire.Frame) {
+	ctx, cancel := context.WithTimeout(c.ch.Context(), renewTime)
+	defer cancel()
+	answer := &wire.Frame{Type: message.TypeTokenUpdated}
+	token := string(f.Body)
+	if len(token) > maxToken {
+		c.refuse(f, never(fmt.Sprintf("a token has at most %d bytes", maxToken)))
+		return
+	}
+	if err := c.entry.Renew(ctx, token); err != nil {
+		answer = &wire.Frame{Type: message.TypeTokenNotUpdated, Body: []byte(err.Error())}
+	} else {
+		c.token.Store(&token)
+	}
+	_ = c.ch.Reply(f, answer)
 }
 
 // ask does what takes time away from where frames are read, for a bounded

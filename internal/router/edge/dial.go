@@ -46,7 +46,7 @@ func (c *client) connect(f *wire.Frame) {
 		return
 	}
 	dialed, err := c.door.Controller.Dial(ctx, &message.CreateCircuit{
-		SessionToken: string(f.Body), APISessionToken: c.token, Fingerprints: c.fingerprints,
+		SessionToken: string(f.Body), APISessionToken: *c.token.Load(), Fingerprints: c.fingerprints,
 		InstanceID: instance, PeerData: peerData,
 	})
 	if err != nil {

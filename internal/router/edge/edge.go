@@ -79,6 +79,9 @@ type Entrant struct {
 // Entry is an entrant that has shown that the API session is its own.
 type Entry struct {
 	IdentityID string
+	// Renew says that it shows another token from now on, if that is of the API
+	// session that it came in with.
+	Renew func(ctx context.Context, token string) error
 	// Leave says that it is gone.
 	Leave func()
 }

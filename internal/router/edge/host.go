@@ -284,7 +284,7 @@ func (c *client) updateBind(f *wire.Frame) {
 	ctx, cancel := context.WithTimeout(c.ch.Context(), hostTime)
 	defer cancel()
 	err := c.door.Controller.Update(ctx, &message.UpdateTerminator{
-		SessionToken: b.token, APISessionToken: c.token, Fingerprints: c.fingerprints, TerminatorID: b.id,
+		SessionToken: b.token, APISessionToken: *c.token.Load(), Fingerprints: c.fingerprints, TerminatorID: b.id,
 		Cost: cost, Precedence: precedence, UpdateCost: newCost, UpdatePrecedence: newPrecedence,
 	})
 	if err != nil {
@@ -319,7 +319,7 @@ func (c *client) bindHealth(f *wire.Frame) {
 	c.door.hosts.mu.Unlock()
 	if !soon {
 		c.door.Controller.Health(&message.HealthEvent{
-			SessionToken: b.token, APISessionToken: c.token, Fingerprints: c.fingerprints, TerminatorID: b.id,
+			SessionToken: b.token, APISessionToken: *c.token.Load(), Fingerprints: c.fingerprints, TerminatorID: b.id,
 			Passed: f.Headers.Bool(message.HeaderHealthy),
 		})
 	}
@@ -388,7 +388,7 @@ func (h *hosts) ask(ctx context.Context, b *bind, c *client) {
 	ctx, cancel := context.WithTimeout(ctx, hostTime)
 	defer cancel()
 	m := &message.CreateTerminator{
-		Address: b.id, SessionToken: b.token, APISessionToken: c.token, Fingerprints: c.fingerprints,
+		Address: b.id, SessionToken: b.token, APISessionToken: *c.token.Load(), Fingerprints: c.fingerprints,
 		Cost: b.cost, Precedence: b.precedence, InstanceID: b.instance, InstanceSecret: b.secret,
 	}
 	if b.key != nil {

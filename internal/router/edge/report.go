@@ -52,7 +52,7 @@ func (c *client) passReports() {
 func (c *client) passReport(body []byte) {
 	c.of.reporting <- struct{}{}
 	defer func() { <-c.of.reporting }()
-	err := c.door.Controller.Report(c.ch.Context(), c.token, body)
+	err := c.door.Controller.Report(c.ch.Context(), *c.token.Load(), body)
 	if err != nil && c.ch.Err() == nil && !c.doubted {
 		c.doubted = true
 		c.log.Warn("what a client reports of its device was refused; further ones of this client are not mentioned", "reason", err)

@@ -28,11 +28,21 @@ func (a asker) Enter(ctx context.Context, e edge.Entrant) (edge.Entry, error) {
 	if !ok {
 		return edge.Entry{}, errors.New("its certificate does not belong to the API session whose token it shows")
 	}
-	gone := a.Arrived(uplink.Client{Token: e.Token, IdentityID: session.IdentityID, Source: e.Remote, Destination: e.Local})
-	return edge.Entry{IdentityID: session.IdentityID, Leave: func() {
-		stop()
-		gone()
-	}}, nil
+	renewed, gone := a.Arrived(uplink.Client{Token: e.Token, IdentityID: session.IdentityID, Source: e.Remote, Destination: e.Local})
+	return edge.Entry{
+		IdentityID: session.IdentityID,
+		Renew: func(ctx context.Context, token string) error {
+			if next, ok := a.Sessions().Await(ctx, token); !ok || next.ID != session.ID {
+				return errors.New("the token is of no API session, or not of the one that the client came in with")
+			}
+			renewed(token)
+			return nil
+		},
+		Leave: func() {
+			stop()
+			gone()
+		},
+	}, nil
 }
 
 // Host is asked again by who hosts, unless the controller has said no or the

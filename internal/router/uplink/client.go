@@ -55,10 +55,16 @@ func (c *clients) follow() (f *feed, done func()) {
 
 // Arrived takes note of a client that was let in: controllers count its API
 // session as used, and its identity as connected, until gone is called.
-func (u *Uplink) Arrived(c Client) (gone func()) {
+// From renewed on it shows another token of the same session.
+func (u *Uplink) Arrived(c Client) (renewed func(token string), gone func()) {
 	p := &present{c, u.opt.Now()}
 	u.clients.change(c.IdentityID, func(all map[*present]struct{}) { all[p] = struct{}{} })
-	return func() {
+	renewed = func(token string) {
+		u.clients.mu.Lock()
+		defer u.clients.mu.Unlock()
+		p.Token = token
+	}
+	return renewed, func() {
 		u.clients.change(c.IdentityID, func(all map[*present]struct{}) { delete(all, p) })
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -111,7 +112,7 @@ func (s *Sessions) Await(ctx context.Context, token string) (APISession, bool) {
 			return found, ok
 		}
 		if later == nil && s.ask != nil {
-			later = time.NewTimer(askAfter[0])
+			later = time.NewTimer(firstAsk(token))
 			defer later.Stop()
 			ask = later.C
 		}
@@ -127,6 +128,15 @@ func (s *Sessions) Await(ctx context.Context, token string) (APISession, bool) {
 			return APISession{}, false
 		}
 	}
+}
+
+// firstAsk is when controllers are asked for the API session with a token first: at
+// once for one that names its session, of which none tells by itself.
+func firstAsk(token string) time.Duration {
+	if strings.Contains(token, ".") {
+		return 0
+	}
+	return askAfter[0]
 }
 
 // find returns a session, or what tells when it is there; neither if too many
