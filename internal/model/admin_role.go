@@ -259,7 +259,7 @@ func builtInRoles() []*AdminRole {
 	}
 	return []*AdminRole{
 		role(RoleAdmin, "*"),
-		role("viewer", "*:read"),
+		role(RoleViewer, "*:read"),
 		role("auditor", "*:read", "audit-entry:verify", "database:verify"),
 		role("helpdesk",
 			"*:read", "identity:create", "identity:disable", "identity:reset-mfa", "enrollment:*",

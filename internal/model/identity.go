@@ -27,6 +27,7 @@ type Identity struct {
 	GrantedAttributes         []string          `json:"grantedAttributes" kind:"server,nofilter" doc:"Those of roleAttributes that grants give for a time; they come and go with the grants, and changes of roleAttributes leave them as they are."`
 	EnrolledBy                string            `json:"enrolledBy" kind:"server,nullable,ref=ext-jwt-signer:clear" doc:"Id of the external JWT signer by whose token the identity came to be; null if by none."`
 	AdminRoles                []string          `json:"adminRoles" kind:"keep,nofilter,range=0..50,ref=admin-role:restrict" doc:"Ids of the admin roles that the identity has by itself; role bindings may give it more. An admin needs none."`
+	Permissions               []string          `json:"permissions" kind:"keep,nofilter,range=0..100" doc:"What the identity may do to the network, in the words of OpenZiti 2, such as service.read: each counts as an admin role that allows as much. An admin needs none."`
 	AppData                   jsontext.Value    `json:"appData" kind:"nofilter" doc:"An object for applications to read; the controller gives it no meaning."`
 	DefaultHostingCost        int               `json:"defaultHostingCost" kind:"range=0..65535" doc:"Cost of using the identity as the host of a service for which serviceHostingCosts has none; 0 if not given."`
 	DefaultHostingPrecedence  string            `json:"defaultHostingPrecedence" kind:"enum=default|required|failed,default=default" doc:"Precedence of the identity as the host of a service for which serviceHostingPrecedences has none."`
@@ -77,6 +78,9 @@ func (i *Identity) Deleted(w kind.Writer) error {
 // provide and grants give in its place, and wants issuers that exist.
 func (i *Identity) Check(r kind.Reader, old *Identity) error {
 	i.join(r, old)
+	if err := i.checkPermissions(old); err != nil {
+		return err
+	}
 	if err := i.checkIssuers(r, old); err != nil || old == nil {
 		return err
 	}

@@ -61,8 +61,11 @@ func (r *reading) readIdentities() error {
 		add(r, model.Identities, rec, i.Name)
 		r.addOverrides(i, at)
 		r.addClient(i, at)
-		if len(i.Permissions) > 0 {
-			r.note(Permissions, at+": "+strings.Join(i.Permissions, ", "))
+		rec.Permissions = filtered(i.Permissions, func(word string) bool { _, known := model.PermissionRole(word); return known }, func(word string) {
+			r.note(NoPermission, at+": "+word)
+		})
+		if len(rec.Permissions) > 0 {
+			r.note(Permissions, at+": "+strings.Join(rec.Permissions, ", "))
 		}
 		if len(i.Interfaces) > 0 {
 			r.note(NoField, at+" interfaces")

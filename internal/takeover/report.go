@@ -60,7 +60,8 @@ var (
 	NumericTags  = &notice{"numeric-tags", false, "Tags that are numbers or more become texts."}
 	OIDC         = &notice{"openid-connect", true, "Clients that are logged in by OpenID Connect at the old controller have to log in again. Those of these identities may have to be restarted for that."}
 	Sessions     = &notice{"sessions", false, "Nobody stays logged in: clients log in again by themselves, people have to."}
-	Permissions  = &notice{"permissions", true, "Identities have permissions of OpenZiti 2, which are not taken: give them admin roles here."}
+	Permissions  = &notice{"permissions", false, "Identities have permissions of OpenZiti 2. They keep them, as admin roles that allow as much."}
+	NoPermission = &notice{"unknown-permissions", true, "Identities have permissions that are not known here, which are not taken: give them admin roles."}
 	NoField      = &notice{"no-field", false, "Fields that nothing here goes by are not taken."}
 	Unknown      = &notice{"unknown", true, "The database holds what this program does not know, which is not taken."}
 	Pointer      = &notice{"claim-pointer", true, "External JWT signers find identities by a claim inside of another, which cannot be done here: nobody can authenticate by their tokens until claimsProperty names a claim."}

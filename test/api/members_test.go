@@ -38,7 +38,7 @@ func TestMembersOfOthers(t *testing.T) {
 			"type": "Device", "isAdmin": true, "appData": M{"k": "v"}, "authPolicyId": "default", "externalId": servertest.Unique("ext"), "roleAttributes": []any{"r"},
 			"defaultHostingCost": 12.0, "defaultHostingPrecedence": "required", "serviceHostingCosts": M{service: 7.0}, "serviceHostingPrecedences": M{service: "required"},
 			"permissions": []any{"service.read"},
-		}, []string{"permissions"}},
+		}, nil},
 		{"identities", M{"type": "Device", "isAdmin": false, "permissions": []any{}, "interfaces": nil}, nil},
 		{"edge-routers", joined(routers, M{"appData": M{"k": "v"}, "isTunnelerEnabled": true, "roleAttributes": []any{"r"}}), []string{"configs", "ctrlChanListeners"}},
 		{"transit-routers", routers, []string{"configs", "ctrlChanListeners"}},

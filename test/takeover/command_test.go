@@ -194,6 +194,7 @@ func TestOdd(t *testing.T) {
 			{[]string{"authenticators", "orphan"}, []byte("identity"), text("nobody")},
 			{[]string{"identities", "odd"}, []byte("name"), text("odd \x1b[31mred")},
 			{[]string{"identities", "odd", "permissions"}, text("service.read"), []byte{}},
+			{[]string{"identities", "odd", "permissions"}, text("moon.walk"), []byte{}},
 			{[]string{"identities", "odd", "serviceHostingCosts"}, []byte("no-service"), []byte{2, 1, 0, 0, 0}},
 			{[]string{"identities", "odd", "news"}, []byte("a"), text("b")},
 			{[]string{"servicePolicies", "odd"}, []byte("name"), text("odd")},
@@ -224,7 +225,7 @@ func TestOdd(t *testing.T) {
 	if code == 0 || !strings.Contains(errs, "1 of the records cannot be taken, the first is configs/refused") || strings.Contains(out, "\x1b") {
 		t.Errorf("it ended with %d and said %q %q", code, out, errs)
 	}
-	for _, want := range []string{"identity that is not there", "service.read", "no-service", "identities.news", "@gone"} {
+	for _, want := range []string{"identity that is not there", "service.read", "moon.walk", "no-service", "identities.news", "@gone"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("nothing is said of %s: %s", want, out)
 		}

@@ -87,7 +87,7 @@ func TestTakeover(t *testing.T) {
 
 // compared are the members of answers that stay what they were, by list.
 var compared = map[string][]string{
-	"identities":                   {"name", "roleAttributes", "isAdmin", "isDefaultAdmin", "externalId", "authPolicyId", "defaultHostingCost", "defaultHostingPrecedence", "serviceHostingCosts", "serviceHostingPrecedences", "disabled", "typeId", "isMfaEnabled", "envInfo", "sdkInfo", "createdAt", "updatedAt", "tags"},
+	"identities":                   {"name", "roleAttributes", "isAdmin", "isDefaultAdmin", "externalId", "authPolicyId", "defaultHostingCost", "defaultHostingPrecedence", "serviceHostingCosts", "serviceHostingPrecedences", "disabled", "typeId", "isMfaEnabled", "permissions", "envInfo", "sdkInfo", "createdAt", "updatedAt", "tags"},
 	"authenticators":               {"method", "identityId", "username", "fingerprint"},
 	"cas":                          {"name", "fingerprint", "isVerified", "isAuthEnabled", "isAutoCaEnrollmentEnabled", "isOttCaEnrollmentEnabled", "identityRoles", "identityNameFormat", "externalIdClaim", "createdAt", "tags"},
 	"auth-policies":                {"name", "primary", "secondary", "createdAt", "tags"},

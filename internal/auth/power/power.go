@@ -254,8 +254,8 @@ func OfID(r kind.Reader, id string) Set {
 	return Set{}
 }
 
-// RolesOf returns the roles of an identity, each once. That it is an admin is none
-// of them.
+// RolesOf returns the roles of an identity, each once, and those that its permissions
+// stand for. That it is an admin is none of them.
 func RolesOf(r kind.Reader, i *model.Identity) (roles []*model.AdminRole) {
 	add := func(id string) {
 		if role, ok := model.AdminRoles.Get(r, id); ok && !slices.Contains(roles, role) {
@@ -264,6 +264,11 @@ func RolesOf(r kind.Reader, i *model.Identity) (roles []*model.AdminRole) {
 	}
 	for _, id := range i.AdminRoles {
 		add(id)
+	}
+	for _, word := range i.Permissions {
+		if role, known := model.PermissionRole(word); known && !slices.ContainsFunc(roles, func(has *model.AdminRole) bool { return has.Name == role.Name }) {
+			roles = append(roles, role)
+		}
 	}
 	has := append([]string{"#all", "@" + i.ID}, prefixed(i.RoleAttributes)...)
 	for _, key := range has {

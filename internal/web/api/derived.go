@@ -119,7 +119,6 @@ func IdentityColumns(s *Service) []rest.Derived {
 			Schema: enrollmentsOutput.Schema(), Append: appendEnrollments,
 		},
 		NoneOf("interfaces", "Empty: nobody is asked for the network interfaces of a machine."),
-		NoneOf("permissions", "Empty: who may manage the network is told by isAdmin alone."),
 	}
 }
 
