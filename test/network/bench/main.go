@@ -1,7 +1,8 @@
 // Command bench measures routers of our own beside the public ones, in one run
 // on one machine: both under the same controller, driven by the same clients, the
 // public SDK and our tunneler, one after the other and then again, so that what
-// the machine does besides falls on both.
+// the machine does besides falls on both. Beside them, in the same run, stand a
+// plain relay between two TLS connections and wireguard-go between two namespaces.
 //
 //	bench -netkeep FILE -ziti FILE [-rounds N] [-idle N]
 package main
@@ -27,7 +28,15 @@ func main() {
 	flag.IntVar(&b.rounds, "rounds", 3, "how often everything is measured")
 	flag.IntVar(&b.idle, "idle", 10_000, "connections that do nothing")
 	flag.Int64Var(&b.bytes, "bytes", 256<<20, "bytes of each transfer")
+	name, with := flag.String("part", "", "what this process is, of those that the program starts itself"), flag.String("with", "", "what that is told")
 	flag.Parse()
+	if *name != "" {
+		if err := part(*name, *with); err != nil {
+			fmt.Fprintln(os.Stderr, *name+":", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := b.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -81,6 +90,9 @@ func (b *bench) run() error {
 	measured := figures{}
 	defer measured.print() // also what was measured before something went wrong
 	for round := range b.rounds {
+		if err := b.beside(round, measured); err != nil {
+			return err
+		}
 		for _, name := range []string{"ours", "theirs"} {
 			fmt.Printf("round %d, %s\n", round+1, name)
 			if err := b.measure(fmt.Sprintf("%s%d", name, round), name, measured); err != nil {
@@ -112,6 +124,47 @@ func (b *bench) measure(word, name string, f figures) error {
 	}
 	return b.idlers(s.clients[0], name, f)
 }
+
+// beside takes the figures of what stands beside. Without namespaces there is no
+// WireGuard, and that is said.
+func (b *bench) beside(round int, f figures) error {
+	for _, other := range []struct {
+		name string
+		set  func(word string) (*pair, func(), error)
+	}{{relayPart, b.net.relayed}, {wireguardPart, b.net.wireguarded}} {
+		fmt.Printf("round %d, %s\n", round+1, other.name)
+		p, stop, err := other.set(fmt.Sprint(other.name, round))
+		if err == nil {
+			err = b.aside(p, other.name, f)
+			stop()
+		}
+		switch {
+		case err != nil && other.name == wireguardPart:
+			fmt.Println("*** NOT MEASURED: wireguard, which needs a right to make namespaces:", err)
+		case err != nil:
+			return fmt.Errorf("%s: %w", other.name, err)
+		}
+	}
+	return nil
+}
+
+// aside measures one of them.
+func (b *bench) aside(p *pair, name string, f figures) error {
+	err := b.net.eventually(name+" carries", func() error {
+		conn, err := p.get(1)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return b.carry(aside, p, name, f)
+}
+
+// aside is what lines begin with that are compared with those of routers.
+const aside = "beside"
 
 // carry measures what is carried, and how long it takes until that begins.
 func (b *bench) carry(what string, p *pair, name string, f figures) error {
@@ -169,15 +222,36 @@ func (f figures) print() {
 		lines = append(lines, line)
 	}
 	slices.Sort(lines)
-	fmt.Printf("\n%-66s %10s %10s %8s\n", "", "ours", "theirs", "ratio")
+	fmt.Printf("\n%-66s %10s %10s %8s %10s %8s %10s %8s\n", "", "ours", "theirs", "ratio", "relay", "ratio", "wireguard", "ratio")
 	for _, line := range lines {
+		if strings.HasPrefix(line, aside) {
+			continue
+		}
 		ours, theirs := middle(f[line]["ours"]), middle(f[line]["theirs"])
 		better := "more is better"
 		if !strings.HasSuffix(line, "MiB/s") && !strings.Contains(line, ": dials") {
 			better = "less is better"
 		}
-		fmt.Printf("%-66s %10.2f %10.2f %8.2f   %s\n", line, ours, theirs, ours/theirs, better)
+		fmt.Printf("%-66s %10.2f %10.2f %8.2f", line, ours, theirs, ours/theirs)
+		for _, name := range []string{relayPart, wireguardPart} {
+			if at := middle(f[besides(line)][name]); !math.IsNaN(at) {
+				fmt.Printf(" %10.2f %8.2f", at, ours/at)
+			} else {
+				fmt.Printf(" %10s %8s", "", "")
+			}
+		}
+		fmt.Println("  ", better)
 	}
+}
+
+// besides is the line of what stands beside that one of routers is compared with.
+func besides(line string) string {
+	for _, over := range []string{", one router", ", two linked"} {
+		if _, what, ok := strings.Cut(line, over); ok {
+			return aside + what
+		}
+	}
+	return ""
 }
 
 func middle(list []float64) float64 {
