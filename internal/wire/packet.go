@@ -8,14 +8,16 @@ import (
 )
 
 // Packet is a frame whose headers are still bytes: what only passes through,
-// or is looked at for a header or two, needs no map of them. Who reads a packet
-// owns what is in it.
+// or is looked at for a header or two, needs no map of them. A packet has one owner
+// at a time: who reads it, then whoever it is handed to.
 type Packet struct {
 	Type int32
 	Seq  int32
 	// Block is the headers, whole: each of them is as long as it says.
 	Block []byte
 	Body  []byte
+	// Memory is the owner's hold on what both of them are in.
+	Memory Memory
 }
 
 // ReadPacket takes one frame, under the rules of Read.
@@ -76,6 +78,25 @@ func (h Head) Read(r io.Reader) (*Packet, error) {
 		return nil, err
 	}
 	p := &Packet{Type: h.typ, Seq: h.seq, Block: all[:h.headers:h.headers], Body: all[h.headers:]}
+	return p, p.check()
+}
+
+// ReadPooled is Read into memory that is used again when the packet is released.
+func (h Head) ReadPooled(r io.Reader) (*Packet, error) {
+	m := pooled(h.Size())
+	if m == nil {
+		return h.Read(r)
+	}
+	p := &Packet{Type: h.typ, Seq: h.seq, Memory: Memory{m}}
+	all := m.bytes[:h.Size()]
+	if n, err := io.ReadFull(r, all); err != nil {
+		p.Release()
+		if n == 0 && err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	p.Block, p.Body = all[:h.headers:h.headers], all[h.headers:len(all):len(all)]
 	return p, p.check()
 }
 

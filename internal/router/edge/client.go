@@ -54,7 +54,7 @@ func (d *Door) newClient(token string, chain []*x509.Certificate, hello *channel
 		c.fingerprints = append(c.fingerprints, pki.Fingerprint(cert))
 	}
 	c.ch = channel.New(channel.NewID(), channel.Options{
-		Handle: c.handle, Packet: c.packet, Closed: c.closed, Room: c.resume, Large: c.large,
+		Handle: c.handle, Packet: c.packet, Pooled: true, Closed: c.closed, Room: c.resume, Large: c.large,
 		Bounds: wire.Bounds{Headers: maxHeaders, Body: maxFrame},
 		// Clients know no signs of life, and may be slow for as long as they like:
 		// it costs them alone.

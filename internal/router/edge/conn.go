@@ -92,7 +92,7 @@ func (c *conn) fromClient(p *wire.Packet) {
 	if end == nil {
 		return // a client that is the end itself says so once more that it is done
 	}
-	m := stream.Message{Data: p.Body}
+	m := stream.Message{Data: p.Body, Memory: p.Memory}
 	m.Flags, _ = p.Uint32(message.HeaderDataFlags)
 	m.UUID, _ = p.Bytes(message.FirstReflected)
 	c.count(true, len(p.Body))
@@ -177,7 +177,7 @@ func (c *conn) toClient(m stream.Message) *wire.Packet {
 	if m.UUID != nil {
 		block = block.Bytes(message.FirstReflected, m.UUID)
 	}
-	return &wire.Packet{Type: message.TypeData, Block: block, Body: m.Data}
+	return &wire.Packet{Type: message.TypeData, Block: block, Body: m.Data, Memory: m.Memory}
 }
 
 // closedByClient lets what the client has sent arrive, and then ends.
@@ -322,13 +322,14 @@ func (c *client) flowing(p *wire.Packet) {
 func (c *conn) Packet(p *wire.Packet, _ bool) bool {
 	block := make(wire.Block, 0, len(p.Block)+12)
 	block = append(block, p.Block...)
-	to := &wire.Packet{Type: p.Type, Block: block.Uint32(message.HeaderConn, c.id), Body: p.Body}
+	to := &wire.Packet{Type: p.Type, Block: block.Uint32(message.HeaderConn, c.id), Body: p.Body, Memory: p.Memory}
 	if p.Type == message.TypeAck {
 		return c.client.ch.OfferFirst(to)
 	}
+	size := len(p.Body)
 	taken := c.client.ch.Offer(to)
 	if taken && p.Type == message.TypePayload {
-		c.count(false, len(p.Body))
+		c.count(false, size)
 	}
 	return taken
 }

@@ -229,6 +229,7 @@ func (x *exit) write() {
 				x.end.CloseRead() // who takes no more may have answered, which is read
 			}
 		}
+		m.Memory.Release()
 		if m.End || m.Flags&message.DataFIN != 0 {
 			if half, ok := x.conn.(interface{ CloseWrite() error }); ok && !x.datagrams {
 				_ = half.CloseWrite()

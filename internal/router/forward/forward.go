@@ -22,8 +22,8 @@ import (
 // Place is where frames of streams go: a link, or a client that is the end of a
 // stream itself.
 type Place interface {
-	// Packet takes a frame, and reports whether it has. With wait, it may take
-	// up to a second to find room for it.
+	// Packet takes a frame, and reports whether it has: then it owns it. With
+	// wait, it may take up to a second to find room for it.
 	Packet(p *wire.Packet, wait bool) bool
 }
 
@@ -269,7 +269,8 @@ func (t *Table) Ack(from string, a *stream.Ack) {
 }
 
 // Packet passes on a frame of a stream that came over a link or from a client.
-// It never waits: what finds no room is lost, and sent again by its end.
+// It never waits: what finds no room is lost, and sent again by its end. The frame
+// is the table's to release.
 func (t *Table) Packet(from string, p *wire.Packet) {
 	if p.Type == message.TypeStreamControl {
 		if c, err := stream.ParseControl(p); err == nil {
@@ -277,37 +278,48 @@ func (t *Table) Packet(from string, p *wire.Packet) {
 		}
 		return
 	}
+	if !t.pass(from, p) {
+		p.Release()
+	}
+}
+
+// pass is Packet for what the ends of streams send each other, and reports whether
+// somebody has it now.
+func (t *Table) pass(from string, p *wire.Packet) bool {
 	id, ok := stream.CircuitOf(p)
 	if !ok {
-		return
+		return false
 	}
 	to, ok := t.next(id, from)
 	switch {
 	case !ok && p.Type == message.TypePayload:
 		t.stray(string(id))
+		return false
 	case !ok:
+		return false
 	case to.end != nil:
-		deliver(to.end, p)
+		return deliver(to.end, p)
 	case p.Type == message.TypePayload:
-		t.counted(to.via.Packet(p, false))
-	default:
-		to.via.Packet(p, false)
+		return t.counted(to.via.Packet(p, false))
 	}
+	return to.via.Packet(p, false)
 }
 
-// deliver takes a frame apart for the end of a stream. One that is damaged is
-// as good as lost.
-func deliver(end *stream.End, p *wire.Packet) {
+// deliver takes a frame apart for the end of a stream, and reports whether that has
+// it now. One that is damaged is as good as lost.
+func deliver(end *stream.End, p *wire.Packet) bool {
 	switch p.Type {
 	case message.TypePayload:
 		if payload, err := stream.ParsePayload(p); err == nil {
 			end.Payload(payload)
+			return true
 		}
 	case message.TypeAck:
 		if ack, err := stream.ParseAck(p); err == nil {
 			end.Acked(ack)
 		}
 	}
+	return false
 }
 
 // stray remembers a circuit whose payloads lead nowhere.

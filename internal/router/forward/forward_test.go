@@ -2,6 +2,7 @@ package forward
 
 import (
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,12 +54,14 @@ func TestOwner(t *testing.T) {
 // one that is gone does not count as something that passes, and when neither takes
 // anything there is nothing to wait for.
 func TestSpent(t *testing.T) {
-	now := time.Unix(1000, 0)
-	table := New(Options{ID: "r", Link: func(string) (Place, bool) { return nil, false }, Now: func() time.Time { return now }})
+	began := time.Unix(1000, 0)
+	var passed atomic.Int64 // ends have timers, which look at it meanwhile
+	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
+	table := New(Options{ID: "r", Link: func(string) (Place, bool) { return nil, false }, Now: now})
 	var ends [2]*stream.End
 	for i, address := range []string{"start", "end"} {
 		ends[i] = stream.New(stream.Options{
-			Circuit: "one", Terminator: i == 1, Now: func() time.Time { return now },
+			Circuit: "one", Terminator: i == 1, Now: now,
 			Send:  func(p *stream.Payload, wait bool) bool { return table.Payload(address, p, wait) },
 			Ack:   func(a *stream.Ack) { table.Ack(address, a) },
 			Ready: func() {}, Room: func() {}, Done: func(error) {}, Over: func(error) {},
@@ -78,7 +81,7 @@ func TestSpent(t *testing.T) {
 	spent(false, "while both ends are there")
 	table.Remove("start")
 	spent(false, "while one may have something to read yet")
-	now = now.Add(time.Minute)
+	passed.Add(int64(time.Minute))
 	table.Payload("end", &stream.Payload{Circuit: "one"}, false)
 	if since, _ := table.Quiet("one"); since < time.Minute {
 		t.Errorf("something passed %v ago, though nobody is there", since)

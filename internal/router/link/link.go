@@ -72,7 +72,7 @@ func (k *Link) open() *channel.Channel {
 		beat = -1
 	}
 	return channel.New(k.id, channel.Options{
-		Packet: func(_ *channel.Channel, p *wire.Packet) bool { return k.packet(p) },
+		Packet: func(_ *channel.Channel, p *wire.Packet) bool { return k.packet(p) }, Pooled: true,
 		Handle: func(*channel.Channel, *wire.Frame) {}, // nothing else is said over links
 		Closed: k.lose,
 		Bounds: wire.Bounds{Headers: channel.MaxHeaders, Body: maxFrame}, Large: k.large, Skipped: k.skipped, Lane: circuitOf,

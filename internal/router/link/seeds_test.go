@@ -27,7 +27,7 @@ func (h *hazard) meet(p *wire.Packet) {
 	h.mu.Lock()
 	fate, late := h.rng.IntN(100), time.Duration(h.rng.IntN(20))*time.Millisecond
 	h.mu.Unlock()
-	deliver := func() {
+	deliver := func(p *wire.Packet) {
 		switch p.Type {
 		case message.TypePayload:
 			if m, err := stream.ParsePayload(p); err == nil {
@@ -42,12 +42,14 @@ func (h *hazard) meet(p *wire.Packet) {
 	switch {
 	case fate < 5: // lost
 	case fate < 10:
-		deliver()
-		deliver()
+		again := *p
+		again.Memory = p.Memory.More()
+		deliver(p)
+		deliver(&again)
 	case fate < 25:
-		time.AfterFunc(late, deliver)
+		time.AfterFunc(late, func() { deliver(p) })
 	default:
-		deliver()
+		deliver(p)
 	}
 }
 

@@ -54,8 +54,8 @@ type Options struct {
 	Measured func()
 	// Admitted, if set, is told of sockets that have shown whose they are.
 	Admitted func(conn net.Conn)
-	// Arrived takes what came over a link. It must not block: nothing else
-	// comes over that link while it runs.
+	// Arrived takes what came over a link, and owns it. It must not block: nothing
+	// else comes over that link while it runs.
 	Arrived func(linkID string, p *wire.Packet)
 	// Listeners are where others reach this router.
 	Listeners []message.Listener

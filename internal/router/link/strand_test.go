@@ -126,8 +126,10 @@ func TestStrands(t *testing.T) {
 				t.Fatal("nothing can be sent")
 			}
 		}
-		ack := &wire.Packet{Type: message.TypeAck, Block: wire.Block{}.Text(message.HeaderStreamCircuit, "circuit"), Body: []byte("an ack")}
-		if !k.Offer(ack) {
+		ack := func() *wire.Packet {
+			return &wire.Packet{Type: message.TypeAck, Block: wire.Block{}.Text(message.HeaderStreamCircuit, "circuit"), Body: []byte("an ack")}
+		}
+		if !k.Offer(ack()) {
 			t.Fatal("nothing can be acknowledged")
 		}
 		synctest.Wait()
@@ -142,7 +144,7 @@ func TestStrands(t *testing.T) {
 		_ = acks.Close()
 		_ = first.Close()
 		synctest.Wait()
-		if r.only() != k || !k.Offer(payload("circuit", "rest")) || !k.Offer(ack) {
+		if r.only() != k || !k.Offer(payload("circuit", "rest")) || !k.Offer(ack()) {
 			t.Fatal("the link ends with the first of its connections")
 		}
 		synctest.Wait()

@@ -25,8 +25,11 @@ type Options struct {
 	// peer is not listened to.
 	Handle func(c *Channel, f *wire.Frame)
 	// Packet, if set, sees every frame before its headers are taken apart, for
-	// channels that carry much; it reports whether it has taken it.
+	// channels that carry much; it reports whether it has taken it. Then it owns it.
 	Packet func(c *Channel, p *wire.Packet) bool
+	// Pooled has frames read into memory that is used again when their owner
+	// releases them.
+	Pooled bool
 	// Lane, if set, says what a packet that is offered belongs to, such as a
 	// circuit; nil is nothing. Packets that belong to the same stay in their
 	// order; others take turns with them, and each has its share of what may wait.
@@ -308,7 +311,8 @@ func (c *Channel) SendWhenReady(ctx context.Context, f *wire.Frame) error {
 
 // Offer queues a packet and reports true, unless more waits already than the
 // channel likes or it is over. It never waits and never ends the channel. The
-// packet gets its number and must not be changed any more.
+// packet gets its number, and is the channel's if it was taken: nobody else looks
+// at it any more.
 func (c *Channel) Offer(p *wire.Packet) bool {
 	if c.over.Err() != nil {
 		return false

@@ -44,7 +44,11 @@ func (c *Channel) readOne(r *bufio.Reader) error {
 	if head.Size() > LargeFrame && c.opt.Large != nil {
 		defer c.opt.Large()()
 	}
-	p, err := head.Read(r)
+	read := head.Read
+	if c.opt.Pooled {
+		read = head.ReadPooled
+	}
+	p, err := read(r)
 	if err != nil {
 		return err
 	}
@@ -215,6 +219,9 @@ func (c *Channel) flush(items []item) {
 	all := (*kept)[:0]
 	for _, i := range items {
 		all = i.append(all)
+		if i.packet != nil {
+			i.packet.Release()
+		}
 	}
 	if c.opt.Silence > 0 {
 		_ = conn.SetWriteDeadline(c.opt.Now().Add(c.opt.Silence))

@@ -45,7 +45,7 @@ type Header struct {
 }
 
 // Payload is one step of a stream. Nothing in it is changed once it was handed
-// on.
+// on. Whoever is handed one lets go of its memory, or hands it on.
 type Payload struct {
 	Circuit string
 	Seq     int32
@@ -53,6 +53,9 @@ type Payload struct {
 	Stamp   uint16 // the sender's clock in milliseconds, or what is left of it
 	Headers []Header
 	Data    []byte
+
+	// Memory is a hold on what Data and Headers are in.
+	Memory wire.Memory
 
 	frame int // bytes of the frame that it came in, which it keeps in memory
 }
@@ -137,11 +140,11 @@ func (f *fields) check(what string) error {
 }
 
 // ParsePayload reads a payload. It copies nothing: the packet must not be
-// changed any more.
+// changed any more, and its memory is the payload's.
 func ParsePayload(p *wire.Packet) (*Payload, error) {
 	var f fields
 	var own [4]uint64
-	out := &Payload{Data: p.Body, frame: len(p.Block) + len(p.Body)}
+	out := &Payload{Data: p.Body, Memory: p.Memory, frame: len(p.Block) + len(p.Body)}
 	p.Each(func(key int32, value []byte) {
 		if key < message.HeaderPayload || key > message.HeaderPayloadLast {
 			f.take(key, value)
@@ -163,7 +166,7 @@ func ParsePayload(p *wire.Packet) (*Payload, error) {
 	return out, nil
 }
 
-// Packet returns the payload as a frame. The circuit is its first header, so
+// Packet returns the payload as a frame, which has its memory. The circuit is its first header, so
 // that who passes it on finds it at once.
 func (p *Payload) Packet() *wire.Packet {
 	size := 8 + len(p.Circuit) + 16 + 12 + 10
@@ -180,7 +183,7 @@ func (p *Payload) Packet() *wire.Packet {
 	for i := range p.Headers {
 		b = b.Bytes(message.HeaderPayload+int32(p.Headers[i].Key), p.Headers[i].Value)
 	}
-	return &wire.Packet{Type: message.TypePayload, Block: b, Body: p.Data}
+	return &wire.Packet{Type: message.TypePayload, Block: b, Body: p.Data, Memory: p.Memory}
 }
 
 // Ack says which payloads arrived, and how much its sender holds.

@@ -94,7 +94,7 @@ func (e *End) now() (since time.Duration, stamp uint16) {
 // do is called without the lock.
 func (e *End) do(t *todo) {
 	for _, p := range t.send {
-		e.o.Send(p, false)
+		e.send(p, false)
 	}
 	if t.ack != nil {
 		e.o.Ack(t.ack)
@@ -113,6 +113,14 @@ func (e *End) do(t *todo) {
 	}
 }
 
+// send hands a payload on. One that nobody has taken is sent again with a hold of
+// its own.
+func (e *End) send(p *Payload, wait bool) {
+	if !e.o.Send(p, wait) {
+		p.Memory.Release()
+	}
+}
+
 // Start lets the initiator begin. A terminator is started by the initiator.
 func (e *End) Start() {
 	var t todo
@@ -120,7 +128,7 @@ func (e *End) Start() {
 	if !e.o.Terminator && !e.started && e.phase == living {
 		e.started = true
 		now, stamp := e.now()
-		t.send = append(t.send, e.enqueue(FlagStart, capabilities, nil, now, stamp))
+		t.send = append(t.send, e.enqueue(FlagStart, capabilities, Message{}, now, stamp))
 		e.open(&t, now, stamp)
 	}
 	e.mu.Unlock()
@@ -130,11 +138,11 @@ func (e *End) Start() {
 // open does what had to wait for the start.
 func (e *End) open(t *todo, now time.Duration, stamp uint16) {
 	for _, m := range e.early {
-		t.send = append(t.send, e.enqueue(0, m.headers(), m.Data, now, stamp))
+		t.send = append(t.send, e.enqueue(0, m.headers(), m, now, stamp))
 	}
 	e.early = nil
 	if e.refusing {
-		t.send = append(t.send, e.enqueue(FlagRefuse, nil, nil, now, stamp))
+		t.send = append(t.send, e.enqueue(FlagRefuse, nil, Message{}, now, stamp))
 	}
 	if e.closing {
 		t.send = append(t.send, e.sendEOF(now, stamp))
@@ -143,9 +151,9 @@ func (e *End) open(t *todo, now time.Duration, stamp uint16) {
 }
 
 // enqueue gives a payload its number and keeps it until it is acknowledged.
-func (e *End) enqueue(flags uint32, headers []Header, data []byte, now time.Duration, stamp uint16) *Payload {
+func (e *End) enqueue(flags uint32, headers []Header, m Message, now time.Duration, stamp uint16) *Payload {
 	p := e.payload(flags, stamp)
-	p.Headers, p.Data = headers, data
+	p.Headers, p.Data, p.Memory = headers, m.Data, m.Memory
 	e.out.add(p, now)
 	e.arm(now+e.out.wait(), now)
 	return p

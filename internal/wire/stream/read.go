@@ -14,7 +14,7 @@ func (e *End) CloseRead() {
 		e.in.finish()
 		now, stamp := e.now()
 		if e.started {
-			t.send = append(t.send, e.enqueue(FlagRefuse, nil, nil, now, stamp))
+			t.send = append(t.send, e.enqueue(FlagRefuse, nil, Message{}, now, stamp))
 		}
 		e.finishIfBoth(&t, now)
 	} else if !e.in.done {
@@ -85,31 +85,36 @@ func (e *End) take(t *todo) (m Message, ok bool) {
 	return m, true
 }
 
-// Payload takes a payload that arrived.
+// Payload takes a payload that arrived, with its memory.
 func (e *End) Payload(p *Payload) {
 	// One of our own has gone in a circle.
 	if own := p.Flags&FlagTerminator != 0 == e.o.Terminator; own || p.Seq < 0 {
 		e.mu.Lock()
 		e.dropped++
 		e.mu.Unlock()
+		p.Memory.Release()
 		return
 	}
 	var t todo
 	e.mu.Lock()
-	e.arrive(p, &t)
+	keeps := e.arrive(p, &t)
 	e.mu.Unlock()
+	if !keeps {
+		p.Memory.Release()
+	}
 	e.do(&t)
 }
 
-func (e *End) arrive(p *Payload, t *todo) {
+// arrive reports whether the payload is kept until it is taken.
+func (e *End) arrive(p *Payload, t *todo) bool {
 	if e.phase == over {
-		return
+		return false
 	}
 	now, stamp := e.now()
 	e.heard = now
 	if e.phase == lingering {
 		t.ack = e.ack(p.Stamp, p.Seq)
-		return
+		return false
 	}
 	if c := p.Header(KeyCapabilities); len(c) >= 4 {
 		e.peerEOF = binary.BigEndian.Uint32(c)&knowsEOF != 0
@@ -117,7 +122,7 @@ func (e *End) arrive(p *Payload, t *todo) {
 	if p.Flags&FlagStart != 0 && !e.started && e.o.Terminator {
 		e.started, e.startBy = true, 0
 		if p.Header(KeyCapabilities) != nil {
-			t.send = append(t.send, e.enqueue(0, capabilities, nil, now, stamp))
+			t.send = append(t.send, e.enqueue(0, capabilities, Message{}, now, stamp))
 		}
 		e.open(t, now, stamp)
 	}
@@ -154,6 +159,7 @@ func (e *End) arrive(p *Payload, t *todo) {
 		e.wake(t)
 		e.finishIfBoth(t, now)
 	}
+	return what == kept
 }
 
 // ack says what has arrived and what is held.

@@ -120,7 +120,7 @@ func (r *receiver) message(p *Payload) (m Message, ok bool, err error) {
 	if p.Flags&FlagChunk != 0 && (len(p.Data) > 0 || r.parts != nil) {
 		return r.part(p)
 	}
-	m = Message{Data: p.Data, UUID: p.Header(KeyUUID)}
+	m = Message{Data: p.Data, UUID: p.Header(KeyUUID), Memory: p.Memory}
 	flags := p.Header(KeyDataFlags)
 	if len(flags) == 4 {
 		m.Flags = binary.LittleEndian.Uint32(flags)

@@ -1,12 +1,17 @@
 package stream
 
-import "time"
+import (
+	"time"
+
+	"netkeep.internal/internal/wire"
+)
 
 // flight is a payload that was sent and is not acknowledged.
 type flight struct {
-	p     *Payload
-	sent  time.Duration // since the end was made
-	tries uint8
+	p      *Payload
+	memory wire.Memory   // our own hold: p's is with whoever it was sent to
+	sent   time.Duration // since the end was made
+	tries  uint8
 }
 
 // sender is what an end has in flight, and how much that may be.
@@ -64,7 +69,7 @@ func (s *sender) roomy() bool {
 
 func (s *sender) add(p *Payload, now time.Duration) {
 	s.fit(s.base, s.next+1)
-	*s.at(s.next) = flight{p: p, sent: now}
+	*s.at(s.next) = flight{p: p, memory: p.Memory.More(), sent: now}
 	s.next++
 	s.bytes += p.cost()
 	s.sentBytes += int64(len(p.Data))
@@ -86,6 +91,7 @@ func (s *sender) ack(seq int64, stamp uint16, now time.Duration) (fresh, again b
 	}
 	s.bytes -= f.p.cost()
 	s.acked, s.ackedBytes = s.acked+1, s.ackedBytes+len(f.p.Data)
+	f.memory.Release()
 	*f = flight{}
 	s.advance()
 	if s.silent = 0; s.acked >= growAfter {
@@ -173,7 +179,7 @@ func (s *sender) overdue(now time.Duration, stamp uint16, most int) (again []*Pa
 			continue
 		}
 		p := *f.p // others may still have the one that was sent
-		p.Flags, p.Stamp = p.Flags|FlagAgain, stamp
+		p.Flags, p.Stamp, p.Memory = p.Flags|FlagAgain, stamp, f.memory.More()
 		f.p, f.sent, f.tries = &p, now, min(f.tries+1, 254)
 		again = append(again, &p)
 		if s.lost++; s.lost >= shrinkAfter {

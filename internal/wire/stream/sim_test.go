@@ -6,11 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"netkeep.internal/internal/wire"
 	"netkeep.internal/test/machine"
 )
 
@@ -362,32 +364,69 @@ func (s *side) send(p *Payload, _ bool) bool {
 	if before, known := s.numbers[p.Seq]; known && !bytes.Equal(before, p.Data) {
 		w.fault("side %d sent payload %d again and with other data", s.name, p.Seq)
 	}
-	s.numbers[p.Seq] = p.Data
+	s.numbers[p.Seq] = slices.Clone(p.Data)
 	if w.pick(100) < w.refuse {
 		return false
 	}
+	arrives := func() *Payload { return p }
 	if w.coded {
+		// What becomes bytes is in memory that is used again, as in routers.
 		back, err := ParsePayload(p.Packet())
 		if err != nil || !samePayload(back, p) {
 			w.fault("%+v became %+v, %v", p, back, err)
 			return false
 		}
-		p = back
+		packet := p.Packet()
+		data := packet.Append(nil)
+		packet.Release()
+		arrives = func() *Payload {
+			again, _ := ParsePayload(reread(data)) // as before
+			return again
+		}
 	}
+	flags := p.Flags
 	if w.loops && w.pick(20) == 0 {
-		w.carry(func() { s.end.Payload(p) })
+		w.carry(func() { s.end.Payload(arrives()) })
 	}
 	w.carry(func() {
-		if p.Flags&FlagStart != 0 {
+		if flags&FlagStart != 0 {
 			w.locked(func() { s.other.started = true })
 		}
-		s.other.end.Payload(p)
+		s.other.end.Payload(arrives())
 		s.other.weigh()
-		if p.Flags&FlagRefuse != 0 && s.other.end.Writable() == nil && !s.other.plan.naive {
+		if flags&FlagRefuse != 0 && s.other.end.Writable() == nil && !s.other.plan.naive {
 			w.locked(func() { w.fault("side %d writes though nobody takes it", s.other.name) })
 		}
 	})
 	return true
+}
+
+// reread reads a packet into memory that is used again.
+func reread(data []byte) *wire.Packet {
+	r := bytes.NewReader(data)
+	h, err := wire.ReadHead(r, wire.Bounds{Headers: 1 << 20, Body: 1 << 20})
+	if err != nil {
+		panic(err)
+	}
+	p, err := h.ReadPooled(r)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// message is the content with a number, in memory that is used again.
+func (s *side) message(i int) Message {
+	m := s.content(i)
+	if !s.w.coded {
+		return m
+	}
+	p := reread((&wire.Packet{Block: wire.Block(nil).Bytes(0, m.UUID), Body: m.Data}).Append(nil))
+	m.Data, m.Memory = p.Body, p.Memory
+	if m.UUID != nil {
+		m.UUID, _ = p.Bytes(0)
+	}
+	return m
 }
 
 func (s *side) ack(a *Ack) {

@@ -92,7 +92,7 @@ func (s *side) pump() {
 		return
 	}
 	if s.sent < len(s.plan.sizes) {
-		if !s.end.TryWrite(s.content(s.sent)) {
+		if !s.end.TryWrite(s.message(s.sent)) {
 			return // room is told of, or nothing more can be written
 		}
 		s.sent++
@@ -126,6 +126,7 @@ func (s *side) read() {
 		switch {
 		case ok:
 			s.look(m)
+			m.Memory.Release()
 		case s.readAgain: // something came meanwhile
 		default:
 			return

@@ -12,6 +12,8 @@ package stream
 import (
 	"errors"
 	"time"
+
+	"netkeep.internal/internal/wire"
 )
 
 // Bounds of an end.
@@ -93,6 +95,9 @@ type Message struct {
 	Data  []byte
 	Flags uint32 // data flags
 	UUID  []byte
+	// Memory is a hold on what both are in: the end's once it is written, and of who
+	// takes it once it is read.
+	Memory wire.Memory
 	// End says that nothing follows. It comes alone and once. Err is nil if the
 	// other end said so, and else why there is no more.
 	End bool
@@ -107,7 +112,8 @@ type Options struct {
 	Terminator bool // the end that was dialed; else the initiator
 
 	// Send hands a payload on. With wait it may block for up to a second until
-	// there is room. If it returns false the payload is sent again later.
+	// there is room. If it returns false the payload is sent again later; else its
+	// memory is with whoever has it now.
 	Send func(p *Payload, wait bool) bool
 	// Ack hands an acknowledgement on and never blocks.
 	Ack func(a *Ack)

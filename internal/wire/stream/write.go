@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Write sends a message. It waits while as much is in flight, or held by the
+// Write sends a message, and has its memory unless it fails. It waits while as much is in flight, or held by the
 // other end, as may be. A terminator keeps a little until it is started, and
 // then waits for that.
 func (e *End) Write(ctx context.Context, m Message) error {
@@ -32,7 +32,7 @@ func (e *End) Write(ctx context.Context, m Message) error {
 		if room {
 			// What is not sent is sent again later.
 			if p != nil {
-				e.o.Send(p, true)
+				e.send(p, true)
 			}
 			return nil
 		}
@@ -53,7 +53,7 @@ func (e *End) TryWrite(m Message) bool {
 	e.tried = e.tried || !room && err == nil
 	e.mu.Unlock()
 	if p != nil {
-		e.o.Send(p, false)
+		e.send(p, false)
 	}
 	return room
 }
@@ -96,7 +96,7 @@ func (e *End) write(m Message) (p *Payload, room bool, err error) {
 		return nil, e.keepEarly(m), nil
 	}
 	now, stamp := e.now()
-	return e.enqueue(0, m.headers(), m.Data, now, stamp), true, nil
+	return e.enqueue(0, m.headers(), m, now, stamp), true, nil
 }
 
 // keepEarly keeps a message until the start.
@@ -162,7 +162,7 @@ func (e *End) sendEOF(now time.Duration, stamp uint16) *Payload {
 		flag = FlagEOF
 	}
 	e.eof, e.closeBy = e.out.next, now+closeWait
-	return e.enqueue(flag, nil, nil, now, stamp)
+	return e.enqueue(flag, nil, Message{}, now, stamp)
 }
 
 // Acked takes an acknowledgement that arrived.
