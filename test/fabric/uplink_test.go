@@ -247,7 +247,7 @@ func TestUplinkReturns(t *testing.T) {
 	if _, ok := u.Sessions().Await(t.Context(), n.dialer.Token); !ok {
 		t.Fatal("the session is not told")
 	}
-	gone := u.Arrived(uplink.Client{Token: n.dialer.Token, IdentityID: n.dialUser.ID})
+	_, gone := u.Arrived(uplink.Client{Token: n.dialer.Token, IdentityID: n.dialUser.ID})
 	defer gone()
 	must(t, first.Close())
 	a.until(t, "it knows that the controller is away", func() bool { return a.down == 1 })

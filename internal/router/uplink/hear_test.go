@@ -366,7 +366,7 @@ func TestClients(t *testing.T) {
 		u, c := connect(t, &handler{})
 		go u.keep(c.line)
 		synctest.Wait()
-		gone := u.Arrived(Client{Token: "one", IdentityID: "alice"})
+		_, gone := u.Arrived(Client{Token: "one", IdentityID: "alice"})
 		u.Arrived(Client{Token: "one", IdentityID: "alice"})
 		u.Arrived(Client{Token: "two", IdentityID: "bob"})
 		gone()
