@@ -156,6 +156,7 @@ func TestAdminResetNowhere(t *testing.T) {
 	}
 	launch(t, settings{args: []string{"admin", "reset", "--data", data, "--password-file", write(t, "empty", "\n")}}).fails("the new password", "is empty")
 	launch(t, settings{args: []string{"admin", "reset", "--data", data, "--password", "x"}}).misused("there is no flag --password", "--password-file")
+	launch(t, settings{args: []string{"admin", "reset", "--data", data, "--admin-password-file", write(t, "new", "x\n")}}).misused("--password-file")
 }
 
 // TestFirstLogin logs in as soon as anything answers: whoever knows the password

@@ -34,6 +34,9 @@ func adminResetCommand(env Env) *cobra.Command {
 	file := cmd.Flags().String("password-file", "", "File with the new password, - for standard input; one is made and printed if empty.")
 	removeMFA := cmd.Flags().Bool("remove-mfa", false, "Take the admin's second factor away too.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("admin-password-file") {
+			return command.Usagef("--admin-password-file is for the first start of a network; the file with the new password goes with --password-file")
+		}
 		cfg, err := checked(load)
 		if err != nil {
 			return err
