@@ -57,7 +57,8 @@ func (s *stage) ways(who, role, attr string) []trick {
 func (s *stage) setWays(tb testing.TB) {
 	admin, name := shared.Admin(tb), servertest.Unique("theirs")
 	s.authority = string(certtest.New(tb, nil, func(c *x509.Certificate) { c.IsCA, c.KeyUsage = true, x509.KeyUsageCertSign }).PEM())
-	s.token = admin.Post("tokens", M{"name": name, "roleId": "admin", "expiresAt": time.Now().Add(3 * time.Hour).UTC().Format(time.RFC3339)}).Want(http.StatusCreated).ID()
+	// Of an admin of this stage: there may be more stages than one identity may have tokens.
+	s.token = admin.Post("tokens", M{"name": name, "roleId": "admin", "ownerId": s.people[1], "expiresAt": time.Now().Add(3 * time.Hour).UTC().Format(time.RFC3339)}).Want(http.StatusCreated).ID()
 	s.service = admin.Post("services", M{"name": name, "encryptionRequired": true}).Want(http.StatusCreated).ID()
 	s.signer = admin.Post("external-jwt-signers", M{
 		"name": name, "enabled": true, "issuer": "https://" + name, "audience": name, "jwksEndpoint": "https://127.0.0.1/keys",

@@ -92,6 +92,11 @@ func newNetwork(t testing.TB) *network {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Two ends in memory that close at once each wait some seconds for the other to read
+	// that: where the clock is simulated it passes all of them, after the routers have stopped.
+	if time.Now().Year() == 2000 {
+		t.Cleanup(func() { pass(time.Minute) })
+	}
 	return &network{t: t, ks: ks, nodes: map[string]*node{}, owners: map[string]string{}}
 }
 
