@@ -77,9 +77,7 @@ func TestStretchesAreFew(t *testing.T) {
 		}
 		s.keys = append(s.keys, "p/r/identity/"+string(id), string(counted))
 	}
-	for _, alone := range []string{"p/r/a/x", "p/r/config/x", "p/r/identity-type/x", "p/r/zone/x"} {
-		s.keys = append(s.keys, alone)
-	}
+	s.keys = append(s.keys, "p/r/a/x", "p/r/config/x", "p/r/identity-type/x", "p/r/zone/x")
 	slices.Sort(s.keys)
 	got, pages := s.read(most)
 	if !slices.Equal(got, s.keys) {
