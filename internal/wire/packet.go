@@ -18,6 +18,9 @@ type Packet struct {
 	Body  []byte
 	// Memory is the owner's hold on what both of them are in.
 	Memory Memory
+	// Batch is what others that came with it may be answered or passed on together
+	// with, while it is being taken where it was read; nil if it came alone.
+	Batch *Batch
 }
 
 // ReadPacket takes one frame, under the rules of Read.
@@ -192,13 +195,28 @@ func (p *Packet) Size() int { return prefix + len(p.Block) + len(p.Body) }
 // Append adds the packet's bytes.
 func (p *Packet) Append(dst []byte) []byte {
 	dst = slices.Grow(dst, p.Size())
+	dst = p.appendPrefix(dst)
+	dst = append(dst, p.Block...)
+	return append(dst, p.Body...)
+}
+
+func (p *Packet) appendPrefix(dst []byte) []byte {
 	dst = append(dst, magic[:]...)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(p.Type))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(p.Seq))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(p.Block)))
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(p.Body)))
-	dst = append(dst, p.Block...)
-	return append(dst, p.Body...)
+	return binary.LittleEndian.AppendUint32(dst, uint32(len(p.Body)))
+}
+
+// Put writes the packet's bytes, in pieces as they are.
+func (p *Packet) Put(w io.Writer) error {
+	var b [prefix]byte
+	for _, piece := range [][]byte{p.appendPrefix(b[:0]), p.Block, p.Body} {
+		if _, err := w.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Block is headers as bytes, for who writes many frames and wants no map.

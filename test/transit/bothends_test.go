@@ -1,10 +1,15 @@
 package transit
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
 	"testing"
 	"time"
 
+	"netkeep.internal/internal/client/sdk"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 	"netkeep.internal/internal/wire/stream"
@@ -54,4 +59,30 @@ func TestBothEnds(t *testing.T) {
 			t.Fatalf("from side %d came %d %q for connection %d, not %d", from, f.Type, f.Body, id, to)
 		}
 	}
+}
+
+// TestFlowToOneself has a client send much to a service that it hosts itself: what the
+// one end has yet to take does not keep the other from saying that it has.
+func TestFlowToOneself(t *testing.T) {
+	n := networktest.New(t, shared)
+	n.AddRouter("one")
+	service := n.AddService("mine", true)
+	me := n.Client(n.AddIdentity("me"))
+	n.Echo(me, service)
+	conn, err := me.Dial(t.Context(), service, sdk.DialOptions{})
+	must(t, err)
+	defer conn.Close()
+	must(t, conn.SetDeadline(time.Now().Add(networktest.Soon)))
+	want := make([]byte, 24<<20) // more than is on its way at once
+	_, _ = rand.NewChaCha8([32]byte{}).Read(want)
+	sent := make(chan error, 1)
+	go func() {
+		_, err := conn.Write(want)
+		sent <- errors.Join(err, conn.CloseWrite())
+	}()
+	got, err := io.ReadAll(conn)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d of %d bytes came back: %v", len(got), len(want), err)
+	}
+	must(t, <-sent)
 }

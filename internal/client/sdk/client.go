@@ -230,5 +230,7 @@ func jitter(d time.Duration) time.Duration {
 func (c *Client) routerTLS(host string, alpn string) *tls.Config {
 	config := c.id.config()
 	config.ServerName, config.NextProtos = host, []string{alpn}
+	// Many small records cost more than a first byte that is a little later.
+	config.DynamicRecordSizingDisabled = true
 	return config
 }

@@ -107,7 +107,7 @@ func (r *router) dial(ctx context.Context, s *Service, leave *session, opt DialO
 		ask.Headers[message.HeaderPublicKey] = pair.Public()
 		ask.Headers[message.HeaderCryptoMethod] = []byte{0}
 	}
-	ask.Headers.SetBool(message.HeaderClientFlow, !r.client.opt.Plain && !r.client.hosts(s.Name))
+	ask.Headers.SetBool(message.HeaderClientFlow, !r.client.opt.Plain && (r.both || !r.client.hosts(s.Name)))
 	opt.fill(ask.Headers, r.client)
 	said, err := r.ch.Request(ctx, ask)
 	if err == nil {
@@ -140,8 +140,9 @@ func (o DialOptions) fill(h wire.Headers, c *Client) {
 	}
 }
 
-// hosts reports whether a service is hosted here too. Routers know streams by
-// their circuits: one that has both ends here must have one of them there.
+// hosts reports whether a service is hosted here too. Routers of others know streams by
+// their circuits: one that has both ends here must have one of them there, and stops
+// when much is sent at once, since that end and what it waits for share a socket.
 func (c *Client) hosts(service string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,6 +54,7 @@ type router struct {
 	id      string
 	turn    uint64
 	bound   bool // it tells when a service is hosted
+	both    bool // it tells the two ends of a circuit apart
 	ch      *channel.Channel
 
 	parting atomic.Bool  // the identity has a new certificate
@@ -143,11 +143,7 @@ func (r *router) open(ctx context.Context) error {
 		plain = *d
 	}
 	plain.KeepAlive = 15 * time.Second
-	dialer := &tls.Dialer{
-		NetDialer: &plain,
-		Config:    r.client.routerTLS(at.Hostname(), message.EdgeALPN),
-	}
-	conn, err := dialer.DialContext(ctx, "tcp", at.Host)
+	conn, err := channel.DialTLS(ctx, &plain, r.client.routerTLS(at.Hostname(), message.EdgeALPN), at.Host)
 	if err != nil {
 		return explain(r.address, err)
 	}
@@ -165,6 +161,7 @@ func (r *router) open(ctx context.Context) error {
 	r.heard.Store(now.UnixNano())
 	r.since = now
 	r.id, r.bound = got.Text(message.HeaderListenerID), got.Bool(message.HeaderTellsBound)
+	r.both = got.Bool(message.HeaderBothEnds)
 	r.ch = channel.New(got.Text(message.HeaderConnectionID), channel.Options{
 		Handle: r.handle, Packet: r.packet, Closed: r.closed,
 		Bounds: wire.Bounds{Headers: channel.MaxHeaders, Body: maxMessage},

@@ -165,6 +165,9 @@ func (c *Connections) withdraw(one *conn) {
 	one.spare = nil
 }
 
+// NetConn is the connection itself.
+func (one *conn) NetConn() net.Conn { return one.Conn }
+
 // Close closes the connection and takes it out of the books.
 func (one *conn) Close() error {
 	one.book.mu.Lock()

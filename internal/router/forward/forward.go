@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"netkeep.internal/internal/router/lookup"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 	"netkeep.internal/internal/wire/stream"
@@ -56,9 +57,9 @@ type Options struct {
 type Table struct {
 	opt Options
 
-	mu       sync.RWMutex
-	circuits map[string]*circuit
-	places   map[string]place
+	mu       sync.Mutex // of who changes what follows
+	circuits *lookup.Map[*circuit]
+	places   *lookup.Map[place]
 
 	lost atomic.Uint64 // payloads that found no room
 
@@ -75,9 +76,9 @@ type place struct {
 
 func (p place) there() bool { return p.end != nil || p.via != nil }
 
-// at returns what has an address; t.mu is held.
+// at returns what has an address.
 func (t *Table) at(address string) place {
-	p, ok := t.places[address]
+	p, ok := t.places.Get(address)
 	if !ok {
 		p.via, _ = t.opt.Link(address)
 	}
@@ -109,7 +110,7 @@ func (c *circuit) to(from string) (string, bool) {
 
 // New returns a table with nothing in it.
 func New(opt Options) *Table {
-	return &Table{opt: opt, circuits: map[string]*circuit{}, places: map[string]place{}, strays: map[string]bool{}}
+	return &Table{opt: opt, circuits: lookup.New[*circuit](), places: lookup.New[place](), strays: map[string]bool{}}
 }
 
 // AddEnd makes the end of a stream known under its address, and who takes what
@@ -117,27 +118,25 @@ func New(opt Options) *Table {
 func (t *Table) AddEnd(address string, end *stream.End, control func(c *stream.Control)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.places[address] = place{end: end, control: control}
+	t.places.Set(address, place{end: end, control: control})
 }
 
 // AddClient makes a client known that is the end of a stream.
 func (t *Table) AddClient(address string, via Client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.places[address] = place{via: via, control: via.Control}
+	t.places.Set(address, place{via: via, control: via.Control})
 }
 
 // Remove forgets the end with an address.
 func (t *Table) Remove(address string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.places, address)
+	t.places.Delete(address)
 }
 
 // Has reports whether there is something with an address.
 func (t *Table) Has(address string) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
 	return t.at(address).there()
 }
 
@@ -161,7 +160,7 @@ func (t *Table) Route(id, owner string, forwards []message.Forward) error {
 	}
 	c.latest = len(c.hops)
 	// Of what it was told before, the last is enough: older paths are empty.
-	if old := t.circuits[id]; old != nil {
+	if old, ok := t.circuits.Get(id); ok {
 		c.owner = old.owner
 		for _, h := range old.hops[:old.latest] {
 			if _, anew := c.to(h.from); !anew {
@@ -170,7 +169,7 @@ func (t *Table) Route(id, owner string, forwards []message.Forward) error {
 		}
 	}
 	c.active.Store(t.opt.Now().UnixNano())
-	t.circuits[id] = c
+	t.circuits.Set(id, c)
 	return nil
 }
 
@@ -200,23 +199,24 @@ func (t *Table) Unroute(id string) {
 func (t *Table) unroute(id string) (was []place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := t.circuits[id]
-	if c == nil {
+	c, ok := t.circuits.Get(id)
+	if !ok {
 		return nil
 	}
-	delete(t.circuits, id)
+	t.circuits.Delete(id)
 	for _, h := range c.hops {
-		was = append(was, t.places[h.from], t.places[h.to])
+		for _, address := range []string{h.from, h.to} {
+			p, _ := t.places.Get(address)
+			was = append(was, p)
+		}
 	}
 	return was
 }
 
 // next finds where what comes from an address goes.
 func (t *Table) next(id []byte, from string) (place, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	c := t.circuits[string(id)]
-	if c == nil {
+	c, ok := t.circuits.GetBytes(id)
+	if !ok {
 		return place{}, false
 	}
 	to, ok := c.to(from)
@@ -324,9 +324,7 @@ func deliver(end *stream.End, p *wire.Packet) bool {
 
 // stray remembers a circuit whose payloads lead nowhere.
 func (t *Table) stray(id string) {
-	t.mu.RLock()
-	_, known := t.circuits[id]
-	t.mu.RUnlock()
+	_, known := t.circuits.Get(id)
 	t.strayMu.Lock()
 	defer t.strayMu.Unlock()
 	if len(t.strays) < maxStrays {
@@ -342,12 +340,10 @@ func (t *Table) Strays() (known map[string][]string, unknown []string) {
 	t.strays = map[string]bool{}
 	t.strayMu.Unlock()
 	known = map[string][]string{}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
 	for _, id := range slices.Sorted(maps.Keys(strays)) {
-		if c := t.circuits[id]; !strays[id] {
+		if c, ok := t.circuits.Get(id); !strays[id] {
 			unknown = append(unknown, id)
-		} else if c != nil {
+		} else if ok {
 			known[c.owner] = append(known[c.owner], id)
 		}
 	}
@@ -359,9 +355,7 @@ func (t *Table) Strays() (known map[string][]string, unknown []string) {
 func (t *Table) Idle(least time.Duration) map[string]map[string]time.Duration {
 	now := t.opt.Now().UnixNano()
 	idle := map[string]map[string]time.Duration{}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for id, c := range t.circuits {
+	for id, c := range t.circuits.All() {
 		if since := time.Duration(now - c.active.Load()); since >= least {
 			if idle[c.owner] == nil {
 				idle[c.owner] = map[string]time.Duration{}
@@ -374,10 +368,8 @@ func (t *Table) Idle(least time.Duration) map[string]map[string]time.Duration {
 
 // Owner is the controller that a circuit belongs to; false if it is not carried.
 func (t *Table) Owner(id string) (string, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	c := t.circuits[id]
-	if c == nil {
+	c, ok := t.circuits.Get(id)
+	if !ok {
 		return "", false
 	}
 	return c.owner, true
@@ -385,10 +377,8 @@ func (t *Table) Owner(id string) (string, bool) {
 
 // Quiet is how long nothing has passed on a circuit; false if it is not carried.
 func (t *Table) Quiet(id string) (time.Duration, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	c := t.circuits[id]
-	if c == nil {
+	c, ok := t.circuits.Get(id)
+	if !ok {
 		return 0, false
 	}
 	return time.Duration(t.opt.Now().UnixNano() - c.active.Load()), true
@@ -397,10 +387,8 @@ func (t *Table) Quiet(id string) (time.Duration, bool) {
 // Spent reports whether a circuit brings nobody anything any more: whatever is on
 // it leads nowhere, or to an end that takes nothing.
 func (t *Table) Spent(id string) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	c := t.circuits[id]
-	return c != nil && !slices.ContainsFunc(c.hops, func(h hop) bool {
+	c, ok := t.circuits.Get(id)
+	return ok && !slices.ContainsFunc(c.hops, func(h hop) bool {
 		p := t.at(h.to)
 		return p.there() && (p.end == nil || !p.end.Deaf())
 	})
@@ -412,9 +400,7 @@ func (t *Table) Spent(id string) bool {
 // has to be called often.
 func (t *Table) Broken(least time.Duration) (ids []string) {
 	now := t.opt.Now().UnixNano()
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for id, c := range t.circuits {
+	for id, c := range t.circuits.All() {
 		switch since := c.broken.Load(); {
 		case !slices.ContainsFunc(c.hops[:c.latest], func(h hop) bool { return !t.at(h.to).there() }):
 			c.broken.Store(0)
@@ -435,10 +421,8 @@ type Carried struct {
 
 // Circuits returns what is carried.
 func (t *Table) Circuits() map[string]Carried {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	all := make(map[string]Carried, len(t.circuits))
-	for id, c := range t.circuits {
+	all := make(map[string]Carried, t.circuits.Len())
+	for id, c := range t.circuits.All() {
 		routes := make(map[string]string, len(c.hops))
 		for _, h := range c.hops {
 			routes[h.from] = h.to
@@ -450,7 +434,5 @@ func (t *Table) Circuits() map[string]Carried {
 
 // Len is how many circuits are carried.
 func (t *Table) Len() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return len(t.circuits)
+	return t.circuits.Len()
 }

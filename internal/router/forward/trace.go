@@ -19,9 +19,7 @@ func (t *Table) Control(from string, c *stream.Control) {
 			c.Error = "the circuit leads nowhere from here"
 		}
 		if c.Hops == 0 || !ok {
-			t.mu.RLock()
 			to, ok = t.at(from), true
-			t.mu.RUnlock()
 			c.Answer(forwarder, t.opt.ID)
 		}
 	}

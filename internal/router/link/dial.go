@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"netkeep.internal/internal/wire/channel"
 	"netkeep.internal/internal/wire/message"
 )
 
@@ -38,11 +39,11 @@ func TLSDial(config func() *tls.Config) func(ctx context.Context, address, peer 
 		c.ServerName, c.NextProtos = host, []string{message.LinkALPN}
 		// Many small records cost more than a first byte that is a little later.
 		c.DynamicRecordSizingDisabled = true
-		conn, err := (&tls.Dialer{NetDialer: &net.Dialer{KeepAlive: keepAlive}, Config: c}).DialContext(ctx, "tcp", hostPort)
+		conn, err := channel.DialTLS(ctx, &net.Dialer{KeepAlive: keepAlive}, c, hostPort)
 		if err != nil {
 			return nil, err
 		}
-		if found := conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName; found != peer {
+		if found := conn.ConnectionState().PeerCertificates[0].Subject.CommonName; found != peer {
 			_ = conn.Close()
 			return nil, fmt.Errorf("another router has that address: %q", clip(found))
 		}

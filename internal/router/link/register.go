@@ -85,6 +85,7 @@ func (l *Links) place(k *Link) (old *Link, err error) {
 		return nil, errEnded
 	}
 	l.byID[k.id] = k
+	l.open.Set(k.id, k)
 	if k.bundle != nil && !k.dialled {
 		l.bundles[k.bundle.key()] = k
 	}
@@ -152,6 +153,7 @@ func (l *Links) closed(k *Link, open bool, reason error) {
 	}
 	if l.byID[k.id] == k {
 		delete(l.byID, k.id)
+		l.open.Delete(k.id)
 		l.news.fault(message.Fault{Subject: message.FaultLink, ID: k.id, Iteration: k.iteration})
 		l.notify()
 	}

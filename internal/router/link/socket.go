@@ -1,9 +1,6 @@
 package link
 
-import (
-	"crypto/tls"
-	"net"
-)
+import "net"
 
 // unsent is how many bytes the system takes for a socket before they are on
 // their way: enough to keep it busy, and little to wait for.
@@ -12,7 +9,11 @@ const unsent = 256 << 10
 // tune prepares the socket below a connection for a link. Without it the link
 // works too.
 func (l *Links) tune(conn net.Conn) {
-	if over, ok := conn.(*tls.Conn); ok {
+	for {
+		over, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
 		conn = over.NetConn()
 	}
 	tcp, ok := conn.(*net.TCPConn)

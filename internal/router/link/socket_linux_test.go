@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"netkeep.internal/internal/wire/channel"
 )
 
 // TestTune looks what the system was told of a socket below TLS.
@@ -20,7 +22,7 @@ func TestTune(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	newNetwork(t).node("r", "").tune(tls.Client(conn, &tls.Config{}))
+	newNetwork(t).node("r", "").tune(tls.Client(channel.NewBulk(conn), &tls.Config{}))
 	raw, err := conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/pki"
+	"netkeep.internal/internal/router/lookup"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 )
@@ -98,8 +99,9 @@ type Links struct {
 	large    sync.Map      // of peers, who reads much from each
 
 	mu     sync.RWMutex
-	byID   map[string]*Link // every link that can be sent over
-	byKey  map[string]*Link // of those that do the same, the one that stays
+	byID   map[string]*Link   // every link that can be sent over
+	open   *lookup.Map[*Link] // the same, for every packet that is
+	byKey  map[string]*Link   // of those that do the same, the one that stays
 	byPeer map[string]map[*Link]struct{}
 	peers  map[string]*peer
 	halves map[string]*half // by the id of the connection
@@ -113,7 +115,7 @@ type Links struct {
 func New(opt Options) *Links {
 	l := &Links{
 		opt: opt, wake: make(chan struct{}, 1), dialling: make(chan struct{}, maxDialling),
-		byID: map[string]*Link{}, byKey: map[string]*Link{}, byPeer: map[string]map[*Link]struct{}{},
+		byID: map[string]*Link{}, open: lookup.New[*Link](), byKey: map[string]*Link{}, byPeer: map[string]map[*Link]struct{}{},
 		peers: map[string]*peer{}, halves: map[string]*half{}, bundles: map[bundleKey]*Link{},
 	}
 	// A router with one listener and one dialer dials from where it listens:
@@ -170,12 +172,7 @@ func (l *Links) stop() {
 }
 
 // Get returns the link with an id.
-func (l *Links) Get(id string) (*Link, bool) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	k, ok := l.byID[id]
-	return k, ok
-}
+func (l *Links) Get(id string) (*Link, bool) { return l.open.Get(id) }
 
 // All returns the links in the order of their ids.
 func (l *Links) All() []*Link {

@@ -15,6 +15,7 @@ import (
 	"netkeep.internal/internal/router/forward"
 	"netkeep.internal/internal/router/link"
 	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/channel"
 	"netkeep.internal/internal/wire/message"
 )
 
@@ -40,7 +41,7 @@ func (r *Router) accept(ctx context.Context, at net.Listener) error {
 			pause(ctx)
 			continue
 		}
-		go r.serve(ctx, tls.Server(conn, r.serveClients()))
+		go r.serve(ctx, tls.Server(channel.NewBulk(conn), r.serveClients()))
 	}
 }
 

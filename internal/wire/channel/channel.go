@@ -139,7 +139,9 @@ type Channel struct {
 	ID  string // of the connection
 	opt Options
 
-	queue queue
+	queue   queue
+	sending sync.Mutex // of who takes from the queue and writes
+	late    bool       // what was taken was written and is not out; under sending
 
 	seq     atomic.Uint32
 	mu      sync.Mutex
@@ -161,6 +163,7 @@ func New(id string, opt Options) *Channel {
 	c := &Channel{ID: id, opt: opt, waiting: map[int32]chan *wire.Frame{}, lastEcho: opt.Now()}
 	c.over, c.end = context.WithCancel(context.Background())
 	c.queue.init(opt)
+	c.queue.later = c
 	return c
 }
 

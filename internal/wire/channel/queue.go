@@ -32,6 +32,7 @@ func (i item) append(dst []byte) []byte {
 // that the peer is owed.
 type queue struct {
 	waiting chan struct{} // has an element while there is something to send
+	later   wire.Later    // sends what was put off
 
 	mu      sync.Mutex
 	most    int // bytes
@@ -126,7 +127,9 @@ func (q *queue) add(i item) error {
 	if q.bytes+q.lanes.bytes+q.ahead+size > q.most {
 		return ErrFull
 	}
-	q.push(i, size)
+	q.frames = append(q.frames, i)
+	q.bytes += size
+	q.wake()
 	return nil
 }
 
@@ -143,8 +146,17 @@ func (q *queue) offer(p *wire.Packet) bool {
 	if !q.afford(size) {
 		return false
 	}
-	q.push(i, size)
+	q.frames = append(q.frames, i)
+	q.bytes += size
+	q.wakeFor(p)
 	return true
+}
+
+// wakeFor has a packet sent, unless that is put off.
+func (q *queue) wakeFor(p *wire.Packet) {
+	if p.Batch == nil || !p.Batch.Put(q.later) {
+		q.wake()
+	}
 }
 
 // offerIn queues a packet of a lane unless too much waits already. A lane always
@@ -162,7 +174,7 @@ func (q *queue) offerIn(key []byte, p *wire.Packet) bool {
 		return false
 	}
 	q.lanes.add(key, i, size)
-	q.wake()
+	q.wakeFor(p)
 	return true
 }
 
@@ -175,14 +187,8 @@ func (q *queue) offerFirst(p *wire.Packet) bool {
 	}
 	q.first = append(q.first, item{packet: p})
 	q.ahead += p.Size()
-	q.wake()
+	q.wakeFor(p)
 	return true
-}
-
-func (q *queue) push(i item, size int) {
-	q.frames = append(q.frames, i)
-	q.bytes += size
-	q.wake()
 }
 
 // room returns a channel that is closed when what is offered is taken.
@@ -207,11 +213,27 @@ var closed = func() chan struct{} {
 // chunk is how much is taken at a time: while it is written, more is queued.
 const chunk = 256 << 10
 
+// takeCalm is take for what is sent where packets are read: all of it, unless there is
+// much, or somebody waits for room, who is told elsewhere.
+func (q *queue) takeCalm() (taken []item, calm bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.refused || q.bytes+q.lanes.bytes+q.ahead > chunk {
+		return nil, false
+	}
+	taken, _ = q.next()
+	return taken, true
+}
+
 // take returns frames to send, in order, and whether there is room now for what
 // was refused before.
 func (q *queue) take() (taken []item, room bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.next()
+}
+
+func (q *queue) next() (taken []item, room bool) {
 	waited := q.bytes + q.lanes.bytes
 	defer func() { q.writing += waited - q.bytes - q.lanes.bytes }()
 	var size int

@@ -16,16 +16,23 @@ import (
 // read takes frames from a socket until it ends.
 func (c *Channel) read(conn net.Conn) {
 	r := bufio.NewReaderSize(conn, 4<<10)
+	var batch *wire.Batch
+	if bulk := bulkOf(conn); bulk != nil {
+		batch = new(wire.Batch)
+		bulk.pause = batch.Flush
+		defer batch.Flush()
+	}
 	for {
-		if err := c.readOne(r); err != nil {
+		if err := c.readOne(r, batch); err != nil {
 			c.detach(conn, fmt.Errorf("read: %w", err))
 			return
 		}
 	}
 }
 
-// readOne takes one frame and does with it what has to be done.
-func (c *Channel) readOne(r *bufio.Reader) error {
+// readOne takes one frame and does with it what has to be done. What follows from
+// some may be put off until others were taken.
+func (c *Channel) readOne(r *bufio.Reader, batch *wire.Batch) error {
 	head, err := wire.ReadHead(r, c.opt.Bounds)
 	if large, ok := errors.AsType[*wire.TooLarge](err); ok && c.opt.Skipped != nil {
 		c.opt.Skipped(large)
@@ -41,6 +48,12 @@ func (c *Channel) readOne(r *bufio.Reader) error {
 			return err
 		}
 	}
+	switch typ := head.Type(); {
+	case batch == nil:
+	case head.Size() > LargeFrame || typ != message.TypePayload && typ != message.TypeAck:
+		batch.Flush() // to take it may need time
+		batch = nil
+	}
 	if head.Size() > LargeFrame && c.opt.Large != nil {
 		defer c.opt.Large()()
 	}
@@ -51,6 +64,9 @@ func (c *Channel) readOne(r *bufio.Reader) error {
 	p, err := read(r)
 	if err != nil {
 		return err
+	}
+	if p.Batch = batch; batch != nil {
+		batch.Open()
 	}
 	c.heed(p)
 	if c.opt.Packet != nil && c.opt.Packet(c, p) {
@@ -163,19 +179,61 @@ func (c *Channel) write() {
 			}
 			ask = true
 		}
-		items, room := c.queue.take()
-		if echo, ok := c.queue.takeEcho(); ok {
-			items = append(items, item{bytes: c.heartbeat(message.HeaderHeartbeatResponse, echo)})
-		}
-		if ask {
-			items = append(items, item{bytes: c.heartbeat(message.HeaderHeartbeat, c.opt.Beats.asked(c.opt.Now()))})
-		}
-		c.flush(items)
-		c.queue.sent()
-		if room && c.opt.Room != nil {
+		if c.writeNext(ask) && c.opt.Room != nil {
 			c.opt.Room(c)
 		}
 	}
+}
+
+// writeNext sends some of what is queued, and reports whether there is room now for
+// what was refused before.
+func (c *Channel) writeNext(ask bool) (room bool) {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	items, room := c.queue.take()
+	if echo, ok := c.queue.takeEcho(); ok {
+		items = append(items, item{bytes: c.heartbeat(message.HeaderHeartbeatResponse, echo)})
+	}
+	if ask {
+		items = append(items, item{bytes: c.heartbeat(message.HeaderHeartbeat, c.opt.Beats.asked(c.opt.Now()))})
+	}
+	if conn := c.first(); conn != nil && (c.late || len(items) > 0) {
+		if err := c.send(conn, items); err != nil {
+			c.detach(conn, fmt.Errorf("write: %w", err))
+		}
+	}
+	c.late = false
+	c.queue.sent()
+	return room
+}
+
+// Flush sends what was put off where packets are read, as far as that needs no
+// waiting. It implements wire.Later.
+func (c *Channel) Flush() {
+	if !c.sending.TryLock() || !c.sendCalm() {
+		c.queue.wake()
+	}
+}
+
+// sendCalm is Flush by who may send; it reports false if something is left.
+func (c *Channel) sendCalm() bool {
+	defer c.sending.Unlock()
+	conn := c.first()
+	bulk := bulkOf(conn)
+	if bulk == nil || c.late {
+		return false
+	}
+	items, calm := c.queue.takeCalm()
+	if len(items) == 0 {
+		return calm
+	}
+	bulk.hold()
+	err := inRecords(conn, items)
+	// The rest, and what is wrong, is for who may wait.
+	if c.late = !bulk.release() || err != nil; !c.late {
+		c.queue.sent()
+	}
+	return !c.late
 }
 
 func (c *Channel) silent() bool {
@@ -202,19 +260,16 @@ func (c *Channel) Ask() {
 // needs one only while it writes.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// flush writes frames to the first socket, at once: each write is a record of
-// TLS. What a socket that breaks takes along is lost: who needs an answer asks
-// again.
-func (c *Channel) flush(items []item) {
-	c.mu.Lock()
-	var conn net.Conn
-	if len(c.sockets) > 0 {
-		conn = c.sockets[0]
+// keep has a buffer used again.
+func keep(b *[]byte) {
+	if cap(*b) <= 2*chunk {
+		buffers.Put(b)
 	}
-	c.mu.Unlock()
-	if conn == nil || len(items) == 0 {
-		return
-	}
+}
+
+// together returns the bytes of frames, in a buffer that is to be kept, and lets go
+// of them.
+func together(items []item) *[]byte {
 	kept := buffers.Get().(*[]byte)
 	all := (*kept)[:0]
 	for _, i := range items {
@@ -223,16 +278,52 @@ func (c *Channel) flush(items []item) {
 			i.packet.Release()
 		}
 	}
-	if c.opt.Silence > 0 {
-		_ = conn.SetWriteDeadline(c.opt.Now().Add(c.opt.Silence))
-	}
 	clear(items) // what they hold may go
-	_, err := conn.Write(all)
-	if cap(all) <= 2*chunk {
-		*kept = all
-		buffers.Put(kept)
+	*kept = all
+	return kept
+}
+
+// first is the socket that frames are sent on, nil if there is none.
+func (c *Channel) first() net.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.sockets) == 0 {
+		return nil
 	}
-	if err != nil {
-		c.detach(conn, fmt.Errorf("write: %w", err))
+	return c.sockets[0]
+}
+
+// send writes frames to a socket, at once: each write becomes as few records of TLS
+// as it can. What a socket that breaks takes along is lost: who needs an answer asks
+// again.
+func (c *Channel) send(conn net.Conn, items []item) error {
+	bulk := bulkOf(conn)
+	if bulk == nil && len(items) > 0 {
+		defer c.until(conn)()
+		all := together(items)
+		_, err := conn.Write(*all)
+		keep(all)
+		return err
 	}
+	if bulk == nil {
+		return nil
+	}
+	if len(items) > 0 {
+		bulk.hold()
+		err := inRecords(conn, items)
+		if bulk.release() || err != nil {
+			return err
+		}
+	}
+	defer c.until(conn)()
+	return bulk.flush()
+}
+
+// until bounds how long a write may wait.
+func (c *Channel) until(conn net.Conn) (over func()) {
+	if c.opt.Silence <= 0 {
+		return func() {}
+	}
+	_ = conn.SetWriteDeadline(c.opt.Now().Add(c.opt.Silence))
+	return func() { _ = conn.SetWriteDeadline(time.Time{}) }
 }

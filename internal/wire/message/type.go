@@ -68,6 +68,8 @@ const (
 	TypeConnectEvents        int32 = 20415
 	TypeDataState            int32 = 20500
 	TypeDataChanges          int32 = 20501
+	TypeCompareDataModel     int32 = 20503
+	TypeDataModelCompared    int32 = 20504
 	TypeSubscribeToDataModel int32 = 20505
 )
 
@@ -146,6 +148,10 @@ const HeaderDigests int32 = 31001
 // HeaderHostFailed is a header of our own. In TypeDialFailed it says that the
 // host could not take the dial, whoever dialled, and would not refuse it.
 const HeaderHostFailed int32 = 31002
+
+// HeaderBothEnds is a header of our own. In the answer to a client's hello it says that
+// the router tells the two ends of a circuit apart, so that a client may be both.
+const HeaderBothEnds int32 = 31004
 
 // Headers of TypeCreateCircuit and TypeCircuitCreated, which have no body.
 const (

@@ -56,6 +56,9 @@ type Payload struct {
 
 	// Memory is a hold on what Data and Headers are in.
 	Memory wire.Memory
+	// Batch, of one that arrives, is what came with it and may be acknowledged with
+	// it; nil if it came alone.
+	Batch *wire.Batch
 
 	frame int // bytes of the frame that it came in, which it keeps in memory
 }
@@ -144,7 +147,7 @@ func (f *fields) check(what string) error {
 func ParsePayload(p *wire.Packet) (*Payload, error) {
 	var f fields
 	var own [4]uint64
-	out := &Payload{Data: p.Body, Memory: p.Memory, frame: len(p.Block) + len(p.Body)}
+	out := &Payload{Data: p.Body, Memory: p.Memory, Batch: p.Batch, frame: len(p.Block) + len(p.Body)}
 	p.Each(func(key int32, value []byte) {
 		if key < message.HeaderPayload || key > message.HeaderPayloadLast {
 			f.take(key, value)
@@ -193,6 +196,8 @@ type Ack struct {
 	Held    uint32 // bytes that wait to be taken from the stream
 	Stamp   uint16 // of the payload that is acknowledged
 	Seqs    []int32
+	// Batch is what it may go together with; nil if it goes alone.
+	Batch *wire.Batch
 
 	one [1]int32 // what Seqs is most of the time
 }
@@ -237,5 +242,5 @@ func (a *Ack) Packet() *wire.Packet {
 		all = binary.BigEndian.AppendUint32(all, uint32(seq))
 	}
 	n := len(b)
-	return &wire.Packet{Type: message.TypeAck, Block: all[:n:n], Body: all[n:]}
+	return &wire.Packet{Type: message.TypeAck, Block: all[:n:n], Body: all[n:], Batch: a.Batch}
 }

@@ -33,6 +33,7 @@ type End struct {
 	in      receiver
 	waiters chan struct{} // closed when there is room; nil if nobody waits
 	early   []Message     // written before the start
+	putOff  *Ack          // what is said when nothing more comes at once; nil if nothing is
 
 	phase    phase
 	started  bool // payloads may be sent

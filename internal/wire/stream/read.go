@@ -2,6 +2,8 @@ package stream
 
 import (
 	"encoding/binary"
+
+	"netkeep.internal/internal/wire"
 )
 
 // CloseRead says that nothing more is taken: the other end is told to stop, and
@@ -43,6 +45,7 @@ func (e *End) Next() (m Message, ok bool) {
 	e.settle()
 	if e.phase == living && e.in.shrunk() {
 		t.ack = e.ack(0)
+		e.join(&t, nil)
 	}
 	e.mu.Unlock()
 	e.do(&t)
@@ -98,6 +101,7 @@ func (e *End) Payload(p *Payload) {
 	var t todo
 	e.mu.Lock()
 	keeps := e.arrive(p, &t)
+	e.join(&t, p.Batch)
 	e.mu.Unlock()
 	if !keeps {
 		p.Memory.Release()
@@ -160,6 +164,42 @@ func (e *End) arrive(p *Payload, t *todo) bool {
 		e.finishIfBoth(t, now)
 	}
 	return what == kept
+}
+
+// join has an acknowledgement wait for those of payloads that came together with its
+// own: the peer gets one for all. What is said of what is held goes with one that
+// waits, so that it does not overtake it.
+func (e *End) join(t *todo, batch *wire.Batch) {
+	of := e.putOff
+	switch {
+	case t.ack == nil || of == nil && batch == nil:
+		return
+	case of == nil && !batch.Put(e):
+		return
+	case of == nil:
+		e.putOff = t.ack
+		e.putOff.Batch = batch
+	case len(of.Seqs)+len(t.ack.Seqs) > maxSeqs:
+		return
+	default:
+		of.Seqs = append(of.Seqs, t.ack.Seqs...)
+		of.Held = t.ack.Held
+		if t.ack.Stamp != 0 {
+			of.Stamp = t.ack.Stamp
+		}
+	}
+	t.ack = nil
+}
+
+// Flush acknowledges what has come together. It implements wire.Later.
+func (e *End) Flush() {
+	e.mu.Lock()
+	ack := e.putOff
+	e.putOff = nil
+	e.mu.Unlock()
+	if ack != nil {
+		e.o.Ack(ack)
+	}
 }
 
 // ack says what has arrived and what is held.
