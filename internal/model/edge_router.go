@@ -16,7 +16,7 @@ type EdgeRouter struct {
 	Disabled              bool           `json:"disabled" doc:"Whether the router is shut out of the network; true ends its connection at once."`
 	NoTraversal           bool           `json:"noTraversal" doc:"Whether the router carries only traffic that enters or leaves the network at it."`
 	IsTunnelerEnabled     bool           `json:"isTunnelerEnabled" doc:"Whether the router may dial and host services itself; it then has an identity and an edge router policy with its own id."`
-	RoleAttributes        []string       `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
+	RoleAttributes        []string       `json:"roleAttributes" kind:"attributes,null" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 	AppData               jsontext.Value `json:"appData" kind:"nofilter" doc:"An object for applications to read; the controller gives it no meaning."`
 	AllowedNames          []string       `json:"allowedNames" kind:"keep,nofilter,range=0..100" doc:"Names and addresses that the router's certificates may be for although they are wildcards or a controller's, as a router on a controller's own machine needs it; what other names it has is up to the router."`
 	IsVerified            bool           `json:"isVerified" kind:"server" doc:"Whether the router has enrolled."`

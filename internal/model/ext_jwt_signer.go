@@ -23,7 +23,7 @@ type ExtJWTSigner struct {
 	UseExternalID   bool     `json:"useExternalId" doc:"Whether that claim holds an identity's externalId; it holds the id otherwise."`
 	ExternalAuthURL string   `json:"externalAuthUrl" kind:"nullable,format=url" doc:"Where people log in to get a token; clients are not told of the signer if it is null."`
 	ClientID        string   `json:"clientId" kind:"nullable,range=0..1024" doc:"What the identity provider calls the application that people log in with, which anybody may read who can reach the Client API; null if clients know without being told."`
-	Scopes          []string `json:"scopes" kind:"nofilter,range=0..100" doc:"Scopes that clients ask the identity provider for beyond their own, which anybody may read who can reach the Client API; none if empty."`
+	Scopes          []string `json:"scopes" kind:"nofilter,range=0..100,null" doc:"Scopes that clients ask the identity provider for beyond their own, which anybody may read who can reach the Client API; none if empty."`
 	TargetToken     string   `json:"targetToken" kind:"enum=ACCESS|ID,default=ACCESS" doc:"Which of the tokens that the identity provider gives a client it shows to the controller: ACCESS or ID; ACCESS if empty."`
 
 	EnrollToCertEnabled           bool              `json:"enrollToCertEnabled" doc:"Whether somebody whom no identity stands for becomes one by a token and gets a certificate; refused without one of enrollEmailDomains, enrollGroups and enrollClaims."`

@@ -21,7 +21,7 @@ type Identity struct {
 	AuthPolicyID              string            `json:"authPolicyId" kind:"ref=auth-policy:restrict,link,as=authPolicy,default=default" doc:"Id of the authentication policy that says how the identity may authenticate; default if empty."`
 	ExternalID                string            `json:"externalId" kind:"unique,nullable" doc:"What tokens and certificates of others call the identity; null if they do not know it, and otherwise no two have the same."`
 	ExternalIDIssuers         []string          `json:"externalIdIssuers" kind:"keep,nofilter,range=0..100,among=ca|ext-jwt-signer" doc:"Ids of the CAs and external JWT signers that alone may say that somebody is this identity; if empty, any signer may, and any CA unless the identity has an admin role, has an authenticator or is invited to enroll."`
-	RoleAttributes            []string          `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
+	RoleAttributes            []string          `json:"roleAttributes" kind:"attributes,null" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 	ProviderAttributes        []Provided        `json:"providerAttributes" kind:"server,nofilter" doc:"Those of roleAttributes that external JWT signers provide, and which: they follow what tokens say at every login, and changes of roleAttributes leave them as they are."`
 	AttributeSigners          []string          `json:"attributeSigners" kind:"server,hidden,nofilter,ref=ext-jwt-signer:clear" doc:"Ids of the signers in providerAttributes: what one provides goes with it."`
 	GrantedAttributes         []string          `json:"grantedAttributes" kind:"server,nofilter" doc:"Those of roleAttributes that grants give for a time; they come and go with the grants, and changes of roleAttributes leave them as they are."`
@@ -100,7 +100,7 @@ func (i *Identity) checkIssuers(r kind.Reader, old *Identity) error {
 		_, isCA := CAs.Get(r, id)
 		_, isSigner := ExtJWTSigners.Get(r, id)
 		if !isCA && !isSigner && (old == nil || !slices.Contains(old.ExternalIDIssuers, id)) {
-			return fault.On(fault.CodeNotFound, "externalIdIssuers", "no CA or external JWT signer with this id", id)
+			return fault.On(fault.CodeNotFound, "externalIdIssuers", "no ca or ext-jwt-signer with this id", id)
 		}
 	}
 	return nil

@@ -203,7 +203,7 @@ func (i *Identity) join(r kind.Reader, old *Identity) {
 	if len(lent) == 0 && (old == nil || len(old.lent()) == 0) {
 		return // as they were given
 	}
-	all := slices.Concat(own, lent)
+	all := append(append([]string{}, own...), lent...)
 	slices.Sort(all)
 	i.RoleAttributes = slices.Compact(all)
 }

@@ -47,9 +47,9 @@ type ServicePolicy struct {
 	Name              string   `json:"name" kind:"required,unique,range=1..256" doc:"What people call the policy; no two service policies have the same name."`
 	Semantic          string   `json:"semantic" kind:"required,enum=AllOf|AnyOf,usual=AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
 	Type              string   `json:"type" kind:"required,enum=Dial|Bind,numbered" doc:"Whether the identities may dial the services (Dial) or host them (Bind)."`
-	IdentityRoles     []string `json:"identityRoles" kind:"roles=identity" doc:"Which identities the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
-	ServiceRoles      []string `json:"serviceRoles" kind:"roles=service" doc:"Which services the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
-	PostureCheckRoles []string `json:"postureCheckRoles" kind:"roles=posture-check" doc:"Which posture checks a device must pass: #attribute, @id, or #all alone for all of them; none if empty."`
+	IdentityRoles     []string `json:"identityRoles" kind:"roles=identity,null" doc:"Which identities the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	ServiceRoles      []string `json:"serviceRoles" kind:"roles=service,null" doc:"Which services the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	PostureCheckRoles []string `json:"postureCheckRoles" kind:"roles=posture-check,null" doc:"Which posture checks a device must pass: #attribute, @id, or #all alone for all of them; none if empty."`
 	Validity
 }
 
@@ -75,8 +75,8 @@ type EdgeRouterPolicy struct {
 
 	Name            string   `json:"name" kind:"required,unique,range=1..256" doc:"What people call the policy; no two edge router policies have the same name."`
 	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf,usual=AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
-	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
-	IdentityRoles   []string `json:"identityRoles" kind:"roles=identity" doc:"Which identities the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router,null" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	IdentityRoles   []string `json:"identityRoles" kind:"roles=identity,null" doc:"Which identities the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	Inside          bool     `json:"inside" kind:"server,hidden,nofilter" doc:"Whether a controller made the policy so that the router inside of it can be used."`
 	Validity
 }
@@ -103,8 +103,8 @@ type ServiceEdgeRouterPolicy struct {
 
 	Name            string   `json:"name" kind:"required,unique,range=1..256" doc:"What people call the policy; no two service edge router policies have the same name."`
 	Semantic        string   `json:"semantic" kind:"required,enum=AllOf|AnyOf,usual=AnyOf" doc:"Whether a role list picks what has all of its attributes (AllOf) or any of them (AnyOf); ids that it lists are picked either way."`
-	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
-	ServiceRoles    []string `json:"serviceRoles" kind:"roles=service" doc:"Which services the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	EdgeRouterRoles []string `json:"edgeRouterRoles" kind:"roles=edge-router,null" doc:"Which edge routers the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
+	ServiceRoles    []string `json:"serviceRoles" kind:"roles=service,null" doc:"Which services the policy is about: #attribute, @id, or #all alone for all of them; none if empty."`
 	Inside          bool     `json:"inside" kind:"server,hidden,nofilter" doc:"Whether a controller made the policy so that the router inside of it can be used."`
 	Validity
 }

@@ -15,8 +15,8 @@ type Service struct {
 	EncryptionRequired bool     `json:"encryptionRequired" kind:"required=create,fixed,repeated,usual=true" doc:"Whether traffic must be encrypted all the way from client to host; it stays as it was created."`
 	TerminatorStrategy string   `json:"terminatorStrategy" kind:"default=smartrouting" doc:"How one of several terminators is picked: smartrouting, weighted, random or sticky; smartrouting if empty."`
 	MaxIdleTimeMillis  int64    `json:"maxIdleTimeMillis" kind:"range=0..9223372036854" doc:"After how many milliseconds without traffic a connection to the service may be ended; it is kept for those who ask, and the controller ends none for it."`
-	RoleAttributes     []string `json:"roleAttributes" kind:"attributes" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
-	Configs            []string `json:"configs" kind:"ref=config:clear" doc:"Ids of the configs that clients of the service get, one of a type at most."`
+	RoleAttributes     []string `json:"roleAttributes" kind:"attributes,null" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
+	Configs            []string `json:"configs" kind:"ref=config:clear,null" doc:"Ids of the configs that clients of the service get, one of a type at most."`
 	// A tool that does not know it and writes a service back as a whole leaves it.
 	Requests *Requests `json:"requests" kind:"nullable,keep,nofilter" doc:"How those who have no access may ask for some; null if nobody may. A replace without it leaves it as it is."`
 }

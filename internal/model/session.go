@@ -48,6 +48,9 @@ func (s *APISession) Certificate(r kind.Reader) string {
 	return s.Fingerprint // a CA names its identity
 }
 
+// Bears reports whether the holder of a session has access tokens for it.
+func (s *APISession) Bears() bool { return s.Client != "" && s.Turn > 0 }
+
 // Told reports whether routers are told of a session, as far as that is up to
 // what its holder can show them: without a certificate nobody can use it there.
 func (s *APISession) Told(r kind.Reader) bool {
@@ -116,6 +119,9 @@ type Session struct {
 	// Plain is whether its token is a text that says nothing, for routers that
 	// take their connections from clients when such a one is over, and only then.
 	Plain bool `json:"plain" kind:"server,hidden,nofilter" doc:"Whether its token is one that routers cannot read."`
+	// Waits is for clients with access tokens: they have a session before they report their
+	// device, which they do to routers.
+	Waits bool `json:"waits" kind:"server,hidden,nofilter" doc:"Whether the device has yet to pass the posture checks; nobody dials or hosts with it until then, but at a router that judges devices itself."`
 	// SignedBy tells the keys of tokens apart, one of which takes the other's place.
 	SignedBy string `json:"signedBy" kind:"server,hidden,nofilter" doc:"Id of the key that makes its token; empty for the first that the network had."`
 }

@@ -39,14 +39,10 @@ func (r *reading) readPostureChecks() error {
 // roles is a role list without ids of what is not there. Ids stand beside attributes, so
 // that fewer of them never give more.
 func (r *reading) roles(at string, list []string, there func(id string) bool) []string {
-	kept := filtered(list, func(role string) bool {
+	return said(filtered(list, func(role string) bool {
 		id, is := strings.CutPrefix(role, "@")
 		return !is || there(id)
-	}, func(role string) { r.note(Dangling, at+" "+role) })
-	if kept == nil {
-		return []string{}
-	}
-	return kept
+	}, func(role string) { r.note(Dangling, at+" "+role) }))
 }
 
 func (r *reading) hasIdentity(id string) bool { return r.identities[id] != nil }

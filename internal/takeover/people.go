@@ -11,6 +11,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/terse"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/takeover/zitidb"
@@ -40,7 +41,7 @@ func (r *reading) readIdentities() error {
 			r.note(Renamed, at)
 		}
 		rec.IsAdmin, rec.IsDefaultAdmin, rec.ExternalID = i.IsAdmin, i.IsDefaultAdmin, text(i.ExternalID)
-		rec.AuthPolicyID, rec.RoleAttributes = cmp.Or(i.AuthPolicyID, model.DefaultAuthPolicy), list(i.RoleAttributes)
+		rec.AuthPolicyID, rec.RoleAttributes = cmp.Or(i.AuthPolicyID, model.DefaultAuthPolicy), said(i.RoleAttributes)
 		if len(i.AppData) > 0 {
 			rec.AppData = jsonOf(i.AppData)
 		}
@@ -115,7 +116,7 @@ func (r *reading) addClient(i *zitidb.Identity, at string) {
 // byOIDC reports whether a client logs in by OpenID Connect where that is offered.
 func byOIDC(library, version string) bool {
 	v, err := semver.NewVersion(strings.TrimPrefix(version, "v"))
-	return err == nil && strings.Contains(library, "golang") && !v.LessThan(semver.MustParse("1.2.8"))
+	return err == nil && strings.Contains(library, "golang") && !v.LessThan(semver.MustParse("1.2.3"))
 }
 
 func (r *reading) readAuthenticators() error {
@@ -163,12 +164,12 @@ func (r *reading) certificate(rec *model.Authenticator, a *zitidb.Authenticator,
 	}
 	rec.Fingerprint = a.Fingerprint
 	rec.IsExtendRequested, rec.IsKeyRollRequested, rec.ExtendRequestedAt, rec.LastExtendRolledKeys = a.IsExtendRequested, a.IsKeyRollRequested, a.ExtendRequestedAt, a.LastExtendRolledKeys
-	rec.PendingCertPEM = first(a.UnverifiedCertPEM)
+	rec.PendingCertPEM = terse.Of([]byte(first(a.UnverifiedCertPEM)))
 	cert := leaf(a.CertPEM)
 	if cert == nil {
 		return
 	}
-	rec.CertPEM, rec.NotAfter = string(pki.EncodeCertificates(cert)), cert.NotAfter
+	rec.CertPEM, rec.NotAfter = terse.Of(pki.EncodeCertificates(cert)), cert.NotAfter
 	for _, ca := range r.cas {
 		if !a.IsIssuedByNetwork && signs(ca.cert, a.CertPEM) {
 			rec.CAID = ca.rec.ID

@@ -58,7 +58,7 @@ var (
 	OpenKeys     = &notice{"open-keys", true, "Files with keys can be read by other users of the machine. The copies here cannot; see to the originals, and rotate the keys if somebody may have read them."}
 	Several      = &notice{"several-certificates", false, "Identities have several certificates. All of them go on to work; a further one cannot be added before one is deleted."}
 	NumericTags  = &notice{"numeric-tags", false, "Tags that are numbers or more become texts."}
-	OIDC         = &notice{"openid-connect", true, "Clients that are logged in by OpenID Connect at the old controller have to log in again. Those of these identities may have to be restarted for that."}
+	OIDC         = &notice{"openid-connect", true, "Clients that are logged in by OpenID Connect at the old controller have to log in again. Those of these identities do so by themselves where oidc.enabled is set here, and have to be restarted where it is not."}
 	Sessions     = &notice{"sessions", false, "Nobody stays logged in: clients log in again by themselves, people have to."}
 	Permissions  = &notice{"permissions", false, "Identities have permissions of OpenZiti 2. They keep them, as admin roles that allow as much."}
 	NoPermission = &notice{"unknown-permissions", true, "Identities have permissions that are not known here, which are not taken: give them admin roles."}

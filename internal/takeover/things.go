@@ -44,11 +44,11 @@ func (r *reading) readServices() error {
 		r.services[s.ID] = true
 		rec := model.Services.New()
 		rec.Meta, rec.Name, rec.EncryptionRequired = r.meta("services", s.Common), s.Name, unless(s.Edge.EncryptionRequired)
-		rec.MaxIdleTimeMillis, rec.RoleAttributes = int64(s.MaxIdle/time.Millisecond), list(s.Edge.RoleAttributes)
+		rec.MaxIdleTimeMillis, rec.RoleAttributes = int64(s.MaxIdle/time.Millisecond), said(s.Edge.RoleAttributes)
 		if s.TerminatorStrategy != "" {
 			rec.TerminatorStrategy = s.TerminatorStrategy
 		}
-		rec.Configs = list(filtered(s.Edge.Configs, func(id string) bool { return r.configs[id] != "" }, func(id string) {
+		rec.Configs = said(filtered(s.Edge.Configs, func(id string) bool { return r.configs[id] != "" }, func(id string) {
 			r.note(Dangling, "services/"+s.ID+" configs "+id)
 		}))
 		add(r, model.Services, rec, s.Name)
@@ -111,7 +111,7 @@ func (r *reading) addEdgeRouter(t *zitidb.Router, rec *model.Router) {
 	r.edges[t.ID] = t.Name
 	e := model.EdgeRouters.New()
 	e.Meta, e.Name, e.Cost, e.Disabled, e.NoTraversal = rec.Meta, rec.Name, rec.Cost, rec.Disabled, rec.NoTraversal
-	e.IsTunnelerEnabled, e.RoleAttributes = t.Edge.IsTunnelerEnabled, list(t.Edge.RoleAttributes)
+	e.IsTunnelerEnabled, e.RoleAttributes = t.Edge.IsTunnelerEnabled, said(t.Edge.RoleAttributes)
 	if len(t.Edge.AppData) > 0 {
 		e.AppData = jsonOf(t.Edge.AppData)
 	}

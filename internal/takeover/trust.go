@@ -25,7 +25,7 @@ func (r *reading) readCAs() error {
 			IsAuthEnabled: c.IsAuthEnabled, IsAutoCAEnrollmentEnabled: c.IsAutoCAEnrollmentEnabled, IsOTTCAEnrollmentEnabled: c.IsOTTCAEnrollmentEnabled,
 			IdentityRoles: c.IdentityRoles, IdentityNameFormat: c.IdentityNameFormat,
 		}
-		if x := c.ExternalIDClaim; x != nil {
+		if x := c.ExternalIDClaim; x != nil && x.Location != "" { // one of empty texts is kept where none was set
 			ca.ExternalIDClaim = &model.ExternalIDClaim{Location: x.Location, Matcher: x.Matcher, MatcherCriteria: x.MatcherCriteria, Parser: x.Parser, ParserCriteria: x.ParserCriteria, Index: int(x.Index)}
 		}
 		if cert := leaf(c.CertPEM); cert != nil {
@@ -41,7 +41,7 @@ func (r *reading) readSigners() error {
 		rec := model.ExtJWTSigners.New()
 		rec.Meta, rec.Name, rec.Enabled, rec.Issuer, rec.Audience = r.meta("external-jwt-signers", s.Common), s.Name, s.Enabled, s.Issuer, s.Audience
 		rec.CertPEM, rec.KID, rec.JWKSEndpoint, rec.UseExternalID, rec.ExternalAuthURL = s.CertPEM, s.KeyID, s.JWKSEndpoint, s.UseExternalID, s.ExternalAuthURL
-		rec.ClientID, rec.Scopes, rec.TargetToken = s.ClientID, s.Scopes, cmp.Or(s.TargetToken, rec.TargetToken)
+		rec.ClientID, rec.Scopes, rec.TargetToken = s.ClientID, said(s.Scopes), cmp.Or(s.TargetToken, rec.TargetToken)
 		rec.ClaimsProperty = cmp.Or(claim(s.ClaimsProperty), rec.ClaimsProperty)
 		if strings.HasPrefix(rec.ClaimsProperty, "/") {
 			r.note(Pointer, at+" "+s.ClaimsProperty)
@@ -99,6 +99,14 @@ func text(s *string) string {
 func list(all []string) []string {
 	if all == nil {
 		return []string{}
+	}
+	return all
+}
+
+// said is one that the old controller answered as null when it was empty, and so do we.
+func said(all []string) []string {
+	if len(all) == 0 {
+		return nil
 	}
 	return all
 }

@@ -13,20 +13,20 @@ import (
 // and some crash on one that is not.
 func TestListsOfOthers(t *testing.T) {
 	admin := shared.Admin(t)
-	admin.Post("identities", M{"name": servertest.Unique("identity"), "type": "User", "isAdmin": false}).Want(201)
+	identity := admin.Post("identities", M{"name": servertest.Unique("identity"), "type": "User", "isAdmin": false}).Want(201).ID()
 	admin.Post("edge-routers", M{"name": servertest.Unique("router")}).Want(201)
 	for path, lists := range map[string]string{
-		api.ClientRoot + "/version":                 "capabilities",
-		api.ManagementRoot + "/version":             "capabilities",
-		api.ClientRoot + "/current-identity":        "interfaces permissions externalIdIssuers roleAttributes",
-		api.ManagementRoot + "/identities":          "interfaces permissions externalIdIssuers roleAttributes",
-		api.ManagementRoot + "/edge-routers":        "configs interfaces",
-		api.ManagementRoot + "/routers":             "configs interfaces",
-		api.ManagementRoot + "/transit-routers":     "configs interfaces",
-		api.FabricRoot + "/routers":                 "configs interfaces listenerAddresses",
-		api.ClientRoot + "/current-api-session":     "authQueries configTypes",
-		api.ManagementRoot + "/api-sessions":        "authQueries configTypes",
-		api.ManagementRoot + "/current-api-session": "authQueries configTypes",
+		api.ClientRoot + "/version":                    "capabilities",
+		api.ManagementRoot + "/version":                "capabilities",
+		api.ClientRoot + "/current-identity":           "interfaces permissions externalIdIssuers roleAttributes",
+		api.ManagementRoot + "/identities/" + identity: "interfaces permissions externalIdIssuers roleAttributes",
+		api.ManagementRoot + "/edge-routers":           "configs interfaces",
+		api.ManagementRoot + "/routers":                "configs interfaces",
+		api.ManagementRoot + "/transit-routers":        "configs interfaces",
+		api.FabricRoot + "/routers":                    "configs interfaces listenerAddresses",
+		api.ClientRoot + "/current-api-session":        "authQueries configTypes",
+		api.ManagementRoot + "/api-sessions":           "authQueries configTypes",
+		api.ManagementRoot + "/current-api-session":    "authQueries configTypes",
 	} {
 		data := admin.Get(path).Want(200).JSON.(M)["data"]
 		entries, is := data.([]any)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/terse"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/test/servertest"
@@ -148,7 +149,7 @@ func TestCertificatePurposes(t *testing.T) {
 			id := add(t, nil)
 			edit := func(tx *state.Tx) error {
 				return model.Authenticators.Create(tx, &model.Authenticator{
-					IdentityID: id, Method: "cert", CertPEM: certificate{Certificate: leaf}.text(), Fingerprint: pki.Fingerprint(leaf),
+					IdentityID: id, Method: "cert", CertPEM: terse.Of(pki.EncodeCertificates(leaf)), Fingerprint: pki.Fingerprint(leaf),
 				})
 			}
 			if err := shared.State().Update(t.Context(), state.Program("test"), edit); err != nil {

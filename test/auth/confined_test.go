@@ -173,3 +173,73 @@ func TestUntold(t *testing.T) {
 		t.Errorf("who may read everything is not told: %s", a.Raw)
 	}
 }
+
+// TestBlindReferences has somebody whose power is over all records of a kind lead to those
+// of another that they may read none of: they are told what is missing, whether there is
+// such a record or not, and get nothing of it to read.
+func TestBlindReferences(t *testing.T) {
+	t.Parallel()
+	admin, secret := shared.Admin(t), servertest.Unique("secret")+".example"
+	with := func(allows ...string) *servertest.Client {
+		role := admin.Post("admin-roles", M{"name": servertest.Unique("role"), "allows": allows}).Want(http.StatusCreated).ID()
+		return enter(t, add(t, M{"adminRoles": []string{role}}))
+	}
+	hostV1, _ := admin.Get("config-types?filter=" + url.QueryEscape(`name = "host.v1"`)).Want(http.StatusOK).List()[0]["id"].(string)
+	name := servertest.Unique("config")
+	config := admin.Post("configs", M{"name": name, "configTypeId": hostV1, "data": M{"protocol": "tcp", "address": secret, "port": 80}}).Want(http.StatusCreated).ID()
+	body := func(configs ...string) M {
+		return M{"name": servertest.Unique("service"), "encryptionRequired": true, "configs": configs}
+	}
+
+	c := with("service:*", "identity:update", "service-config:*")
+	own := c.Post("services", body()).Want(http.StatusCreated).ID()
+	who, _ := c.Get("current-identity").Want(http.StatusOK).Data()["id"].(string)
+	lacks := func(a *servertest.Answer, field string) {
+		t.Helper()
+		a.Fails(http.StatusUnauthorized, "UNAUTHORIZED", field)
+		if !strings.Contains(string(a.Raw), "config:read") {
+			t.Errorf("it does not say what is missing: %s", a.Raw)
+		}
+	}
+	for _, id := range []string{config, "nothing"} { // one is told what the other is
+		lacks(c.Post("services", body(id)), "configs")
+		lacks(c.Put("services/"+own, body(id)), "configs")
+		lacks(c.Patch("services/"+own, M{"configs": []string{id}}), "configs")
+	}
+	for _, word := range []string{config, name, "nothing"} {
+		for _, path := range []string{"changes", "changes?plan=true"} {
+			lacks(c.Post(path, M{"changes": []any{M{"op": "patch", "kind": "service", "target": own, "body": M{"configs": []string{word}}}}}), "changes.0.body.configs")
+		}
+	}
+	lacks(c.Post("identities/"+who+"/service-configs", []any{M{"serviceId": own, "configId": config}}), "configId")
+
+	// What an admin gave the service stays, and is not shown either.
+	admin.Patch("services/"+own, M{"configs": []string{config}}).Want(http.StatusOK)
+	c.Patch("services/"+own, M{"name": servertest.Unique("renamed"), "configs": []string{config}}).Want(http.StatusOK)
+	shown := "services?configTypes=all&filter="
+	for _, ask := range []string{"services/" + own + "?configTypes=all", shown + url.QueryEscape(`id="`+own+`"`)} {
+		if a := admin.Get(ask).Want(http.StatusOK); !strings.Contains(string(a.Raw), secret) {
+			t.Errorf("an admin does not see the config: %s", a.Raw)
+		}
+		if a := c.Get(ask).Want(http.StatusOK); strings.Contains(string(a.Raw), secret) {
+			t.Errorf("a config is shown to somebody who may read none: %s", a.Raw)
+		}
+	}
+	ask := shown + url.QueryEscape(`not isEmpty(from configs where name = "`+name+`")`)
+	if there, told := admin.Get(ask).Want(http.StatusOK).Total(), c.Get(ask).Want(http.StatusOK).Total(); there != 1 || told != 0 {
+		t.Errorf("by the name of a config an admin finds %d services, somebody who may read none %d", there, told)
+	}
+	c.Get("services?asIdentity="+who).Fails(http.StatusUnauthorized, "UNAUTHORIZED", "")
+
+	// Who may read them may.
+	reader := with("service:*", "config:read")
+	reader.Patch("services/"+own, M{"configs": []string{}}).Want(http.StatusOK)
+	reader.Patch("services/"+own, M{"configs": []string{config}}).Want(http.StatusOK)
+	reader.Patch("services/"+own, M{"configs": []string{"nothing"}}).Fails(http.StatusNotFound, "NOT_FOUND", "configs")
+	if a := reader.Get("services/" + own + "?configTypes=all").Want(http.StatusOK); !strings.Contains(string(a.Raw), secret) {
+		t.Errorf("who may read configs does not see one: %s", a.Raw)
+	}
+
+	// What every record of a kind has by itself is no reference that somebody makes.
+	with("identity:create").Post("identities", M{"name": servertest.Unique("plain"), "type": "User", "isAdmin": false}).Want(http.StatusCreated)
+}

@@ -21,6 +21,7 @@ type stage struct {
 	t      *rapid.T
 	mine   []*model.AdminRole // what the attacker was given
 	bodies []*servertest.Client
+	selves []string // whom each of these is
 	people []string // attackers, victims and bystanders
 	roles  []string
 	holds  []string // bindings
@@ -28,7 +29,9 @@ type stage struct {
 	policy string
 	router string
 
-	token, signer, service, authority string // of others
+	token, signer, service, authority string            // of others
+	hidden                            map[string]string // what there is to refer to, by its kind
+	secret                            string            // in the data of a config
 }
 
 // setStage makes a random network: roles, those who hold them, by themselves and by
@@ -36,7 +39,7 @@ type stage struct {
 func setStage(t *rapid.T, tb testing.TB) *stage {
 	s, admin := &stage{t: t}, shared.Admin(tb)
 	role := func(label string) string {
-		allows := rapid.SliceOfNDistinct(rapid.SampledFrom(grants), 1, 6, rapid.ID).Draw(t, label)
+		allows := rapid.SliceOfNDistinct(rapid.SampledFrom(grants), 1, 4, rapid.ID).Draw(t, label)
 		id := admin.Post("admin-roles", M{"name": servertest.Unique("role"), "allows": allows}).Want(http.StatusCreated).ID()
 		s.roles = append(s.roles, id)
 		return id
@@ -50,7 +53,11 @@ func setStage(t *rapid.T, tb testing.TB) *stage {
 		s.holds = append(s.holds, admin.Post("role-bindings", b).Want(http.StatusCreated).ID())
 	}
 	invited := M{"ott": true}
-	attacker := add(tb, M{"adminRoles": []string{own, built.Draw(t, "attacker's second")}})
+	given := []string{own}
+	if rapid.Bool().Draw(t, "reads everything") { // as all that is built in does
+		given = append(given, built.Draw(t, "attacker's second"))
+	}
+	attacker := add(tb, M{"adminRoles": given})
 	s.people = []string{
 		attacker, add(tb, M{"isAdmin": true, "enrollment": invited}), add(tb, M{"roleAttributes": s.attrs[1:], "enrollment": invited}),
 		add(tb, M{"adminRoles": []string{built.Draw(t, "victim's")}, "enrollment": invited}), add(tb, M{"enrollment": invited}),
@@ -60,9 +67,11 @@ func setStage(t *rapid.T, tb testing.TB) *stage {
 	s.router = admin.Post("edge-routers", M{"name": servertest.Unique("router"), "isTunnelerEnabled": true}).Want(http.StatusCreated).ID()
 	edit(tb, model.Identities, s.router, func(i *model.Identity) { i.AdminRoles = []string{"operator"} })
 	s.setWays(tb)
+	s.setReferences(tb)
 	snap := shared.State().Snapshot()
 	i, _ := model.Identities.Get(snap, attacker)
 	s.mine, s.bodies = power.RolesOf(snap, i), []*servertest.Client{enter(tb, attacker)}
+	s.selves = []string{attacker}
 	return s
 }
 
@@ -71,6 +80,7 @@ var grants = []string{
 	"*:read", "identity:*", "identity:update", "identity:create", "enrollment:*", "enrollment:read", "authenticator:*", "authenticator:re-enroll",
 	"admin-role:*", "role-binding:*", "auth-policy:*", "ca:*", "ext-jwt-signer:*", "edge-router:*", "api-session:*", "identity:reset-mfa", "audit-entry:read", "service:*", "grant:*",
 	"token:*", "router:*", "ca:create", "role-binding:create",
+	"config:read", "service-config:*", "service-policy:*", "terminator:*", "service:read", "identity:read", "edge-router-policy:*", "posture-check:read",
 }
 
 // trick is something that the attacker does.
@@ -117,8 +127,11 @@ func (s *stage) draw() trick {
 		}
 		return M{"changes": []any{c}}
 	}
-	if rapid.Bool().Draw(t, "way") {
+	switch rapid.IntRange(0, 3).Draw(t, "way") {
+	case 0:
 		return s.drawWay(who, role, attr)
+	case 1:
+		return s.drawReference(who)
 	}
 	primary, secondary := allowAll()
 	all := []trick{
@@ -184,9 +197,10 @@ func TestNobodyGainsPower(t *testing.T) {
 		for range 25 {
 			before := shared.State().Snapshot()
 			did := s.draw()
-			as := s.bodies[rapid.IntRange(0, len(s.bodies)-1).Draw(rt, "as")].For(t)
-			a := as.Do(did.method, did.path, did.body)
+			as := rapid.IntRange(0, len(s.bodies)-1).Draw(rt, "as")
+			a := s.bodies[as].For(t).Do(did.method, did.path, did.body)
 			s.told(before, did, a)
+			s.toldConfig(before, s.selves[as], did, a)
 			if a.Status >= 300 {
 				continue
 			}
@@ -194,6 +208,7 @@ func TestNobodyGainsPower(t *testing.T) {
 			after := shared.State().Snapshot()
 			s.judge(before, after, did)
 			s.judgeWays(before, after, did)
+			s.judgeReferences(before, after, s.selves[as], did)
 			if did.becomes != "" {
 				s.become(t, did.becomes)
 			}
@@ -275,5 +290,5 @@ func (s *stage) become(t *testing.T, id string) {
 	if i, ok := model.Identities.Get(shared.State().Snapshot(), id); !ok || i.DisabledAt != nil || len(s.bodies) > 3 {
 		return
 	}
-	s.bodies = append(s.bodies, enter(t, id))
+	s.bodies, s.selves = append(s.bodies, enter(t, id)), append(s.selves, id)
 }

@@ -61,6 +61,14 @@ var words = []string{"office", "staff", "x-1", "Grün", "true", "07"}
 
 func (w *world) attributes() any { return w.some(words, 3) }
 
+// said is what a body may say of a list that is answered as it was said.
+func (w *world) said() any {
+	if w.bool("null") {
+		return nil
+	}
+	return w.attributes()
+}
+
 func (w *world) tags() any {
 	return rapid.MapOfN(rapid.SampledFrom([]string{"team", "x y", "1", "on"}), rapid.SampledFrom([]any{"web", "", "no", true, false, nil}), 0, 2).Draw(w.T, "tags")
 }
@@ -133,7 +141,7 @@ func (w *world) build() {
 	w.several("service", 4, func(b M) {
 		b["encryptionRequired"] = w.bool("encrypted")
 		w.maybe(b, "terminatorStrategy", func() any { return w.one("weighted", "sticky", "smartrouting", "") })
-		w.maybe(b, "roleAttributes", w.attributes)
+		w.maybe(b, "roleAttributes", w.said)
 		var configs []any
 		used := map[string]bool{}
 		for _, c := range w.some(w.names["config"], 2) {
@@ -141,12 +149,14 @@ func (w *world) build() {
 				used[t], configs = true, append(configs, c)
 			}
 		}
-		b["configs"] = append([]any{}, configs...)
+		if b["configs"] = append([]any{}, configs...); len(configs) == 0 && w.bool("null") {
+			b["configs"] = nil
+		}
 	})
 	w.several("edge-router", 2, func(b M) {
 		w.maybe(b, "cost", func() any { return w.int(0, 9) })
 		w.maybe(b, "isTunnelerEnabled", func() any { return w.bool("tunneler") })
-		w.maybe(b, "roleAttributes", w.attributes)
+		w.maybe(b, "roleAttributes", w.said)
 		w.maybe(b, "allowedNames", func() any { return w.some([]string{"*.example.org", "Edge.Example.org"}, 2) })
 		w.maybe(b, "appData", w.object)
 	})
@@ -187,7 +197,7 @@ func (w *world) authPolicy(b M) {
 
 func (w *world) identity(b M) {
 	b["type"], b["isAdmin"] = w.one("User", "Device", "Service", "Default"), w.bool("admin")
-	w.maybe(b, "roleAttributes", w.attributes)
+	w.maybe(b, "roleAttributes", w.said)
 	w.maybe(b, "appData", w.object)
 	w.maybe(b, "externalId", func() any { return fmt.Sprintf("x%x", b["name"]) })
 	w.maybe(b, "externalIdIssuers", func() any {
@@ -209,7 +219,7 @@ func (w *world) identity(b M) {
 }
 
 func (w *world) check(b M) {
-	w.maybe(b, "roleAttributes", w.attributes)
+	w.maybe(b, "roleAttributes", w.said)
 	switch b["typeId"] = w.one("DOMAIN", "MAC", "MFA", "OS", "PROCESS", "PROCESS_MULTI"); b["typeId"] {
 	case "DOMAIN":
 		b["domains"] = []any{w.one("CORP", "b.example")}

@@ -14,6 +14,7 @@ import (
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/terse"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/pki"
 )
@@ -64,7 +65,7 @@ func (w *world) certified(t testing.TB) (*Certificates, *x509.Certificate) {
 	update(t, w.State, func(tx *state.Tx) error {
 		return model.Authenticators.Create(tx, &model.Authenticator{
 			IdentityID: w.proof.identity.ID, Method: model.MethodCert,
-			CertPEM: string(pki.EncodeCertificates(leaf)), Fingerprint: pki.Fingerprint(leaf),
+			CertPEM: terse.Of(pki.EncodeCertificates(leaf)), Fingerprint: pki.Fingerprint(leaf),
 		})
 	})
 	return &Certificates{Bundle: func() []*x509.Certificate { return []*x509.Certificate{ca.cert} }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, leaf

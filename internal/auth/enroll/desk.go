@@ -5,12 +5,14 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"time"
 
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/terse"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/pki"
@@ -106,12 +108,12 @@ func (d *Desk) redeem(ctx context.Context, by state.Author, e *model.Enrollment,
 
 // issue signs a client certificate for the holder of a CSR's key. What it says
 // is ours to decide: of the CSR only the key counts.
-func (d *Desk) issue(name string, csr []byte, lifetime time.Duration) ([]*x509.Certificate, error) {
+func (d *Desk) issue(name string, csr []byte, lifetime time.Duration, uris ...*url.URL) ([]*x509.Certificate, error) {
 	req, err := pki.ParseCSR(csr)
 	if err != nil {
 		return nil, err
 	}
-	grant, err := pki.ClientGrant(name, nil, lifetime)
+	grant, err := pki.ClientGrant(name, uris, lifetime)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +147,7 @@ func (d *Desk) issued(by state.Author, r kind.Reader, of *kind.Def, id string, l
 func certificateAuthenticator(identityID, caID string, cert *x509.Certificate) *model.Authenticator {
 	return &model.Authenticator{
 		IdentityID: identityID, Method: model.MethodCert, CAID: caID,
-		CertPEM: string(pki.EncodeCertificates(cert)), Fingerprint: pki.Fingerprint(cert), NotAfter: cert.NotAfter,
+		CertPEM: terse.Of(pki.EncodeCertificates(cert)), Fingerprint: pki.Fingerprint(cert), NotAfter: cert.NotAfter,
 	}
 }
 

@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"net/url"
 	"time"
 
 	"netkeep.internal/internal/auth/authn"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/terse"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/pki"
 )
@@ -40,7 +42,7 @@ func (d *Desk) Extend(ctx context.Context, by state.Author, r kind.Reader, who *
 			if pki.Fingerprint(presented[0]) != a.Fingerprint {
 				return errPresented // another has taken its place meanwhile
 			}
-			a.PendingCertPEM = string(pki.EncodeCertificates(chain[0]))
+			a.PendingCertPEM = terse.Of(pki.EncodeCertificates(chain[0]))
 			return nil
 		})
 	})
@@ -63,7 +65,7 @@ func (d *Desk) Confirm(ctx context.Context, by state.Author, r kind.Reader, who 
 		return fault.New(fault.CodeAuthenticator, "no new certificate is waiting; extend first")
 	}
 	certs, err := pki.ParseCertificates(shown, maxShown)
-	if err != nil || string(pki.EncodeCertificates(certs[0])) != a.PendingCertPEM {
+	if err != nil || terse.Of(pki.EncodeCertificates(certs[0])) != a.PendingCertPEM {
 		return fault.On(fault.CodeClientCert, "clientCert", "must be the certificate that was issued last", nil)
 	}
 	return d.State.Update(ctx, by, func(tx *state.Tx) error {
@@ -71,7 +73,7 @@ func (d *Desk) Confirm(ctx context.Context, by state.Author, r kind.Reader, who 
 			if now.PendingCertPEM != a.PendingCertPEM {
 				return fault.New(fault.CodeAuthenticator, "another certificate was issued meanwhile")
 			}
-			now.LastExtendRolledKeys = rolled(now.CertPEM, certs[0])
+			now.LastExtendRolledKeys = rolled(now.CertPEM.String(), certs[0])
 			now.IsExtendRequested, now.IsKeyRollRequested = false, false
 			now.CertPEM, now.Fingerprint, now.PendingCertPEM = now.PendingCertPEM, pki.Fingerprint(certs[0]), ""
 			now.NotAfter = certs[0].NotAfter
@@ -125,7 +127,8 @@ func (d *Desk) Ephemeral(ctx context.Context, by state.Author, r kind.Reader, wh
 		return nil, nil, err
 	}
 	holds = holds || who.HoldsKey(r, req.PublicKey)
-	chain, err := d.issue(who.Identity().ID, csr, d.Lifetimes.Ephemeral)
+	id := state.NewID()
+	chain, err := d.issue(who.Identity().ID, csr, d.Lifetimes.Ephemeral, sessionURI(who.Identity().ID, session, id))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -145,7 +148,7 @@ func (d *Desk) Ephemeral(ctx context.Context, by state.Author, r kind.Reader, wh
 			}
 		}
 		rec = &model.SessionCertificate{
-			APISessionID: session, Subject: leaf.Subject.String(), Fingerprint: pki.Fingerprint(leaf),
+			Meta: kind.Meta{ID: id}, APISessionID: session, Subject: leaf.Subject.String(), Fingerprint: pki.Fingerprint(leaf),
 			Certificate: string(pki.EncodeCertificates(leaf)), ValidFrom: leaf.NotBefore, ValidTo: leaf.NotAfter,
 		}
 		return model.SessionCertificates.Create(tx, rec)
@@ -154,6 +157,12 @@ func (d *Desk) Ephemeral(ctx context.Context, by state.Author, r kind.Reader, wh
 		d.issued(by, r, model.Identities.Def, who.Identity().ID, leaf)
 	}
 	return rec, chain, err
+}
+
+// sessionURI is the name of a certificate of a session. Routers of OpenZiti 2.0 know it by
+// that to be of the session that an access token names: the token was made before it.
+func sessionURI(identity, session, id string) *url.URL {
+	return &url.URL{Scheme: "spiffe", Host: "netkeep", Path: "/identity/" + identity + "/apiSession/" + session + "/apiSessionCertificate/" + id}
 }
 
 // reveal has routers be told of a session. One that they may know already takes

@@ -8,6 +8,7 @@ package power
 import (
 	"slices"
 
+	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 )
@@ -289,6 +290,30 @@ func prefixed(attributes []string) []string {
 		}
 	}
 	return roles
+}
+
+// Known reports whether somebody knows a record because it is them, or a role that they
+// have: whoami says as much.
+func Known(r kind.Reader, by state.Author, rec kind.Record) bool {
+	identity, role := by.ID, ""
+	switch by.Kind {
+	case model.Tokens.Name:
+		if token, ok := model.Tokens.Get(r, by.ID); ok {
+			identity, role = token.OwnerID, token.RoleID
+		}
+	case model.RoleBindings.Name:
+		if binding, ok := model.RoleBindings.Get(r, by.ID); ok {
+			identity, role = "", binding.RoleID
+		}
+	}
+	switch rec := rec.(type) {
+	case *model.Identity:
+		return rec.ID == identity
+	case *model.AdminRole:
+		who, ok := model.Identities.Get(r, identity)
+		return rec.ID == role || ok && slices.Contains(RolesOf(r, who), rec)
+	}
+	return false
 }
 
 // Holds reports whether an identity has any power.

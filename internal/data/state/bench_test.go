@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"runtime"
 	"slices"
@@ -251,8 +252,11 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
+// many is how many records there are where pages of them are asked for, and where they are loaded.
+var many = flag.Int("records", 100_000, "how many records BenchmarkQuery and BenchmarkOpen have")
+
 func BenchmarkQuery(b *testing.B) {
-	const n = 100_000
+	n := *many
 	s := openFilled(b, n)
 	for _, text := range []string{
 		`name contains "77" sort by name limit 100`,
@@ -260,9 +264,9 @@ func BenchmarkQuery(b *testing.B) {
 		`name icontains "DEVICE-00077" limit 100`,
 		`name contains "device" sort by name limit 100`,
 		`name contains "device" limit 100`,
-		`true sort by name skip 90000 limit 100`,
-		`true skip 90000 limit 100`,
-		`type = "type-3" skip 9000 limit 100`,
+		fmt.Sprintf(`true sort by name skip %d limit 100`, n/10*9),
+		fmt.Sprintf(`true skip %d limit 100`, n/10*9),
+		fmt.Sprintf(`type = "type-3" skip %d limit 100`, n/100*9),
 		`name = "device-0000077.branch-77.example"`,
 		`type = "type-3" limit 100`,
 		`type = "type-3" and name = "device-0000073.branch-73.example"`,
@@ -282,7 +286,7 @@ func BenchmarkQuery(b *testing.B) {
 }
 
 func BenchmarkOpen(b *testing.B) {
-	const n = 100_000
+	n := *many
 	st := filled(b, n)
 	var before, after runtime.MemStats
 	for b.Loop() {
@@ -294,7 +298,7 @@ func BenchmarkOpen(b *testing.B) {
 		}
 		runtime.GC()
 		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/n, "heap-B/record")
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(n), "heap-B/record")
 		if s.Snapshot().Len(devices.Def) != n {
 			b.Fatal("not all were loaded")
 		}

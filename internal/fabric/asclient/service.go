@@ -74,7 +74,7 @@ func (t *Tunnels) services(r *control.Router, who Client, snap *state.Snapshot) 
 		all     []message.TunnelService
 		grants  = access.ServicesWithAdmin(snap, who.Identity().ID)
 		configs = access.ConfigsFor(snap, who.Identity().ID)
-		wanted  = func(typeID string) bool { return model.WantsConfig(who.Session().ConfigTypes, typeID) }
+		wanted  = func(c *model.Config) bool { return model.WantsConfig(who.Session().ConfigTypes, c.ConfigTypeID) }
 		size    = 0
 	)
 	for rec := range snap.Within(model.Services.Def, grants.Visible()) {

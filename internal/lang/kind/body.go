@@ -162,6 +162,9 @@ func (f *Field) read(shape Shape, dst reflect.Value, b Body, path string) error 
 	case null && f.Nullable && (f.Form == Time || f.Form == Struct && f.optional()):
 		f.reset(shape, dst) // no date-time, and no object, says that there is none
 		return nil
+	case null && f.Null && shape != Patch:
+		dst.SetZero()
+		return nil
 	case shape == Patch || shape == Replace && f.Keep:
 		return nil
 	}
@@ -184,8 +187,8 @@ func (f *Field) reset(shape Shape, dst reflect.Value) {
 		return
 	}
 	dst.SetZero()
-	if f.initial.IsValid() {
-		dst.Set(f.initial)
+	if first := f.first(); first.IsValid() {
+		dst.Set(first)
 	}
 }
 
@@ -208,6 +211,9 @@ func (f *Field) decode(shape Shape, dst reflect.Value, raw jsontext.Value, from 
 	}
 	if f.empty(fresh) {
 		fresh.SetZero() // an empty list is stored like none
+	}
+	if f.Null && fresh.Len() == 0 {
+		fresh.Set(unsaid)
 	}
 	if f.Form == Text {
 		f.settle(fresh)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"netkeep.internal/internal/lang/terse"
 )
 
 // Decode reads the stored form of a record without seals. A field that it lacks has its
@@ -51,8 +53,9 @@ func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
 type reader struct {
 	*jsontext.Decoder
 	// met holds texts that were read before: records say the same words over
-	// and over, and one copy serves all of them.
-	met  [256]string
+	// and over, and one copy serves all of them. What no other record says is
+	// left out, or it would take the place of what many say.
+	met  [2048]string
 	list []string
 
 	sealer Sealer // nil for none
@@ -153,7 +156,7 @@ func (r *reader) member(l *layout, v reflect.Value, given []uint8, unknown []byt
 	switch is := given[p.field]; {
 	case is == p.name:
 		return unknown, r.again()
-	case is != 0 && is < p.name || r.PeekKind() == 'n':
+	case is != 0 && is < p.name || r.PeekKind() == 'n' && !l.fields[p.field].Null:
 		return unknown, r.SkipValue()
 	}
 	f := l.fields[p.field]
@@ -162,6 +165,9 @@ func (r *reader) member(l *layout, v reflect.Value, given []uint8, unknown []byt
 		dst.SetZero()
 	}
 	given[p.field] = p.name
+	if r.PeekKind() == 'n' {
+		return unknown, r.SkipValue()
+	}
 	if f.Sealed && r.sealer != nil {
 		return unknown, r.sealed(f, f.names()[p.name-ownName], dst)
 	}
@@ -203,6 +209,9 @@ func (r *reader) value(f *Field, dst reflect.Value) error {
 	if f.Format != "" {
 		f.tidy(dst)
 	}
+	if f.Null && dst.IsNil() {
+		dst.Set(unsaid)
+	}
 	return nil
 }
 
@@ -210,6 +219,13 @@ func (r *reader) value(f *Field, dst reflect.Value) error {
 func (r *reader) form(f *Field, dst reflect.Value) error {
 	switch f.Form {
 	case Text, Bool, Int:
+		if f.alone && r.PeekKind() == '"' {
+			raw, err := r.ReadValue()
+			if err == nil {
+				dst.SetString(string(unquoted(raw)))
+			}
+			return err
+		}
 		return r.scalar(dst)
 	case Time:
 		return r.time(dst)
@@ -235,6 +251,12 @@ func (r *reader) form(f *Field, dst reflect.Value) error {
 func (r *reader) scalar(dst reflect.Value) error {
 	next := r.PeekKind()
 	switch kind := dst.Kind(); {
+	case kind == reflect.String && next == '"' && dst.Type() == terseType:
+		raw, err := r.ReadValue()
+		if err == nil {
+			dst.SetString(string(terse.Of(unquoted(raw))))
+		}
+		return err
 	case kind == reflect.String && next == '"':
 		s, err := r.text()
 		dst.SetString(s)

@@ -66,6 +66,8 @@ func alike(was, is *side, f *Field) bool {
 	switch {
 	case f.Form == Struct && !f.optional():
 		return false
+	case f.Null && a.IsNil() != b.IsNil():
+		return false
 	case f.empty(a) || f.empty(b):
 		return f.empty(a) && f.empty(b)
 	case f.optional():

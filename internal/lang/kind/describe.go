@@ -59,6 +59,7 @@ func (f *Field) words() string {
 	say(f.Hidden, "hidden")
 	say(f.Keep, "keep")
 	say(f.Nullable, "nullable")
+	say(f.Null, "null")
 	say(f.Omit, "omit")
 	say(f.NoFilter, "nofilter")
 	say(f.Unique, "unique")

@@ -20,7 +20,7 @@ import (
 // There is one text for one record. What is empty is left out, and reads as
 // empty again, except that a field with a default is written even when it is
 // zero: a record without the field is one that was written before there was
-// one, and reads with the default.
+// one, and reads with the default. A list for which a body said null is a null.
 
 // Encode returns the stored form of a record, without any seals.
 func (d *Def) Encode(rec Record) ([]byte, error) { return d.encode(rec, nil, false) }
@@ -79,6 +79,11 @@ func (w *writer) member(f *Field, holder reflect.Value) {
 		return
 	}
 	v := f.value(holder)
+	if f.Null && v.IsNil() {
+		w.name(f.key)
+		w.dst = append(w.dst, "null"...)
+		return
+	}
 	if f.empty(v) && !(f.staysZero && f.applies(holder)) && !(f.Form == Struct && !f.optional()) {
 		return
 	}
@@ -155,7 +160,7 @@ func (w *writer) value(f *Field, v reflect.Value) {
 func (w *writer) scalar(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
-		w.text(v.String())
+		w.text(textIn(v))
 	case reflect.Bool:
 		w.dst = strconv.AppendBool(w.dst, v.Bool())
 	default:

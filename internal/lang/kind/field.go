@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"netkeep.internal/internal/lang/terse"
 )
 
 // Form is what a field's value is made of.
@@ -15,7 +17,7 @@ type Form uint8
 
 // The forms, and the Go types that have them.
 const (
-	Text    Form = iota // string
+	Text    Form = iota // string, terse.Text
 	Bool                // bool
 	Int                 // int, int32, int64
 	Time                // time.Time, *time.Time for one that may be unset
@@ -58,6 +60,7 @@ type Field struct {
 	Hidden     bool // not part of answers
 	Keep       bool // a replace without it leaves the field
 	Nullable   bool // answered as null when empty
+	Null       bool // a list for which a body may say null, which is kept and answered
 	Omit       bool // left out of answers when empty
 	Unique     bool
 	Indexed    bool
@@ -95,6 +98,7 @@ type Field struct {
 	layout    *layout // of Members
 	key       Key     // its name, as it is stored
 	staysZero bool    // it has a default that its zero could be taken for
+	alone     bool    // it is a text that no two records have
 	withholds bool    // it is secret or sealed, or holds something that is
 }
 
@@ -116,6 +120,7 @@ const (
 
 var (
 	textType  = reflect.TypeFor[string]()
+	terseType = reflect.TypeFor[terse.Text]()
 	textsType = reflect.TypeFor[[]string]()
 	timeType  = reflect.TypeFor[time.Time]()
 	tagsType  = reflect.TypeFor[Tags]()
@@ -180,6 +185,9 @@ func readField(t reflect.Type, sf reflect.StructField, prefix string) *Field {
 		misdeclared(t, f.Name, "no form for type %s", sf.Type)
 	}
 	f.readTag(t, sf.Tag.Get("kind"))
+	if f.typ == terseType && !f.canBeTerse() {
+		misdeclared(t, f.Name, "a text that is kept in few bytes is set by us alone, and nothing is found or judged by it")
+	}
 	f.needed = f.Required&Create != 0 && !f.Nullable
 	switch f.Form {
 	case Struct:
@@ -189,6 +197,11 @@ func readField(t reflect.Type, sf reflect.StructField, prefix string) *Field {
 	}
 	f.inherit()
 	return f
+}
+
+// canBeTerse reports whether nothing looks at the value but who writes and shows it.
+func (f *Field) canBeTerse() bool {
+	return f.Server && f.needsRecord() == "" && f.Among == nil && !f.Limited && f.Enum == nil && f.Format == "" && !f.initial.IsValid()
 }
 
 // inherit passes on to members what a struct says of all of them.
@@ -207,7 +220,7 @@ func (f *Field) resolveWhen(t reflect.Type, earlier []*Field) {
 	}
 	name, value, _ := strings.Cut(f.When, ":")
 	for _, s := range earlier {
-		if s.last != name || s.Form != Text {
+		if s.last != name || s.Form != Text || s.typ == terseType {
 			continue
 		}
 		if len(s.Enum) > 0 && !slices.Contains(s.Enum, value) {
@@ -251,7 +264,7 @@ func formOf(t reflect.Type) (f Form, ok bool) {
 		return f, ok && t.Elem().Kind() == reflect.Struct
 	case reflect.Map:
 		f, ok = formOf(t.Elem())
-		return Map, ok && t.Key() == textType && (f == Text || f == Bool || f == Int)
+		return Map, ok && t.Key() == textType && t.Elem() != terseType && (f == Text || f == Bool || f == Int)
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return Bytes, true
@@ -332,9 +345,17 @@ func (f *Field) in(rec Record) reflect.Value { return f.value(reflect.ValueOf(re
 
 func (f *Field) text(rec Record) string {
 	if v := f.in(rec); v.IsValid() {
-		return v.String()
+		return textIn(v)
 	}
 	return ""
+}
+
+// textIn is the text that a value of form Text says.
+func textIn(v reflect.Value) string {
+	if v.Type() == terseType {
+		return terse.Text(v.String()).String()
+	}
+	return v.String()
 }
 
 // texts returns the list in the record, without copying it.

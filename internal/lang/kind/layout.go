@@ -38,8 +38,9 @@ func newLayout(t reflect.Type, fields []*Field) *layout {
 		}
 		f.key = NewKey(nil, f.last)
 		f.withholds = f.Secret || f.Sealed || slices.ContainsFunc(f.Members, func(m *Field) bool { return m.withholds })
+		f.alone = f.typ == textType && (f.Unique || f.Name == "id")
 		f.staysZero = f.initial.IsValid() && !f.initial.IsZero()
-		if f.initial.IsValid() || f.Form == Struct && !f.optional() && f.layout.initial != nil {
+		if f.first().IsValid() || f.Form == Struct && !f.optional() && f.layout.initial != nil {
 			l.initial = append(l.initial, i)
 		}
 		l.name(t, i)
@@ -100,7 +101,7 @@ func (l *layout) initialise(v reflect.Value, given []uint8) {
 		case f.Form == Struct:
 			f.layout.initialise(f.value(v), nil)
 		default:
-			f.value(v).Set(f.initial)
+			f.value(v).Set(f.first())
 		}
 	}
 }

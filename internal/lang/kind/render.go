@@ -16,6 +16,9 @@ type Column struct {
 	Name     string
 	Optional bool // may be left out
 	Schema   Schema
+	// Null tells of a list whether null was said for it, which an API may answer;
+	// nil for whatever has no null of its own.
+	Null func(rec Record) bool
 	// Append adds the member's JSON value; adding nothing leaves the member
 	// out.
 	Append func(dst []byte, r Reader, rec Record) []byte
@@ -42,12 +45,16 @@ func (s *Catalog) Columns(d *Def) []Column {
 }
 
 func (f *Field) column() Column {
-	return Column{
+	col := Column{
 		Name: f.shownAs(), Schema: f.Schema(), Optional: f.leftOut(),
 		Append: func(dst []byte, _ Reader, rec Record) []byte {
 			return f.append(dst, reflect.ValueOf(rec).Elem())
 		},
 	}
+	if f.Null {
+		col.Null = f.SaidNull
+	}
+	return col
 }
 
 // leftOut reports whether answers may lack the field.
@@ -70,7 +77,7 @@ func (f *Field) append(dst []byte, v reflect.Value) []byte {
 	}
 	switch f.Form {
 	case Text:
-		return AppendText(dst, v.String())
+		return AppendText(dst, textIn(v))
 	case Bool:
 		return strconv.AppendBool(dst, v.Bool())
 	case Int:

@@ -108,20 +108,64 @@ func (ix *Index) unique(r Reader, d *Def, next Record) error {
 
 // Confine refuses a record that refers to one, which old did not, that may says is not
 // there for whoever writes it, in the words for one that is not there at all. part says
-// whether the record goes when the other does, as a part of it.
+// whether the record goes when the other does, as a part of it. What is not there at all may
+// is asked about too, with a nil record: that it is not is for the check of references to say,
+// unless nobody who writes this may know.
 func (s *Catalog) Confine(r Reader, d *Def, old, next Record, may func(target *Def, rec Record, part bool) bool) error {
 	for _, ix := range d.Indexes {
 		held := map[string]bool{}
 		ix.Keys(old, func(key string) { held[key] = true })
 		err := ix.lacks(s.outside(ix, next, func(target *Def, id string) bool {
 			rec, ok := r.Lookup(target, id)
-			return !ok || held[ix.field.refKey(id)] || may(target, rec, ix.field.Roles == "" && ix.field.OnDelete == Cascade)
+			if !ok {
+				rec = nil
+			}
+			return held[ix.field.refKey(id)] || may(target, rec, ix.field.Roles == "" && ix.field.OnDelete == Cascade)
 		}))
 		if err != nil {
 			return err
 		}
 	}
+	for _, f := range d.Fields {
+		if err := s.confineAmong(r, f, old, next, may); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// confineAmong is Confine for a field with ids of several kinds, of which the kind's own
+// check says whether they must exist.
+func (s *Catalog) confineAmong(r Reader, f *Field, old, next Record, may func(target *Def, rec Record, part bool) bool) error {
+	if f.Among == nil || f.Form != Texts {
+		return nil
+	}
+	held := f.texts(old)
+	for _, id := range f.texts(next) {
+		if !slices.Contains(held, id) && s.hides(r, f, id, may) {
+			return f.refuse(fault.CodeNotFound, f.Name, "no "+strings.Join(f.Among, " or ")+" with this id", id)
+		}
+	}
+	return nil
+}
+
+// hides reports whether may lets nobody know whether there is a record with an id of any of
+// the kinds that a field names.
+func (s *Catalog) hides(r Reader, f *Field, id string, may func(target *Def, rec Record, part bool) bool) bool {
+	there := false
+	for _, name := range f.Among {
+		if rec, ok := r.Lookup(s.byName[name], id); ok {
+			if there = true; may(s.byName[name], rec, false) {
+				return false
+			}
+		}
+	}
+	for _, name := range f.Among { // what is not there is refused in the same way
+		if !may(s.byName[name], nil, false) {
+			return true
+		}
+	}
+	return there
 }
 
 // resolve checks that what the field refers to exists.

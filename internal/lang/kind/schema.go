@@ -16,6 +16,13 @@ func RefTo(name string) Schema { return Schema{"$ref": "#/components/schemas/" +
 // ListOf is the schema of a list.
 func ListOf(items Schema) Schema { return Schema{"type": "array", "items": items} }
 
+// Nullable is a schema whose value may be null too.
+func Nullable(s Schema) Schema {
+	s = maps.Clone(s)
+	s["nullable"] = true
+	return s
+}
+
 // Described returns a schema that says in a sentence what it is for. A
 // reference must stand alone, so that it is wrapped: all that is referred to
 // are objects.

@@ -38,7 +38,7 @@ func (f *Field) symbols() []filter.Symbol[Record] {
 func (f *Field) symbol() (s filter.Symbol[Record], ok bool) {
 	switch f.Form {
 	case Text:
-		return f.scalar(filter.String, func(v reflect.Value) filter.Value { return f.textValue(v.String(), "") }), true
+		return f.scalar(filter.String, func(v reflect.Value) filter.Value { return f.textValue(textIn(v), "") }), true
 	case JSON:
 		return f.scalar(filter.String, func(v reflect.Value) filter.Value { return f.textValue(string(v.Bytes()), "{}") }), true
 	case Bool:

@@ -89,6 +89,7 @@ var words = map[string]word{
 	"keep":     flag(func(f *Field) { f.Keep = true }),
 	// A false that turns into null would be no boolean any more.
 	"nullable":   flag(func(f *Field) { f.Nullable = true }, Text, Int, Time, Bytes, Texts, Struct, Structs, Map, Marks, JSON),
+	"null":       flag(func(f *Field) { f.Null = true }, Texts),
 	"omit":       flag(func(f *Field) { f.Omit = true }),
 	"nofilter":   flag(func(f *Field) { f.NoFilter = true }),
 	"unique":     flag(func(f *Field) { f.Unique = true }, Text),
@@ -129,6 +130,8 @@ func (f *Field) coherent() error {
 		return errors.New("keep says nothing where a replace cannot leave the field out")
 	case f.Nullable && f.Omit:
 		return errors.New("nullable and omit contradict each other")
+	case f.Null && (f.Nullable || f.Omit || f.Server || f.Secret || f.Sealed || f.Hidden || f.Repeated || f.When != "" || f.Required != 0):
+		return errors.New("null is for a list that every record has, answers show, and bodies may say nothing of")
 	case (f.As != "" || f.Linked) && f.Ref == "":
 		return errors.New("as and link need a ref to lead to")
 	case f.Roles != "" && (f.Ref != "" || f.Attributes):

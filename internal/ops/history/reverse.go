@@ -72,7 +72,10 @@ func (r *Reversal) recreate(now kind.Reader, e *model.AuditEntry) error {
 		}
 	}
 	for _, m := range r.Def.Members(rec, kind.Create) {
-		if m.Text.Kind() != 'n' || m.Field.Required&kind.Create != 0 {
+		if m.Field.SaidNull(rec) {
+			m.Text = jsontext.Value("null")
+			r.Body = append(r.Body, m)
+		} else if m.Text.Kind() != 'n' || m.Field.Required&kind.Create != 0 {
 			r.Body = append(r.Body, m)
 		}
 	}

@@ -51,11 +51,11 @@ func overridden(own []*model.ServiceConfig, typeID string) bool {
 }
 
 // Append adds a JSON object with the data of a service's configs by the name of
-// their type: of the types that are wanted.
-func (c Configs) Append(dst []byte, service *model.Service, wanted func(typeID string) bool) []byte {
+// their type: those that are wanted.
+func (c Configs) Append(dst []byte, service *model.Service, wanted func(*model.Config) bool) []byte {
 	dst = append(dst, '{')
 	for config := range c.Of(service) {
-		if typ, ok := model.ConfigTypes.Get(c.snap, config.ConfigTypeID); ok && wanted(typ.ID) {
+		if typ, ok := model.ConfigTypes.Get(c.snap, config.ConfigTypeID); ok && wanted(config) {
 			dst = kind.AppendMember(dst, typ.Name, func(dst []byte) []byte { return append(dst, config.Data...) })
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/terse"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/pki"
 )
@@ -180,11 +181,11 @@ func (r *reporter) survey(snap *state.Snapshot, now *pki.Authorities, at time.Ti
 			continue
 		}
 		i, _ := model.Identities.Get(snap, a.IdentityID)
-		p.Identities.count(i.Name, r.follows(now, a.Fingerprint, a.CertPEM))
+		p.Identities.count(i.Name, r.follows(now, a.Fingerprint, a.CertPEM.String))
 	}
 	for router := range model.Routers.All(snap) {
 		if router.IsVerified && router.Fingerprint != "" {
-			p.Routers.count(router.Name, r.follows(now, router.Fingerprint, router.CertPEM))
+			p.Routers.count(router.Name, r.follows(now, router.Fingerprint, func() string { return router.CertPEM }))
 		}
 	}
 	return p
@@ -192,10 +193,10 @@ func (r *reporter) survey(snap *state.Snapshot, now *pki.Authorities, at time.Ti
 
 // follows reports whether a certificate is of the present root CA, or when no
 // other takes its place, of one that is trusted at all.
-func (r *reporter) follows(now *pki.Authorities, fingerprint, text string) bool {
+func (r *reporter) follows(now *pki.Authorities, fingerprint string, text func() string) bool {
 	is, known := r.known[fingerprint]
 	if !known {
-		certs, err := pki.ParseCertificates([]byte(text), 1)
+		certs, err := pki.ParseCertificates([]byte(text()), 1)
 		is = err == nil && (now.Current(certs[0]) || !now.Rotating() && now.Trusts(certs[0]))
 		r.known[fingerprint] = is
 	}
@@ -204,12 +205,12 @@ func (r *reporter) follows(now *pki.Authorities, fingerprint, text string) bool 
 
 // outdated reports whether a certificate is of the root CA that another takes the
 // place of, so that its holder has to follow.
-func (s *Server) outdated(text string) bool {
+func (s *Server) outdated(text terse.Text) bool {
 	now := s.keys.Authorities()
 	if !now.Rotating() {
 		return false
 	}
-	certs, err := pki.ParseCertificates([]byte(text), 1)
+	certs, err := pki.ParseCertificates([]byte(text.String()), 1)
 	return err == nil && now.Trusts(certs[0]) && !now.Current(certs[0])
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 )
@@ -141,8 +143,17 @@ func (x *foreign) keep(fields []*kind.Field, said *value, what string) {
 			return true
 		}
 		f := fields[i]
+		if m.value.isNull() && f.Required != 0 && (f.Form == kind.Texts || f.Form == kind.Structs) {
+			*m.value = value{spot: m.value.spot, list: true} // as it writes those that are empty
+		}
 		if m.value.isNull() {
 			return f.Required == 0 || !f.Nullable
+		}
+		if f.Name == "externalIdClaim" && m.value.blank() {
+			return true // as it writes one that is none
+		}
+		if f.Form == kind.Marks {
+			x.keepMarks(m.value)
 		}
 		if f.Form == kind.Struct {
 			x.keep(f.Members, m.value, what)
@@ -154,6 +165,31 @@ func (x *foreign) keep(fields []*kind.Field, said *value, what string) {
 		}
 		return false
 	})
+}
+
+// blank reports whether an object has nothing but texts that are empty and zeros.
+func (v *value) blank() bool {
+	for _, m := range v.members {
+		if text := string(m.value.json()); text != `""` && text != "0" && text != "null" {
+			return false
+		}
+	}
+	return len(v.members) > 0
+}
+
+// keepMarks makes texts of marks that are numbers or more, as a takeover does.
+func (x *foreign) keepMarks(said *value) {
+	for _, m := range said.members {
+		switch m.value.scalar.Kind() {
+		case '"', 't', 'f', 'n':
+			continue
+		}
+		text, err := jsontext.AppendQuote(nil, m.value.json())
+		if err == nil {
+			*m.value = value{spot: m.value.spot, scalar: text}
+			x.drop("that the tag %q was no text: one was made of it", m.name)
+		}
+	}
 }
 
 func (x *foreign) drop(format string, args ...any) {

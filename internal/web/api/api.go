@@ -22,6 +22,7 @@ import (
 	"netkeep.internal/internal/fabric/terminator"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/terse"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/alert"
 	"netkeep.internal/internal/ops/audit"
@@ -112,7 +113,7 @@ type Service struct {
 	Bundle func() []*x509.Certificate
 	// Outdated reports whether a certificate, as PEM, is of a root CA that
 	// another takes the place of.
-	Outdated func(certificate string) bool
+	Outdated func(certificate terse.Text) bool
 }
 
 // Cluster is what those need who look after the controllers of a network.
@@ -151,9 +152,9 @@ type Member struct {
 var configTypesParam = rest.TextParam("configTypes",
 	"Config types of which services show their config, by id or name with commas between them, or all; those that the session asked for if not given.")
 
-// configTypes returns which config types a request wants to see: those in its
-// query, or else those that its session asked for.
-func configTypes(c *rest.Call) (wanted func(typeID string) bool) {
+// shownConfigs returns which configs of services a request is shown: of the types in its
+// query, or else of those that its session asked for, what the caller may read.
+func shownConfigs(c *rest.Call) (wanted func(*model.Config) bool) {
 	var asked []string
 	if who := Caller(c); who != nil { // a machine asks for none
 		asked = who.Session().ConfigTypes
@@ -161,7 +162,10 @@ func configTypes(c *rest.Call) (wanted func(typeID string) bool) {
 	if list := configTypesParam.Of(c); list != "" {
 		asked = authn.ResolveConfigTypes(c.Snap, strings.Split(list, ","))
 	}
-	return func(typeID string) bool { return model.WantsConfig(asked, typeID) }
+	over := c.Reads(model.Configs.Def)
+	return func(config *model.Config) bool {
+		return model.WantsConfig(asked, config.ConfigTypeID) && over.Has(model.Configs.Def, config)
+	}
 }
 
 // Mount adds the operations of both APIs to one of them.
@@ -207,6 +211,11 @@ func (c caller) Access() rest.Access {
 // Over is the part of the network that the caller has a power over.
 func (c caller) Over(snap *state.Snapshot, need string) rest.Extent {
 	return over(snap, c.power(snap), need)
+}
+
+// Knows reports whether the caller knows a record because it is them or a role of theirs.
+func (c caller) Knows(snap *state.Snapshot, rec kind.Record) bool {
+	return power.Known(snap, c.Author(), rec)
 }
 
 // revealed is the records of which somebody may see the secrets: whoever knows those

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"maps"
 	"strconv"
 	"time"
 
@@ -35,13 +34,6 @@ func Flag[T any](name, doc string, holds func(c *rest.Call, rec *T) bool) rest.D
 		}
 		return append(dst, "false"...)
 	}}
-}
-
-// Nullable is a schema whose value may be null.
-func Nullable(schema kind.Schema) kind.Schema {
-	fresh := maps.Clone(schema)
-	fresh["nullable"] = true
-	return fresh
 }
 
 // IssuedColumn says of an authenticator who issued its certificate.
@@ -127,7 +119,7 @@ func IdentityColumns(s *Service) []rest.Derived {
 func lastSeenColumn(s *Service) rest.Derived {
 	return rest.Derived{
 		Name: "lastSeenAt", Doc: "When the identity was last there: to some minutes while it has an API session, to the day afterwards; null if nobody knows.",
-		Schema: Nullable(Moment), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+		Schema: kind.Nullable(Moment), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 			at := model.LastSeen(c.Snap, rec.Base().ID)
 			if !c.Past() {
 				at = s.Sessions.LastSeen(c.Snap, rec.Base().ID)

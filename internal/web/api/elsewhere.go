@@ -50,8 +50,4 @@ func mountLater(a *rest.API) {
 			Append: func(dst []byte, i int) []byte { return kind.AppendText(dst, capabilities[i]) },
 		}, nil
 	})
-	MountElsewhere(a, []Elsewhere{{
-		rest.Op{Method: http.MethodPost, Path: "/current-api-session/totp-token", Name: "createTotpToken", Tag: "current-api-session", Auth: rest.Partial},
-		"a one-time code is shown to authenticate/mfa, and the session itself knows when it was; there is no token to pass on",
-	}})
 }

@@ -8,6 +8,7 @@ import (
 	"netkeep.internal/internal/auth/power"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/limit"
@@ -24,6 +25,11 @@ func (machine) Access() rest.Access { return rest.Full }
 // Over is the part of the network that the machine has a power over.
 func (m machine) Over(snap *state.Snapshot, need string) rest.Extent {
 	return over(snap, m.Power(snap), need)
+}
+
+// Knows reports whether the machine knows a record because it is its owner or its role.
+func (m machine) Knows(snap *state.Snapshot, rec kind.Record) bool {
+	return power.Known(snap, m.Author(), rec)
 }
 
 // over is the part of the network that somebody with some power has one of it over.

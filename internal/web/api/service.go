@@ -1,6 +1,7 @@
 package api
 
 import (
+	"iter"
 	"strings"
 	"sync"
 
@@ -21,7 +22,7 @@ type Viewer struct {
 	snap    *state.Snapshot
 	grants  access.Grants
 	configs access.Configs
-	wanted  func() func(typeID string) bool // which of them to show
+	wanted  func() func(*model.Config) bool // which of them to show
 	device  *posture.Evaluator
 	checks  map[string][]*model.PostureCheck // by policy
 }
@@ -52,7 +53,7 @@ func (s *Service) View(c *rest.Call) *Viewer {
 func (s *Service) ViewOf(c *rest.Call, identityID string) *Viewer {
 	v := &Viewer{
 		snap: c.Snap, grants: access.ServicesWithAdmin(c.Snap, identityID), configs: access.ConfigsFor(c.Snap, identityID),
-		wanted: sync.OnceValue(func() func(string) bool { return configTypes(c) }), checks: map[string][]*model.PostureCheck{},
+		wanted: sync.OnceValue(func() func(*model.Config) bool { return shownConfigs(c) }), checks: map[string][]*model.PostureCheck{},
 		device: s.Grants.Device(c.Snap, &model.APISession{IdentityID: identityID}),
 	}
 	viewer.Keep(c, v)
@@ -128,18 +129,30 @@ func (v *Viewer) checksOf(p *model.ServicePolicy) []*model.PostureCheck {
 	return checks
 }
 
-// ServiceJoins let filters look into the configs of a service.
-func ServiceJoins(r kind.Reader) []filter.Symbol[kind.Record] {
+// ServiceSymbols let filters look into the configs of a service, of those that the
+// caller may read.
+func ServiceSymbols(c *rest.Call) []filter.Symbol[kind.Record] {
 	configs, _ := model.Services.Symbols.Lookup("configs")
 	symbol := *configs
 	symbol.Sub = filter.Through(model.Configs.Symbols, func(rec kind.Record, yield func(kind.Record) bool) {
-		for _, id := range rec.(*model.Service).Configs {
-			if c, ok := r.Lookup(model.Configs.Def, id); ok && !yield(c) {
+		for config := range c.Readable(model.Configs.Def, each(c.Snap, model.Configs.Def, rec.(*model.Service).Configs)) {
+			if !yield(config) {
 				return
 			}
 		}
 	})
 	return []filter.Symbol[kind.Record]{symbol}
+}
+
+// each yields the records of a kind with these ids.
+func each(r kind.Reader, d *kind.Def, ids []string) iter.Seq[kind.Record] {
+	return func(yield func(kind.Record) bool) {
+		for _, id := range ids {
+			if rec, ok := r.Lookup(d, id); ok && !yield(rec) {
+				return
+			}
+		}
+	}
 }
 
 // RoleParams narrow a list to the records that a role list selects.
@@ -165,11 +178,14 @@ func ByRoles(c *rest.Call, d *kind.Def) (*cow.Bitmap, error) {
 // AsIdentityParam shows services as somebody else sees them.
 var AsIdentityParam = rest.TextParam("asIdentity", "Id or name of an identity: list what it may use, as it sees it; everything if not given.")
 
-// AsIdentity lets an admin see services as somebody else does.
+// AsIdentity lets those who may know who can use what see services as somebody else does.
 func AsIdentity(s *Service, c *rest.Call) (*Viewer, error) {
 	as := AsIdentityParam.Of(c)
 	if as == "" {
 		return nil, nil
+	}
+	if !c.May("access:read") {
+		return nil, fault.New(fault.CodeUnauthorized, "asIdentity needs the power access:read over all records; leave it out")
 	}
 	identity, ok := model.Identities.Get(c.Snap, as)
 	if !ok {

@@ -1,16 +1,21 @@
 package api
 
 import (
+	"sync"
+
 	"netkeep.internal/internal/lang/filter"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/rest"
 )
 
-// TerminatorJoins let filters name a terminator's service and router.
-func TerminatorJoins(r kind.Reader) []filter.Symbol[kind.Record] {
+// TerminatorSymbols let filters name a terminator's service and router, as far as the
+// caller may read them.
+func TerminatorSymbols(c *rest.Call) []filter.Symbol[kind.Record] {
+	names := sync.OnceValue(c.Shown)
 	name := func(symbol string, d *kind.Def, id func(*model.Terminator) string) filter.Symbol[kind.Record] {
 		return filter.Symbol[kind.Record]{Name: symbol, Type: filter.String, One: func(rec kind.Record) filter.Value {
-			target, ok := r.Lookup(d, id(rec.(*model.Terminator)))
+			target, ok := names().Lookup(d, id(rec.(*model.Terminator)))
 			if !ok {
 				return filter.Value{}
 			}

@@ -88,7 +88,7 @@ type Ref struct {
 // RefOf returns the link object of a record.
 func RefOf(c *Call, d *kind.Def, id string) Ref {
 	ref := Ref{Entity: d.Path, ID: id, Links: kind.SelfAt("./" + d.Path + "/" + id)}
-	if rec, ok := c.Snap.Lookup(d, id); ok {
+	if rec, ok := c.Shown().Lookup(d, id); ok {
 		ref.Name = d.Label(rec)
 	}
 	return ref

@@ -50,6 +50,7 @@ type Call struct {
 	past  bool        // whether Snap is of the past
 	// present is the state by which the caller is judged, also if it looks at the past.
 	present *state.Snapshot
+	names   kind.Reader // by Shown, once it was asked for
 }
 
 // Context ends when the client leaves or the time for the request is over.

@@ -159,7 +159,7 @@ func (a *API) call(c *Call) error {
 	if err := c.enter(); err != nil {
 		return err
 	}
-	defer c.bound(a.Timeout)()
+	defer c.bound(c.most())()
 	if err := c.override(); err != nil {
 		return err
 	}
@@ -198,13 +198,28 @@ func (c *Call) looks() bool {
 	return c.request.Method == http.MethodGet || c.request.Method == http.MethodHead
 }
 
+// longest is how long an operation may take that reads as much as there is: what its
+// caller waits for an answer, less what it takes to send it.
+const longest = 110 * time.Second
+
+// most is how long the work on the request may take.
+func (c *Call) most() time.Duration {
+	if c.op.Long {
+		return longest
+	}
+	return c.api.Timeout
+}
+
 // bound bounds the time of what follows, until it is told that it is over.
 func (c *Call) bound(most time.Duration) (over func()) {
 	whole := c.request
 	c.whole = whole
 	ctx, cancel := context.WithTimeout(whole.Context(), most)
 	c.request = whole.WithContext(state.Deciding(ctx))
-	if !c.looks() {
+	if c.op.Long { // nor is the request over when it might have been read for too long
+		_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+	}
+	if !c.looks() || c.op.Long {
 		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(most + decision))
 	}
 	return func() {

@@ -106,6 +106,20 @@ func (c *Call) over(d *kind.Def, verb kind.Verbs) Extent {
 	return c.Caller.Over(c.now(), needFor(d, verb))
 }
 
+// readable finds the records of each kind that the caller may read, once for all that a
+// request has of it.
+func (c *Call) readable() func(d *kind.Def) Extent {
+	found := map[*kind.Def]Extent{}
+	return func(d *kind.Def) Extent {
+		over, known := found[d]
+		if !known {
+			over = c.Reads(d)
+			found[d] = over
+		}
+		return over
+	}
+}
+
 // everyRecord is all of them.
 type everyRecord struct{}
 
@@ -113,9 +127,12 @@ func (everyRecord) Whole() bool                     { return true }
 func (everyRecord) None() bool                      { return false }
 func (everyRecord) Has(*kind.Def, kind.Record) bool { return true }
 
+// Reads returns the records of a kind that the caller may read.
+func (c *Call) Reads(d *kind.Def) Extent { return c.over(d, kind.Lists) }
+
 // Readable yields those of some records of a kind that the caller may read.
 func (c *Call) Readable(d *kind.Def, recs iter.Seq[kind.Record]) iter.Seq[kind.Record] {
-	over := c.over(d, kind.Lists)
+	over := c.Reads(d)
 	if over.Whole() {
 		return recs
 	}

@@ -56,6 +56,9 @@ type Caller interface {
 	// Over returns the records that the caller may do something to, which is said
 	// as the Need of operations is, by what a snapshot says.
 	Over(snap *state.Snapshot, need string) Extent
+	// Knows reports whether the caller knows a record without a power to read it: because
+	// it is them, or says what they may do.
+	Knows(snap *state.Snapshot, rec kind.Record) bool
 }
 
 // Gate finds out who sent a request. It returns nil for nobody, and an error
@@ -103,6 +106,9 @@ type Op struct {
 	// Polled says that clients ask again and again: the log tells of an answer
 	// only if it is asked for everything.
 	Polled bool
+	// Long says that the work is in proportion to what there is to read: it may take
+	// longest, where others may take the API's Timeout.
+	Long bool
 }
 
 // API is the operations under one root path.
@@ -114,6 +120,9 @@ type API struct {
 	Root    string // "/edge/management/v1"
 	// Groups say in a sentence what the operations of each tag are about.
 	Groups map[string]string
+	// Nulls says that a list for which a body said null is answered as null. Those who
+	// cannot bear that get an empty one.
+	Nulls bool
 
 	State *state.State
 	// Timely, if set, is a snapshot as it is now by the clock, for requests to see.

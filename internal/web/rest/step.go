@@ -27,16 +27,13 @@ type Step struct {
 	body     kind.Body
 	id       string // of what is created
 	prepared Prepared
-	over     Extent // the records that its author may do this to
-	reads    func(d *kind.Def) Extent
-	kinds    *kind.Catalog
+	bounds
 }
 
 // Step reads a change and prepares it. The verb is Creates, Replaces, Patches or
 // Deletes.
 func (m *Mounted) Step(c *Call, verb kind.Verbs, target string, body kind.Body) (*Step, error) {
-	s := &Step{of: m, verb: verb, target: target, body: body, over: c.over(m.Kind, verb), kinds: c.State.Kinds()}
-	s.reads = func(d *kind.Def) Extent { return c.over(d, kind.Lists) }
+	s := &Step{of: m, verb: verb, target: target, body: body, bounds: c.bounds(c.over(m.Kind, verb))}
 	if s.over.None() {
 		return nil, fault.New(fault.CodeUnauthorized, lacking(needFor(m.Kind, verb)))
 	}
@@ -112,29 +109,10 @@ func (s *Step) fresh(tx *state.Tx, body kind.Body) (kind.Record, error) {
 			return nil, err
 		}
 	}
-	if err := s.confined(tx, s.of.Kind.New(), rec); err != nil {
+	if err := s.confined(tx, s.of.Kind, s.of.Kind.New(), rec); err != nil {
 		return nil, err
 	}
 	return rec, s.inside(rec)
-}
-
-// confined refuses what would lead somebody, whose power is over some records, to others:
-// to what they cannot read, as if it were not there, or to make a part of what their
-// power is not over. What the system keeps is known to everybody, and so is what says that
-// it is common.
-func (s *Step) confined(r kind.Reader, old, rec kind.Record) error {
-	if s.over.Whole() {
-		return nil
-	}
-	return s.kinds.Confine(r, s.of.Kind, old, rec, s.may)
-}
-
-func (s *Step) may(d *kind.Def, rec kind.Record, part bool) bool {
-	if part {
-		return s.over.Has(d, rec)
-	}
-	common, ok := rec.(interface{ Common() bool })
-	return rec.Base().System || ok && common.Common() || s.reads(d).Has(d, rec)
 }
 
 // inside refuses a record that its author could not have made or changed so.
@@ -182,7 +160,7 @@ func (s *Step) merge(tx *state.Tx, rec kind.Record, body kind.Body) error {
 	if err := s.of.Kind.Apply(shape, rec, body); err != nil {
 		return err
 	}
-	if err := s.confined(tx, old, rec); err != nil {
+	if err := s.confined(tx, s.of.Kind, old, rec); err != nil {
 		return err
 	}
 	return s.inside(rec)
@@ -236,14 +214,14 @@ func (s *Step) Do(tx *state.Tx, leaving func(d *kind.Def, id string) bool) (befo
 // is not there.
 func (s *Step) naming(tx *state.Tx, leaving func(d *kind.Def, id string) bool) kind.Naming {
 	all := s.kinds.Naming(tx, leaving)
-	if s.over.Whole() {
+	if s.knows == nil {
 		return all
 	}
 	return func(kinds []string, text string) (string, error) {
 		id, err := all(kinds, text)
 		for _, name := range kinds {
 			d := s.kinds.Named(name)
-			if rec, ok := tx.Lookup(d, id); ok && s.may(d, rec, false) {
+			if rec, ok := tx.Lookup(d, id); ok && s.knows(d, rec) {
 				return id, err
 			}
 		}

@@ -136,13 +136,20 @@ func (a *API) columns(d *kind.Def, derived []Derived) []Derived {
 			continue
 		}
 		sealed := isSealed(d, col.Name)
+		saidNull := func(kind.Record) bool { return false }
+		if a.Nulls && col.Null != nil {
+			saidNull, col.Schema = col.Null, kind.Nullable(col.Schema)
+		}
 		columns = append(columns, Derived{
 			Name: col.Name, Schema: col.Schema, Optional: col.Optional,
 			Append: func(dst []byte, c *Call, rec kind.Record) []byte {
 				if sealed && !c.Reveals(d.Name+":reveal", d, rec) {
 					return append(dst, `""`...)
 				}
-				return col.Append(dst, c.Snap, rec)
+				if saidNull(rec) {
+					return append(dst, "null"...)
+				}
+				return col.Append(dst, c.Shown(), rec)
 			},
 		})
 	}

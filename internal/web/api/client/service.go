@@ -21,7 +21,7 @@ var sessionTokenParam = rest.TextParam("session-token",
 // dial nor host does not exist for it. Changing them is for admins.
 func mountServices(a *rest.API, s *api.Service) {
 	services := rest.Resource{
-		Kind: model.Services.Def, Noun: "service", Derived: api.ServiceColumns(s), Joins: api.ServiceJoins,
+		Kind: model.Services.Def, Noun: "service", Derived: api.ServiceColumns(s), Asked: api.ServiceSymbols,
 		Auth: rest.Full, Verbs: kind.Lists, Params: api.RoleParams, Without: api.ServiceAsking,
 		Narrow: func(c *rest.Call) (rest.Selection, error) { return visible(s, c) },
 	}

@@ -42,7 +42,7 @@ func records(s *api.Service) []rest.Resource {
 			Prepare: prepareRouter(s), Inputs: routerInput.Fields, Phrasing: routerPhrasing,
 		},
 		{Kind: model.Services.Def, Noun: "fabricService", Without: api.ServiceAsking, Phrasing: servicePhrasing, Docs: serviceDocs},
-		{Kind: model.Terminators.Def, Phrasing: terminatorPhrasing, Prepare: prepareTerminator, Inputs: terminatorInput.Fields, Derived: terminatorColumns(s), Joins: api.TerminatorJoins},
+		{Kind: model.Terminators.Def, Phrasing: terminatorPhrasing, Prepare: prepareTerminator, Inputs: terminatorInput.Fields, Derived: terminatorColumns(s), Asked: api.TerminatorSymbols},
 		{Kind: model.Links.Def, From: s.Fabric, Docs: map[kind.Verbs]string{
 			kind.Lists: "List the links between routers that this controller knows of.",
 		}},

@@ -287,7 +287,7 @@ func (t *talk) checkTerminators(c *rest.Call, asked *message.Check) (n int, begi
 	if asked.Fix && !c.May("terminator:delete") {
 		return 0, nil, errors.New("to mend them needs the power terminator:delete, and none of your admin roles has it")
 	}
-	some, err := picked(model.Terminators, api.TerminatorJoins(snap), snap, asked.Filter)
+	some, err := picked(model.Terminators, api.TerminatorSymbols(c), snap, asked.Filter)
 	if err != nil {
 		return 0, nil, err
 	}

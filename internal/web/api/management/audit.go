@@ -29,7 +29,7 @@ type flawOut struct {
 func mountAudit(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/audit-verification", Name: "verifyAuditEntries", Tag: model.AuditEntries.Path,
-		Doc: "Read the whole audit log and tell which entries are missing, or are not as they were written.", Auth: rest.Admin, Need: "audit-entry:verify",
+		Doc: "Read the whole audit log and tell which entries are missing, or are not as they were written.", Auth: rest.Admin, Need: "audit-entry:verify", Long: true,
 	}, func(c *rest.Call, _ rest.None) (auditOut, error) {
 		v, err := s.Audit.Verify(c.Context())
 		if err != nil {

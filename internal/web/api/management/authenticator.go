@@ -9,6 +9,7 @@ import (
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/lang/terse"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/pki"
 	"netkeep.internal/internal/web/api"
@@ -94,7 +95,10 @@ func mountAuthenticators(a *rest.API, s *api.Service) {
 func createAuthenticator(c *rest.Call, s *api.Service, in authenticatorIn) (rest.Created, error) {
 	auth := &model.Authenticator{IdentityID: in.IdentityID, Method: in.Method, Username: in.Username}
 	auth.Tags = in.Tags
-	var err error
+	err := c.Confine(c.Snap, model.Authenticators.Def, &model.Authenticator{}, auth)
+	if err != nil {
+		return rest.Created{}, err
+	}
 	if in.Method == model.MethodUPDB {
 		auth.PasswordHash, err = s.Passwords.Set(c.Context(), c.Party(), c.Snap, in.IdentityID, in.Password)
 	} else {
@@ -128,7 +132,7 @@ func useCertificate(r kind.Reader, s *api.Service, auth *model.Authenticator, te
 	if err != nil {
 		return fault.Invalid("certPem", "must be issued by the controller or by a verified CA, and be good for client authentication", certs[0].Subject.String())
 	}
-	auth.CertPEM = string(pki.EncodeCertificates(certs[0]))
+	auth.CertPEM = terse.Of(pki.EncodeCertificates(certs[0]))
 	auth.Fingerprint, auth.NotAfter = pki.Fingerprint(certs[0]), certs[0].NotAfter
 	chain := leaf.Chain()
 	auth.CAID = owners[pki.Fingerprint(chain[len(chain)-1])]

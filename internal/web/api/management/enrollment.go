@@ -57,6 +57,9 @@ func createEnrollment(c *rest.Call, s *api.Service, in enrollmentIn) (rest.Creat
 	var id string
 	err := c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
 		fresh := *e
+		if err := c.Confine(tx, model.Enrollments.Def, &model.Enrollment{}, &fresh); err != nil {
+			return err
+		}
 		err := model.Enrollments.Create(tx, &fresh)
 		id = fresh.ID
 		return err

@@ -139,19 +139,19 @@ func mountServiceConfigs(a *rest.API) {
 	rest.Handle(a, list, listServiceConfigs)
 	rest.Handle(a, op(http.MethodPost, "associateIdentitysServiceConfigs", "create", "Give an identity configs instead of a service's own."),
 		func(c *rest.Call, in rest.Batch[assignment]) (rest.Empty, error) {
-			return rest.Empty{}, c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error { return assign(tx, c.Param("id"), in) })
+			return rest.Empty{}, c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error { return assign(c, tx, in) })
 		})
 	remove := op(http.MethodDelete, "disassociateIdentitysServiceConfigs", "delete", "Take configs back; all of them if none are named.")
 	remove.BodyOptional = true
 	rest.Handle(a, remove, func(c *rest.Call, in rest.Batch[assignment]) (rest.Empty, error) {
-		return rest.Empty{}, c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error { return unassign(tx, c.Param("id"), in) })
+		return rest.Empty{}, c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error { return unassign(c, tx, in) })
 	})
 }
 
 func listServiceConfigs(c *rest.Call, _ rest.None) (rest.List, error) {
 	id := c.Param("id")
-	if _, ok := model.Identities.Get(c.Snap, id); !ok {
-		return rest.List{}, fault.NotFound("identity", id)
+	if err := knowIdentity(c, c.Snap, id); err != nil {
+		return rest.List{}, err
 	}
 	var all []*model.ServiceConfig
 	for o := range model.ServiceConfigs.Select(c.Snap, "identityId", id) {
@@ -168,13 +168,25 @@ func listServiceConfigs(c *rest.Call, _ rest.None) (rest.List, error) {
 	}, nil
 }
 
+// knowIdentity refuses an identity that the caller may not know of, as if it were not there.
+func knowIdentity(c *rest.Call, r kind.Reader, id string) error {
+	if who, ok := model.Identities.Get(r, id); !ok || !c.Knows(model.Identities.Def, who) {
+		return fault.NotFound("identity", id)
+	}
+	return nil
+}
+
 // assign adds overrides. One of the same service and type is replaced.
-func assign(tx *state.Tx, identity string, in rest.Batch[assignment]) error {
-	if _, ok := model.Identities.Get(tx, identity); !ok {
-		return fault.NotFound("identity", identity)
+func assign(c *rest.Call, tx *state.Tx, in rest.Batch[assignment]) error {
+	identity := c.Param("id")
+	if err := knowIdentity(c, tx, identity); err != nil {
+		return err
 	}
 	for _, a := range in.Items {
 		o := &model.ServiceConfig{IdentityID: identity, ServiceID: a.ServiceID, ConfigID: a.ConfigID}
+		if err := c.Confine(tx, model.ServiceConfigs.Def, &model.ServiceConfig{}, o); err != nil { // whoever gets a config reads it
+			return err
+		}
 		if err := o.Identify(tx); err != nil {
 			return err
 		}
@@ -191,9 +203,10 @@ func assign(tx *state.Tx, identity string, in rest.Batch[assignment]) error {
 }
 
 // unassign removes the overrides that are named, or all.
-func unassign(tx *state.Tx, identity string, in rest.Batch[assignment]) error {
-	if _, ok := model.Identities.Get(tx, identity); !ok {
-		return fault.NotFound("identity", identity)
+func unassign(c *rest.Call, tx *state.Tx, in rest.Batch[assignment]) error {
+	identity := c.Param("id")
+	if err := knowIdentity(c, tx, identity); err != nil {
+		return err
 	}
 	named := map[assignment]bool{}
 	for _, a := range in.Items {

@@ -112,8 +112,8 @@ func resources(s *api.Service) []rest.Resource {
 		{Kind: model.Routers.Def, Derived: routerColumns(s), Prepare: prepareRouter(s), Refuse: refuseEdge},
 		{Kind: model.ServiceEdgeRouterPolicies.Def, Derived: insideColumn(func(p *model.ServiceEdgeRouterPolicy) bool { return p.Inside })},
 		{Kind: model.ServicePolicies.Def, Asked: policySymbols},
-		{Kind: model.Services.Def, Derived: api.ServiceColumns(s), Joins: api.ServiceJoins, Narrow: narrowServices(s), Params: []rest.Parameter{api.AsIdentityParam}},
-		{Kind: model.Terminators.Def, Derived: []rest.Derived{api.DynamicCost(s)}, Joins: api.TerminatorJoins},
+		{Kind: model.Services.Def, Derived: api.ServiceColumns(s), Asked: api.ServiceSymbols, Narrow: narrowServices(s), Params: []rest.Parameter{api.AsIdentityParam}},
+		{Kind: model.Terminators.Def, Derived: []rest.Derived{api.DynamicCost(s)}, Asked: api.TerminatorSymbols},
 		{Kind: model.Tokens.Def, Derived: tokenColumns(s)},
 	}
 }

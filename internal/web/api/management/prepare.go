@@ -31,15 +31,15 @@ func warnOfSigner(s *api.Service) func(kind.Record) {
 
 // prepareEdgeRouter invites the router.
 func prepareEdgeRouter(s *api.Service) preparing {
-	return func(_ *rest.Call, _ kind.Body, id string) (rest.Prepared, error) {
-		return invite(s, &model.Enrollment{Method: model.MethodErOTT, EdgeRouterID: id}, id)
+	return func(c *rest.Call, _ kind.Body, id string) (rest.Prepared, error) {
+		return invite(c, s, &model.Enrollment{Method: model.MethodErOTT, EdgeRouterID: id}, id)
 	}
 }
 
 // prepareRouter invites the router.
 func prepareRouter(s *api.Service) preparing {
-	return func(_ *rest.Call, _ kind.Body, id string) (rest.Prepared, error) {
-		return invite(s, &model.Enrollment{Method: model.MethodTrOTT, TransitRouterID: id}, id)
+	return func(c *rest.Call, _ kind.Body, id string) (rest.Prepared, error) {
+		return invite(c, s, &model.Enrollment{Method: model.MethodTrOTT, TransitRouterID: id}, id)
 	}
 }
 
@@ -60,7 +60,7 @@ var identityInput = kind.NewInput[identityIn]()
 
 // prepareIdentity invites the identity in the way that the body asks for.
 func prepareIdentity(s *api.Service) preparing {
-	return func(_ *rest.Call, body kind.Body, id string) (rest.Prepared, error) {
+	return func(c *rest.Call, body kind.Body, id string) (rest.Prepared, error) {
 		in, err := identityInput.Read(body)
 		if err != nil || in.Enrollment == nil {
 			return rest.Prepared{}, err
@@ -76,12 +76,12 @@ func prepareIdentity(s *api.Service) preparing {
 		default:
 			return rest.Prepared{}, nil
 		}
-		return invite(s, e, id)
+		return invite(c, s, e, id)
 	}
 }
 
 // invite signs an enrollment now, to be written with what it is for.
-func invite(s *api.Service, e *model.Enrollment, subject string) (rest.Prepared, error) {
+func invite(c *rest.Call, s *api.Service, e *model.Enrollment, subject string) (rest.Prepared, error) {
 	if err := s.SignInvitation(e, subject); err != nil {
 		return rest.Prepared{}, err
 	}
@@ -93,6 +93,11 @@ func invite(s *api.Service, e *model.Enrollment, subject string) (rest.Prepared,
 				return err
 			}
 			fresh.CAID = in.Enrollment.OTTCA
+			bare := *e // the identity is of this write, and whoever makes it need not read others
+			bare.CAID = ""
+			if err := c.Confine(tx, model.Enrollments.Def, &bare, &fresh); err != nil {
+				return err
+			}
 		}
 		return model.Enrollments.Create(tx, &fresh)
 	}}, nil

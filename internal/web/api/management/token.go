@@ -39,7 +39,7 @@ func mountTokens(a *rest.API, s *api.Service) {
 }
 
 func createToken(c *rest.Call, in tokenIn) (tokenOut, error) {
-	role, err := roleCalled(c.Snap, in.RoleID)
+	role, err := roleCalled(c, in.RoleID)
 	if err != nil {
 		return tokenOut{}, err
 	}
@@ -56,19 +56,23 @@ func createToken(c *rest.Call, in tokenIn) (tokenOut, error) {
 	}
 	err = c.State.Update(c.Context(), by, func(tx *state.Tx) error {
 		fresh := t
+		if err := c.Confine(tx, model.Tokens.Def, &model.Token{}, &fresh); err != nil {
+			return err
+		}
 		return model.Tokens.Create(tx, &fresh)
 	})
 	return tokenOut{t.ID, secret, t.ExpiresAt}, err
 }
 
-// roleCalled returns the id of the admin role with an id or name.
-func roleCalled(r kind.Reader, word string) (string, error) {
-	if _, ok := model.AdminRoles.Get(r, word); ok {
-		return word, nil
-	}
+// roleCalled returns the id of the admin role with an id or name, of those that the caller
+// may know of.
+func roleCalled(c *rest.Call, word string) (string, error) {
 	var names []string
-	for role := range model.AdminRoles.All(r) {
-		if role.Name == word {
+	for role := range model.AdminRoles.All(c.Snap) {
+		switch {
+		case !c.Knows(model.AdminRoles.Def, role):
+			continue
+		case role.ID == word || role.Name == word:
 			return role.ID, nil
 		}
 		names = append(names, role.Name)
@@ -88,7 +92,7 @@ func tokenColumns(s *api.Service) []rest.Derived {
 	return []rest.Derived{
 		{
 			Name: "lastUsedAt", Doc: "When the token was last used, as far as the controller that answers knows: others tell it within minutes; null if it never was.",
-			Schema: api.Nullable(api.Moment), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			Schema: kind.Nullable(api.Moment), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 				at, _ := lastUse(c, rec)
 				if at.IsZero() {
 					return append(dst, "null"...)
@@ -98,7 +102,7 @@ func tokenColumns(s *api.Service) []rest.Derived {
 		},
 		{
 			Name: "lastUsedFrom", Doc: "Address that it was last used from; null if it never was.",
-			Schema: api.Nullable(api.Text), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
+			Schema: kind.Nullable(api.Text), Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
 				at, from := lastUse(c, rec)
 				if at.IsZero() {
 					return append(dst, "null"...)
