@@ -75,6 +75,8 @@ type Options struct {
 	// what an identity sees last changed.
 	Clients asclient.Clients
 	Changed func(snap *state.Snapshot, identityID string) time.Time
+	// Bearing is how long access tokens are good; 0 if there are none.
+	Bearing time.Duration
 	Build   model.RouterVersion
 	Renewal Renewal
 	// Kept is told of every connection that a router was let in with.
@@ -163,7 +165,7 @@ func New(opt Options) *Fabric {
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,
 		Mine: func(routerID string) bool { return opt.Tells(f.ID(), routerID) }, Version: release, Online: f.online, Now: opt.Now, Log: opt.Log,
 	})
-	f.models = datamodel.New(datamodel.Options{State: opt.State, Timely: opt.Sessions.Timely, Routers: f.Routers, Keys: f.keys, Now: opt.Now, Log: opt.Log})
+	f.models = datamodel.New(datamodel.Options{State: opt.State, Timely: opt.Sessions.Timely, Routers: f.Routers, Keys: f.keys, Bearing: opt.Bearing, Now: opt.Now, Log: opt.Log})
 	f.tunnels = asclient.New(asclient.Options{
 		State: opt.State, Routers: f.Routers, Clients: opt.Clients, Hosts: f.Hosts, Circuits: f.Circuits,
 		Timely: opt.Sessions.Timely, Token: opt.Tokens.Of, Changed: opt.Changed, Log: opt.Log,

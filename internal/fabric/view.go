@@ -69,6 +69,14 @@ func (v view) Inspect(ctx context.Context, routerID string, names []string) (sea
 	return r.InspectAll(ctx, names)
 }
 
+func (v view) CompareModel(ctx context.Context, routerID string, mend bool) ([]string, error) {
+	r, ok := v.fabric.Get(routerID)
+	if !ok {
+		return nil, seam.ErrAway
+	}
+	return v.fabric.models.Compare(ctx, r, mend)
+}
+
 func (v view) Hosted(ctx context.Context, routerID string, terminators []*model.Terminator) (map[string]seam.Host, error) {
 	r, ok := v.fabric.Get(routerID)
 	if !ok {

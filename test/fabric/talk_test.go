@@ -141,7 +141,7 @@ func TestTalkEvents(t *testing.T) {
 	if said, ok := other.subscribe(`{"subscriptions": [{"type": "entityChange"}, {"type": "entityCount"}]}`); !ok {
 		t.Fatal(said)
 	}
-	if counts := other.event("entityCount", "")["counts"].(M); counts["services"] != 1.0 {
+	if counts := other.event("entityCount", "")["counts"].(M); counts["services"] != 1.0 || counts["routers.edge"] != 1.0 || counts["serviceEdgeRouterPolicies"] == nil || counts["service-policies"] != nil {
 		t.Errorf("told %v", counts)
 	}
 	id = s.Admin(t).Post(management+"services", M{"name": "new", "encryptionRequired": true}).Want(201).ID()
@@ -209,13 +209,16 @@ func TestTalkChecks(t *testing.T) {
 		t.Errorf("the hosts: %+v", hosts)
 	}
 	check(message.TypeCheckConnections, only)
-	connections, err := message.Unmarshal[message.CheckedConnections](w.hear().Body)
+	connections, err := message.Unmarshal[message.CheckedComponent](w.hear().Body)
 	must(t, err)
 	if connections.Success || len(connections.Errors) != 1 { // which this router does not tell
 		t.Errorf("the connections: %+v", connections)
 	}
-	if said := check(message.TypeCheckDataModel, ""); said.Success || said.Message == "" {
-		t.Errorf("the check of the data model: %+v", said)
+	check(message.TypeCheckDataModel, only)
+	told, err := message.Unmarshal[message.CheckedComponent](w.hear().Body)
+	must(t, err)
+	if !told.Success || told.Type != "router" || told.ID != m.records["a"].ID || len(told.Errors) > 0 { // it was told nothing
+		t.Errorf("the data model: %+v", told)
 	}
 	if said := check(message.TypeCheckLinks, "nope ="); said.Success || said.Message == "" {
 		t.Errorf("a filter that is none: %+v", said)
@@ -231,6 +234,46 @@ func TestTalkChecks(t *testing.T) {
 	if _, _, err := w.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
 		t.Errorf("a stream of traces ends with %v", err)
 	}
+}
+
+// TestTalkModel finds what a router knows otherwise than it was told, and mends it.
+func TestTalkModel(t *testing.T) {
+	s := servertest.Start(t)
+	h := addHosting(t, s)
+	r := h.router.Connect(t, grouped)
+	subscribe(t, r, message.SubscribeToDataModel{Seconds: 300})
+	knows := func(k scripted.Known) bool { return len(k.Model.Usable(h.router.ID, message.PolicyBind)) == 1 }
+	await(t, r, "what it may host", knows)
+	w, _ := dialTalk(t, s, s.Admin(t).Token)
+	check := func(mend bool) *message.CheckedComponent {
+		t.Helper()
+		w.say(message.TypeCheckDataModel, message.Marshal(&message.CheckDataModel{Filter: `id = "` + h.router.ID + `"`, Controller: true, Fix: mend}))
+		said, err := message.Unmarshal[message.Checking](w.reply(message.TypeCheckingDataModel).Body)
+		must(t, err)
+		if !said.Success || said.Count != 1 {
+			t.Fatalf("the check is answered with %+v", said)
+		}
+		f := w.hear()
+		found, err := message.Unmarshal[message.CheckedComponent](f.Body)
+		must(t, err)
+		if f.Type != message.TypeCheckedDataModel || found.Type != "router" || found.ID != h.router.ID || !found.Success {
+			t.Errorf("a frame of type %d says %+v", f.Type, found)
+		}
+		return found
+	}
+	if found := check(false); len(found.Errors) > 0 {
+		t.Errorf("of what it was told it finds otherwise: %q", found.Errors)
+	}
+	r.Misremember(func(m *scripted.Model) { delete(m.Services, h.service) })
+	for _, mend := range []bool{false, true} {
+		if found := check(mend); len(found.Errors) != 1 || !strings.Contains(found.Errors[0], h.service) {
+			t.Errorf("of what it has forgotten it finds %q", found.Errors)
+		}
+	}
+	if found := check(false); len(found.Errors) > 0 {
+		t.Errorf("after it was mended it finds %q", found.Errors)
+	}
+	await(t, r, "what it may host, again", knows)
 }
 
 // TestTalkForAdmins talks to those who have the power, as long as they do, and to

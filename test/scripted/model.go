@@ -3,9 +3,11 @@ package scripted
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"netkeep.internal/internal/wire"
+	"netkeep.internal/internal/wire/channel"
 	"netkeep.internal/internal/wire/message"
 )
 
@@ -22,12 +24,16 @@ type Model struct {
 	Types      map[string]message.DataConfigType
 	Configs    map[string]message.DataConfig
 	Keys       map[string]message.PublicKey
+	// Checks are what it judges devices by.
+	Checks map[string]message.DataCheck
+	// Revoked are API sessions whose tokens it believes no more.
+	Revoked map[string]message.Revocation
 }
 
 // Policy is what a policy joins.
 type Policy struct {
-	Type                 message.PolicyType
-	Services, Identities map[string]bool
+	Type                         message.PolicyType
+	Services, Identities, Checks map[string]bool
 }
 
 // ErrGap says that changes are missing between those that it knows and those
@@ -46,6 +52,7 @@ func (m *Model) Hear(f *wire.Frame) error {
 			Index: all.Index, Timeline: all.Timeline, States: m.States + 1,
 			Identities: map[string]message.DataIdentity{}, Services: map[string]message.DataService{}, Policies: map[string]Policy{},
 			Types: map[string]message.DataConfigType{}, Configs: map[string]message.DataConfig{}, Keys: map[string]message.PublicKey{},
+			Revoked: map[string]message.Revocation{}, Checks: map[string]message.DataCheck{},
 		}
 		return m.apply(all.Events)
 	case message.TypeDataChanges:
@@ -83,10 +90,14 @@ func (m *Model) event(ev message.DataEvent) error {
 		return set(m.Identities, ev.Action, ev.Identity.ID, *ev.Identity)
 	case ev.Service != nil:
 		return set(m.Services, ev.Action, ev.Service.ID, *ev.Service)
+	case ev.Check != nil:
+		return set(m.Checks, ev.Action, ev.Check.ID, *ev.Check)
 	case ev.PublicKey != nil:
 		return set(m.Keys, ev.Action, ev.PublicKey.KeyID, *ev.PublicKey)
+	case ev.Revocation != nil:
+		return set(m.Revoked, ev.Action, ev.Revocation.ID, *ev.Revocation)
 	case ev.Policy != nil:
-		return set(m.Policies, ev.Action, ev.Policy.ID, Policy{ev.Policy.Type, map[string]bool{}, map[string]bool{}})
+		return set(m.Policies, ev.Action, ev.Policy.ID, Policy{ev.Policy.Type, map[string]bool{}, map[string]bool{}, map[string]bool{}})
 	case ev.PolicyChange != nil:
 		return m.join(ev.PolicyChange)
 	}
@@ -114,16 +125,20 @@ func (m *Model) join(c *message.DataPolicyChange) error {
 		return fmt.Errorf("there is no policy %s", c.PolicyID)
 	}
 	members := p.Services
-	if c.Of == message.MemberIdentity {
+	switch c.Of {
+	case message.MemberIdentity:
 		members = p.Identities
+	case message.MemberCheck:
+		members = p.Checks
 	}
 	for _, id := range c.IDs {
 		_, isService := m.Services[id]
 		_, isIdentity := m.Identities[id]
+		_, isCheck := m.Checks[id]
 		switch {
 		case members[id] == c.Add:
 			return fmt.Errorf("policy %s is told twice of %s", c.PolicyID, id)
-		case c.Of == message.MemberService && !isService, c.Of == message.MemberIdentity && !isIdentity:
+		case c.Of == message.MemberService && !isService, c.Of == message.MemberIdentity && !isIdentity, c.Of == message.MemberCheck && !isCheck:
 			return fmt.Errorf("policy %s joins %s, which is unknown", c.PolicyID, id)
 		case c.Add:
 			members[id] = true
@@ -149,6 +164,16 @@ func (m *Model) whole() error {
 		}
 	}
 	for id, p := range m.Policies {
+		for identity := range p.Identities {
+			if _, ok := m.Identities[identity]; !ok {
+				return fmt.Errorf("policy %s joins identity %s, which is gone", id, identity)
+			}
+		}
+		for check := range p.Checks {
+			if _, ok := m.Checks[check]; !ok {
+				return fmt.Errorf("policy %s goes by check %s, which is gone", id, check)
+			}
+		}
 		for service := range p.Services {
 			if _, ok := m.Services[service]; !ok {
 				return fmt.Errorf("policy %s joins service %s, which is gone", id, service)
@@ -173,6 +198,50 @@ func (m *Model) Usable(identityID string, typ message.PolicyType) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// compare answers in what it differs from what it should know, and takes that if it is told to.
+func (r *Router) compare(c *channel.Channel, f *wire.Frame) {
+	asked, err := message.Unmarshal[message.CompareDataModel](f.Body)
+	if err != nil {
+		return
+	}
+	var should Model
+	answer := &message.DataModelCompared{}
+	r.change(func() {
+		r.fault = errors.Join(r.fault, should.Hear(&wire.Frame{Type: message.TypeDataState, Body: message.Marshal(&asked.State)}))
+		answer.Differences = should.differs(&r.model)
+		if should.States = r.model.States; asked.Mend {
+			r.model = should
+		}
+	})
+	_ = c.Reply(f, &wire.Frame{Type: message.TypeDataModelCompared, Body: message.Marshal(answer)})
+}
+
+// differs lists what another model has otherwise.
+func (m *Model) differs(is *Model) (all []message.DataDifference) {
+	add := func(kind string, should, is any) {
+		a, b := reflect.ValueOf(should), reflect.ValueOf(is)
+		for _, id := range a.MapKeys() {
+			if found := b.MapIndex(id); !found.IsValid() || !reflect.DeepEqual(a.MapIndex(id).Interface(), found.Interface()) {
+				all = append(all, message.DataDifference{Kind: kind, ID: id.String(), What: "sub", Detail: "missing or another"})
+			}
+		}
+		for _, id := range b.MapKeys() {
+			if !a.MapIndex(id).IsValid() {
+				all = append(all, message.DataDifference{Kind: kind, ID: id.String(), What: "add", Detail: "unknown"})
+			}
+		}
+	}
+	add("identity", m.Identities, is.Identities)
+	add("service", m.Services, is.Services)
+	add("policy", m.Policies, is.Policies)
+	add("config", m.Configs, is.Configs)
+	add("key", m.Keys, is.Keys)
+	return all
+}
+
+// Misremember has the router know something else than it was told.
+func (r *Router) Misremember(how func(*Model)) { r.change(func() { how(&r.model) }) }
 
 // Subscribe asks to be told what it does not know of the model, as routers do
 // when they connect and then again and again.

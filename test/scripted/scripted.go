@@ -245,6 +245,8 @@ func (r *Router) hear(c *channel.Channel, f *wire.Frame) {
 		}
 	case message.TypeDataState, message.TypeDataChanges:
 		r.change(func() { r.fault = errors.Join(r.fault, r.model.Hear(f)) })
+	case message.TypeCompareDataModel:
+		r.compare(c, f)
 	case message.TypeRoute:
 		if r.opt.Aside {
 			go r.route(c, f)

@@ -42,6 +42,9 @@ const (
 	IssuerPath = "/oidc"
 )
 
+// BearerTime is how long an access token is good for, as long as its session is.
+const BearerTime = 15 * time.Minute
+
 // Bearer is what an access token says, in the words of those who read it.
 type Bearer struct {
 	Issuer       string   `json:"iss"`
@@ -79,6 +82,29 @@ func (s *APISessions) Bear(r kind.Reader, session *model.APISession, issuer stri
 		said.Fingerprints = append(said.Fingerprints, own)
 	}
 	return s.Signers.Sign(said)
+}
+
+// proof is what a token says of a second factor.
+type proof struct {
+	Issuer     string   `json:"iss"`
+	Subject    string   `json:"sub"`
+	Audience   []string `json:"aud"`
+	Issued     int64    `json:"iat"`
+	ID         string   `json:"jti"`
+	APISession string   `json:"z_asid"`
+	Type       string   `json:"z_t"`
+}
+
+// proofType is the claim z_t of a token that says when a second factor was shown.
+const proofType = "t"
+
+// Prove returns a token that says when a session showed a second factor, for routers that
+// judge that themselves. It opens nothing, and stays true.
+func (s *APISessions) Prove(session *model.APISession, address string, at time.Time) (string, error) {
+	return s.Signers.Sign(proof{
+		Issuer: "https://" + address + IssuerPath, Subject: session.IdentityID, Audience: []string{bearerAudience},
+		Issued: at.Unix(), ID: NewToken(), APISession: session.ID, Type: proofType,
+	})
 }
 
 // IsBearer reports whether a text is a JWT of our own making, or made to look like

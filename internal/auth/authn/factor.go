@@ -85,6 +85,36 @@ func (f *Factors) Show(ctx context.Context, by state.Author, who *Caller, code s
 	})
 }
 
+// Prove is Show with a one-time code for who has routers judge when it was: it returns that
+// time. The code that was shown last does again, for a session that has shown one: programs
+// log in with it and ask then, and it makes nothing later than it was.
+func (f *Factors) Prove(ctx context.Context, by state.Author, who *Caller, code string) (passed time.Time, err error) {
+	err = f.guess(ctx, by, who, func(tx *state.Tx) error {
+		session, there := model.APISessions.Get(tx, who.session.ID)
+		m, has := model.MFAOf(tx, who.identity.ID)
+		if !there || !has || !m.IsVerified {
+			return errNotEnabled
+		}
+		if shown := session.FactorShown(tx); shown != nil && f.shownLast(m, code) {
+			passed = *shown
+			return nil
+		}
+		if err := change(tx, who, errNotEnabled, func(m *model.MFA) error { return f.oneTime(m, code) }); err != nil {
+			return err
+		}
+		passed = tx.Now()
+		return complete(tx, who, false)
+	})
+	return passed, err
+}
+
+// shownLast reports whether a code is the one-time code that somebody showed last, and would
+// still be good.
+func (f *Factors) shownLast(m *model.MFA, code string) bool {
+	step, ok := mfa.Verify(m.Secret, code, f.Now(), uint64(m.LastStep-1))
+	return ok && int64(step) == m.LastStep
+}
+
 // complete marks the session.
 func complete(tx *state.Tx, who *Caller, required bool) error {
 	return model.APISessions.Edit(tx, who.session.ID, func(s *model.APISession) error {
@@ -205,11 +235,9 @@ func (f *Factors) oneTime(m *model.MFA, code string) error {
 // ask for one code and do both. It is as good for that as long as it would be if
 // nobody had shown it.
 func (f *Factors) onceMore(m *model.MFA, who *Caller, code string) error {
-	if m.RenewedBy == who.session.ID {
-		if step, ok := mfa.Verify(m.Secret, code, f.Now(), uint64(m.LastStep-1)); ok && int64(step) == m.LastStep {
-			m.RenewedBy = ""
-			return nil
-		}
+	if m.RenewedBy == who.session.ID && f.shownLast(m, code) {
+		m.RenewedBy = ""
+		return nil
 	}
 	return f.oneTime(m, code)
 }

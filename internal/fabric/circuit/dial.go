@@ -130,7 +130,7 @@ func (c *Circuits) onCreate(r *control.Router, f *wire.Frame) {
 	}
 	req := Request{
 		Request: permit.Request{
-			RouterID: r.ID, Type: model.Dial,
+			RouterID: r.ID, Type: model.Dial, Judged: r.Judges(),
 			SessionToken: f.Headers.Text(message.HeaderSessionToken), APIToken: f.Headers.Text(message.HeaderAPISessionToken),
 		},
 		Instance: f.Headers.Text(message.HeaderInstanceID), PeerData: peerData,

@@ -63,6 +63,14 @@ func (r *Router) Model() { r.modelled.Store(true) }
 // first that were told that there is one.
 func (r *Router) Modelled() bool { return r.Grouped || r.modelled.Load() }
 
+// Judges reports whether the router judges the devices of clients with access tokens by
+// the posture checks of the data model, as those of OpenZiti of the second generation do.
+// Ours pass on what devices report, whatever one of them says of itself.
+func (r *Router) Judges() bool {
+	known, ok := model.EdgeRouters.Get(r.all.opt.State.Snapshot(), r.ID)
+	return ok && r.Grouped && !known.TakesDigests
+}
+
 // Fingerprint is that of the certificate that the router is here with.
 func (r *Router) Fingerprint() string {
 	r.mu.Lock()

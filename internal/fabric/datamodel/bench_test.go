@@ -103,6 +103,8 @@ var large = sync.OnceValue(func() *state.State {
 // sink takes frames and keeps how large they are.
 type sink struct{ frames, bytes int }
 
+func (s *sink) Judges() bool { return true }
+
 func (s *sink) Send(f *wire.Frame) error {
 	s.frames++
 	s.bytes += len(f.Body)
@@ -126,7 +128,7 @@ func BenchmarkState(b *testing.B) {
 			var out sink
 			for b.Loop() {
 				j := job{told: told{id: id, peer: &out}, timeline: m.timeline}
-				j.tell(m.see(snap, id), snap.Rev)
+				j.tell(m.see(snap, &told{id: id}, map[string]share{}), snap.Rev)
 			}
 			b.ReportMetric(float64(out.bytes)/float64(out.frames), "bytes")
 		})

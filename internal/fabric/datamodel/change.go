@@ -3,18 +3,31 @@ package datamodel
 import (
 	"bytes"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"netkeep.internal/internal/wire/message"
 )
 
-// A router is told of two policies, whichever there are: one gives its identity
-// what it may dial, the other what it may host. It has no use for the real ones.
+// A router is told of two policies of each identity that it is told of, whichever there
+// are: one gives it what it may dial, the other what it may host. It has no use for the
+// real ones. These are those of its own identity; others have their id behind. For each
+// policy with posture checks there is another, whose id is behind that, if the router
+// judges devices.
 const (
 	dialPolicy = "dial"
 	bindPolicy = "bind"
 )
+
+// policy gives an identity services, by their ids in their order.
+type policy struct {
+	id       string
+	typ      message.PolicyType
+	identity string
+	services []string
+	checks   []string // ids of posture checks, of which a device must pass all
+}
 
 // changes are what a router has to be told that knows one thing and should know
 // another, in an order in which nothing is spoken of that it does not know:
@@ -26,11 +39,12 @@ func changes(was, is *known) []message.DataEvent {
 	identities, identitiesGone := compare(was.identities, is.identities, identityShape)
 	services, servicesGone := compare(was.services, is.services, serviceShape)
 	keys, keysGone := compare(was.keys, is.keys, keyShape)
-	dial, dialGone := comparePolicy(was, is, message.DataPolicy{ID: dialPolicy, Type: message.PolicyDial}, was.dial, is.dial)
-	bind, bindGone := comparePolicy(was, is, message.DataPolicy{ID: bindPolicy, Type: message.PolicyBind}, was.bind, is.bind)
+	checks, checksGone := compare(was.checks, is.checks, checkShape)
+	policies, policiesGone := comparePolicies(was.policies, is.policies)
+	ended, endedGone := compare(was.ended, is.ended, endedShape)
 	return slices.Concat(
-		types, configs, identities, services, dial, bind, keys,
-		dialGone, bindGone, servicesGone, identitiesGone, configsGone, typesGone, keysGone,
+		types, configs, identities, services, checks, policies, keys, ended,
+		policiesGone, checksGone, servicesGone, identitiesGone, configsGone, typesGone, keysGone, endedGone,
 	)
 }
 
@@ -63,6 +77,18 @@ var (
 			return a.Name == b.Name && a.EncryptionRequired == b.EncryptionRequired && slices.Equal(a.Configs, b.Configs)
 		},
 		func(s *message.DataService) message.DataEvent { return message.DataEvent{Service: s} },
+	}
+	checkShape = shape[message.DataCheck]{
+		func(c *message.DataCheck) string { return c.ID },
+		func(a, b *message.DataCheck) bool { return reflect.DeepEqual(a, b) },
+		func(c *message.DataCheck) message.DataEvent { return message.DataEvent{Check: c} },
+	}
+	endedShape = shape[ended]{
+		func(e *ended) string { return e.id },
+		func(a, b *ended) bool { return a.until.Equal(b.until) },
+		func(e *ended) message.DataEvent {
+			return message.DataEvent{Revocation: &message.Revocation{ID: e.id, Expires: message.Timestamp{Seconds: e.until.Unix()}, Type: message.RevokedAPISession}}
+		},
 	}
 	keyShape = shape[message.PublicKey]{
 		func(k *message.PublicKey) string { return k.KeyID },
@@ -113,31 +139,47 @@ func compare[T any](was, is []T, of shape[T]) (set, gone []message.DataEvent) {
 	return set, gone
 }
 
-// comparePolicy is compare for a policy that is there as long as the router's
-// identity is.
-func comparePolicy(was, is *known, p message.DataPolicy, before, after []string) (set, gone []message.DataEvent) {
-	member := func(ids []string, of message.PolicyMember, add bool) message.DataEvent {
-		return message.DataEvent{PolicyChange: &message.DataPolicyChange{PolicyID: p.ID, IDs: ids, Of: of, Add: add}}
-	}
-	switch {
-	case was.client() && !is.client():
-		return nil, []message.DataEvent{{Action: message.DataDelete, Policy: &p}}
-	case !is.client():
-		return nil, nil
-	case !was.client():
-		set = append(set, message.DataEvent{Policy: &p})
-	}
-	lost, gained := apart(before, after)
-	if len(gained) > 0 {
-		set = append(set, member(gained, message.MemberService, true))
-	}
-	if len(lost) > 0 {
-		gone = append(gone, member(lost, message.MemberService, false))
-	}
-	if !was.client() {
-		set = append(set, member([]string{is.identities[0].ID}, message.MemberIdentity, true))
+// comparePolicies is compare for policies, which are what they join.
+func comparePolicies(was, is []policy) (set, gone []message.DataEvent) {
+	for len(was) > 0 || len(is) > 0 {
+		switch {
+		case len(is) == 0 || len(was) > 0 && was[0].id < is[0].id:
+			gone = append(gone, message.DataEvent{Action: message.DataDelete, Policy: &message.DataPolicy{ID: was[0].id, Type: was[0].typ}})
+			was = was[1:]
+		case len(was) == 0 || is[0].id < was[0].id:
+			p := is[0]
+			set = append(set, message.DataEvent{Policy: &message.DataPolicy{ID: p.id, Type: p.typ}})
+			if len(p.checks) > 0 { // before it gives anything
+				set = append(set, p.member(p.checks, message.MemberCheck, true))
+			}
+			if len(p.services) > 0 {
+				set = append(set, p.member(p.services, message.MemberService, true))
+			}
+			set = append(set, p.member([]string{p.identity}, message.MemberIdentity, true))
+			is = is[1:]
+		default:
+			eased, tightened := apart(was[0].checks, is[0].checks)
+			if len(tightened) > 0 {
+				set = append(set, is[0].member(tightened, message.MemberCheck, true))
+			}
+			lost, gained := apart(was[0].services, is[0].services)
+			if len(gained) > 0 {
+				set = append(set, is[0].member(gained, message.MemberService, true))
+			}
+			if len(lost) > 0 {
+				gone = append(gone, is[0].member(lost, message.MemberService, false))
+			}
+			if len(eased) > 0 {
+				gone = append(gone, is[0].member(eased, message.MemberCheck, false))
+			}
+			was, is = was[1:], is[1:]
+		}
 	}
 	return set, gone
+}
+
+func (p policy) member(ids []string, of message.PolicyMember, add bool) message.DataEvent {
+	return message.DataEvent{PolicyChange: &message.DataPolicyChange{PolicyID: p.id, IDs: ids, Of: of, Add: add}}
 }
 
 // apart returns what is only in the first and only in the second of two lists in

@@ -1,7 +1,8 @@
 // Package datamodel tells routers that go by the data model what they must know
 // of the network beforehand: the keys that they check with, and, to a router
 // that may act as a client itself, its own identity with the services that it
-// may use. A router learns nothing of anybody else. What each was told is kept,
+// may use. Of others it learns who may show it an access token, and which services
+// that is good for. What each was told is kept,
 // so that it is told of differences alone. It must not import rest or api, and
 // decides nothing: who may dial and host is asked again when somebody does.
 package datamodel
@@ -9,6 +10,8 @@ package datamodel
 import (
 	"crypto/rand"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,8 +33,11 @@ type Options struct {
 	Routers *control.Routers
 	// Keys are what routers check tokens and certificates with.
 	Keys func(snap *state.Snapshot) []message.PublicKey
-	Now  func() time.Time
-	Log  *slog.Logger
+	// Bearing is how long the access tokens are good that clients show in place of the
+	// token of their API session; 0 if there are none.
+	Bearing time.Duration
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Models is what routers were told.
@@ -44,14 +50,20 @@ type Models struct {
 	mu      sync.Mutex
 	routers map[string]*told // by id
 	queue   []*told          // for whom there may be something to say
-	working bool             // somebody sees to the queue
+	// shares is what identities may use whose tokens routers judge, as of the last
+	// change that could make it something else, of which there were so many.
+	shares  map[string]share
+	moves   int
+	working bool // somebody sees to the queue
 }
 
 // told is what one router was told and wants to be told.
 type told struct {
 	id   string
 	peer peer // nil while it is away
-	left time.Time
+	// judges is whether it judges the devices of those who bear tokens.
+	judges bool
+	left   time.Time
 
 	subscription string // what it calls what it asked for
 	until        time.Time
@@ -72,6 +84,8 @@ type told struct {
 // peer is somebody who can be told something.
 type peer interface {
 	Send(f *wire.Frame) error
+	// Judges reports whether it judges devices by posture checks.
+	Judges() bool
 }
 
 const (
@@ -85,7 +99,7 @@ const (
 
 // New returns models that no router knows of.
 func New(opt Options) *Models {
-	return &Models{Options: opt, timeline: rand.Text(), routers: map[string]*told{}}
+	return &Models{Options: opt, timeline: rand.Text(), routers: map[string]*told{}, shares: map[string]share{}}
 }
 
 // Register has routers ask for what they must know.
@@ -108,7 +122,7 @@ func (m *Models) subscribe(id string, p peer, ask *message.SubscribeToDataModel)
 		t = &told{id: id}
 		m.routers[id] = t
 	}
-	t.peer, t.subscription, t.until = p, "", m.Now().Add(lasting(ask.Seconds)+grace)
+	t.peer, t.judges, t.subscription, t.until = p, p.Judges(), "", m.Now().Add(lasting(ask.Seconds)+grace)
 	if len(ask.Subscription) <= maxSubscription {
 		t.subscription = ask.Subscription
 	}
@@ -167,12 +181,23 @@ func (m *Models) Applied(before, after *state.Snapshot, changed []state.Ref) {
 	case forAll:
 		m.Restart()
 	case forClients:
+		m.move()
 		identities := new(cow.Bitmap)
 		if m.resting() {
 			identities = access.Affected(before, after, changed)
 		}
 		m.note(own, after.Rev, identities)
 	}
+	if !forAll {
+		m.noteBearers(before, after, changed)
+	}
+}
+
+// move notes that identities may use other services now.
+func (m *Models) move() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shares, m.moves = map[string]share{}, m.moves+1
 }
 
 // resting reports whether policies have a part in what any router knows. Who
@@ -208,7 +233,7 @@ func (m *Models) note(own []string, rev store.Rev, identities *cow.Bitmap) {
 	for _, t := range m.routers {
 		// An identity keeps its number, unless everything is loaded again and
 		// everybody looked at.
-		if rev > t.rev && (t.unsure() || t.knows.rests() && identities.Contains(t.knows.ord)) {
+		if rev > t.rev && (t.unsure() || t.knows.rests() && slices.ContainsFunc(t.knows.ords, identities.Contains)) {
 			m.suspect(t)
 		}
 	}
@@ -216,6 +241,7 @@ func (m *Models) note(own []string, rev store.Rev, identities *cow.Bitmap) {
 
 // Restart looks at everybody: anything may have changed.
 func (m *Models) Restart() {
+	m.move()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, t := range m.routers {
@@ -264,10 +290,14 @@ func (m *Models) work() {
 		t.busy, t.stale = true, false
 		job := job{told: *t, timeline: m.timeline}
 		t.ask = nil
+		shares, moves := maps.Clone(m.shares), m.moves
 		m.mu.Unlock()
 		snap := m.Timely(m.State.Snapshot())
-		job.tell(m.see(snap, t.id), snap.Rev)
+		job.tell(m.see(snap, &job.told, shares), snap.Rev)
 		m.mu.Lock()
+		if m.moves == moves { // else it may be of before the last
+			m.shares = shares
+		}
 		t.busy = false
 		t.knows, t.rev, t.index, t.log = job.knows, job.rev, job.index, job.log
 		m.awaitTurn(t)

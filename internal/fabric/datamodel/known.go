@@ -17,11 +17,14 @@ import (
 type known struct {
 	types      []message.DataConfigType
 	configs    []message.DataConfig
-	identities []message.DataIdentity // its own, if it may be a client
+	identities []message.DataIdentity // its own, if it may be a client, and bearers of tokens
 	services   []message.DataService
-	dial, bind []string // ids of those services that it may dial and host
+	checks     []message.DataCheck // that policies of bearers go by
+	policies   []policy
 	keys       []message.PublicKey
-	ord        uint32 // of its identity
+	ords       []uint32 // of the identities
+	sessions   []string // API sessions of whose tokens it knows the bearers
+	ended      []ended  // those that are over, while somebody may have a token
 	// tooMuch says that there is more than a router can be told.
 	tooMuch bool
 	// turns is when something else will be true though nobody changes anything;
@@ -29,36 +32,41 @@ type known struct {
 	turns time.Time
 }
 
-// client reports whether the router is told that it may act as a client.
-func (k *known) client() bool { return len(k.identities) > 0 }
-
 // rests reports whether policies have a part in it.
-func (k *known) rests() bool { return k.client() || k.tooMuch }
+func (k *known) rests() bool { return len(k.identities) > 0 || k.tooMuch }
 
-// see looks up what a router may know.
-func (m *Models) see(snap *state.Snapshot, id string) *known {
+// turn notes that something will be true at a time that is not now.
+func (k *known) turn(at time.Time) {
+	if k.turns.IsZero() || at.Before(k.turns) {
+		k.turns = at
+	}
+}
+
+// see looks up what a router may know that knew something else before, which is nil if
+// it begins anew. shares is what is known of what bearers of tokens may use.
+func (m *Models) see(snap *state.Snapshot, t *told, shares map[string]share) *known {
+	id := t.id
 	k := &known{keys: slices.Clone(m.Keys(snap))}
 	slices.SortFunc(k.keys, func(a, b message.PublicKey) int { return strings.Compare(a.KeyID, b.KeyID) })
 	k.keys = slices.CompactFunc(k.keys, func(a, b message.PublicKey) bool { return a.KeyID == b.KeyID })
-	router, ok := model.EdgeRouters.Get(snap, id)
-	if !ok || !router.IsTunnelerEnabled {
-		return k
+	router, there := model.EdgeRouters.Get(snap, id)
+	if identity, ok := model.Identities.Get(snap, id); ok && there && router.IsTunnelerEnabled {
+		v := view{
+			known: k, snap: snap, record: identity, gets: access.ConfigsFor(snap, id),
+			used: map[string]*model.Config{}, usedTypes: map[string]*model.ConfigType{},
+		}
+		ord, _ := snap.Ordinal(model.Identities.Def, id)
+		k.ords = append(k.ords, ord)
+		v.addIdentity(m.Now())
 	}
-	identity, ok := model.Identities.Get(snap, id)
-	if !ok {
-		return k
+	if m.Bearing > 0 {
+		m.addBearers(k, snap, t, shares)
 	}
-	v := view{
-		known: k, snap: snap, record: identity, gets: access.ConfigsFor(snap, id),
-		used: map[string]*model.Config{}, usedTypes: map[string]*model.ConfigType{},
-	}
-	k.ord, _ = snap.Ordinal(model.Identities.Def, id)
-	v.addIdentity(m.Now())
 	if bytes := k.weight(); bytes > maxBody {
 		// It then uses too little, and not too much.
-		m.Log.Error("a router may use more services than it can be told of, and is told of none; give its identity fewer, or smaller configs",
-			"router", id, "services", len(k.services), "bytes", bytes, "limit", maxBody)
-		return &known{keys: k.keys, ord: k.ord, tooMuch: true}
+		m.Log.Error("a router and the clients at it may use more services than it can be told of, and it is told of none; give its identity fewer, or smaller configs, or let fewer clients use it",
+			"router", id, "services", len(k.services), "clients", len(k.sessions), "bytes", bytes, "limit", maxBody)
+		return &known{keys: k.keys, ords: k.ords, tooMuch: true}
 	}
 	return k
 }
@@ -82,6 +90,18 @@ func (k *known) weight() (bytes int) {
 	for _, i := range k.identities {
 		bytes += 8*frame + 4*len(i.ID) + len(i.Name) + len(i.AppData)
 	}
+	for _, p := range k.policies {
+		bytes += 4*frame + 4*len(p.id) + len(p.identity)
+		for _, id := range slices.Concat(p.services, p.checks) {
+			bytes += 4 + len(id)
+		}
+	}
+	for i := range k.checks {
+		bytes += frame + len(message.Marshal(&k.checks[i]))
+	}
+	for _, e := range k.ended {
+		bytes += frame + len(e.id)
+	}
 	for _, key := range k.keys {
 		bytes += frame + len(key.KeyID) + len(key.Data)
 	}
@@ -94,6 +114,8 @@ type view struct {
 	snap   *state.Snapshot
 	record *model.Identity
 	gets   access.Configs
+	// dial and bind are the ids of those services that it may dial and host.
+	dial, bind []string
 	// used are the configs that come with the services, by id, with their types.
 	used      map[string]*model.Config
 	usedTypes map[string]*model.ConfigType
@@ -108,13 +130,16 @@ func (v *view) addIdentity(now time.Time) {
 	}
 	if who.Disabled {
 		if v.record.DisabledUntil != nil {
-			v.turns = *v.record.DisabledUntil
+			v.turn(*v.record.DisabledUntil)
 		}
-		v.identities = []message.DataIdentity{who}
-		return
+	} else {
+		v.addServices(&who)
 	}
-	v.addServices(&who)
 	v.identities = []message.DataIdentity{who}
+	v.policies = []policy{
+		{id: bindPolicy, typ: message.PolicyBind, identity: who.ID, services: v.bind},
+		{id: dialPolicy, typ: message.PolicyDial, identity: who.ID, services: v.dial},
+	}
 	v.addConfigs()
 }
 

@@ -2,6 +2,7 @@ package datamodel
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,6 +116,28 @@ func (w *world) agree(t *rapid.T, r *router) {
 	if want := expected(w.st.Snapshot(), r.id, time.Now()); show(&r.Model) != show(want) {
 		t.Fatalf("%s knows\n%s\nwant\n%s", r.id, show(&r.Model), show(want))
 	}
+	r.agreeOnEnds(t, bearersAt(w.st.Snapshot(), r.id), w.took[r.id])
+}
+
+// agreeOnEnds checks of which API sessions a router has been told that they are over:
+// those that it took and takes no more, while somebody may have a token.
+func (r *router) agreeOnEnds(t *rapid.T, takes, ever map[string]bool) {
+	for id, over := range r.Revoked {
+		switch {
+		case takes[id]:
+			t.Fatalf("%s is told that session %s is over, which is not", r.id, id)
+		case !ever[id]:
+			t.Fatalf("%s is told of the end of session %s, which it never knew", r.id, id)
+		case over.Expires.Seconds <= time.Now().Unix():
+			t.Fatalf("%s still knows that session %s is over, of which there are no tokens any more", r.id, id)
+		}
+	}
+	for id := range r.bearers {
+		if _, told := r.Revoked[id]; !told && !takes[id] && time.Since(r.then) < bearing {
+			t.Fatalf("%s is not told that session %s is over", r.id, id)
+		}
+	}
+	r.bearers, r.then = takes, time.Now()
 }
 
 // random is what a random change is made of.
@@ -144,7 +167,7 @@ func draw(t *rapid.T) random {
 
 // change makes one random change. Not every one is allowed.
 func (w *world) change(t *rapid.T) {
-	kinds := []string{"router", "identity", "service", "config", "type", "policy", "policy", "check", "override", "stranger", "delete"}
+	kinds := []string{"router", "identity", "service", "config", "type", "policy", "policy", "check", "override", "stranger", "delete", "bearer", "bearer", "edge policy"}
 	kind, what, now := rapid.SampledFrom(kinds).Draw(t, "kind"), draw(t), time.Now()
 	_ = w.write(func(tx *state.Tx) error { return what.make(tx, kind, now) })
 }
@@ -179,6 +202,15 @@ func (d random) make(tx *state.Tx, kind string, now time.Time) error {
 		})
 	case "policy":
 		return model.ServicePolicies.Upsert(tx, d.policy, d.policyOf)
+	case "bearer":
+		return d.bear(tx)
+	case "edge policy":
+		return model.EdgeRouterPolicies.Upsert(tx, "e", func(p *model.EdgeRouterPolicy) {
+			p.Name, p.Semantic, p.IdentityRoles, p.EdgeRouterRoles = "edge policy", model.AnyOf, d.identityRoles, []string{"#all"}
+			if d.dial {
+				p.EdgeRouterRoles = []string{"@" + d.router}
+			}
+		})
 	case "override":
 		return d.override(tx)
 	}
@@ -194,6 +226,27 @@ func (d random) policyOf(p *model.ServicePolicy) {
 	if !d.on {
 		p.PostureCheckRoles = d.checkRoles
 	}
+}
+
+// bear has somebody log in by OpenID Connect, get a token, or leave.
+func (d random) bear(tx *state.Tx) error {
+	id := fmt.Sprint("session", d.cost)
+	if old, there := model.APISessions.Get(tx, id); there && old.Turn > 0 && d.on {
+		return model.APISessions.Delete(tx, id)
+	}
+	who := "stranger"
+	if d.dial {
+		who = d.router // which a router is not told of itself
+	}
+	return model.APISessions.Upsert(tx, id, func(a *model.APISession) {
+		if a.IdentityID == "" {
+			a.IdentityID, a.TokenHash, a.Fingerprint = who, id, "f"
+		}
+		if a.Client = "native"; d.rare {
+			a.Client = ""
+		}
+		a.Turn = d.minutes
+	})
 }
 
 // override gives the router another config for a service, or no longer.

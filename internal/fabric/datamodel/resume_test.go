@@ -197,6 +197,8 @@ type slow struct {
 	gate chan struct{}
 }
 
+func (s *slow) Judges() bool { return true }
+
 func (s *slow) Send(f *wire.Frame) error {
 	<-s.gate
 	return s.router.Send(f)

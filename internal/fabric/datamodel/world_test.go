@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -21,11 +22,15 @@ import (
 	"netkeep.internal/test/scripted"
 )
 
+// bearing is how long access tokens are good.
+const bearing = 15 * time.Minute
+
 // world is a network in memory whose routers are told what they must know.
 type world struct {
 	st     *state.State
 	models *Models
 	stop   func()
+	took   map[string]map[string]bool // API sessions whose tokens a router ever took
 }
 
 func newWorld(fatal func(...any)) *world {
@@ -34,11 +39,11 @@ func newWorld(fatal func(...any)) *world {
 		fatal(err)
 	}
 	w := &world{st: st, models: New(Options{
-		State: st, Timely: func(snap *state.Snapshot) *state.Snapshot { return snap }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		State: st, Timely: func(snap *state.Snapshot) *state.Snapshot { return snap }, Now: time.Now, Log: slog.New(slog.DiscardHandler), Bearing: bearing,
 		Keys: func(*state.Snapshot) []message.PublicKey {
 			return []message.PublicKey{{KeyID: "key", Data: []byte("key")}}
 		},
-	})}
+	}), took: map[string]map[string]bool{}}
 	if err := st.Update(context.Background(), state.Program("test"), func(tx *state.Tx) error { return model.Seed(tx) }); err != nil {
 		fatal(err)
 	}
@@ -80,8 +85,18 @@ func (w *world) follow(ctx context.Context) {
 	}
 }
 
+// write makes a change, after which routers may take tokens that they did not before: for
+// as long as until the next, which may be before anybody looks at them.
 func (w *world) write(fn func(tx *state.Tx) error) error {
-	return w.st.Update(context.Background(), state.Program("test"), fn)
+	err := w.st.Update(context.Background(), state.Program("test"), fn)
+	snap := w.st.Snapshot()
+	for edge := range model.EdgeRouters.All(snap) {
+		if w.took[edge.ID] == nil {
+			w.took[edge.ID] = map[string]bool{}
+		}
+		maps.Copy(w.took[edge.ID], bearersAt(snap, edge.ID))
+	}
+	return err
 }
 
 // router is one that follows a script. It loses some of what it is told.
@@ -97,7 +112,17 @@ type router struct {
 	fault  error
 	name   string // of its subscription
 	asked  time.Time
+
+	// bearers are the API sessions whose tokens it took when it was last up to date,
+	// which was then.
+	bearers map[string]bool
+	then    time.Time
 }
+
+// Judges reports whether it is one of OpenZiti's, as r0 is.
+func (r *router) Judges() bool { return judges(r.id) }
+
+func judges(id string) bool { return id == "r0" }
 
 func (r *router) Send(f *wire.Frame) error {
 	r.mu.Lock()
@@ -143,8 +168,10 @@ func expected(snap *state.Snapshot, id string, now time.Time) *scripted.Model {
 	m := &scripted.Model{
 		Identities: map[string]message.DataIdentity{}, Services: map[string]message.DataService{}, Policies: map[string]scripted.Policy{},
 		Types: map[string]message.DataConfigType{}, Configs: map[string]message.DataConfig{},
-		Keys: map[string]message.PublicKey{"key": {KeyID: "key", Data: []byte("key")}},
+		Keys:   map[string]message.PublicKey{"key": {KeyID: "key", Data: []byte("key")}},
+		Checks: map[string]message.DataCheck{},
 	}
+	expectBearers(snap, m, id)
 	edge, _ := model.EdgeRouters.Get(snap, id)
 	who, ok := model.Identities.Get(snap, id)
 	if edge == nil || !edge.IsTunnelerEnabled || !ok {
@@ -169,6 +196,60 @@ func expected(snap *state.Snapshot, id string, now time.Time) *scripted.Model {
 	}
 	m.Identities[id] = self
 	return m
+}
+
+// bearersAt are the API sessions whose tokens a router takes.
+func bearersAt(snap *state.Snapshot, routerID string) map[string]bool {
+	all := map[string]bool{}
+	ord, ok := snap.Ordinal(model.EdgeRouters.Def, routerID)
+	for api := range model.APISessions.All(snap) {
+		if ok && api.IdentityID != routerID && api.Client != "" && api.Turn > 0 && api.Fingerprint != "" && access.EdgeRouters(snap, api.IdentityID).Contains(ord) {
+			all[api.ID] = true
+		}
+	}
+	return all
+}
+
+func expectBearers(snap *state.Snapshot, m *scripted.Model, routerID string) {
+	for id := range bearersAt(snap, routerID) {
+		api, _ := model.APISessions.Get(snap, id)
+		who := api.IdentityID
+		m.Identities[who] = message.DataIdentity{ID: who}
+		for kind, typ := range map[string]message.PolicyType{model.Dial: message.PolicyDial, model.Bind: message.PolicyBind} {
+			p := scripted.Policy{Type: typ, Services: map[string]bool{}, Identities: map[string]bool{who: true}}
+			for s := range model.Services.All(snap) {
+				if open(snap, who, s.ID, kind) {
+					p.Services[s.ID], m.Services[s.ID] = true, message.DataService{ID: s.ID}
+				}
+			}
+			id := map[string]string{model.Dial: dialPolicy, model.Bind: bindPolicy}[kind] + " " + who
+			m.Policies[id] = p
+			if judges(routerID) {
+				expectChecked(snap, m, who, kind, id, p)
+			}
+		}
+	}
+}
+
+// expectChecked adds what policies with checks give somebody beside what there is anyway.
+func expectChecked(snap *state.Snapshot, m *scripted.Model, who, kind, id string, anyway scripted.Policy) {
+	for s := range model.Services.All(snap) {
+		for _, p := range access.Granting(snap, who, s.ID, kind) {
+			checks := access.Checks(snap, p)
+			if len(checks) == 0 || anyway.Services[s.ID] {
+				continue
+			}
+			m.Services[s.ID] = message.DataService{ID: s.ID}
+			if _, there := m.Policies[id+" "+p.ID]; !there {
+				m.Policies[id+" "+p.ID] = scripted.Policy{Type: anyway.Type, Services: map[string]bool{}, Identities: anyway.Identities, Checks: map[string]bool{}}
+			}
+			m.Policies[id+" "+p.ID].Services[s.ID] = true
+			for _, c := range checks {
+				m.Policies[id+" "+p.ID].Checks[c.ID] = true
+				m.Checks[c.ID] = message.DataCheck{ID: c.ID, Type: c.TypeID, Domains: &message.CheckDomains{Domains: c.Domains}}
+			}
+		}
+	}
 }
 
 func expectService(snap *state.Snapshot, m *scripted.Model, self *message.DataIdentity, s *model.Service, who *model.Identity) {
@@ -214,8 +295,12 @@ func open(snap *state.Snapshot, identity, service, typ string) bool {
 
 // show is a model as text, for comparing.
 func show(m *scripted.Model) string {
+	checks := map[string]string{}
+	for id, c := range m.Checks {
+		checks[id] = string(message.Marshal(&c))
+	}
 	return fmt.Sprint(
-		m.Identities, " ", m.Services, " ", m.Policies, " ", m.Types, " ", m.Configs, " ", m.Keys,
+		m.Identities, " ", m.Services, " ", m.Policies, " ", m.Types, " ", m.Configs, " ", m.Keys, " ", checks,
 	)
 }
 

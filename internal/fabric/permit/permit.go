@@ -34,6 +34,9 @@ type Register interface {
 	Client(snap *state.Snapshot, apiToken string) (*model.APISession, bool)
 	// Live reports whether a session may still be used.
 	Live(snap *state.Snapshot, s *model.Session) bool
+	// Lacking reports whether nothing stands against a session but that its device does not
+	// pass, which may have been judged by a router.
+	Lacking(snap *state.Snapshot, s *model.Session, judged bool) bool
 }
 
 // Request is what a router asks for.
@@ -42,6 +45,9 @@ type Request struct {
 	SessionToken string
 	APIToken     string // of the client; not every router says it
 	Type         string // model.Dial or model.Bind
+	// Judged is whether the router judges devices itself, of clients with access tokens:
+	// they report to it, and nobody else hears of it.
+	Judged bool
 }
 
 var errBlind = message.Busy("the controller has lost its store and does not know whether the session is still good")
@@ -80,6 +86,8 @@ func Session(snap *state.Snapshot, sessions Register, req Request) (*model.Sessi
 		return nil, Refuse(message.CodeInvalidAPISession, "the session belongs to somebody else's API session")
 	case s.Type != req.Type:
 		return nil, Refuse(message.CodeWrongSessionType, "the session is not one to "+req.Type)
+	case s.Waits && sessions.Lacking(snap, s, req.Judged):
+		return nil, Refuse(message.CodePostureFailed, "the device does not pass the posture checks of any policy that gives this service")
 	case !sessions.Live(snap, s):
 		return nil, Refuse(message.CodeInvalidSession, "what the session rests on is gone")
 	}
@@ -92,13 +100,19 @@ func Session(snap *state.Snapshot, sessions Register, req Request) (*model.Sessi
 
 var errUnsure = message.Busy("the controller cannot find out at present whether the session is good")
 
+// doubtful reports whether another controller may know better.
+func doubtful(code message.ErrorCode) bool {
+	return code == message.CodeInvalidSession || code == message.CodeInvalidAPISession || code == message.CodePostureFailed
+}
+
 // Certain is Session for what routers must not be refused by mistake: a session that
-// is not known may have been made at another controller a moment ago. look waits until
+// is not known may have been made at another controller a moment ago, and a device may
+// have reported there. look waits until
 // all is known that the store has; nil says that nobody else writes to it.
 func Certain(ctx context.Context, st *state.State, look func(context.Context) (*state.Snapshot, error), sessions Register, req Request) (*model.Session, error) {
 	s, err := Session(st.Snapshot(), sessions, req)
 	refused, ok := AsRefusal(err)
-	if look == nil || !ok || refused.Code != message.CodeInvalidSession && refused.Code != message.CodeInvalidAPISession {
+	if look == nil || !ok || !doubtful(refused.Code) {
 		return s, err
 	}
 	snap, err := look(ctx)

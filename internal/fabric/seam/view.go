@@ -26,6 +26,9 @@ type Fabric interface {
 	// Hosted asks a router which of its terminators are still, until ctx ends; it says
 	// nothing of those that it does not know how to look for.
 	Hosted(ctx context.Context, routerID string, terminators []*model.Terminator) (map[string]Host, error)
+	// CompareModel asks a router in what the data model that it knows differs from what it
+	// was told, and to mend that if asked for, until ctx ends.
+	CompareModel(ctx context.Context, routerID string, mend bool) (differences []string, err error)
 	// Inspect asks a router what it knows under names, until ctx ends.
 	Inspect(ctx context.Context, routerID string, names []string) (Inspected, error)
 }

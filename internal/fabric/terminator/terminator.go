@@ -147,7 +147,7 @@ func (h *Hosts) Answer(r *control.Router, f *wire.Frame, create func(ctx context
 // again after every reconnect, and must lead to the same terminator.
 func (h *Hosts) Create(ctx context.Context, r *control.Router, f *wire.Frame, m Offer) error {
 	s, err := permit.Certain(ctx, h.State, h.Look, h.Sessions, permit.Request{
-		RouterID: r.ID, SessionToken: m.SessionToken, APIToken: m.APIToken, Type: model.Bind,
+		RouterID: r.ID, SessionToken: m.SessionToken, APIToken: m.APIToken, Type: model.Bind, Judged: r.Judges(),
 	})
 	if err != nil {
 		return err

@@ -40,6 +40,9 @@ type Link func(c *Chain) error
 var (
 	ToGoOn  = []Link{(*Chain).Granted, (*Chain).Cleared}
 	ToBegin = append(ToGoOn[:len(ToGoOn):len(ToGoOn)], (*Chain).Routed)
+	// ToWait are those that a session needs to begin whose client meets with it the router
+	// that it reports its device to.
+	ToWait = []Link{(*Chain).Granted, (*Chain).Routed}
 )
 
 // Refusal is what the first of the links says that does not hold.
@@ -83,6 +86,18 @@ func (c *Chain) Cleared() error {
 		return nil
 	}
 	return fault.New(fault.CodePosture, "the device does not pass the posture checks of any policy that gives this service")
+}
+
+// Supposed is Cleared for a device that reports to routers which judge it: it must pass
+// what does not go by reports. Whether a second factor was shown is known here.
+func (c *Chain) Supposed() error {
+	for _, p := range c.Policies() {
+		factors := slices.DeleteFunc(slices.Clone(access.Checks(c.snap, p)), func(check *model.PostureCheck) bool { return check.TypeID != posture.TypeMFA })
+		if c.device().Passing(factors) {
+			return nil
+		}
+	}
+	return c.Cleared()
 }
 
 // Passes reports whether the device passes all checks of a policy.

@@ -64,7 +64,7 @@ func (s *Grants) Applied(before, after *state.Snapshot, changed []state.Ref, aff
 	for _, c := range changed {
 		switch c.Def {
 		case model.APISessions.Def:
-			s.notice(before, after, c.ID)
+			s.notice(before, after, c.ID, reporters)
 		case model.Devices.Def:
 			s.reported(before, after, c.ID, reporters)
 		case model.Services.Def, model.Identities.Def:
@@ -91,13 +91,16 @@ func (s *Grants) Applied(before, after *state.Snapshot, changed []state.Ref, aff
 }
 
 // notice tells an identity's clients to look again when it has shown a second
-// factor: checks that ask for one may pass now.
-func (s *Grants) notice(before, after *state.Snapshot, apiSessionID string) {
+// factor: checks that ask for one may pass now, and sessions that wait wait no more.
+func (s *Grants) notice(before, after *state.Snapshot, apiSessionID string, shown *cow.Bitmap) {
 	old, had := model.APISessions.Get(before, apiSessionID)
 	next, has := model.APISessions.Get(after, apiSessionID)
 	if had && has && next.MFAPassedAt != nil &&
 		(old.MFAPassedAt == nil || !old.MFAPassedAt.Equal(*next.MFAPassedAt)) {
 		s.Changes.Touch(after, next.IdentityID)
+		if ord, ok := after.Ordinal(model.Identities.Def, next.IdentityID); ok && next.Bears() {
+			shown.Add(ord)
+		}
 	}
 }
 
@@ -207,8 +210,9 @@ func (s *Grants) expire(ctx context.Context) error {
 		return nil
 	}
 	var failed []*model.Session
+	now := s.Timely(snap)
 	for session := range model.Sessions.All(snap) {
-		if !s.Live(snap, session) {
+		if s.due(now, session) != nothing {
 			failed = append(failed, session)
 		}
 	}
@@ -234,21 +238,42 @@ func timed(snap *state.Snapshot) bool {
 // removeBatch is how many sessions one write removes.
 const removeBatch = 100
 
-// remove deletes those of the sessions that are not live.
+// What is to be done about a session.
+type duty int
+
+const (
+	nothing duty = iota
+	end          // it has lost what it rests on
+	settle       // it waits no more
+)
+
+// due returns what is to be done about a session. One that waits for its device to pass is
+// left to wait.
+func (s *Grants) due(snap *state.Snapshot, session *model.Session) duty {
+	chain, ok := s.of(snap, session)
+	switch {
+	case !ok:
+		return end
+	case chain.Cleared() != nil && !session.Waits:
+		return end
+	case chain.Cleared() == nil && session.Waits:
+		return settle
+	}
+	return nothing
+}
+
+// remove deletes those of the sessions that are not live, and takes note of those that wait
+// no more.
 func (s *Grants) remove(ctx context.Context, candidates []*model.Session) error {
 	snap := s.State.Snapshot()
 	candidates = slices.DeleteFunc(candidates, func(session *model.Session) bool {
-		_, there := model.Sessions.Get(snap, session.ID)
-		return !there || s.stands(snap, session)
+		there, ok := model.Sessions.Get(snap, session.ID)
+		return !ok || s.due(snap, there) == nothing
 	})
 	for batch := range slices.Chunk(candidates, removeBatch) {
 		err := s.State.UpdateSessions(ctx, state.Program("session enforcement"), func(tx *state.Tx) error {
 			for _, session := range batch {
-				// As it is now: another write may have come in between.
-				if s.stands(tx.Snapshot, session) {
-					continue
-				}
-				if err := model.Sessions.Delete(tx, session.ID); err != nil && !fault.Is(err, fault.CodeNotFound) {
+				if err := s.do(tx, session.ID); err != nil && !fault.Is(err, fault.CodeNotFound) {
 					return err
 				}
 			}
@@ -257,6 +282,24 @@ func (s *Grants) remove(ctx context.Context, candidates []*model.Session) error 
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// do does what is due about a session as it is now: another write may have come in between.
+func (s *Grants) do(tx *state.Tx, id string) error {
+	session, ok := model.Sessions.Get(tx, id)
+	if !ok {
+		return nil
+	}
+	switch s.due(tx.Snapshot, session) {
+	case end:
+		return model.Sessions.Delete(tx, id)
+	case settle:
+		return model.Sessions.Edit(tx, id, func(session *model.Session) error {
+			session.Waits = false
+			return nil
+		})
 	}
 	return nil
 }

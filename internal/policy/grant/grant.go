@@ -116,18 +116,28 @@ func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.
 		return nil, nil, errEnded
 	}
 	chain := s.Chain(s.Timely(tx.Snapshot), api, req.ServiceID, req.Type)
-	if err := chain.Refusal(ToBegin...); err != nil {
+	links := ToBegin
+	if api.Bears() {
+		links = ToWait
+	}
+	if err := chain.Refusal(links...); err != nil {
 		return nil, nil, err
 	}
-	told := chain.Told()
+	told, waits := chain.Told(), chain.Cleared() != nil
 	key := model.SessionKey(api.ID, req.Type, req.ServiceID)
 	if there, ok := model.Sessions.Find(tx, "key", key); ok {
-		return there, told, nil
+		if !waits || there.Waits {
+			return there, told, nil
+		}
+		// It has lost what it rests on, and what was made with it ends.
+		if err := model.Sessions.Delete(tx, there.ID); err != nil {
+			return nil, nil, err
+		}
 	}
 	session := &model.Session{
 		Meta:         kind.Meta{Tags: req.Tags},
 		APISessionID: api.ID, IdentityID: api.IdentityID, ServiceID: req.ServiceID, Type: req.Type, Key: key,
-		Plain: s.Plain != nil && s.Plain(tx.Snapshot, api.IdentityID, req.ServiceID), SignedBy: s.Tokens.Current(),
+		Waits: waits, Plain: s.Plain != nil && s.Plain(tx.Snapshot, api.IdentityID, req.ServiceID), SignedBy: s.Tokens.Current(),
 	}
 	return session, told, model.Sessions.Create(tx, session)
 }
@@ -138,10 +148,36 @@ func (s *Grants) Live(snap *state.Snapshot, session *model.Session) bool {
 	return s.stands(s.Timely(snap), session)
 }
 
-// stands is Live by what is stored.
+// stands is Live by what is stored. A session that waits stands as long as its device has
+// reported nothing here: whoever lets somebody dial or host with it asks Lacking as well.
 func (s *Grants) stands(snap *state.Snapshot, session *model.Session) bool {
+	chain, ok := s.of(snap, session)
+	return ok && (chain.Cleared() == nil || session.Waits && s.trusted(snap, session, chain))
+}
+
+// trusted reports whether all that is known here lets a session's device pass, of which
+// nothing was reported here.
+func (s *Grants) trusted(snap *state.Snapshot, session *model.Session, chain *Chain) bool {
+	_, reports := model.Devices.Get(snap, session.APISessionID)
+	return !reports && chain.Supposed() == nil
+}
+
+// Lacking reports whether nothing stands against a session but that its device does not
+// pass: by what is known here, or if a router has judged the device, by what only we know.
+func (s *Grants) Lacking(snap *state.Snapshot, session *model.Session, judged bool) bool {
+	snap = s.Timely(snap)
+	chain, ok := s.of(snap, session)
+	return ok && chain.Cleared() != nil && !(judged && s.trusted(snap, session, chain))
+}
+
+// of returns the chain of a session that has what it rests on, but for its device.
+func (s *Grants) of(snap *state.Snapshot, session *model.Session) (*Chain, bool) {
 	api, ok := model.APISessions.Get(snap, session.APISessionID)
-	return ok && s.Usable(snap, api) && s.Chain(snap, api, session.ServiceID, session.Type).Refusal(ToGoOn...) == nil
+	if !ok || !s.Usable(snap, api) {
+		return nil, false
+	}
+	chain := s.Chain(snap, api, session.ServiceID, session.Type)
+	return chain, chain.Granted() == nil
 }
 
 // Device evaluates what is known of the device that uses an API session.

@@ -37,6 +37,10 @@ type client struct {
 	binds    map[uint32]*bind
 	flows    [2]map[string]*conn // by circuit, of those where the client is the end itself: it dialled, or hosts
 	reports  [][]byte            // of its device, of which the controller is told the first
+	unheard  int                 // of them that the controller has not heard
+	said     int                 // how many there were
+	news     chan struct{}       // closed with the next; nil if nobody waits for it
+	heard    chan struct{}       // closed when it has heard all; nil if it has
 	doubted  bool                // whether one was refused; of who passes them on
 	boasted  bool                // whether it was logged that it says too much
 	waiting  []*conn             // that have something for the client and found no room
@@ -80,6 +84,9 @@ type socket struct {
 	once sync.Once
 	gone func()
 }
+
+// NetConn is what it counts.
+func (s *socket) NetConn() net.Conn { return s.Conn }
 
 // Close closes it.
 func (s *socket) Close() error {

@@ -322,7 +322,7 @@ func (c *client) flowing(p *wire.Packet) {
 func (c *conn) Packet(p *wire.Packet, _ bool) bool {
 	block := make(wire.Block, 0, len(p.Block)+12)
 	block = append(block, p.Block...)
-	to := &wire.Packet{Type: p.Type, Block: block.Uint32(message.HeaderConn, c.id), Body: p.Body, Memory: p.Memory}
+	to := &wire.Packet{Type: p.Type, Block: block.Uint32(message.HeaderConn, c.id), Body: p.Body, Memory: p.Memory, Batch: p.Batch}
 	if p.Type == message.TypeAck {
 		return c.client.ch.OfferFirst(to)
 	}

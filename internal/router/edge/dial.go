@@ -45,7 +45,7 @@ func (c *client) connect(f *wire.Frame) {
 		c.refuse(f, refusal)
 		return
 	}
-	dialed, err := c.door.Controller.Dial(ctx, &message.CreateCircuit{
+	dialed, err := c.dial(ctx, &message.CreateCircuit{
 		SessionToken: string(f.Body), APISessionToken: *c.token.Load(), Fingerprints: c.fingerprints,
 		InstanceID: instance, PeerData: peerData,
 	})
@@ -71,6 +71,20 @@ func (c *client) connect(f *wire.Frame) {
 	if conn.end != nil {
 		conn.end.Start()
 	}
+}
+
+// dial asks the controller for a circuit. A client with several sockets may say what it
+// dials before what it has reported first: one that is refused by its device is asked for
+// once more with a report that comes right after.
+func (c *client) dial(ctx context.Context, m *message.CreateCircuit) (*message.CircuitCreated, error) {
+	said := c.settle(ctx)
+	dialed, err := c.door.Controller.Dial(ctx, m)
+	refused, ok := errors.AsType[*message.Refusal](err)
+	if !ok || refused.Code != message.CodePostureFailed || !c.reportsAfter(ctx, said) {
+		return dialed, err
+	}
+	c.settle(ctx)
+	return c.door.Controller.Dial(ctx, m)
 }
 
 // keep makes a connection the client's, under the number that it has chosen, or

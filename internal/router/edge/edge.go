@@ -266,6 +266,7 @@ func (d *Door) welcome(c *client, hello *channel.Hello) wire.Headers {
 	h.SetText(message.HeaderListenerID, d.ID)
 	h.SetBool(message.HeaderTellsBound, true)
 	h.SetBool(message.HeaderTakesPosture, true)
+	h.SetBool(message.HeaderBothEnds, true)
 	if several(hello) {
 		h.SetBool(message.HeaderGrouped, true)
 		h.SetText(message.HeaderChannelType, hello.Headers.Text(message.HeaderChannelType))

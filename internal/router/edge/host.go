@@ -394,6 +394,7 @@ func (h *hosts) ask(ctx context.Context, b *bind, c *client) {
 	if b.key != nil {
 		m.PeerData = map[uint32][]byte{message.PeerPublicKey: b.key}
 	}
+	c.settle(ctx)
 	answer, err := h.door.Controller.Host(ctx, m)
 	h.answered(b, answer, err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/channel"
+	"netkeep.internal/internal/wire/message"
 )
 
 // hearing is a controller that takes note of what it is told, and when.
@@ -66,5 +67,76 @@ func TestReportsInTurn(t *testing.T) {
 				t.Errorf("report %d came %s after the one before", i+1, gap)
 			}
 		}
+	})
+}
+
+// slow is a controller that takes its time to write down what a device reports.
+type slow struct {
+	anybody
+	order   []string
+	lacking int // dials that are refused by the device
+}
+
+func (s *slow) Report(context.Context, string, []byte) error {
+	<-time.After(time.Second)
+	s.order = append(s.order, "report")
+	return nil
+}
+
+func (s *slow) Dial(context.Context, *message.CreateCircuit) (*message.CircuitCreated, error) {
+	s.order = append(s.order, "dial")
+	if s.lacking > 0 {
+		s.lacking--
+		return nil, message.Refuse(message.CodePostureFailed, "")
+	}
+	return nil, errGone
+}
+
+// TestDialAfterReport has a client report and dial in one go: it is judged by what it has
+// reported, and nobody waits who has reported nothing.
+func TestDialAfterReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{}
+		d := New(Options{Controller: s, Mentions: silent, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		c := d.newClient("token", []*x509.Certificate{{Raw: []byte("leaf")}}, &channel.Hello{Headers: wire.Headers{}})
+		c.entry = Entry{IdentityID: "i", Leave: func() {}}
+		if err := d.add(c); err != nil {
+			t.Fatal(err)
+		}
+		dial := func(id uint32) {
+			f := &wire.Frame{Type: message.TypeConnect, Headers: wire.Headers{}, Body: []byte("session")}
+			f.Headers.SetUint32(message.HeaderConn, id)
+			c.handle(nil, f)
+			synctest.Wait()
+		}
+		dial(1)
+		for range 2 {
+			c.handle(nil, &wire.Frame{Type: message.TypePosture, Body: []byte("report")})
+		}
+		dial(2)
+		<-time.After(time.Minute)
+		dial(3)
+		heard := func(want ...string) {
+			t.Helper()
+			synctest.Wait() // whoever was asked has written down what it heard
+			if !slices.Equal(s.order, want) {
+				t.Errorf("the controller heard %v, not %v", s.order, want)
+			}
+			s.order = nil
+		}
+		heard("dial", "report", "report", "dial", "dial")
+
+		// A report that comes right after, over another socket.
+		s.lacking = 1
+		dial(4)
+		c.handle(nil, &wire.Frame{Type: message.TypePosture, Body: []byte("report")})
+		<-time.After(time.Minute)
+		heard("dial", "report", "dial")
+		s.lacking = 3
+		dial(5)
+		<-time.After(time.Second)
+		c.handle(nil, &wire.Frame{Type: message.TypePosture, Body: []byte("report")})
+		<-time.After(time.Minute)
+		heard("dial", "report")
 	})
 }

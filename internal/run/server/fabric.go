@@ -38,9 +38,14 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *grant.Gran
 		look = shared.Looks.Current
 	}
 	s.herald = new(herald.Herald)
+	bearing := authn.BearerTime
+	if !s.cfg.OIDC.Enabled {
+		bearing = 0
+	}
 	s.fabric = fabric.New(fabric.Options{
-		Herald: s.herald,
-		State:  s.state, ID: s.roster.ID(), By: s.roster.ID(), Alone: s.roster.Alone(), Mine: s.roster.Mine, Tells: s.roster.Tells, Book: s.book, Lease: s.roster.Lease, Look: look, Ask: s.roster.Ask, Authorities: s.keys.Authorities, APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
+		Bearing: bearing,
+		Herald:  s.herald,
+		State:   s.state, ID: s.roster.ID(), By: s.roster.ID(), Alone: s.roster.Alone(), Mine: s.roster.Mine, Tells: s.roster.Tells, Book: s.book, Lease: s.roster.Lease, Look: look, Ask: s.roster.Ask, Authorities: s.keys.Authorities, APISessions: apiSessions, Sessions: sessions, Tokens: sessions.Tokens,
 		Build: model.RouterVersion{Revision: info.Revision, BuildDate: info.Date}, Renewal: renewal{desk}, Kept: s.connections.Keep, Dialled: s.figures.Dialled, Carried: s.figures.Carried, Misbehaved: s.figures.Misbehaved, Recorder: s.recorder, Each: s.cfg.Audit.Circuits, Now: time.Now, Log: s.log,
 		Devices: sessions, Clients: clients{apiSessions, sessions, s.recorder}, Changed: sessions.Changes.Of,
 	})

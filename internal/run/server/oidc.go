@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"time"
 
 	jose "github.com/go-jose/go-jose/v4"
 
@@ -29,7 +28,7 @@ func (s *Server) newOIDC(svc *api.Service, requests *limit.Slots, bodies *limit.
 		},
 		Coded:  svc.NoteFactor,
 		Stolen: s.noteStolen,
-		Now:    time.Now, Log: s.log,
+		Now:    s.clock.Now, Log: s.log,
 	}
 	return p.Handler()
 }

@@ -48,7 +48,7 @@ const (
 func newGrants(st *state.State, holders *authn.APISessions, tokens *grant.Tokens, log *slog.Logger) *grant.Grants {
 	changes := new(access.LastChange)
 	sessions := &grant.Grants{
-		State: st, Usable: holders.Usable, Recall: holders.Recall, Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: time.Now, Log: log,
+		State: st, Usable: holders.Usable, Recall: holders.Recall, Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: holders.Now, Log: log,
 	}
 	attend(st, changes, sessions)
 	return sessions
@@ -80,9 +80,9 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	if err := s.serveMetrics(); err != nil {
 		return err
 	}
-	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, time.Now, s.log)
-	tokens.People = people.NewRegister(s.state, time.Now)
-	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Keys: s.apiKeys, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: time.Now, Log: s.log}
+	tokens := authn.NewTokens(egress.New(egress.Options{Strict: s.cfg.Egress.Strict}).Get, s.clock.Now, s.log)
+	tokens.People = people.NewRegister(s.state, s.clock.Now)
+	sessions := &authn.APISessions{State: s.state, Tokens: tokens, Keys: s.apiKeys, Timeout: s.cfg.Session.Timeout, Lifetime: s.cfg.Session.Lifetime, Most: s.cfg.Limits.APISessions, Now: s.clock.Now, Log: s.log}
 	if s.cfg.OIDC.Enabled {
 		sessions.Signers = s.sessionTokens
 	}
@@ -96,12 +96,12 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { grants.Changes.Wake(run) })
 	s.divide(run, sessions, grants)
 	s.jobs.Go(func() { sessions.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
-	machines := &authn.Machines{State: s.state, Tokens: tokens, Now: time.Now, Log: s.log}
+	machines := &authn.Machines{State: s.state, Tokens: tokens, Now: s.clock.Now, Log: s.log}
 	s.jobs.Go(func() { machines.Flush(run, min(90*time.Second, s.cfg.Session.Timeout/4)) })
 	passwords := authn.NewPasswords(hasher, sessions, time.Now, s.cfg.Limits.Guesses)
 	passwords.LockedOut = s.noteLockedOut
 	desk := &enroll.Desk{
-		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle, Passwords: passwords, Tokens: tokens, Now: time.Now, Log: s.log,
+		State: s.state, Signer: s.keys.Signer(), Bundle: s.keys.TrustBundle, Passwords: passwords, Tokens: tokens, Now: s.clock.Now, Log: s.log,
 		Recorder: s.recorder, Lifetimes: enroll.Lifetimes(s.cfg.Lifetimes), SessionCertificates: s.cfg.Limits.SessionCertificates,
 	}
 	shared := s.share(run)
@@ -129,8 +129,8 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	handler, err := s.newAPIs(shared, &api.Service{
 		Sessions: sessions, Passwords: passwords,
 		Desk: desk, Machines: machines,
-		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle, Now: time.Now, Log: s.log}, Tokens: tokens,
-		Factors: &authn.Factors{State: s.state, Now: time.Now, Issuer: "netkeep"},
+		Certs: &authn.Certificates{Bundle: s.keys.TrustBundle, Now: s.clock.Now, Log: s.log}, Tokens: tokens,
+		Factors: &authn.Factors{State: s.state, Now: s.clock.Now, Issuer: "netkeep"},
 		Address: s.Address(), ManagementAddress: s.ManagementAddress(), Started: time.Now(), Bundle: s.keys.TrustBundle, Outdated: s.outdated,
 		Issuer: &enroll.Issuer{Places: s.places, Roots: s.roots, Key: s.servedKey},
 		Grants: grants, Routers: s.fabric, Choose: s.fabric.Hosts.Choose, Fabric: s.fabric.View(), ControllerID: s.fabric.ID(), Settings: s.settings, Controllers: s.roster, Announce: s.cfg.Cluster.Announce, Integrity: scanner, Snapshots: s.snapshots, Cluster: cluster{s}, Audit: entries, Recorder: s.recorder, Herald: s.herald,
@@ -178,6 +178,9 @@ func (s *Server) newAPIs(shared *rest.Shared, svc *api.Service) (*apis, error) {
 		instance:   state.NewID(), version: build.Version, review: svc.Review,
 	}
 	// A router may know the token of somebody who runs the network.
+	// Clients walk through lists without a look, and tools see a change where they said
+	// null and read a list.
+	h.management.Nulls = true
 	h.management.Key, h.fabric.Key = rest.KeyOnly, rest.KeyOnly
 	client.Mount(h.client, svc)
 	management.Mount(h.management, svc)

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"netkeep.internal/internal/auth/mfa"
 	"netkeep.internal/internal/lang/fault"
@@ -15,6 +16,15 @@ import (
 type codeIn struct {
 	Code string `json:"code" kind:"required,secret" doc:"A one-time code, or where one may do instead, a recovery code."`
 }
+
+// provedOut is what routers believe of when a second factor was shown.
+type provedOut struct {
+	Token    string    `json:"token" doc:"A JWT that names the API session and the time."`
+	IssuedAt time.Time `json:"issuedAt" doc:"When the second factor was shown."`
+}
+
+// errUnproved is for sessions that no router judges.
+var errUnproved = fault.New(fault.CodeMethod, "a one-time code is shown to authenticate/mfa, and the session itself knows when it was; only sessions of a login by OpenID Connect have a token to pass on")
 
 // codeParam carries a code where a request has no body.
 var codeParam = rest.TextParam("mfa-validation-code", "A one-time or recovery code.").InHeader()
@@ -36,6 +46,8 @@ func mountMFA(a *rest.API, s *Service) {
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
 			return rest.Empty{}, s.noteCode(c, s.Factors.Show(c.Context(), c.Author(), Caller(c), in.Code))
 		})
+	rest.Handle(a, op(http.MethodPost, "/current-api-session/totp-token", "createTotpToken", "Show a one-time code, and get a token that tells routers of OpenZiti when it was; the code that was shown last does again. Only for a login by OpenID Connect.", rest.Partial),
+		s.proveCode)
 	view := a.View("mfa", model.MFAs.Def, s.mfaColumns()...)
 	rest.Show(a, op(http.MethodGet, own, "detailMfa", "Get the state of the second factor, and until it is verified what verifying needs.", rest.Partial),
 		view, func(c *rest.Call, _ rest.None) (kind.Record, error) { return ownMFA(c) })
@@ -65,6 +77,20 @@ func mountMFA(a *rest.API, s *Service) {
 		func(c *rest.Call, in codeIn) (rest.Empty, error) {
 			return rest.Empty{}, s.Factors.Renew(c.Context(), c.Author(), Caller(c), in.Code)
 		})
+}
+
+// proveCode has a session show a code and tells routers of it.
+func (s *Service) proveCode(c *rest.Call, in codeIn) (provedOut, error) {
+	who := Caller(c)
+	if who.Session().Client == "" {
+		return provedOut{}, errUnproved
+	}
+	at, err := s.Factors.Prove(c.Context(), c.Author(), who, in.Code)
+	if s.noteCode(c, err) != nil {
+		return provedOut{}, err
+	}
+	text, err := s.Sessions.Prove(who.Session(), s.Address, at)
+	return provedOut{Token: text, IssuedAt: at}, err
 }
 
 // ownMFA returns the caller's second factor.

@@ -24,7 +24,7 @@ import (
 
 const (
 	// accessTime is how long an access token is good for, as long as its session is.
-	accessTime = 15 * time.Minute
+	accessTime = authn.BearerTime
 	// codeTime is how long a client may take to come back with its code.
 	codeTime = time.Minute
 )

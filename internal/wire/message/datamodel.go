@@ -25,6 +25,26 @@ type DataChanges struct {
 	Previous  uint64      `pb:"5"`
 }
 
+// CompareDataModel is TypeCompareDataModel: what a router should know, and whether it is to
+// take that for what it knows if it differs.
+type CompareDataModel struct {
+	State DataState `pb:"1"`
+	Mend  bool      `pb:"2"`
+}
+
+// DataModelCompared is TypeDataModelCompared.
+type DataModelCompared struct {
+	Differences []DataDifference `pb:"3"`
+}
+
+// DataDifference is one that a router finds.
+type DataDifference struct {
+	Kind   string `pb:"1"`
+	ID     string `pb:"2"`
+	What   string `pb:"3"`
+	Detail string `pb:"4"`
+}
+
 // DataEvent is one change of what routers know: one of its pointers is set.
 type DataEvent struct {
 	Action       DataAction        `pb:"1"`
@@ -32,7 +52,9 @@ type DataEvent struct {
 	Identity     *DataIdentity     `pb:"10"`
 	Service      *DataService      `pb:"11"`
 	Policy       *DataPolicy       `pb:"12"`
+	Check        *DataCheck        `pb:"13"`
 	PublicKey    *PublicKey        `pb:"14"`
+	Revocation   *Revocation       `pb:"15"`
 	PolicyChange *DataPolicyChange `pb:"16"`
 	ConfigType   *DataConfigType   `pb:"17"`
 	Config       *DataConfig       `pb:"18"`
@@ -99,7 +121,64 @@ type PolicyMember uint32
 const (
 	MemberService  PolicyMember = 1
 	MemberIdentity PolicyMember = 2
+	MemberCheck    PolicyMember = 3
 )
+
+// DataCheck is what devices must look like: one of its pointers is set.
+type DataCheck struct {
+	ID       string         `pb:"1"`
+	Name     string         `pb:"2"`
+	Type     string         `pb:"4"`
+	MACs     *CheckMACs     `pb:"7"`
+	Factor   *CheckFactor   `pb:"8"`
+	Systems  *CheckSystems  `pb:"9"`
+	Program  *CheckProgram  `pb:"10"`
+	Programs *CheckPrograms `pb:"11"`
+	Domains  *CheckDomains  `pb:"12"`
+}
+
+// CheckMACs are hardware addresses of which a device must have one.
+type CheckMACs struct {
+	Addresses []string `pb:"1"`
+}
+
+// CheckFactor is when a second factor must have been shown.
+type CheckFactor struct {
+	Seconds  int64 `pb:"1"` // that it lasts; -1 for ever
+	OnWake   bool  `pb:"2"`
+	OnUnlock bool  `pb:"3"`
+	Lenient  bool  `pb:"4"`
+}
+
+// CheckSystems are operating systems of which a device must run one.
+type CheckSystems struct {
+	List []CheckSystem `pb:"1"`
+}
+
+// CheckSystem is one of them, in versions of which one must do.
+type CheckSystem struct {
+	Type     string   `pb:"1"`
+	Versions []string `pb:"2"`
+}
+
+// CheckProgram is a program that must run on a device.
+type CheckProgram struct {
+	System  string   `pb:"1"`
+	Path    string   `pb:"2"`
+	Hashes  []string `pb:"3"`
+	Signers []string `pb:"4"` // fingerprints
+}
+
+// CheckPrograms are several, all of which or one of which must run.
+type CheckPrograms struct {
+	Semantic string         `pb:"1"`
+	List     []CheckProgram `pb:"2"`
+}
+
+// CheckDomains are Windows domains of which a device must be in one.
+type CheckDomains struct {
+	Domains []string `pb:"1"`
+}
 
 // DataConfigType is the type of configs.
 type DataConfigType struct {
@@ -114,6 +193,16 @@ type DataConfig struct {
 	Name   string `pb:"3"`
 	Data   []byte `pb:"4"` // JSON
 }
+
+// Revocation says that what routers believe because of a signature is over.
+type Revocation struct {
+	ID      string    `pb:"1"`
+	Expires Timestamp `pb:"2"` // until when somebody may have a token of it
+	Type    string    `pb:"3"`
+}
+
+// RevokedAPISession is the type of one whose ID is that of an API session.
+const RevokedAPISession = "API_SESSION"
 
 // PublicKey is a key that routers check tokens or certificates with.
 type PublicKey struct {

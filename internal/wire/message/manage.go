@@ -21,6 +21,7 @@ const (
 	TypeCheckedSDKTerminators  int32 = 10108
 	TypeCheckDataModel         int32 = 10109
 	TypeCheckingDataModel      int32 = 10110
+	TypeCheckedDataModel       int32 = 10111
 	TypeCheckConnections       int32 = 10112
 	TypeCheckingConnections    int32 = 10113
 	TypeCheckedConnections     int32 = 10114
@@ -37,6 +38,13 @@ const (
 type Check struct {
 	Filter string `pb:"1"`
 	Fix    bool   `pb:"2"`
+}
+
+// CheckDataModel is TypeCheckDataModel, which has its fields in another order.
+type CheckDataModel struct {
+	Filter     string `pb:"1"`
+	Controller bool   `pb:"2"` // whether what the controller knows itself is to be looked at too
+	Fix        bool   `pb:"3"`
 }
 
 // Checking is the answer: how many results follow, or why none do.
@@ -111,8 +119,8 @@ type CheckedHost struct {
 	Valid        bool   `pb:"4"`
 }
 
-// CheckedConnections is TypeCheckedConnections.
-type CheckedConnections struct {
+// CheckedComponent is TypeCheckedConnections and TypeCheckedDataModel.
+type CheckedComponent struct {
 	Type    string   `pb:"1"`
 	ID      string   `pb:"2"`
 	Name    string   `pb:"3"`

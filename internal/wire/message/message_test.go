@@ -34,8 +34,8 @@ var every = []struct {
 	message[TunnelServices](), message[CreateTunnelTerminator](), message[TunnelTerminator](), message[UpdateTunnelTerminator](),
 	message[DialAsClient](), message[DialedAsClient](), message[HostAsClient](), message[HostedAsClient](),
 	message[SubscribeToDataModel](), message[DataState](), message[DataChanges](), message[Posture](),
-	message[Check](), message[Checking](), message[CheckedTerminator](), message[CheckedLinks](), message[CheckedHosts](),
-	message[CheckedConnections](), message[CheckedCircuits](), message[Trace](),
+	message[Check](), message[CheckDataModel](), message[CompareDataModel](), message[DataModelCompared](), message[Checking](), message[CheckedTerminator](), message[CheckedLinks](), message[CheckedHosts](),
+	message[CheckedComponent](), message[CheckedCircuits](), message[Trace](),
 }
 
 func message[T any]() (m struct {

@@ -26,7 +26,7 @@ func circuitColumns() []rest.Derived {
 		{
 			Name: "terminator", Doc: "Address of the terminator; its id is empty if the circuit is older than this controller.", Schema: kind.RefTo("entityRef"),
 			Append: func(dst []byte, c *rest.Call, rec kind.Record) []byte {
-				return kind.AppendRef(dst, c.Snap, model.Terminators.Def, rec.(*model.Circuit).TerminatorID)
+				return kind.AppendRef(dst, c.Shown(), model.Terminators.Def, rec.(*model.Circuit).TerminatorID)
 			},
 		},
 		{

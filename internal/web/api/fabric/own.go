@@ -70,6 +70,9 @@ func ownValue(c *rest.Call, s *api.Service, name string) (string, bool) {
 	return string(text), err == nil
 }
 
+// wholeModel is why this controller shows none.
+const wholeModel = "a router is told of the data model what it needs itself, and no two the same: the controller keeps none beside the records"
+
 // maxStacks is how much of what all goroutines do is told.
 const maxStacks = 1 << 20
 

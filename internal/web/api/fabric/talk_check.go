@@ -28,11 +28,9 @@ import (
 // checkWait is how long a router has to answer.
 const checkWait = 20 * time.Second
 
-// wholeModel is why the data model of routers is not compared with anything.
-const wholeModel = "a router is told of the data model what it needs itself, and no two the same: there is nothing whole to compare it with"
-
 // check does one of the checks, if the frame asks for one.
 func (t *talk) check(c *rest.Call, f *wire.Frame) bool {
+	asked, err := readCheck(f)
 	of := map[int32]struct {
 		answer, result int32
 		judge          func(context.Context, *model.Router) []byte
@@ -43,7 +41,7 @@ func (t *talk) check(c *rest.Call, f *wire.Frame) bool {
 		message.TypeCheckTunnels:        {message.TypeCheckingTunnels, message.TypeCheckedTunnels, t.checkHosts(terminator.BindingTunnel)},
 		message.TypeCheckConnections:    {message.TypeCheckingConnections, message.TypeCheckedConnections, t.checkConnections},
 		message.TypeCheckCircuits:       {message.TypeCheckingCircuits, message.TypeCheckedCircuits, t.checkCircuits},
-		message.TypeCheckDataModel:      {message.TypeCheckingDataModel, 0, nil},
+		message.TypeCheckDataModel:      {message.TypeCheckingDataModel, message.TypeCheckedDataModel, t.checkModel(asked.Fix)},
 	}
 	one, is := of[f.Type]
 	if !is {
@@ -57,14 +55,11 @@ func (t *talk) check(c *rest.Call, f *wire.Frame) bool {
 		t.reply(f, &wire.Frame{Type: one.answer, Body: message.Marshal(said)})
 		return true
 	}
-	asked, err := message.Unmarshal[message.Check](f.Body)
 	switch {
 	case err != nil:
 		return answer(0, err)
 	case !c.May("router:inspect"):
 		return answer(0, errors.New("this needs the power router:inspect, and none of your admin roles has it"))
-	case f.Type == message.TypeCheckDataModel:
-		return answer(0, errors.New(wholeModel))
 	case f.Type == message.TypeCheckTerminators:
 		n, begin, err := t.checkTerminators(c, asked)
 		if answer(n, err); err == nil {
@@ -79,6 +74,22 @@ func (t *talk) check(c *rest.Call, f *wire.Frame) bool {
 		})
 	}
 	return true
+}
+
+// readCheck reads what is asked for; one type of frame says it in another order.
+func readCheck(f *wire.Frame) (message.Check, error) {
+	if f.Type == message.TypeCheckDataModel {
+		asked, err := message.Unmarshal[message.CheckDataModel](f.Body)
+		if err != nil {
+			return message.Check{}, err
+		}
+		return message.Check{Filter: asked.Filter, Fix: asked.Fix}, nil
+	}
+	asked, err := message.Unmarshal[message.Check](f.Body)
+	if err != nil {
+		return message.Check{}, err
+	}
+	return *asked, nil
 }
 
 // picked are the records that a filter picks, all of them: sort and limit do not count.
@@ -255,7 +266,7 @@ func (t *talk) hosted(ctx context.Context, routerID string, some []*model.Termin
 // checkConnections compares who a router says is connected to it with what is known
 // here.
 func (t *talk) checkConnections(ctx context.Context, r *model.Router) []byte {
-	out := &message.CheckedConnections{Type: "router", ID: r.ID, Name: r.Name}
+	out := &message.CheckedComponent{Type: "router", ID: r.ID, Name: r.Name}
 	var said struct {
 		Identities map[string]struct {
 			Connections []struct {
@@ -280,9 +291,23 @@ func (t *talk) checkConnections(ctx context.Context, r *model.Router) []byte {
 	return message.Marshal(out)
 }
 
+// checkModel asks a router whether the data model that it knows is what it was told. There is
+// no row for the controller: it keeps no model beside the records, and makes what each router
+// is told of them.
+func (t *talk) checkModel(mend bool) func(context.Context, *model.Router) []byte {
+	return func(ctx context.Context, r *model.Router) []byte {
+		out := &message.CheckedComponent{Type: "router", ID: r.ID, Name: r.Name}
+		differences, err := t.s.Fabric.CompareModel(ctx, r.ID, mend)
+		if out.Success, out.Errors = err == nil, differences; err != nil {
+			out.Errors = []string{err.Error()}
+		}
+		return message.Marshal(out)
+	}
+}
+
 // checkTerminators asks the routers of terminators whether they are still, and takes
 // those away that are not if that is asked for.
-func (t *talk) checkTerminators(c *rest.Call, asked *message.Check) (n int, begin func(), err error) {
+func (t *talk) checkTerminators(c *rest.Call, asked message.Check) (n int, begin func(), err error) {
 	snap := t.state.Snapshot()
 	if asked.Fix && !c.May("terminator:delete") {
 		return 0, nil, errors.New("to mend them needs the power terminator:delete, and none of your admin roles has it")

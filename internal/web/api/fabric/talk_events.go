@@ -277,6 +277,18 @@ var changing = func() (some []*kind.Def) {
 	return some
 }()
 
+// publicName is what public events call a kind: its collection, written as they write names.
+func publicName(d *kind.Def) string {
+	if d == model.EdgeRouters.Def {
+		return "routers.edge"
+	}
+	words := strings.Split(d.Path, "-")
+	for i, word := range words[1:] {
+		words[i+1] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return strings.Join(words, "")
+}
+
 // follow tells of changes of records.
 func (t *talk) follow(sub *state.Subscription, want map[string]wanted) {
 	for {
@@ -324,7 +336,7 @@ func (t *talk) tellChange(at time.Time, author state.Author, c state.Change, wan
 	}
 	if one, ok := want[ofChanges]; ok && slices.Contains(changing, c.Def) {
 		event := map[string]any{
-			"eventId": c.ID, "eventType": verb, "entityType": c.Def.Path, "isParentEvent": false,
+			"eventId": c.ID, "eventType": verb, "entityType": publicName(c.Def), "isParentEvent": false,
 			"metadata": map[string]any{"author": map[string]string{"type": author.Kind, "id": author.ID, "name": author.Name}, "source": map[string]string{"type": "rest", "method": author.Operation, "remoteAddr": author.Source}, "version": 1},
 		}
 		if c.Before != nil {
@@ -344,7 +356,7 @@ func (t *talk) count(want wanted) {
 	for {
 		snap, counts := t.state.Snapshot(), map[string]int{}
 		for _, d := range changing {
-			counts[d.Path] = snap.Len(d)
+			counts[publicName(d)] = snap.Len(d)
 		}
 		t.tell(want, t.s.Sessions.Now(), map[string]any{"counts": counts, "error": ""})
 		select {
