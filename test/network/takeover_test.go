@@ -382,11 +382,14 @@ func TestTakeover(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	n.ziti("edge", "logout")
-	n.control.kill(syscall.SIGTERM)
-	if plan := n.says("takeover", "--config", "ctrl.yml", "--data", "data", "--plan"); !strings.Contains(plan, "identities") || strings.Contains(plan, "Refused") {
+	// The plan is made while the old controller runs: clients ask again with pauses that grow for
+	// as long as nobody answers.
+	n.ziti("edge", "db", "snapshot")
+	if plan := n.says("takeover", "--config", "ctrl.yml", "--db", n.snapshot(), "--data", "data", "--plan"); !strings.Contains(plan, "identities") || strings.Contains(plan, "Refused") {
 		t.Errorf("what would be done: %s", plan)
 	}
+	n.ziti("edge", "logout")
+	n.control.kill(syscall.SIGTERM)
 	n.netkeep("takeover", "--config", "ctrl.yml", "--data", "data")
 	if transfer.over() {
 		t.Error("what was connected did not go on without a controller")
@@ -419,6 +422,16 @@ func TestTakeover(t *testing.T) {
 		t.Errorf("the transfer ended with %v", err)
 	}
 	t.Logf("%d blocks of the transfer came over: %v", blocks, err)
+}
+
+// snapshot is the copy of the old database that its controller has written.
+func (n *network) snapshot() string {
+	n.t.Helper()
+	files, err := filepath.Glob(filepath.Join(n.dir, "ctrl.db-*"))
+	if err != nil || len(files) != 1 {
+		n.t.Fatalf("the snapshots are %v %v", files, err)
+	}
+	return files[0]
 }
 
 // says is what our command line prints.

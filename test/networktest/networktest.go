@@ -8,9 +8,11 @@ import (
 	"crypto/tls"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -128,7 +130,9 @@ func (n *Network) Client(i Identity, change ...func(*sdk.Options)) *sdk.Client {
 type Router struct {
 	ID, Name, Address string
 	Papers            node.Papers
+	groups            []string // of those that it links with
 	net               *Network
+	accepted          *listener
 	*node.Router
 	log  journal.Journal
 	stop context.CancelFunc
@@ -143,10 +147,16 @@ func (r *Router) Logged(words string) bool { return r.log.Has(words) }
 func (r *Router) Count(words string) int { return r.log.Count(words) }
 
 // AddRouter makes a router, enrolls it and runs it. It has further words
-// besides the network's own.
+// besides the network's own, and links to all others of the network.
 func (n *Network) AddRouter(name string, words ...string) *Router {
 	n.T.Helper()
-	r := &Router{Name: n.Word + "-" + name, net: n}
+	return n.AddRouterIn([]string{n.Word}, name, words...)
+}
+
+// AddRouterIn is AddRouter of one that links with all that have one of its groups.
+func (n *Network) AddRouterIn(groups []string, name string, words ...string) *Router {
+	n.T.Helper()
+	r := &Router{Name: n.Word + "-" + name, groups: groups, net: n}
 	r.ID = n.create("edge-routers", M{"name": r.Name, "roleAttributes": append(words, n.Word)})
 	jwt := n.Admin.Get(Management + "edge-routers/" + r.ID).Want(200).Data()["enrollmentJwt"].(string)
 	dir := filepath.Join(n.dir, name)
@@ -188,10 +198,11 @@ func (r *Router) start(l net.Listener) {
 	n := r.net
 	n.T.Helper()
 	var err error
+	r.accepted = &listener{Listener: l, conns: map[net.Conn]bool{}}
 	r.Router, err = node.New(node.Options{
 		ID: r.ID, Controllers: []string{"tls:" + n.Server.URL[len("https://"):]}, Papers: func() node.Papers { return r.Papers },
-		Listeners: []net.Listener{l}, EdgeAddresses: []string{"tls:" + r.Address}, LinkAddresses: []string{"tls:" + r.Address},
-		LinkGroups: []string{n.Word}, Version: "v1.6.20|test|2026-01-01 00:00:00|linux|amd64", Now: time.Now, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		Listeners: []net.Listener{r.accepted}, EdgeAddresses: []string{"tls:" + r.Address}, LinkAddresses: []string{"tls:" + r.Address},
+		LinkGroups: r.groups, Version: "v1.6.20|test|2026-01-01 00:00:00|linux|amd64", Now: time.Now, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 	})
 	n.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -212,6 +223,56 @@ func (r *Router) Stop() {
 		r.stop()
 		<-r.done
 	})
+}
+
+// Kill ends the router without a word to those who are connected to it: their
+// connections are reset before it knows.
+func (r *Router) Kill() {
+	r.accepted.cut()
+	r.Stop()
+}
+
+// listener knows the connections that it has accepted.
+type listener struct {
+	net.Listener
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	own := &accepted{conn.(*net.TCPConn), l}
+	l.mu.Lock()
+	l.conns[own] = true
+	l.mu.Unlock()
+	return own, nil
+}
+
+// cut resets all of them.
+func (l *listener) cut() {
+	_ = l.Listener.Close()
+	l.mu.Lock()
+	conns := slices.Collect(maps.Keys(l.conns))
+	l.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.(*accepted).SetLinger(0)
+		_ = conn.Close()
+	}
+}
+
+type accepted struct {
+	*net.TCPConn
+	by *listener
+}
+
+func (a *accepted) Close() error {
+	a.by.mu.Lock()
+	delete(a.by.conns, a)
+	a.by.mu.Unlock()
+	return a.TCPConn.Close()
 }
 
 // Move ends the router and runs it again on another listener. Clients are told

@@ -1,99 +1,86 @@
 package takeover_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"netkeep.internal/internal/run/server"
 	"netkeep.internal/test/zititest"
 )
 
-// grow adds identities to a database, each with a password, an attribute and tags.
-func grow(b *testing.B, file string, n int) {
-	b.Helper()
-	db, err := bbolt.Open(file, 0o600, &bbolt.Options{NoSync: true})
-	if err != nil {
-		b.Fatal(err)
+// processor is the processor time that this process has had.
+func processor(t testing.TB) time.Duration {
+	t.Helper()
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		t.Fatal(err)
 	}
-	defer db.Close()
-	now, err := time.Now().UTC().MarshalBinary()
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
+// takeMany takes over a network with many identities, which have a certificate each, and
+// returns the processor time of that.
+func takeMany(t testing.TB, dir, data string, n int, progress func(done, all int)) time.Duration {
+	t.Helper()
+	before := processor(t)
+	report, err := server.TakeOver(t.Context(), server.Takeover{
+		Config: filepath.Join(dir, "ctrl.yml"), Data: data, Progress: progress, Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	text := func(s string) []byte { return append([]byte{5}, s...) }
-	const part = 10000
-	for from := 0; from < n; from += part {
-		if err := db.Update(func(tx *bbolt.Tx) error {
-			ziti := tx.Bucket([]byte("ziti"))
-			identities, authenticators := ziti.Bucket([]byte("identities")), ziti.Bucket([]byte("authenticators"))
-			for i := from; i < min(n, from+part); i++ {
-				id := fmt.Sprintf("grown%06d", i)
-				who, err := identities.CreateBucket([]byte(id))
-				if err != nil {
-					return err
-				}
-				attributes, err := who.CreateBucket([]byte("roleAttributes"))
-				if err != nil {
-					return err
-				}
-				tags, err := who.CreateBucket([]byte("tags"))
-				if err != nil {
-					return err
-				}
-				auth, err := authenticators.CreateBucket([]byte("a" + id))
-				if err != nil {
-					return err
-				}
-				for _, put := range []struct {
-					in         *bbolt.Bucket
-					key, value []byte
-				}{
-					{who, []byte("name"), text("device " + id)}, {who, []byte("type"), text("Default")}, {who, []byte("authPolicyId"), text("default")},
-					{who, []byte("createdAt"), append([]byte{6}, now...)}, {who, []byte("updatedAt"), append([]byte{6}, now...)},
-					{attributes, text(fmt.Sprintf("group-%d", i%500)), []byte{}}, {tags, []byte("site"), text(fmt.Sprint(i % 90))},
-					{auth, []byte("method"), text("cert")}, {auth, []byte("identity"), text(id)}, {auth, []byte("isIssuedByNetwork"), []byte{1, 1}},
-					{auth, []byte("certFingerprint"), text(fmt.Sprintf("%040x", binary.BigEndian.AppendUint64(nil, uint64(i))))},
-					{auth, []byte("createdAt"), append([]byte{6}, now...)}, {auth, []byte("updatedAt"), append([]byte{6}, now...)},
-				} {
-					if err := put.in.Put(put.key, bytes.Clone(put.value)); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		}); err != nil {
-			b.Fatal(err)
+	took := processor(t) - before
+	for _, k := range report.Kinds {
+		if (k.Kind == "identities" || k.Kind == "authenticators") && k.Taken < n {
+			t.Errorf("%d %s were taken", k.Taken, k.Kind)
 		}
 	}
+	return took
 }
 
 // BenchmarkTakeover takes over a network of 100,000 identities with a certificate each.
 func BenchmarkTakeover(b *testing.B) {
 	dir := zititest.Unpack(b, "1.6.20")
 	const n = 100_000
-	grow(b, zititest.Database(dir), n)
+	zititest.Grow(b, dir, n)
+	var took time.Duration
 	b.ResetTimer()
 	for i := range b.N {
 		data := filepath.Join(b.TempDir(), fmt.Sprint(i))
-		report, err := server.TakeOver(b.Context(), server.Takeover{Config: filepath.Join(dir, "ctrl.yml"), Data: data, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, k := range report.Kinds {
-			if k.Kind == "identities" && k.Taken < n {
-				b.Errorf("%d identities were taken", k.Taken)
-			}
-		}
+		took += takeMany(b, dir, data, n, nil)
 		if err := os.RemoveAll(data); err != nil {
 			b.Fatal(err)
 		}
 	}
+	b.ReportMetric(took.Seconds()/float64(b.N), "cpu-s/op")
+}
+
+// TestMany takes over as many identities as are written in several parts, tells how far it is,
+// and takes no more than its share of time for twice as many.
+func TestMany(t *testing.T) {
+	took := map[int]time.Duration{}
+	for _, n := range []int{3000, 6000} {
+		dir := zititest.Unpack(t, "1.6.20")
+		zititest.Grow(t, dir, n)
+		var told [][2]int
+		took[n] = takeMany(t, dir, filepath.Join(t.TempDir(), "data"), n, func(done, all int) { told = append(told, [2]int{done, all}) })
+		for i, at := range told {
+			if at[0] > at[1] || at[1] < 2*n || i > 0 && at[0] <= told[i-1][0] {
+				t.Errorf("it tells %v", told)
+			}
+		}
+		if len(told) < 3 || told[len(told)-1][0] != told[len(told)-1][1] {
+			t.Errorf("it tells %v", told)
+		}
+	}
+	// Twice as many, and as much again for a machine that has other things to do.
+	if took[6000] > 4*took[3000] {
+		t.Errorf("it took %v of processor time, and %v for twice as many", took[3000], took[6000])
+	}
+	t.Logf("processor time: %v", took)
 }

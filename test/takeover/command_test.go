@@ -3,7 +3,6 @@ package takeover_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,29 +131,28 @@ func TestBadInput(t *testing.T) {
 			}
 		}
 	}
+	version := func(n byte) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			zititest.Change(t, zititest.Database(dir), zititest.Put{Path: []string{"versions"}, Key: "edge", Value: []byte{3, n, 0, 0, 0, 0, 0, 0, 0}})
+		}
+	}
 	const key, db = "pki/intermediate-ca/keys/intermediate-ca.key", "db/ctrl.db"
 	for name, c := range map[string]struct {
 		spoil func(*testing.T, string)
 		want  string
 	}{
-		"another version": {func(t *testing.T, dir string) {
-			store, err := bbolt.Open(filepath.Join(dir, db), 0o600, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			if err := store.Update(func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte("ziti")).Bucket([]byte("versions")).Put([]byte("edge"), []byte{3, 99, 0, 0, 0, 0, 0, 0, 0})
-			}); err != nil {
-				t.Fatal(err)
-			}
-		}, "version 99"},
-		"damaged":         {change(db, func(s string) string { return s[:9000] + strings.Repeat("x", len(s)-9000) }), "damaged"},
-		"no database":     {change(db, func(s string) string { return "" }), "is no database"},
-		"another key":     {change(key, func(string) string { return string(otherKey(t)) }), "is not the key of the certificate"},
-		"no such file":    {change("ctrl.yml", func(s string) string { return strings.ReplaceAll(s, "server.chain.pem", "away.pem") }), "away.pem"},
-		"no settings":     {change("ctrl.yml", func(s string) string { return "{" }), "no settings"},
-		"no certificates": {change("pki/root-ca/certs/root-ca.cert", func(string) string { return "" }), "no certificate"},
+		"an older version": {version(37), "start OpenZiti 1.6 on a copy"},
+		"a newer version":  {version(45), "newer than this program knows"},
+		"cut":              {change(db, func(s string) string { return s[:len(s)/2] }), "damaged"},
+		"no file":          {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, db)) }, "there is no database"},
+		"no configuration": {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "ctrl.yml")) }, "no such file"},
+		"damaged":          {change(db, func(s string) string { return s[:9000] + strings.Repeat("x", len(s)-9000) }), "damaged"},
+		"no database":      {change(db, func(s string) string { return "" }), "is no database"},
+		"another key":      {change(key, func(string) string { return string(otherKey(t)) }), "is not the key of the certificate"},
+		"no such file":     {change("ctrl.yml", func(s string) string { return strings.ReplaceAll(s, "server.chain.pem", "away.pem") }), "away.pem"},
+		"no settings":      {change("ctrl.yml", func(s string) string { return "{" }), "no settings"},
+		"no certificates":  {change("pki/root-ca/certs/root-ca.cert", func(string) string { return "" }), "no certificate"},
 		"still running": {func(t *testing.T, dir string) {
 			store, err := bbolt.Open(filepath.Join(dir, db), 0o600, nil)
 			if err != nil {
@@ -181,44 +179,27 @@ func TestBadInput(t *testing.T) {
 // ends it, unless it is left out.
 func TestOdd(t *testing.T) {
 	dir, parent := zititest.Unpack(t, "1.6.20"), t.TempDir()
-	text := func(s string) []byte { return append([]byte{5}, s...) }
-	store, err := bbolt.Open(zititest.Database(dir), 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = store.Update(func(tx *bbolt.Tx) error {
-		for _, put := range []struct {
-			path       []string
-			key, value []byte
-		}{
-			{[]string{"authenticators", "orphan"}, []byte("identity"), text("nobody")},
-			{[]string{"identities", "odd"}, []byte("name"), text("odd \x1b[31mred")},
-			{[]string{"identities", "odd", "permissions"}, text("service.read"), []byte{}},
-			{[]string{"identities", "odd", "permissions"}, text("moon.walk"), []byte{}},
-			{[]string{"identities", "odd", "serviceHostingCosts"}, []byte("no-service"), []byte{2, 1, 0, 0, 0}},
-			{[]string{"identities", "odd", "news"}, []byte("a"), text("b")},
-			{[]string{"servicePolicies", "odd"}, []byte("name"), text("odd")},
-			{[]string{"servicePolicies", "odd"}, []byte("semantic"), text("AnyOf")},
-			{[]string{"servicePolicies", "odd"}, []byte("type"), []byte{2, 1, 0, 0, 0}},
-			{[]string{"servicePolicies", "odd", "identityRoles"}, text("@gone"), []byte{}},
-			{[]string{"configs", "refused"}, []byte("name"), text("refused")},
-			{[]string{"configs", "refused"}, []byte("type"), text("NH5p4FpGR")},
-			{[]string{"configs", "refused", "data"}, []byte("port"), text("no number")},
-		} {
-			at := tx.Bucket([]byte("ziti"))
-			for _, name := range put.path {
-				if at, err = at.CreateBucketIfNotExists([]byte(name)); err != nil {
-					return err
-				}
-			}
-			if err := at.Put(put.key, put.value); err != nil {
-				return err
+	zititest.Change(t, zititest.Database(dir),
+		zititest.Put{Path: []string{"authenticators", "orphan"}, Key: "identity", Value: zititest.Text("nobody")},
+		zititest.Put{Path: []string{"identities", "odd"}, Key: "name", Value: zititest.Text("odd \x1b[31mred")},
+		zititest.Put{Path: []string{"identities", "odd", "permissions"}, Key: string(zititest.Text("service.read")), Value: []byte{}},
+		zititest.Put{Path: []string{"identities", "odd", "permissions"}, Key: string(zititest.Text("moon.walk")), Value: []byte{}},
+		zititest.Put{Path: []string{"identities", "odd", "serviceHostingCosts"}, Key: "no-service", Value: []byte{2, 1, 0, 0, 0}},
+		zititest.Put{Path: []string{"identities", "odd", "news"}, Key: "a", Value: zititest.Text("b")},
+		zititest.Put{Path: []string{"servicePolicies", "odd"}, Key: "name", Value: zititest.Text("odd")},
+		zititest.Put{Path: []string{"servicePolicies", "odd"}, Key: "semantic", Value: zititest.Text("AnyOf")},
+		zititest.Put{Path: []string{"servicePolicies", "odd"}, Key: "type", Value: []byte{2, 1, 0, 0, 0}},
+		zititest.Put{Path: []string{"servicePolicies", "odd", "identityRoles"}, Key: string(zititest.Text("@gone")), Value: []byte{}},
+		zititest.Put{Path: []string{"configs", "refused"}, Key: "name", Value: zititest.Text("refused")},
+		zititest.Put{Path: []string{"configs", "refused"}, Key: "type", Value: zititest.Text("NH5p4FpGR")},
+		zititest.Put{Path: []string{"configs", "refused", "data"}, Key: "port", Value: zititest.Text("no number")},
+	)
+	for _, ca := range zititest.Lists(t, "1.6.20")["cas"] {
+		if ca["externalIdClaim"] == nil { // its command line writes one of empty texts when it changes anything else
+			for _, name := range []string{"location", "matcher", "matcherCriteria", "parser"} {
+				zititest.Change(t, zititest.Database(dir), zititest.Put{Path: []string{"cas", ca["id"].(string), "externalIdClaim"}, Key: "externalIdClaim." + name, Value: zititest.Text("")})
 			}
 		}
-		return nil
-	})
-	if err := errors.Join(err, store.Close()); err != nil {
-		t.Fatal(err)
 	}
 	args := []string{"takeover", "--config", filepath.Join(dir, "ctrl.yml"), "--data", filepath.Join(parent, "new")}
 	code, out, errs := netkeep(t, args...)
@@ -235,6 +216,41 @@ func TestOdd(t *testing.T) {
 	}
 	if code, _, errs := netkeep(t, append(args, "--leave-out")...); code != 0 {
 		t.Errorf("without what is refused it ended with %d and said %s", code, errs)
+	}
+}
+
+// TestCluster takes a network of several controllers over from the file of one, and names the
+// others: who knows only them has to be led here.
+func TestCluster(t *testing.T) {
+	dir, parent := zititest.Unpack(t, "2.0.3"), t.TempDir()
+	args := []string{"takeover", "--config", filepath.Join(dir, "ctrl.yml"), "--data", filepath.Join(parent, "new")}
+	if code, out, errs := netkeep(t, append(args, "--plan")...); code != 0 || !strings.Contains(out, "note: The database was kept by several controllers, or could be: see that this is the file of the leader.") {
+		t.Errorf("of one that could be several it ended with %d and said %s %s", code, out, errs)
+	}
+	for _, name := range []string{"ctrl2", "ctrl3"} {
+		zititest.Change(t, zititest.Database(dir),
+			zititest.Put{Path: []string{"controllers", name}, Key: "name", Value: zititest.Text(name)},
+			zititest.Put{Path: []string{"controllers", name}, Key: "ctrlAddress", Value: zititest.Text("tls:" + name + ".example.org:6262")},
+		)
+	}
+	code, out, errs := netkeep(t, args...)
+	if code != 0 {
+		t.Fatalf("it ended with %d and said %s %s", code, out, errs)
+	}
+	for _, want := range []string{"warning: The network has several controllers, and this one alone is taken over", "ctrl2 tls:ctrl2.example.org:6262", "ctrl3 tls:ctrl3.example.org:6262"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q: %s", want, out)
+		}
+	}
+	if strings.Contains(out, "ctrl1 tls:") {
+		t.Errorf("it warns of the one that is taken over: %s", out)
+	}
+}
+
+func remove(t *testing.T, file string) {
+	t.Helper()
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -46,7 +46,7 @@ type network struct {
 }
 
 // takeOver takes a network over and starts a controller on it.
-func takeOver(t *testing.T, version string) *network {
+func takeOver(t *testing.T, version string, change ...func(*config.Config)) *network {
 	t.Helper()
 	n := &network{dir: zititest.Unpack(t, version), version: version, lists: zititest.Lists(t, version), facts: zititest.FactsOf(t, version)}
 	data := filepath.Join(t.TempDir(), "data")
@@ -58,7 +58,7 @@ func takeOver(t *testing.T, version string) *network {
 	if err != nil || len(left) != 1 {
 		t.Errorf("beside the new directory there is more: %v %v", left, err)
 	}
-	n.Server = servertest.Start(t, func(c *config.Config) { c.Data = data; c.Names = []string{"localhost"} })
+	n.Server = servertest.Start(t, append(change, func(c *config.Config) { c.Data = data; c.Names = []string{"localhost"} })...)
 	return n
 }
 
@@ -106,6 +106,12 @@ var compared = map[string][]string{
 	"transit-routers":              {"name", "cost", "disabled", "noTraversal", "fingerprint", "createdAt", "tags"},
 }
 
+// nulls are the members that stay null where they were.
+var nulls = map[string]bool{
+	"identities roleAttributes": true, "services roleAttributes": true, "services configs": true, "edge-routers roleAttributes": true,
+	"service-policies postureCheckRoles": true, "external-jwt-signers scopes": true,
+}
+
 // compareLists asks for every list that the old controller was asked for.
 func (n *network) compareLists(t *testing.T, admin *servertest.Client) {
 	for path, members := range compared {
@@ -136,6 +142,10 @@ func (n *network) compareLists(t *testing.T, admin *servertest.Client) {
 			for _, member := range members {
 				if a, b := plain(member, before[member]), plain(member, after[member]); !reflect.DeepEqual(a, b) {
 					t.Errorf("%s/%s %v: %s was %v and is %v", path, id, before["name"], member, a, b)
+				}
+				// Tools that said null see a change in a list.
+				if before[member] == nil && nulls[path+" "+member] && after[member] != nil {
+					t.Errorf("%s/%s %v: %s was null and is %v", path, id, before["name"], member, after[member])
 				}
 			}
 		}

@@ -2,11 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +44,13 @@ func takeoverCommand(env Env) *cobra.Command {
 	_ = cmd.MarkFlagRequired("config")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		t.Log, t.Progress = newLogger(env, "warn", "text"), progress(cmd.ErrOrStderr(), env.Now)
-		report, err := server.TakeOver(cmd.Context(), t)
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop) // a second signal ends it at once
+		report, err := server.TakeOver(ctx, t)
+		if err != nil && ctx.Err() != nil {
+			return errors.New("it was ended before all was there, and nothing of it is left: the same command begins anew")
+		}
 		if report != nil {
 			if bad := tellTakeover(cmd.OutOrStdout(), report, asJSON); err == nil {
 				err = bad

@@ -150,6 +150,9 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Server,
 		return nil, err
 	}
 	s.onClose(s.dir.close)
+	if err = s.dir.finished(); err != nil {
+		return nil, err
+	}
 	if err = s.join(ctx); err != nil {
 		return nil, err
 	}

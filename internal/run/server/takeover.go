@@ -84,6 +84,9 @@ func TakeOver(ctx context.Context, t Takeover) (*TakeoverReport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Config, err)
 	}
+	if err := ctx.Err(); err != nil { // asked to end while all was read
+		return nil, err
+	}
 	return &network.Report, t.build(ctx, network, cfg)
 }
 
@@ -106,15 +109,20 @@ func (t Takeover) checkNew() error {
 func (t Takeover) build(ctx context.Context, network *takeover.Network, cfg config.Config) (err error) {
 	parent, name := filepath.Split(filepath.Clean(cfg.Data))
 	if t.Plan {
-		parent = ""
+		parent = os.TempDir()
 	} else if err := os.MkdirAll(parent, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	half, err := os.MkdirTemp(parent, "."+name+".half-*")
+	halves := "." + name + ".half-*"
+	t.tellLeft(parent, halves)
+	half, err := os.MkdirTemp(parent, halves)
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(half)) }() // which is gone by then if all went well
+	if err := errors.Join(os.WriteFile(filepath.Join(half, unfinishedFile), nil, 0o600), disk.Sync(half)); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
 	if err := t.fill(ctx, half, network, cfg); err != nil {
 		return err
 	}
@@ -127,6 +135,9 @@ func (t Takeover) build(ctx context.Context, network *takeover.Network, cfg conf
 	if err := writeSettings(filepath.Join(half, takeoverSettings), network.Settings.ID, cfg); err != nil {
 		return err
 	}
+	if err := errors.Join(os.Remove(filepath.Join(half, unfinishedFile)), disk.Sync(half)); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
 	if err := os.Remove(cfg.Data); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("data directory: %w", err)
 	}
@@ -136,6 +147,27 @@ func (t Takeover) build(ctx context.Context, network *takeover.Network, cfg conf
 	return disk.Sync(parent)
 }
 
+// unfinishedFile is in a data directory that is being made, and nothing is served from one
+// that has it.
+const unfinishedFile = "unfinished"
+
+// finished refuses a directory that a takeover was to fill and did not.
+func (d *dir) finished() error {
+	_, err := os.Lstat(d.sub(unfinishedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, fmt.Errorf("data directory %s is what a takeover left that was cut short: delete it, and take the network over again", d.path))
+}
+
+// tellLeft names what takeovers left that were cut short: there are keys in it.
+func (t Takeover) tellLeft(parent, halves string) {
+	left, _ := filepath.Glob(filepath.Join(parent, halves)) // a pattern that is none finds nothing
+	for _, half := range left {
+		t.Log.Warn("this is left of a takeover that was cut short, and has keys of the network in it: delete it unless another takeover is at work", "directory", half)
+	}
+}
+
 // fill puts keys and records into a data directory.
 func (t Takeover) fill(ctx context.Context, data string, network *takeover.Network, cfg config.Config) (err error) {
 	keys := filepath.Join(data, keysDir)
@@ -143,7 +175,9 @@ func (t Takeover) fill(ctx context.Context, data string, network *takeover.Netwo
 		return err
 	}
 	cfg.Data = data
-	s := &Server{cfg: cfg, log: t.Log, clock: clock.New(time.Now), figures: metrics.New(time.Now), failed: make(chan error, 1)}
+	// What the engine says of a full disk, say, is said again by the error that it ends with.
+	quiet := slog.New(slog.DiscardHandler)
+	s := &Server{cfg: cfg, log: quiet, clock: clock.New(time.Now), figures: metrics.New(time.Now), failed: make(chan error, 1)}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if s.dir, err = openDir(data); err != nil {
 		return err
@@ -159,7 +193,7 @@ func (t Takeover) fill(ctx context.Context, data string, network *takeover.Netwo
 		return err
 	}
 	dns, ips := split(cfg.Names)
-	if err := s.openKeystore(pki.Options{Now: time.Now, DNSNames: dns, IPs: ips, Algorithm: pki.Algorithm(cfg.Keys.Algorithm), Log: t.Log}); err != nil {
+	if err := s.openKeystore(pki.Options{Now: time.Now, DNSNames: dns, IPs: ips, Algorithm: pki.Algorithm(cfg.Keys.Algorithm), Log: quiet}); err != nil {
 		return err
 	}
 	if err := s.migrate(ctx); err != nil {
@@ -176,7 +210,7 @@ func (t Takeover) fill(ctx context.Context, data string, network *takeover.Netwo
 // fillState writes the records. Nobody judges them and no entries tell of them: what was
 // before is not ours to tell.
 func (t Takeover) fillState(ctx context.Context, s *Server, network *takeover.Network) error {
-	st, err := state.Open(ctx, s.store, model.All, state.Options{Logger: t.Log, Now: s.clock.Now, Seal: s.sealer, Patience: takeoverPatience})
+	st, err := state.Open(ctx, s.store, model.All, state.Options{Logger: s.log, Now: s.clock.Now, Seal: s.sealer, Patience: takeoverPatience})
 	if err != nil {
 		return err
 	}
@@ -237,8 +271,10 @@ func writeSettings(file, id string, cfg config.Config) error {
 	if err := cfg.PrintGiven(text); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+	f, err := disk.NewFile(file, false)
+	if err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
-	return nil
+	defer f.Close()
+	return f.Write(text.Bytes())
 }

@@ -1,7 +1,7 @@
 // Package ziticonf reads the settings of an OpenZiti controller, and the certificates and
 // keys that they name: who the controller is, where it listens, what signs for it and
 // what its clients trust. It reads and writes nothing else, and knows nothing of
-// records. Of our packages it imports none.
+// records.
 package ziticonf
 
 import (
@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"netkeep.internal/internal/lang/document"
 )
 
 // Settings are what the file says, as far as it matters to somebody who goes on from
@@ -143,7 +145,7 @@ func Read(name, dir string) (*Settings, error) {
 		return nil, err
 	}
 	var f file
-	if err := yaml.Unmarshal([]byte(os.Expand(string(text), expand)), &f); err != nil {
+	if err := document.Decode([]byte(os.Expand(string(text), expand)), &f); err != nil {
 		return nil, fmt.Errorf("%s is no settings of a controller: %s", name, yaml.FormatError(err, false, true))
 	}
 	s := &Settings{}

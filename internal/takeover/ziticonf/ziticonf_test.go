@@ -63,6 +63,7 @@ func TestBadSettings(t *testing.T) {
 	t.Setenv("ZITI_TEST_KEY", "pki/none.key")
 	for _, test := range []struct{ what, was, is, says string }{
 		{"no YAML", "v: 3", "v: [", "is no settings of a controller"},
+		{"more than is read", "v: 3", "v: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "lists and objects are in each other more than"},
 		{"no database", `db:                     "db/ctrl.db"`, "", "it names no database"},
 		{"no clients", "binding: edge-client", "binding: health", "no web listener has the API edge-client"},
 		{"a file that is not there", "cert: pki/signing.pem", "cert: pki/none.pem", "edge.enrollment.signingCert.cert: stat "},
@@ -113,4 +114,36 @@ func TestOpenKeys(t *testing.T) {
 	if len(s.Open) == 0 || len(s.Open) > len(keys) {
 		t.Errorf("of %v these are open: %v", keys, s.Open)
 	}
+}
+
+// FuzzSettings reads texts as settings: they are refused with a reason, or have all that is
+// needed.
+func FuzzSettings(f *testing.F) {
+	dir := zititest.Unpack(f, "1.6.0")
+	for _, version := range zititest.Versions {
+		text, err := os.ReadFile(filepath.Join(zititest.Unpack(f, version), "ctrl.yml"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	for _, text := range []string{"", "{", "v: &a [*a]", "db: x\nweb: [{}]", "web: [{apis: [{binding: edge-client}], bindPoints: [{}]}]\nctrl: {listener: tls}", "cluster: {dataDir: ..}", "db: ${HOME}$x$"} {
+		f.Add(text)
+	}
+	name := filepath.Join(dir, "fuzzed.yml")
+	f.Fuzz(func(t *testing.T, text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := ziticonf.Read(name, "")
+		if err != nil {
+			if s != nil || err.Error() == "" {
+				t.Errorf("%v comes with %v", s, err)
+			}
+			return
+		}
+		if s.Database == "" || s.ID == "" || s.Client.Listen == "" || s.Routers.Listen == "" || len(s.Signing) == 0 || s.SigningKey == nil || len(s.Server) == 0 || s.ServerKey == nil {
+			t.Errorf("settings lack what is needed: %+v", s)
+		}
+	})
 }

@@ -88,7 +88,8 @@ func tree(b *bbolt.Bucket, depth int) (any, error) {
 		return members, err
 	}
 	n, err := value(size)
-	if n, is := n.(int32); err == nil && is && n >= 0 && n <= maxList {
+	// Its length is one of the keys, and nothing is kept as that.
+	if n, is := n.(int32); err == nil && is && n >= 0 && int(n) < keys(b, maxList) {
 		list := make([]any, n)
 		for i := range list {
 			key := binary.LittleEndian.AppendUint32([]byte{typeInt32}, uint32(i))
@@ -99,6 +100,15 @@ func tree(b *bbolt.Bucket, depth int) (any, error) {
 		return list, nil
 	}
 	return nil, errors.New("a list without a length")
+}
+
+// keys is how many a bucket has, and most if it has more.
+func keys(b *bbolt.Bucket, most int) (n int) {
+	c := b.Cursor()
+	for k, _ := c.First(); k != nil && n < most; k, _ = c.Next() {
+		n++
+	}
+	return n
 }
 
 func member(b *bbolt.Bucket, k, v []byte, depth int) (any, error) {

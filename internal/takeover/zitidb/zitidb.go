@@ -80,6 +80,9 @@ func (d *DB) open(file string) (err error) {
 	if d.tx, err = d.db.Begin(false); err != nil {
 		return err
 	}
+	if err = checkPages(file, d.db, d.tx); err != nil {
+		return err
+	}
 	return d.read()
 }
 
@@ -189,7 +192,11 @@ func (d *DB) bucket(name string) *bbolt.Bucket {
 // that names it.
 func (s Store[T]) All(d *DB) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		all := d.bucket(s.name)
+		var all *bbolt.Bucket
+		err := safely(func() error { all = d.bucket(s.name); return nil })
+		if err != nil {
+			yield(nil, fmt.Errorf("%s: %w", s.name, err))
+		}
 		if all == nil {
 			return
 		}
@@ -220,9 +227,12 @@ func (s Store[T]) All(d *DB) iter.Seq2[*T, error] {
 
 // Len is how many records there are.
 func (s Store[T]) Len(d *DB) (n int) {
-	if all := d.bucket(s.name); all != nil {
-		_ = safely(func() error { return all.ForEachBucket(func([]byte) error { n++; return nil }) })
-	}
+	_ = safely(func() error {
+		if all := d.bucket(s.name); all != nil {
+			return all.ForEachBucket(func([]byte) error { n++; return nil })
+		}
+		return nil
+	})
 	return n
 }
 
