@@ -27,6 +27,7 @@ var stored = map[string]string{
 	"internal/fabric/circuit/vanish.go flows":                "terminators",
 	"internal/fabric/control/admit.go enter":                 "whether a router is one",
 	"internal/fabric/control/admit.go identify":              "whether a router is one",
+	"internal/fabric/control/router.go Judges":               "whether a router is one",
 	"internal/fabric/control/router.go Renew":                "whether a router is one",
 	"internal/fabric/device.go report":                       "permit goes by the clock",
 	"internal/fabric/link/link.go onJoined":                  "routers",

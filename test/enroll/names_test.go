@@ -383,9 +383,13 @@ func TestIdentityCertificatesNameNoServer(t *testing.T) {
 	auth := c.Get("identities/" + id + "/authenticators").List()[0]["id"].(string)
 	extended := h.post("current-identity/authenticators/"+auth+"/extend", M{"clientCertCsr": string(csr)}).want(200).data()
 	passing := h.post("current-api-session/certificates", M{"csr": string(csr)}).want(201).data()
-	for _, cert := range []*x509.Certificate{
-		first, parse(t, []byte(extended["clientCert"].(string))), parse(t, []byte(passing["certificate"].(string))),
-	} {
+	of := parse(t, []byte(passing["certificate"].(string)))
+	// That of a session names the session, and nothing that was asked for.
+	if len(of.URIs) != 1 || !strings.HasPrefix(of.URIs[0].String(), "spiffe://netkeep/identity/"+id+"/apiSession/") {
+		t.Errorf("the certificate of a session is for %v", of.URIs)
+	}
+	of.URIs = nil
+	for _, cert := range []*x509.Certificate{first, parse(t, []byte(extended["clientCert"].(string))), of} {
 		if cert.Subject.CommonName != id || len(cert.DNSNames)+len(cert.IPAddresses)+len(cert.EmailAddresses)+len(cert.URIs) != 0 ||
 			!slices.Equal(cert.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}) {
 			t.Errorf("the certificate of %v is for %v, %v, %v and %v, and good for %v",

@@ -23,6 +23,7 @@ type M = map[string]any
 type client struct {
 	base  string
 	token string
+	bears bool // the token of a machine, not of a session
 	http  *http.Client
 }
 
@@ -109,7 +110,9 @@ func (c *client) do(method, path string, body any) (answer, error) {
 		return answer{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if c.token != "" {
+	if c.bears {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	} else if c.token != "" {
 		req.Header.Set("net-session", c.token)
 	}
 	resp, err := c.http.Do(req)

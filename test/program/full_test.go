@@ -1,7 +1,9 @@
 package program_test
 
 import (
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -9,7 +11,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netkeep.internal/test/machine"
 )
+
+var fullRounds = flag.Int("full-rounds", 2, "how often to take the space from a controller that writes")
 
 // limitFiles forbids a process to write beyond so many bytes of any file. To
 // the program this is like a disk without space.
@@ -83,4 +89,49 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	again.stop()
+}
+
+// TestFullAgain takes the space away in the middle of everything, again and again: who
+// writes is told why not, what is known is answered, and once there is space a new process
+// has all that was acknowledged, and of what was in flight all or nothing.
+func TestFullAgain(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	data := filepath.Join(t.TempDir(), "data")
+	seed := uint64(time.Now().UnixNano())
+	moments := rand.New(rand.NewPCG(seed, 0))
+	router := []string{"--router", "127.0.0.1:" + machine.Port(t)}
+	p := controller(t, data, router...)
+	c := p.client(data)
+	crew := newCrew(t, c, seed)
+	var log entries
+	for range *fullRounds {
+		ended, enough := crew.write(c, 1+moments.Int64N(mostWrites))
+		select {
+		case <-enough:
+		case <-ended: // of themselves, which they tell of
+		}
+		p.limitFiles(uint64(moments.IntN(8192)))
+		select {
+		case <-ended:
+		case <-p.ended:
+			t.Fatal("it ends although there is no space")
+		case <-time.After(2 * waitTime):
+			t.Fatal("writes are neither made nor refused")
+		}
+		p.withoutSpace(c, func(string) bool { return false })
+		p.limitFiles(unix.RLIM_INFINITY)
+		if code := p.wait(); code != 1 {
+			t.Errorf("exit code %d, want 1", code)
+		}
+		p.complains(complaints(p.stderr.String()), "the store stopped")
+		p = controller(t, data, router...)
+		c = c.on(t, p, data)
+		log.audit(t, c, crew.settle(t, c))
+		if t.Failed() {
+			return
+		}
+	}
+	c.scan(t)
+	p.stop()
+	crew.report(t, *fullRounds)
 }

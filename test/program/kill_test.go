@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"netkeep.internal/internal/lang/schema"
+	"netkeep.internal/test/machine"
 )
 
 var (
@@ -26,9 +27,10 @@ var (
 	killSeed   = flag.Uint64("kill-seed", 0, "seed of the random moments; 0 takes one from the clock")
 )
 
-// TestKill9 kills a controller again and again while writers are at work. At
+// TestKill9 kills a controller again and again while writers and holders are at work: records,
+// invitations, certificates, API sessions, sessions and grants. At
 // every restart each acknowledged write is there as a whole, and nothing else
-// but what was in flight, as a whole or not at all.
+// but what was in flight, as a whole or not at all; and the audit log says so.
 func TestKill9(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	seed := *killSeed
@@ -38,25 +40,21 @@ func TestKill9(t *testing.T) {
 	t.Logf("repeat with -kill-seed=%d", seed)
 	moments := rand.New(rand.NewPCG(seed, 0))
 	data := filepath.Join(t.TempDir(), "data")
-	p := controller(t, data)
+	router := []string{"--router", "127.0.0.1:" + machine.Port(t)} // without one there are no sessions
+	p := controller(t, data, router...)
 	c := p.client(data)
-	writers := make([]*writer, 4)
-	for i := range writers {
-		writers[i] = newWriter(fmt.Sprintf("w%d-", i), rand.New(rand.NewPCG(seed, uint64(i+1))))
-	}
+	crew := newCrew(t, c, seed)
 	var log entries
 	for range *killRounds {
-		writeUntilKilled(p, c, writers, moments.Int64N(mostWrites), time.Duration(moments.Int64N(int64(5*time.Millisecond))))
+		writeUntilKilled(p, c, crew, moments.Int64N(mostWrites), time.Duration(moments.Int64N(int64(5*time.Millisecond))))
 		if moments.IntN(8) == 0 { // and in the middle of the next start
-			q := launch(t, settings{args: []string{"run", "--data", data, "--listen", "127.0.0.1:0"}})
+			q := launch(t, settings{args: append([]string{"run", "--data", data, "--listen", "127.0.0.1:0"}, router...)})
 			q.kill(time.Duration(moments.Int64N(int64(300 * time.Millisecond))))
 		}
-		p = controller(t, data)
+		p = controller(t, data, router...)
 		// The session of the first round is a write like any other.
 		c = c.on(t, p, data)
-		there := c.everything(t)
-		settle(t, there, writers)
-		log.audit(t, c, there)
+		log.audit(t, c, crew.settle(t, c))
 		if t.Failed() {
 			return
 		}
@@ -66,8 +64,57 @@ func TestKill9(t *testing.T) {
 	if diff := cmp.Diff(log.last, again.last); diff != "" {
 		t.Errorf("entries are not as they were (-before +now):\n%s", diff)
 	}
+	c.scan(t)
 	p.stop()
-	report(t, writers)
+	crew.report(t, *killRounds)
+}
+
+// crew are those who write, all at once.
+type crew struct {
+	writers []*writer
+	holders []*holder
+}
+
+// newCrew makes one of four writers and four holders, who write nothing yet.
+func newCrew(t *testing.T, c *client, seed uint64) *crew {
+	t.Helper()
+	all := &crew{}
+	service := c.openToHolders(t)
+	for i := range 4 {
+		all.writers = append(all.writers, newWriter(fmt.Sprintf("w%d-", i), rand.New(rand.NewPCG(seed, uint64(i+1)))))
+		all.holders = append(all.holders, newHolder(fmt.Sprintf("holder%c", 'A'+i), rand.New(rand.NewPCG(seed, uint64(i+100))), service))
+	}
+	return all
+}
+
+// settle compares what they know with what is there, and returns that of the writers.
+func (all *crew) settle(t *testing.T, c *client) map[string]map[string]M {
+	t.Helper()
+	there := c.everything(t)
+	settle(t, there, all.writers)
+	standing := c.standing(t)
+	for _, h := range all.holders {
+		if err := h.settle(c, standing[h.name]); err != nil {
+			t.Error(err)
+		}
+	}
+	return there
+}
+
+// scan has the controller look whether all that is stored hangs together.
+func (c *client) scan(t *testing.T) {
+	t.Helper()
+	c.must(t, 202, http.MethodPost, "database/check-data-integrity", nil)
+	for {
+		scan := c.must(t, 200, http.MethodGet, "database/data-integrity-results", nil).body["data"].(M)
+		if scan["inProgress"] != true {
+			if found := scan["results"].([]any); len(found) > 0 {
+				t.Errorf("the scan found %v", found)
+			}
+			return
+		}
+		<-time.After(20 * time.Millisecond)
+	}
 }
 
 // on returns the client as one of another process on the same data.
@@ -83,30 +130,38 @@ const mostWrites = 80
 
 // writeUntilKilled lets the writers write and ends the process in the midst, a
 // moment after so many writes were acknowledged.
-func writeUntilKilled(p *process, c *client, writers []*writer, writes int64, after time.Duration) {
-	var done sync.WaitGroup
-	var acknowledged atomic.Int64
-	enough := make(chan struct{})
-	if writes == 0 {
-		close(enough)
-	}
-	for _, w := range writers {
-		done.Go(func() {
-			w.write(c, func() {
-				if acknowledged.Add(1) == writes {
-					close(enough)
-				}
-			})
-		})
-	}
-	ended := make(chan struct{})
-	go func() { done.Wait(); close(ended) }()
+func writeUntilKilled(p *process, c *client, all *crew, writes int64, after time.Duration) {
+	ended, enough := all.write(c, writes)
 	select {
 	case <-enough:
 	case <-ended: // of themselves, which they tell of
 	}
 	p.kill(after)
 	<-ended
+}
+
+// write lets them write until they are not answered any more, which closes ended;
+// enough is closed when so many writes were acknowledged.
+func (all *crew) write(c *client, writes int64) (ended, enough chan struct{}) {
+	var done sync.WaitGroup
+	var acknowledged atomic.Int64
+	ended, enough = make(chan struct{}), make(chan struct{})
+	if writes == 0 {
+		close(enough)
+	}
+	count := func() {
+		if acknowledged.Add(1) == writes {
+			close(enough)
+		}
+	}
+	for _, w := range all.writers {
+		done.Go(func() { w.write(c, count) })
+	}
+	for _, h := range all.holders {
+		done.Go(func() { h.write(c, count) })
+	}
+	go func() { done.Wait(); close(ended) }()
+	return ended, enough
 }
 
 // kill ends the process at a moment that it cannot prepare for.
@@ -120,7 +175,12 @@ func (p *process) kill(after time.Duration) {
 // written are the kinds that writers write, by path.
 var written = map[string]string{"configs": "config", "identities": "identity", "services": "service"}
 
-// everything is what there is of them, by path and id.
+// audited are those whose every change has an entry that the test reads.
+var audited = map[string]string{
+	"configs": "config", "identities": "identity", "services": "service", "authenticators": "authenticator", "enrollments": "enrollment", "grants": "grant",
+}
+
+// everything is what there is of what writers write, by path and id.
 func (c *client) everything(t *testing.T) map[string]map[string]M {
 	t.Helper()
 	there := map[string]map[string]M{}
@@ -164,13 +224,13 @@ type entries struct {
 // say: none is missing, and there is no change without one.
 func (e *entries) audit(t *testing.T, c *client, there map[string]map[string]M) {
 	t.Helper()
-	if log := c.must(t, 200, http.MethodGet, "audit-verification", nil).body["data"].(M); log["intact"] != true {
+	if log := c.verified(t); log["intact"] != true {
 		t.Errorf("the audit log is %v", log)
 	}
 	if e.last == nil {
 		e.last = map[string]M{}
 	}
-	kinds := slices.Collect(maps.Values(written))
+	kinds := slices.Collect(maps.Values(audited))
 	fresh := url.QueryEscape(fmt.Sprintf("number > %d sort by number limit none", e.read))
 	for _, entry := range c.must(t, 200, http.MethodGet, "audit-entries?filter="+fresh, nil).body["data"].([]any) {
 		entry := entry.(M)
@@ -182,30 +242,72 @@ func (e *entries) audit(t *testing.T, c *client, there map[string]map[string]M) 
 			e.last[entry["targetId"].(string)] = entry
 		}
 	}
-	for path, kind := range written {
-		for id, rec := range there[path] {
-			if last := e.last[id]; last == nil || last["event"] == "deleted" || last["targetName"] != rec["name"] {
-				t.Errorf("%s %s is there, and its last entry is %v", kind, rec["name"], last)
+	for path, kind := range audited {
+		recs := there[path]
+		if written[path] == "" {
+			recs = c.list(t, path)
+		}
+		for id, rec := range recs {
+			last := e.last[id]
+			if last == nil || last["event"] == "deleted" || written[path] != "" && last["targetName"] != rec["name"] {
+				t.Errorf("%s %s %s is there, and its last entry is %v", kind, id, rec["name"], last)
 			}
 		}
 		for id, last := range e.last {
-			if last["targetKind"] == kind && last["event"] != "deleted" && there[path][id] == nil {
+			if last["targetKind"] == kind && last["event"] != "deleted" && recs[id] == nil {
 				t.Errorf("%s %s is gone, and its last entry is %v", kind, id, last)
 			}
 		}
 	}
 }
 
-func report(t *testing.T, writers []*writer) {
+// verified is what the controller finds when it reads all entries, for which a request
+// has too little time on a machine that has other things to do.
+func (c *client) verified(t *testing.T) M {
 	t.Helper()
-	acknowledged, happened, open := 0, 0, 0
-	for _, w := range writers {
-		acknowledged, happened, open = acknowledged+w.acknowledged, happened+w.happened, open+w.open
+	for tries := 1; ; tries++ {
+		a, err := c.do(http.MethodGet, "audit-verification", nil)
+		if err == nil && a.status == http.StatusOK {
+			return a.body["data"].(M)
+		}
+		if err != nil || a.status != http.StatusServiceUnavailable || tries == 6 {
+			t.Fatalf("audit-verification answers %d: %v, %v", a.status, a.body, err)
+		}
 	}
-	t.Logf("%d writes were acknowledged; of %d in flight at a kill %d happened", acknowledged, open, happened)
-	if acknowledged < 10*(*killRounds) {
-		t.Errorf("only %d writes were acknowledged: the test tests nothing", acknowledged)
+}
+
+// report says what they did in so many rounds.
+func (all *crew) report(t *testing.T, rounds int) {
+	t.Helper()
+	var records, holders tally
+	for _, w := range all.writers {
+		records.add(w.tally)
 	}
+	did := map[string]int{}
+	for _, h := range all.holders {
+		holders.add(h.tally)
+		for what, n := range h.did {
+			did[what] += n
+		}
+	}
+	t.Logf("in %d rounds, of records: %v", rounds, records)
+	t.Logf("in %d rounds, of holders: %v: %v", rounds, holders, did)
+	if min(records.acknowledged, holders.acknowledged) < 4*rounds {
+		t.Error("so few writes were acknowledged that the test tests nothing")
+	}
+}
+
+// tally is what became of somebody's writes.
+type tally struct {
+	acknowledged, open, happened int
+}
+
+func (t *tally) add(of tally) {
+	t.acknowledged, t.open, t.happened = t.acknowledged+of.acknowledged, t.open+of.open, t.happened+of.happened
+}
+
+func (t tally) String() string {
+	return fmt.Sprintf("%d writes were acknowledged; of %d in flight %d happened", t.acknowledged, t.open, t.happened)
 }
 
 // TestKillFirstStart kills a controller while it makes its data directory: a

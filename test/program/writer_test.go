@@ -33,7 +33,7 @@ type writer struct {
 	pending *change
 	failure error // an answer that should not have been
 
-	acknowledged, open, happened int
+	tally
 }
 
 func newWriter(mark string, random *rand.Rand) *writer {
@@ -43,6 +43,12 @@ func newWriter(mark string, random *rand.Rand) *writer {
 // most is how many records a writer keeps.
 const most = 30
 
+// full reports whether an answer says that there is no space for a write, which leaves
+// open what became of it.
+func (a answer) full() bool {
+	return a.status == http.StatusServiceUnavailable && strings.Contains(fmt.Sprint(a.body), "disk space")
+}
+
 // write makes changes until one is not answered.
 func (w *writer) write(c *client, acknowledged func()) {
 	for w.failure == nil {
@@ -50,7 +56,7 @@ func (w *writer) write(c *client, acknowledged func()) {
 		w.pending = &next
 		a, err := c.do(next.method, next.path, next.body)
 		switch {
-		case err != nil:
+		case err != nil, a.full():
 			return
 		case a.status >= 300:
 			w.failure = fmt.Errorf("%s %s answers %d: %v", next.method, next.path, a.status, a.body)

@@ -25,6 +25,7 @@ func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
 	if rev <= 0 {
 		return nil
 	}
+	defer s.relax()
 	if err := s.sweep(ctx); err != nil {
 		return err
 	}

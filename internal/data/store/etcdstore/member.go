@@ -64,6 +64,7 @@ type member struct {
 	reclaim int64        // free space that pays to defragment
 	defrag  sync.RWMutex // held for reading by snapshots
 	alone   *store.Alone // the claims on a member that nobody shares
+	mapped  *mapped
 }
 
 // Open starts an etcd member in this process, with its data under o.Dir, and
@@ -139,6 +140,7 @@ func startMember(ctx context.Context, o Options, tune func(*embed.Config)) (*mem
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), lock.Close())
 	}
+	m.mapped = mappedIn(o.Dir)
 	if err = m.ready(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), m.close())
 	}
@@ -206,6 +208,7 @@ func memberConfig(dir string, log *zap.Logger) *embed.Config {
 // then keeps its directory.
 func (m *member) close() error {
 	m.log.closing.Store(true)
+	m.mapped.end()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
