@@ -54,7 +54,7 @@ ALONE := ./cmd/... ./internal/lang/... ./internal/tool/... ./internal/client/rem
 	./internal/ops/trace ./internal/policy/explain ./internal/policy/posture ./internal/pki ./internal/router/forward \
 	./internal/router/home ./internal/run/cli ./internal/takeover/... ./internal/web/rest ./internal/wire ./internal/wire/cipher ./internal/wire/message \
 	./test/architecture ./test/auth ./test/command ./test/enroll ./test/manifest ./test/model ./test/module ./test/monitoring \
-	./test/netns ./test/program ./test/router ./test/servertest ./test/takeover ./test/torture ./test/upgrade ./test/zititest
+	./test/netns ./test/program ./test/promise ./test/router ./test/servertest ./test/takeover ./test/torture ./test/upgrade ./test/zititest
 
 # Of some most tests do one thing after the other too, or wait: those are chosen that have
 # several do something at once, or a controller something beside what it is asked. Those of
@@ -85,11 +85,15 @@ cluster: build ## three controllers under faults for minutes, and what they cost
 	bin/netkeep-bench cluster
 
 # Each has a short form in make test and make late; docs/reliability.md says what came of it.
-torture: ## bad requests and frames by the million, kill -9, damaged directories, controllers under faults: an hour or two
+torture: ## bad requests and frames by the million, kill -9, full disks, clocks that jump, damaged directories, faults, dying routers: some hours
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/torture -run TestBadRequests -requests 1000000 $(ARGS)
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/torture -run TestBadFrames -frames 1000000 $(ARGS)
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/program -run '^TestDamages$$' -damages 500 $(ARGS)
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/program -run '^TestKill9$$' -kill-rounds 1000 $(ARGS)
+	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/program -run '^TestKillCarrying$$' -carry-rounds 100 $(ARGS)
+	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/program -run '^TestFullAgain$$' -full-rounds 100 $(ARGS)
+	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/program -run '^TestClockJumps$$' -clock-jumps 100 $(ARGS)
+	$(GO) test -trimpath -count=1 -timeout 90m -v ./test/torture -run TestRoutersDie -sites 20 -routers 10 -connections 1000 -deaths 30 -death-every 1m $(ARGS)
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/cluster -run TestFaults -faults 5m -fault-every 10s $(ARGS)
 
 FUZZTIME ?= 10m
@@ -154,7 +158,7 @@ lint: ## what the program looks like
 	bin/dead
 
 golden: ## rewrite the checked-in goldens after a wanted change
-	$(GO) test ./internal/ops/config ./internal/model ./internal/lang/kind ./test/api ./test/auth -update
+	$(GO) test ./internal/ops/config ./internal/model ./internal/lang/kind ./test/api ./test/auth ./test/promise -update
 
 # The path is in go.mod and in imports, and nowhere else.
 module: ## give the Go module another path: make module MODULE=example.com/netkeep
@@ -166,9 +170,10 @@ release: ## what people download, in dist/: binaries, archives, packages, an ima
 	bin/release -in . -out dist $(ARGS)
 
 # It needs root, debootstrap and systemd-nspawn, and says so, loudly, where they are not.
-packages: ## the same bytes twice, the image run in namespaces, and a fresh Debian: install, traffic, upgrade, remove, purge
-	$(GO) -C release test -vet=off -count=1 -timeout 60m -v -run '^TestRelease$$' .
+packages: ## the same bytes twice, the image and the compose file run in namespaces, and a fresh Debian: install, traffic, upgrade, remove, purge
+	$(GO) -C release test -vet=off -count=1 -timeout 60m -v -run '^Test(Image|Release)$$' .
 	$(MAKE) release ARGS='-only linux/amd64'
+	$(GO) -C release test -vet=off -count=1 -timeout 20m -v ./composed
 	release/try dist/netkeep_*_amd64.deb
 
 # Helm and what it needs takes minutes to compile, so this is not in .ci/run; that the metrics are there that rules name, make test tells.
@@ -180,4 +185,4 @@ bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 clean:
-	rm -rf bin
+	rm -rf bin dist

@@ -40,15 +40,19 @@ func (r *release) image() error {
 		}
 		some = true
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{
-			Platform:    &v1.Platform{OS: b.os, Architecture: b.arch},
-			Annotations: map[string]string{"org.opencontainers.image.ref.name": r.full(), "io.containerd.image.name": "netkeep:" + r.full()},
+			Platform: &v1.Platform{OS: b.os, Architecture: b.arch},
 		}})
 	}
 	if !some {
 		return nil
 	}
+	// The file names one thing, which is for all systems: podman and skopeo refuse one that
+	// names several.
+	one := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{Add: index, Descriptor: v1.Descriptor{
+		Annotations: map[string]string{"org.opencontainers.image.ref.name": r.full(), "io.containerd.image.name": "netkeep:" + r.full()},
+	}})
 	dir := filepath.Join(r.temp, "image")
-	if _, err := layout.Write(dir, index); err != nil {
+	if _, err := layout.Write(dir, one); err != nil {
 		return err
 	}
 	return r.together(dir)

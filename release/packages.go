@@ -48,8 +48,9 @@ func (r *release) info(b binary, format string) (*nfpm.Info, error) {
 		Name: "netkeep", Arch: b.arch, Platform: "linux", Version: r.version, Prerelease: r.before,
 		VersionSchema: "semver", Section: "net", Priority: "optional", Maintainer: "netkeep <netkeep@localhost>", License: "Apache-2.0",
 		Description: "Private, zero-trust overlay network\n" +
-			"Controller, router, tunneler and command line of a network in which nobody reaches\n" +
-			"anything but what a policy gives them. Nothing is started when it is installed.",
+			"Controller, router, tunneler and command line of a network in which nobody\n" +
+			"reaches anything but what a policy gives them. Nothing is started when it is\n" +
+			"installed.",
 		MTime: r.time,
 	}
 	info.Overridables = nfpm.Overridables{
@@ -85,10 +86,11 @@ func (r *release) contents(b binary, format string) (files.Contents, error) {
 	}
 	for _, name := range documents {
 		to := name
-		if name == "LICENSE" && format == "deb" {
-			to = "copyright"
+		from := filepath.Join(r.dir, name)
+		if name == "LICENSE" && format == "deb" { // Debian has the text, and wants it named
+			from, to = filepath.Join(r.dir, "release", "copyright"), "copyright"
 		}
-		add("", filepath.Join(r.dir, name), "/usr/share/doc/netkeep/"+to, 0o644)
+		add("", from, "/usr/share/doc/netkeep/"+to, 0o644)
 	}
 	pages, err := filepath.Glob(filepath.Join(r.temp, "manual", "*.1"))
 	for _, page := range pages {

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
@@ -28,20 +31,33 @@ func TestRelease(t *testing.T) {
 		if out, err := exec.Command("git", "clone", "-q", from, place).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
+		tag := exec.Command("git", "-C", place, "tag", "v1.2.3")
+		if out, err := tag.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
 		if err := run(place, place+"-out", []string{"linux/amd64"}); err != nil {
 			t.Fatal(err)
 		}
 		made = append(made, texts(t, place+"-out"))
 	}
-	if len(made[0]) != 6 || len(made[1]) != 6 {
-		t.Errorf("there are %d and %d files", len(made[0]), len(made[1]))
+	// docs/install.md calls them so.
+	want := []string{"SHA256SUMS", "netkeep-1.2.3-1.x86_64.rpm", "netkeep_1.2.3_amd64.deb", "netkeep_1.2.3_linux_amd64.cdx.json",
+		"netkeep_1.2.3_linux_amd64.tar.gz", "netkeep_1.2.3_oci.tar"}
+	for _, m := range made {
+		if got := slices.Sorted(maps.Keys(m)); !slices.Equal(got, want) {
+			t.Errorf("there are %v, want %v", got, want)
+		}
+	}
+	commit, err := exec.Command("git", "-C", from, "rev-parse", "HEAD").Output()
+	if err != nil {
+		t.Fatal(err)
 	}
 	for name, text := range made[0] {
 		if !bytes.Equal(text, made[1][name]) {
 			t.Errorf("%s is not the same twice", name)
 		}
 		if strings.HasSuffix(name, ".cdx.json") {
-			bill(t, text)
+			bill(t, text, strings.TrimSpace(string(commit)))
 		}
 	}
 	one(t, places[0]+"-out", top)
@@ -62,12 +78,15 @@ func texts(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-// bill looks at the list of what a binary was made of.
-func bill(t *testing.T, text []byte) {
+// bill looks at the list of what a binary was made of, and of which commit.
+func bill(t *testing.T, text []byte, commit string) {
 	t.Helper()
 	var bom cdx.BOM
 	if err := cdx.NewBOMDecoder(bytes.NewReader(text), cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
 		t.Fatal(err)
+	}
+	if self := bom.Metadata.Component; self.Version != "1.2.3" || !slices.Contains(*self.Properties, cdx.Property{Name: "build:vcs.revision", Value: commit}) {
+		t.Errorf("it is of %+v, want version 1.2.3 of %s", self, commit)
 	}
 	refs := map[string]bool{}
 	for _, c := range *bom.Components {
@@ -95,18 +114,11 @@ func one(t *testing.T, out, top string) {
 	if text, err := exec.Command("tar", "-C", dir, "-xf", image[0]).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	index, err := layout.ImageIndexFromPath(dir)
-	if err != nil {
-		t.Fatal(err)
+	all := imagesOf(t, dir)
+	if len(all) != 1 {
+		t.Fatalf("there are images for %v", slices.Collect(maps.Keys(all)))
 	}
-	list, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	img, err := index.Image(list.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := all["linux/amd64"]
 	conf, err := img.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -144,6 +156,60 @@ func one(t *testing.T, out, top string) {
 	}
 	static(t, filepath.Join(root, "usr", "bin", "netkeep"), top)
 	serves(t, root)
+}
+
+// imagesOf are those of a layout, by their systems. Podman and skopeo take a layout that names
+// one thing, and find in it what is for their system.
+func imagesOf(t *testing.T, dir string) map[string]v1.Image {
+	t.Helper()
+	top, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := top.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Manifests) != 1 || list.Manifests[0].Annotations["io.containerd.image.name"] == "" {
+		t.Fatalf("the layout names %+v", list.Manifests)
+	}
+	index, err := top.ImageIndex(list.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err = index.IndexManifest(); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]v1.Image{}
+	for _, m := range list.Manifests {
+		if all[m.Platform.String()], err = index.Image(m.Digest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// TestImage makes one for two systems, and finds both.
+func TestImage(t *testing.T) {
+	r := &release{out: t.TempDir(), temp: t.TempDir(), version: "1.2.3"}
+	for _, arch := range []string{"amd64", "arm64"} {
+		path := filepath.Join(r.temp, arch)
+		if err := os.WriteFile(path, []byte(arch), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r.binaries = append(r.binaries, binary{"linux", arch, path})
+	}
+	if err := r.image(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if text, err := exec.Command("tar", "-C", dir, "-xf", filepath.Join(r.out, "netkeep_1.2.3_oci.tar")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	all := imagesOf(t, dir)
+	if len(all) != 2 || all["linux/amd64"] == nil || all["linux/arm64"] == nil {
+		t.Errorf("there are images for %v", slices.Collect(maps.Keys(all)))
+	}
 }
 
 // static looks for what a binary must not have: a library of the system, and what this

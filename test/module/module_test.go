@@ -25,7 +25,7 @@ func sourceTree(t *testing.T) (dir string) {
 		name := entry.Name()
 		from, to := filepath.Join("..", "..", name), filepath.Join(dir, name)
 		switch {
-		case name == "bin" || name == "data" || name[0] == '.':
+		case name == "bin" || name == "data" || name == "dist" || name[0] == '.':
 		case entry.IsDir():
 			must(t, os.CopyFS(to, os.DirFS(from)))
 		case entry.Type().IsRegular():
