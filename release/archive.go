@@ -28,7 +28,7 @@ var documents = []string{"LICENSE", "README.md", "CHANGELOG.md"}
 // entries are what an archive holds, in one directory.
 func (r *release) entries(b binary) ([]entry, error) {
 	top := strings.Join([]string{"netkeep", r.full(), b.os, b.arch}, "_") + "/"
-	all := []entry{{top + b.file(), b.path, 0o755}}
+	all := []entry{{top + b.file(), b.path, 0o755}, {top + licencesFile, b.licences(), 0o644}}
 	for _, name := range documents {
 		all = append(all, entry{top + name, filepath.Join(r.dir, name), 0o644})
 	}

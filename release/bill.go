@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"debug/buildinfo"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -14,11 +13,7 @@ import (
 
 // bill writes down what a binary was made of, as the compiler recorded it in the binary
 // itself.
-func (r *release) bill(b binary) error {
-	info, err := buildinfo.ReadFile(b.path)
-	if err != nil {
-		return err
-	}
+func (r *release) bill(b binary, info *debug.BuildInfo) error {
 	sum, err := sumOf(b.path)
 	if err != nil {
 		return err

@@ -65,6 +65,11 @@ func (b binary) file() string {
 	return "netkeep"
 }
 
+// environment is what the compiler is told: the system, and nothing of this machine.
+func (b binary) environment() []string {
+	return append(os.Environ(), "CGO_ENABLED=0", "GOOS="+b.os, "GOARCH="+b.arch, "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
+}
+
 // build compiles for a system. Nothing of this machine is in what comes of it: no paths,
 // no library of the system, and no time but the commit's.
 func (r *release) build(system string) (binary, error) {
@@ -76,7 +81,7 @@ func (r *release) build(system string) (binary, error) {
 	b.path = filepath.Join(r.temp, osName+"_"+arch, b.file())
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs="+strconv.FormatBool(r.vcs), "-ldflags=-s -w", "-o", b.path, "./cmd/netkeep")
 	cmd.Dir = r.dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+osName, "GOARCH="+arch, "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
+	cmd.Env = b.environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return b, fmt.Errorf("it does not compile: %w\n%s", err, out)
 	}

@@ -67,7 +67,14 @@ func (r *release) imageOf(b binary) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, err := layerOf([]item{{name: "usr/bin/netkeep", text: program, mode: 0o755}}, r.time)
+	licences, err := os.ReadFile(b.licences())
+	if err != nil {
+		return nil, err
+	}
+	top, err := layerOf([]item{
+		{name: "usr/bin/netkeep", text: program, mode: 0o755},
+		{name: "usr/share/doc/netkeep/" + licencesFile, text: licences, mode: 0o644},
+	}, r.time)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"debug/buildinfo"
 	"flag"
 	"fmt"
 	"os"
@@ -89,7 +90,14 @@ func (r *release) system(system string) error {
 		return err
 	}
 	r.binaries = append(r.binaries, b)
-	if err := r.bill(b); err != nil {
+	info, err := buildinfo.ReadFile(b.path)
+	if err != nil {
+		return err
+	}
+	if err := r.bill(b, info); err != nil {
+		return err
+	}
+	if err := r.licences(b, info); err != nil {
 		return err
 	}
 	if err := r.archive(b); err != nil {

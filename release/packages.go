@@ -92,6 +92,7 @@ func (r *release) contents(b binary, format string) (files.Contents, error) {
 		}
 		add("", from, "/usr/share/doc/netkeep/"+to, 0o644)
 	}
+	add("", b.licences(), "/usr/share/doc/netkeep/"+licencesFile, 0o644)
 	pages, err := filepath.Glob(filepath.Join(r.temp, "manual", "*.1"))
 	for _, page := range pages {
 		packed, err := r.packed(page)

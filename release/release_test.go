@@ -56,11 +56,53 @@ func TestRelease(t *testing.T) {
 		if !bytes.Equal(text, made[1][name]) {
 			t.Errorf("%s is not the same twice", name)
 		}
-		if strings.HasSuffix(name, ".cdx.json") {
-			bill(t, text, strings.TrimSpace(string(commit)))
-		}
 	}
 	one(t, places[0]+"-out", top)
+	words(t, bill(t, made[0]["netkeep_1.2.3_linux_amd64.cdx.json"], strings.TrimSpace(string(commit))), map[string]string{
+		"the image":   string(read(t, filepath.Join(top, "root", "usr", "share", "doc", "netkeep", licencesFile))),
+		"the archive": inArchive(t, filepath.Join(places[0]+"-out", "netkeep_1.2.3_linux_amd64.tar.gz"), "netkeep_1.2.3_linux_amd64/"+licencesFile),
+	})
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// inArchive is a file of an archive.
+func inArchive(t *testing.T, archive, name string) string {
+	t.Helper()
+	text, err := exec.Command("tar", "-xzOf", archive, name).Output()
+	if err != nil {
+		t.Fatalf("%s in %s: %v", name, archive, err)
+	}
+	return string(text)
+}
+
+// words looks whether everything that a binary was made of comes with its licence, of which
+// many want one line kept above all.
+func words(t *testing.T, parts []cdx.Component, places map[string]string) {
+	t.Helper()
+	for place, text := range places {
+		for _, p := range parts {
+			name := p.Name + " " + p.Version
+			if p.Name == "std" {
+				name = "Go " + p.Version
+			}
+			if !strings.Contains(text, "\n"+name+"\n") {
+				t.Errorf("%s says nothing of %s", place, name)
+			}
+		}
+		for _, want := range []string{"Copyright 2009 The Go Authors", "Apache License", "Redistribution and use in source and binary forms", "Permission is hereby granted, free of charge"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s has no %q", place, want)
+			}
+		}
+	}
 }
 
 func texts(t *testing.T, dir string) map[string][]byte {
@@ -79,7 +121,7 @@ func texts(t *testing.T, dir string) map[string][]byte {
 }
 
 // bill looks at the list of what a binary was made of, and of which commit.
-func bill(t *testing.T, text []byte, commit string) {
+func bill(t *testing.T, text []byte, commit string) []cdx.Component {
 	t.Helper()
 	var bom cdx.BOM
 	if err := cdx.NewBOMDecoder(bytes.NewReader(text), cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
@@ -98,6 +140,7 @@ func bill(t *testing.T, text []byte, commit string) {
 	if len(refs) < 20 || !strings.Contains(string(text), "go.etcd.io") {
 		t.Errorf("it lists %d modules", len(refs))
 	}
+	return *bom.Components
 }
 
 // one unpacks the image, and looks at what it holds and how it is run.
