@@ -1,6 +1,8 @@
 package model
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"time"
 
@@ -18,11 +20,13 @@ type APISession struct {
 	ExternalID      string    `json:"externalId" kind:"server,hidden,nofilter" doc:"External id by which the token or certificate shown names the identity; empty if it does not."`
 	NotAfter        time.Time `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the token or certificate chain shown ends; the year 1 if it does not."`
 	TokenHash       string    `json:"tokenHash" kind:"server,secret,unique" doc:"Hash by which the session's token is recognised."`
-	ConfigTypes     []string  `json:"configTypes" kind:"server" doc:"Ids of the config types that the client asked for, or all; services show configs of these."`
-	IPAddress       string    `json:"ipAddress" kind:"server" doc:"Address that the client authenticated from."`
-	IsMFARequired   bool      `json:"isMfaRequired" kind:"server" doc:"Whether the identity had a second factor to show."`
-	IsMFAComplete   bool      `json:"isMfaComplete" kind:"server" doc:"Whether a one-time or recovery code has been shown."`
-	LastActivityAt  time.Time `json:"lastActivityAt" kind:"server" doc:"When the session was last known to be used, as it is stored, which is some time after the fact."`
+	// Token is of one that another controller has opened, whose keys are not ours.
+	Token          string    `json:"token" kind:"server,hidden,nofilter,sealed,omit" doc:"Token of a session that was taken over; empty for others, whose tokens follow from their ids."`
+	ConfigTypes    []string  `json:"configTypes" kind:"server" doc:"Ids of the config types that the client asked for, or all; services show configs of these."`
+	IPAddress      string    `json:"ipAddress" kind:"server" doc:"Address that the client authenticated from."`
+	IsMFARequired  bool      `json:"isMfaRequired" kind:"server" doc:"Whether the identity had a second factor to show."`
+	IsMFAComplete  bool      `json:"isMfaComplete" kind:"server" doc:"Whether a one-time or recovery code has been shown."`
+	LastActivityAt time.Time `json:"lastActivityAt" kind:"server" doc:"When the session was last known to be used, as it is stored, which is some time after the fact."`
 	// What posture checks look at.
 	MFAPassedAt *time.Time `json:"mfaPassedAt" kind:"server,hidden,nofilter" doc:"When a one-time or recovery code was last shown."`
 	MFAID       string     `json:"mfaId" kind:"server,hidden,nofilter" doc:"Id of the second factor whose code that was."`
@@ -119,6 +123,9 @@ type Session struct {
 	// Plain is whether its token is a text that says nothing, for routers that
 	// take their connections from clients when such a one is over, and only then.
 	Plain bool `json:"plain" kind:"server,hidden,nofilter" doc:"Whether its token is one that routers cannot read."`
+	// Token and its hash are of one that another controller has given out.
+	Token     string `json:"token" kind:"server,hidden,nofilter,sealed,omit" doc:"Token of a session that was taken over; empty for others, whose tokens follow from what they say."`
+	TokenHash string `json:"tokenHash" kind:"server,secret,unique,omit" doc:"Hash by which that token is recognised; empty where there is none."`
 	// Waits is for clients with access tokens: they have a session before they report their
 	// device, which they do to routers.
 	Waits bool `json:"waits" kind:"server,hidden,nofilter" doc:"Whether the device has yet to pass the posture checks; nobody dials or hosts with it until then, but at a router that judges devices itself."`
@@ -140,4 +147,11 @@ var Sessions = kind.Define(kind.Spec[Session]{
 // SessionKey is the key of a session.
 func SessionKey(apiSession, typ, service string) string {
 	return apiSession + "." + typ + "." + service
+}
+
+// TokenHash is what a token is recognised by where it is not stored, or not to be looked
+// for letter by letter.
+func TokenHash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
 }

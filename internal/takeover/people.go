@@ -106,6 +106,7 @@ func (r *reading) addClient(i *zitidb.Identity, at string) {
 	if rec.EnvInfo == (model.EnvInfo{}) && rec.SDKInfo == (model.SDKInfo{}) {
 		return
 	}
+	r.clients[i.ID] = rec.SDKInfo
 	rec.Meta = kind.Meta{ID: i.ID, CreatedAt: i.UpdatedAt, UpdatedAt: i.UpdatedAt}
 	add(r, model.ClientInfos, rec, i.Name)
 	if r.net.Settings.OIDC && byOIDC(i.SDKType, i.SDKVersion) {
@@ -152,6 +153,7 @@ func (r *reading) readAuthenticators() error {
 			r.certificate(rec, a, who)
 		}
 		r.owned[a.IdentityID] = true
+		r.shown[a.ID] = rec
 		add(r, model.Authenticators, rec, name)
 	})
 }
@@ -279,7 +281,6 @@ func (r *reading) readRest() error {
 	for _, file := range s.Open {
 		r.note(OpenKeys, file)
 	}
-	r.note(Sessions, "")
 	if len(s.Signing) > 1 {
 		r.note(RootAway, s.Signing[len(s.Signing)-1].Subject.CommonName)
 	}

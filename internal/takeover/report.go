@@ -59,7 +59,7 @@ var (
 	Several      = &notice{"several-certificates", false, "Identities have several certificates. All of them go on to work; a further one cannot be added before one is deleted."}
 	NumericTags  = &notice{"numeric-tags", false, "Tags that are numbers or more become texts."}
 	OIDC         = &notice{"openid-connect", true, "Clients that are logged in by OpenID Connect at the old controller have to log in again. Those of these identities do so by themselves where oidc.enabled is set here, and have to be restarted where it is not."}
-	Sessions     = &notice{"sessions", false, "Nobody stays logged in: clients log in again by themselves, people have to."}
+	Sessions     = &notice{"sessions", false, "Clients that are connected to routers by a certificate stay logged in, if they were not silent for longer than sessions last. All others log in again, clients by themselves: whoever logged in with a token or by OpenID Connect, admins, and people who are at the APIs alone."}
 	Permissions  = &notice{"permissions", false, "Identities have permissions of OpenZiti 2. They keep them, as admin roles that allow as much."}
 	NoPermission = &notice{"unknown-permissions", true, "Identities have permissions that are not known here, which are not taken: give them admin roles."}
 	NoField      = &notice{"no-field", false, "Fields that nothing here goes by are not taken."}

@@ -50,6 +50,8 @@ type reading struct {
 	owned      map[string]bool // identities with a way in of their own
 	certs      map[string]int  // how many certificates an identity has
 	names      map[string]bool // of the controller
+	shown      map[string]*model.Authenticator
+	clients    map[string]model.SDKInfo // by identity
 }
 
 // Read reads all records of a database whose controller had these settings.
@@ -57,6 +59,7 @@ func Read(db *zitidb.DB, s *ziticonf.Settings, now time.Time) (*Network, error) 
 	r := &reading{
 		db: db, net: &Network{Settings: s}, now: now, services: map[string]bool{}, configs: map[string]string{}, routers: map[string]bool{}, edges: map[string]string{},
 		identities: map[string]*model.Identity{}, checks: map[string]bool{}, owned: map[string]bool{}, certs: map[string]int{}, names: map[string]bool{},
+		shown: map[string]*model.Authenticator{}, clients: map[string]model.SDKInfo{},
 	}
 	r.net.Report.Database, r.net.Report.Version, r.net.Report.Controller = s.Database, db.Version, s.ID
 	for _, name := range s.DNSNames {
@@ -67,7 +70,7 @@ func Read(db *zitidb.DB, s *ziticonf.Settings, now time.Time) (*Network, error) 
 	}
 	for _, step := range []func() error{
 		r.readCAs, r.readSigners, r.readAuthPolicies, r.readConfigTypes, r.readConfigs, r.readServices, r.readRouters, r.readIdentities,
-		r.readAuthenticators, r.readMFAs, r.readEnrollments, r.readPostureChecks, r.readPolicies, r.readTerminators, r.readRest,
+		r.readAuthenticators, r.readMFAs, r.readEnrollments, r.readPostureChecks, r.readPolicies, r.readTerminators, r.readSessions, r.readRest,
 	} {
 		if err := step(); err != nil {
 			return nil, err

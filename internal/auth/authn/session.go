@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -172,8 +171,12 @@ func ResolveConfigTypes(r kind.Reader, asked []string) []string {
 	return ids
 }
 
-// Token returns the token of a session, by the key that made it.
+// Token returns the token of a session: the one that it was taken over with, or the one
+// by the key that made it.
 func (s *APISessions) Token(session *model.APISession) (token string) {
+	if session.Token != "" {
+		return session.Token
+	}
 	keys := s.Keys()
 	for _, key := range keys {
 		token = KeyedToken(key, session.ID)
@@ -185,7 +188,7 @@ func (s *APISessions) Token(session *model.APISession) (token string) {
 }
 
 // Aged reports whether the token of a session was made by another key than tokens
-// are now.
+// are now, or by another controller that nobody asks any more.
 func (s *APISessions) Aged(session *model.APISession) bool {
 	return digest(KeyedToken(s.Keys()[0], session.ID)) != session.TokenHash
 }
@@ -211,10 +214,7 @@ func uuid(b [16]byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-func digest(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:])
-}
+func digest(token string) string { return model.TokenHash(token) }
 
 var errNoSession = fault.New(fault.CodeUnauthorized, "there is no live session with this token; authenticate again")
 

@@ -174,8 +174,12 @@ type claims struct {
 	Kind       string   `json:"z_t"`
 }
 
-// Of returns the token of a session; empty if the key that made it has gone.
+// Of returns the token of a session; empty if the key that made it has gone. One that was
+// taken over has the token that it came with.
 func (t *Tokens) Of(s *model.Session) string {
+	if s.Token != "" {
+		return s.Token
+	}
 	by := t.of(s)
 	if by == nil {
 		return ""
@@ -206,6 +210,9 @@ const maxToken = 2048
 // Find returns the session with a token. What a token says is believed of none:
 // it leads to a session, and must be that session's token to the letter.
 func (t *Tokens) Find(r kind.Reader, text string) (*model.Session, bool) {
+	if brought, ok := broughtWith(r, text); ok {
+		return brought, true
+	}
 	id, ok := idIn(text)
 	if !ok {
 		return nil, false
@@ -215,6 +222,14 @@ func (t *Tokens) Find(r kind.Reader, text string) (*model.Session, bool) {
 		return nil, false
 	}
 	return s, true
+}
+
+// broughtWith returns the session that was taken over with a token. Such a token has no parts.
+func broughtWith(r kind.Reader, text string) (*model.Session, bool) {
+	if len(text) > maxToken || strings.Contains(text, ".") {
+		return nil, false
+	}
+	return model.Sessions.Find(r, "tokenHash", model.TokenHash(text))
 }
 
 // idIn is the id of the session that a token names.

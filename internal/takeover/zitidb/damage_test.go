@@ -35,6 +35,7 @@ func everything(file string) error {
 		readable(d, zitidb.Configs), readable(d, zitidb.Services), readable(d, zitidb.Routers), readable(d, zitidb.Terminators),
 		readable(d, zitidb.ServicePolicies), readable(d, zitidb.EdgeRouterPolicies), readable(d, zitidb.ServiceEdgeRouterPolicies),
 		readable(d, zitidb.PostureChecks), readable(d, zitidb.Controllers),
+		readable(d, zitidb.APISessions), readable(d, zitidb.SessionCertificates), readable(d, zitidb.Sessions),
 	)
 }
 

@@ -382,3 +382,41 @@ type Controller struct {
 
 	_ struct{} `derived:"isOnline lastJoinedAt isPreferredLeader apiAddresses"`
 }
+
+// APISession is a login that goes on.
+type APISession struct {
+	Common
+	IdentityID      string    `db:"identity"`
+	Token           string    `db:"token"`
+	ConfigTypes     []string  `db:"configTypes"`
+	IPAddress       string    `db:"ipAddress"`
+	MFAComplete     bool      `db:"mfaComplete"`
+	MFARequired     bool      `db:"mfaRequired"`
+	LastActivityAt  time.Time `db:"lastActivityAt"`
+	AuthenticatorID string    `db:"authenticator"`
+
+	_ struct{} `derived:"sessions apiSessionCertificates isCertExtendable improperClientCertChain"`
+}
+
+// SessionCertificate is a certificate that ends with its API session.
+type SessionCertificate struct {
+	Common
+	APISessionID string     `db:"apiSession"`
+	Subject      string     `db:"subject"`
+	Fingerprint  string     `db:"fingerprint"`
+	ValidAfter   *time.Time `db:"validAfter"`
+	ValidBefore  *time.Time `db:"validBefore"`
+	PEM          string     `db:"pem"`
+}
+
+// Session is a permission of an API session to dial or host a service.
+type Session struct {
+	Common
+	Token        string `db:"token"`
+	APISessionID string `db:"apiSession"`
+	ServiceID    string `db:"service"`
+	IdentityID   string `db:"identity"`
+	Type         string `db:"type"`
+
+	_ struct{} `derived:"servicePolicies"`
+}

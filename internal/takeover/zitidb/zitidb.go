@@ -159,6 +159,9 @@ var (
 	ServiceEdgeRouterPolicies = Store[ServiceEdgeRouterPolicy]{"serviceEdgeRouterPolicies"}
 	PostureChecks             = Store[PostureCheck]{"postureChecks"}
 	Controllers               = Store[Controller]{"controllers"}
+	APISessions               = Store[APISession]{"apiSessions"}
+	SessionCertificates       = Store[SessionCertificate]{"apiSessionCertificates"}
+	Sessions                  = Store[Session]{"sessions"}
 )
 
 // kinds are the types of the records of all stores.
@@ -166,7 +169,7 @@ var kinds = func() map[string]reflect.Type {
 	all := map[string]reflect.Type{}
 	for _, s := range []interface{ kind() (string, reflect.Type) }{
 		Identities, Authenticators, Enrollments, MFAs, AuthPolicies, ExtJWTSigners, CAs, ConfigTypes, Configs, Services, Routers, Terminators,
-		ServicePolicies, EdgeRouterPolicies, ServiceEdgeRouterPolicies, PostureChecks, Controllers,
+		ServicePolicies, EdgeRouterPolicies, ServiceEdgeRouterPolicies, PostureChecks, Controllers, APISessions, SessionCertificates, Sessions,
 	} {
 		name, t := s.kind()
 		all[name] = t
@@ -179,7 +182,7 @@ func (s Store[T]) kind() (string, reflect.Type) { return s.name, reflect.TypeFor
 // passing are buckets of what comes and goes with use, is the same everywhere, or is
 // computed from the rest.
 var passing = []string{
-	"apiSessions", "apiSessionCertificates", "sessions", "eventualEvents", "identityTypes", "postureCheckTypes", "revocations",
+	"eventualEvents", "identityTypes", "postureCheckTypes", "revocations",
 	"indexes", "metadata", "versions",
 }
 
