@@ -159,7 +159,7 @@ func New(opt Options) *Fabric {
 		},
 	})
 	f.Links = link.New(link.Options{
-		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Told: f.tellLink, Found: f.Circuits.PathsFound, Usage: meter.Heard, Controller: f.ID(), Now: opt.Now, Log: opt.Log,
+		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Told: f.tellLink, Found: f.Circuits.PathsFound, Usage: f.counted(meter), Controller: f.ID(), Now: opt.Now, Log: opt.Log,
 	})
 	f.sync = apisync.New(apisync.Options{
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,
@@ -284,6 +284,8 @@ func (f *Fabric) apply(before *state.Snapshot, ev state.Event) {
 // changed passes on what one record means for routers.
 func (f *Fabric) changed(before, after *state.Snapshot, c state.Change) {
 	switch was := c.Before.(type) {
+	case *model.ServicePolicy, *model.EdgeRouterPolicy, *model.ServiceEdgeRouterPolicy, *model.Identity, *model.Service, *model.PostureCheck, *model.AuthPolicy:
+		f.Circuits.EndUnnamed()
 	case *model.Session:
 		if c.After == nil {
 			f.ended(before, after, was)
@@ -300,6 +302,15 @@ func (f *Fabric) changed(before, after *state.Snapshot, c state.Change) {
 			return
 		}
 		f.Links.Changed(is)
+	}
+}
+
+// counted has what routers have counted heard by those who want to know whose circuits are,
+// and by a meter.
+func (f *Fabric) counted(meter *usage.Meter) func(routerID string, counted []message.Usage) {
+	return func(routerID string, counted []message.Usage) {
+		f.Circuits.Counted(routerID, counted)
+		meter.Heard(routerID, counted)
 	}
 }
 

@@ -31,7 +31,8 @@ type Circuit struct {
 	Ingress, Egress string
 	Ready           time.Time // when all its routers had said that they carry it; zero before
 
-	older bool // than this controller: known by the word of routers alone
+	older   bool // than this controller: known by the word of routers alone
+	foreign bool // and of another controller, which has made its id
 
 	// told is what routers say that they do with it, by router and where
 	// something comes from, as long as that leads not from one end to the other.

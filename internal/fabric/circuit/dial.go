@@ -68,6 +68,8 @@ type Circuits struct {
 	moves  moves
 	strays strays
 	moved  atomic.Uint64
+
+	foreign foreign
 }
 
 // How long one dial may take in all, and how many terminators it may try.
@@ -78,7 +80,7 @@ const (
 
 // New returns circuits of which there are none.
 func New(opt Options) *Circuits {
-	c := &Circuits{Options: opt, table: newTable(), epoch: newEpoch()}
+	c := &Circuits{Options: opt, table: newTable(), epoch: newEpoch(), foreign: foreign{since: opt.Now()}}
 	c.moves.init()
 	return c
 }

@@ -128,6 +128,10 @@ func (c *Circuits) onConfirmation(r *control.Router, _ *wire.Frame, m *message.C
 		switch circuit, known := c.table.get(id); {
 		case !known || !circuit.involves(r.ID):
 			strange = append(strange, id)
+		case circuit.foreign:
+			if time.Duration(m.Idle[id]) >= idleFor { // nobody knows its ends, to ask for them
+				c.end(id, true)
+			}
 		case time.Duration(m.Idle[id]) >= idleFor:
 			idle = append(idle, id)
 		}

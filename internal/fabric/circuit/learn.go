@@ -201,7 +201,8 @@ func (c *Circuits) onLeft(r *control.Router) {
 	}
 	for _, id := range c.table.ids(byRouter, r.ID) {
 		circuit, ok := c.table.get(id)
-		if ok && circuit.older && len(circuit.Path) == 1 && c.table.drop(circuit) {
+		known := circuit != nil && circuit.foreign && !circuit.unnamed()
+		if ok && circuit.older && !known && len(circuit.Path) == 1 && c.table.drop(circuit) {
 			c.Ended(circuit)
 			c.moves.forget(id)
 		}
@@ -300,7 +301,12 @@ func (c *Circuits) adopt(routerID, id string, routes map[string]string) bool {
 // it has ended.
 func (c *Circuits) recall(id, routerID string, routes map[string]string) (*Circuit, bool) {
 	dial, host, ok := sessionsOf(id)
-	if !ok || len(id) > maxID || strings.HasPrefix(id, c.epoch) {
+	switch {
+	case len(id) > maxID:
+		return nil, false
+	case !ok:
+		return c.strange(id)
+	case strings.HasPrefix(id, c.epoch):
 		return nil, false
 	}
 	snap := c.State.Snapshot()

@@ -60,6 +60,8 @@ func (c *Circuits) doubt() {
 		circuit, ok := c.table.get(id)
 		switch {
 		case !ok:
+		case circuit.foreign:
+			c.nameless(circuit)
 		case circuit.movable():
 			c.moves.add(sound, id)
 		case c.Now().Sub(circuit.CreatedAt) < partFor:

@@ -99,7 +99,7 @@ func (m *Meter) Heard(routerID string, counted []message.Usage) {
 	for _, span := range counted {
 		for id, bucket := range span.Buckets {
 			e, ok := m.find(id)
-			if !ok {
+			if !ok || e.Service == "" { // it is not known yet whose it is
 				continue
 			}
 			var sent, received uint64
