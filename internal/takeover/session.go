@@ -32,11 +32,15 @@ func (r *reading) readSessions() error {
 	}); err != nil {
 		return err
 	}
-	certified := map[string][]*model.SessionCertificate{}
+	certified, prints := map[string][]*model.SessionCertificate{}, map[string]bool{}
+	for _, a := range r.shown { // the old controller lists what a login was made with as well
+		prints[a.Fingerprint] = true
+	}
 	if err := each(r, zitidb.SessionCertificates, func(c *zitidb.SessionCertificate) {
-		if opened[c.APISessionID] == nil || c.ValidAfter == nil || c.ValidBefore == nil || !r.now.Before(*c.ValidBefore) {
+		if opened[c.APISessionID] == nil || prints[c.Fingerprint] || c.ValidAfter == nil || c.ValidBefore == nil || !r.now.Before(*c.ValidBefore) {
 			return
 		}
+		prints[c.Fingerprint] = true
 		certified[c.APISessionID] = append(certified[c.APISessionID], &model.SessionCertificate{
 			Meta: r.meta("current-api-session/certificates", c.Common), APISessionID: c.APISessionID, Subject: c.Subject, Fingerprint: c.Fingerprint,
 			Certificate: first(c.PEM), ValidFrom: *c.ValidAfter, ValidTo: *c.ValidBefore,
@@ -76,12 +80,11 @@ func (r *reading) apiSession(s *zitidb.APISession) *model.APISession {
 	case !r.now.Before(used.Add(idle)):
 		return nil
 	}
-	rec := &model.APISession{
+	return &model.APISession{
 		Meta: r.meta("api-sessions", s.Common), IdentityID: s.IdentityID, AuthenticatorID: s.AuthenticatorID, CAID: shown.CAID,
 		NotAfter: shown.NotAfter, Fingerprint: shown.Fingerprint, Token: s.Token, TokenHash: model.TokenHash(s.Token), ConfigTypes: list(s.ConfigTypes),
 		IPAddress: host(s.IPAddress), IsMFARequired: s.MFARequired, IsMFAComplete: s.MFAComplete, LastActivityAt: used, SDKInfo: r.clients[s.IdentityID],
 	}
-	return rec
 }
 
 // host is an address without its port.
@@ -92,13 +95,13 @@ func host(address string) string {
 	return address
 }
 
-// readGrants reads what API sessions may dial and host. Tokens that say something are of
-// routers that do not hear when such a one is over, and are not taken.
+// readGrants reads what API sessions may dial and host. Those whose tokens are none of a
+// random text are made by later releases, which keep no tokens: clients ask for others.
 func (r *reading) readGrants(opened map[string]*model.APISession) error {
 	taken := map[string]bool{}
 	return each(r, zitidb.Sessions, func(s *zitidb.Session) {
 		api := opened[s.APISessionID]
-		if api == nil || !r.services[s.ServiceID] || s.Token == "" || strings.Contains(s.Token, ".") || !slices.Contains([]string{model.Dial, model.Bind}, s.Type) {
+		if api == nil || !r.services[s.ServiceID] || s.Token == "" || s.Token == s.ID || strings.Contains(s.Token, ".") || !slices.Contains([]string{model.Dial, model.Bind}, s.Type) {
 			return
 		}
 		key := model.SessionKey(api.ID, s.Type, s.ServiceID)

@@ -135,12 +135,17 @@ const perWrite = 2000
 func (n *Network) Fill(ctx context.Context, st *state.State, progress func(done, all int)) error {
 	done := 0
 	for part := range slices.Chunk(n.items, perWrite) {
-		var refused []Left
+		var refused, gone []Left
 		err := st.Update(ctx, state.Program("takeover"), func(tx *state.Tx) error {
-			refused = nil
+			refused, gone = nil, nil
 			for _, it := range part {
-				if err := it.write(tx); err != nil {
-					refused = append(refused, Left{it.def.Path, it.rec.Base().ID, it.name, err.Error()})
+				err := it.write(tx)
+				to := &refused
+				if it.def.Lane == kind.Session {
+					to = &gone
+				}
+				if err != nil {
+					*to = append(*to, Left{it.def.Path, it.rec.Base().ID, it.name, err.Error()})
 				}
 			}
 			return nil
@@ -152,6 +157,10 @@ func (n *Network) Fill(ctx context.Context, st *state.State, progress func(done,
 			n.Report.count(l.Kind).Taken--
 		}
 		n.Report.Refused = append(n.Report.Refused, refused...)
+		for _, l := range gone { // whoever it is logs in again
+			n.Report.count(l.Kind).Taken--
+			n.Report.leave(l.Kind, l.ID, l.Name, l.Why)
+		}
 		done += len(part)
 		progress(done, len(n.items))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/takeover/zitidb"
 	"netkeep.internal/test/servertest"
 	"netkeep.internal/test/zititest"
 )
@@ -41,6 +42,77 @@ func TestOldSessions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSessionsGoOn takes over sessions that are in use: what clients hold is good here, as
+// long as what it rests on is there, and nothing that is of an admin, of somebody who is at the APIs
+// alone, or of somebody who was not there for too long.
+func TestSessionsGoOn(t *testing.T) {
+	dir := zititest.Unpack(t, "1.6.0")
+	const dave, alice, carol, admin, idle = "cmwjk96u0001fnj7djweg0jhs", "cmwjk96oa001dnj7dbbhm9icd", "cmwjk8rsg000fnj7d4r5xwr72", "cmwjk97gk001jnj7d5gus7h6g", "cmwjk95r00017nj7d36cpt6kb"
+	for _, id := range []string{dave, alice, carol, admin} {
+		zititest.Change(t, zititest.Database(dir), zititest.Put{Path: []string{"apiSessions", id}, Key: "lastActivityAt", Value: zititest.Time(t, time.Now().Add(-20*time.Minute))})
+	}
+	tokens, grants := map[string]string{}, map[string]string{}
+	db, err := zitidb.Open(zititest.Database(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s := range zitidb.APISessions.All(db) {
+		tokens[s.ID] = s.Token
+	}
+	for s := range zitidb.Sessions.All(db) {
+		if s.APISessionID == dave {
+			grants[s.ID] = s.Token
+		}
+	}
+	db.Close()
+	n := takeOverFrom(t, dir, "1.6.0")
+	c := n.Nobody(t)
+	for id, name := range map[string]string{dave: "dave", alice: "alice"} {
+		c.Token = tokens[id]
+		if got := c.Get(client + "current-api-session").Want(http.StatusOK).Data(); got["id"] != id || got["token"] != tokens[id] {
+			t.Errorf("the session of %s is %v", name, got)
+		}
+		if got := c.Get(client + "current-identity").Want(http.StatusOK).Data(); got["name"] != name {
+			t.Errorf("%s is %v", name, got)
+		}
+	}
+	for _, id := range []string{carol, admin, idle} {
+		c.Token = tokens[id]
+		c.Get(client+"current-api-session").Fails(http.StatusUnauthorized, "UNAUTHORIZED", "")
+	}
+	c.Token = tokens[dave]
+	if len(grants) == 0 {
+		t.Error("there was nothing that dave may dial or host")
+	}
+	service := ""
+	for id, token := range grants {
+		got := c.Get(client + "sessions/" + id).Want(http.StatusOK).Data()
+		if got["token"] != token {
+			t.Errorf("a session to host is %v", got)
+		}
+		service = got["serviceId"].(string)
+		if again := c.Post(client+"sessions", M{"serviceId": service, "type": "Bind"}).Want(http.StatusCreated).Data(); again["id"] != id || again["token"] != token {
+			t.Errorf("asked for again, it is %v", again)
+		}
+	}
+
+	// They end with what they rest on, as all do.
+	manager := n.admin(t)
+	manager.Delete("/edge/management/v1/services/" + service).Want(http.StatusOK)
+	left := 0
+	for id := range grants {
+		if c.Get(client+"sessions/"+id).Status == http.StatusOK {
+			left++
+		}
+	}
+	if left != len(grants)-1 {
+		t.Errorf("%d sessions to host of %d are left without one of the services", left, len(grants))
+	}
+	manager.Delete("/edge/management/v1/authenticators/oasFnfHOy").Want(http.StatusOK)
+	c.Token = tokens[alice]
+	c.Get(client+"current-api-session").Fails(http.StatusUnauthorized, "UNAUTHORIZED", "")
 }
 
 // TestOldTokens shows a refresh token of the old controller, as clients of OpenZiti's Go SDK

@@ -48,7 +48,13 @@ type network struct {
 // takeOver takes a network over and starts a controller on it.
 func takeOver(t *testing.T, version string, change ...func(*config.Config)) *network {
 	t.Helper()
-	n := &network{dir: zititest.Unpack(t, version), version: version, lists: zititest.Lists(t, version), facts: zititest.FactsOf(t, version)}
+	return takeOverFrom(t, zititest.Unpack(t, version), version, change...)
+}
+
+// takeOverFrom is takeOver of a network that is in a directory already.
+func takeOverFrom(t *testing.T, dir, version string, change ...func(*config.Config)) *network {
+	t.Helper()
+	n := &network{dir: dir, version: version, lists: zititest.Lists(t, version), facts: zititest.FactsOf(t, version)}
 	data := filepath.Join(t.TempDir(), "data")
 	var err error
 	if n.report, err = server.TakeOver(t.Context(), server.Takeover{Config: filepath.Join(n.dir, "ctrl.yml"), Data: data, Log: slog.New(slog.DiscardHandler)}); err != nil {

@@ -30,6 +30,16 @@ type Put struct {
 // Text is a text as it is stored.
 func Text(s string) []byte { return append([]byte{5}, s...) }
 
+// Time is a time as it is stored.
+func Time(t testing.TB, at time.Time) []byte {
+	t.Helper()
+	b, err := at.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]byte{6}, b...)
+}
+
 // Change writes values into the records of a database, and makes those that are not there.
 func Change(t testing.TB, file string, values ...Put) {
 	t.Helper()
