@@ -53,7 +53,7 @@ func (w *world) bring() {
 			token := "a token of before to " + typ
 			err := model.Sessions.Create(tx, &model.Session{
 				Meta: kind.Meta{ID: "brought" + typ}, APISessionID: "api", IdentityID: "ann", ServiceID: "s0", Type: typ, Key: "brought" + typ,
-				Plain: true, Token: token, TokenHash: model.TokenHash(token),
+				Plain: true, Brought: token, BroughtHash: model.TokenHash(token),
 			})
 			if err != nil {
 				return err

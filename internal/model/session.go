@@ -20,8 +20,8 @@ type APISession struct {
 	ExternalID      string    `json:"externalId" kind:"server,hidden,nofilter" doc:"External id by which the token or certificate shown names the identity; empty if it does not."`
 	NotAfter        time.Time `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the token or certificate chain shown ends; the year 1 if it does not."`
 	TokenHash       string    `json:"tokenHash" kind:"server,secret,unique" doc:"Hash by which the session's token is recognised."`
-	// Token is of one that another controller has opened, whose keys are not ours.
-	Token          string    `json:"token" kind:"server,hidden,nofilter,sealed,omit" doc:"Token of a session that was taken over; empty for others, whose tokens follow from their ids."`
+	// Brought is of one that another controller has opened, whose keys are not ours.
+	Brought        string    `json:"brought" kind:"server,hidden,nofilter,sealed,omit" doc:"Token of a session that was taken over; empty for others, whose tokens follow from their ids."`
 	ConfigTypes    []string  `json:"configTypes" kind:"server" doc:"Ids of the config types that the client asked for, or all; services show configs of these."`
 	IPAddress      string    `json:"ipAddress" kind:"server" doc:"Address that the client authenticated from."`
 	IsMFARequired  bool      `json:"isMfaRequired" kind:"server" doc:"Whether the identity had a second factor to show."`
@@ -123,9 +123,9 @@ type Session struct {
 	// Plain is whether its token is a text that says nothing, for routers that
 	// take their connections from clients when such a one is over, and only then.
 	Plain bool `json:"plain" kind:"server,hidden,nofilter" doc:"Whether its token is one that routers cannot read."`
-	// Token and its hash are of one that another controller has given out.
-	Token     string `json:"token" kind:"server,hidden,nofilter,sealed,omit" doc:"Token of a session that was taken over; empty for others, whose tokens follow from what they say."`
-	TokenHash string `json:"tokenHash" kind:"server,secret,unique,omit" doc:"Hash by which that token is recognised; empty where there is none."`
+	// Brought and its hash are of one that another controller has given out.
+	Brought     string `json:"brought" kind:"server,hidden,nofilter,sealed,omit" doc:"Token of a session that was taken over; empty for others, whose tokens follow from what they say."`
+	BroughtHash string `json:"broughtHash" kind:"server,secret,unique,omit" doc:"Hash by which that token is recognised; empty where there is none."`
 	// Waits is for clients with access tokens: they have a session before they report their
 	// device, which they do to routers.
 	Waits bool `json:"waits" kind:"server,hidden,nofilter" doc:"Whether the device has yet to pass the posture checks; nobody dials or hosts with it until then, but at a router that judges devices itself."`

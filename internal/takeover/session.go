@@ -82,7 +82,7 @@ func (r *reading) apiSession(s *zitidb.APISession) *model.APISession {
 	}
 	return &model.APISession{
 		Meta: r.meta("api-sessions", s.Common), IdentityID: s.IdentityID, AuthenticatorID: s.AuthenticatorID, CAID: shown.CAID,
-		NotAfter: shown.NotAfter, Fingerprint: shown.Fingerprint, Token: s.Token, TokenHash: model.TokenHash(s.Token), ConfigTypes: list(s.ConfigTypes),
+		NotAfter: shown.NotAfter, Fingerprint: shown.Fingerprint, Brought: s.Token, TokenHash: model.TokenHash(s.Token), ConfigTypes: list(s.ConfigTypes),
 		IPAddress: host(s.IPAddress), IsMFARequired: s.MFARequired, IsMFAComplete: s.MFAComplete, LastActivityAt: used, SDKInfo: r.clients[s.IdentityID],
 	}
 }
@@ -109,9 +109,26 @@ func (r *reading) readGrants(opened map[string]*model.APISession) error {
 			return
 		}
 		taken[key], taken[s.Token] = true, true
-		add(r, model.Sessions, &model.Session{
+		rec := &model.Session{
 			Meta: r.meta("sessions", s.Common), APISessionID: api.ID, IdentityID: api.IdentityID, ServiceID: s.ServiceID, Type: s.Type, Key: key,
-			Plain: true, Token: s.Token, TokenHash: model.TokenHash(s.Token),
-		}, s.ServiceID)
+			Plain: true, Brought: s.Token, BroughtHash: model.TokenHash(s.Token),
+		}
+		add(r, model.Sessions, rec, s.ServiceID)
+		if s.Type == model.Bind {
+			key := [2]string{rec.IdentityID, rec.ServiceID}
+			r.hosts[key] = append(r.hosts[key], rec)
+		}
 	})
+}
+
+// hosting is the session that a terminator was made with; nil if none of its host for its
+// service came along. The old controller did not keep which it was: it is the latest one
+// that there was by then.
+func (r *reading) hosting(t *zitidb.Terminator) (with *model.Session) {
+	for _, s := range r.hosts[[2]string{t.HostID, t.ServiceID}] {
+		if !s.CreatedAt.After(t.CreatedAt) && (with == nil || s.CreatedAt.After(with.CreatedAt)) {
+			with = s
+		}
+	}
+	return with
 }

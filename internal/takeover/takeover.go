@@ -51,7 +51,8 @@ type reading struct {
 	certs      map[string]int  // how many certificates an identity has
 	names      map[string]bool // of the controller
 	shown      map[string]*model.Authenticator
-	clients    map[string]model.SDKInfo // by identity
+	clients    map[string]model.SDKInfo       // by identity
+	hosts      map[[2]string][]*model.Session // to host, by identity and service
 }
 
 // Read reads all records of a database whose controller had these settings.
@@ -59,7 +60,7 @@ func Read(db *zitidb.DB, s *ziticonf.Settings, now time.Time) (*Network, error) 
 	r := &reading{
 		db: db, net: &Network{Settings: s}, now: now, services: map[string]bool{}, configs: map[string]string{}, routers: map[string]bool{}, edges: map[string]string{},
 		identities: map[string]*model.Identity{}, checks: map[string]bool{}, owned: map[string]bool{}, certs: map[string]int{}, names: map[string]bool{},
-		shown: map[string]*model.Authenticator{}, clients: map[string]model.SDKInfo{},
+		shown: map[string]*model.Authenticator{}, clients: map[string]model.SDKInfo{}, hosts: map[[2]string][]*model.Session{},
 	}
 	r.net.Report.Database, r.net.Report.Version, r.net.Report.Controller = s.Database, db.Version, s.ID
 	for _, name := range s.DNSNames {
@@ -70,7 +71,7 @@ func Read(db *zitidb.DB, s *ziticonf.Settings, now time.Time) (*Network, error) 
 	}
 	for _, step := range []func() error{
 		r.readCAs, r.readSigners, r.readAuthPolicies, r.readConfigTypes, r.readConfigs, r.readServices, r.readRouters, r.readIdentities,
-		r.readAuthenticators, r.readMFAs, r.readEnrollments, r.readPostureChecks, r.readPolicies, r.readTerminators, r.readSessions, r.readRest,
+		r.readAuthenticators, r.readMFAs, r.readEnrollments, r.readPostureChecks, r.readPolicies, r.readSessions, r.readTerminators, r.readRest,
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -141,7 +142,7 @@ func (n *Network) Fill(ctx context.Context, st *state.State, progress func(done,
 			for _, it := range part {
 				err := it.write(tx)
 				to := &refused
-				if it.def.Lane == kind.Session {
+				if it.passing() {
 					to = &gone
 				}
 				if err != nil {
@@ -165,6 +166,12 @@ func (n *Network) Fill(ctx context.Context, st *state.State, progress func(done,
 		progress(done, len(n.items))
 	}
 	return nil
+}
+
+// passing reports whether a record comes and goes with the use of the network.
+func (it item) passing() bool {
+	t, is := it.rec.(*model.Terminator)
+	return it.def.Lane == kind.Session || is && t.SessionID != ""
 }
 
 // write stores a copy of the record: a write may have to be run again.

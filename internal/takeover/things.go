@@ -128,13 +128,15 @@ func first(text string) string {
 	return ""
 }
 
-// Bindings of terminators that their hosts make anew.
+// Bindings of terminators that their hosts make anew, if their sessions do not come along:
+// where those do, hosts do not notice.
 var passing = map[string]bool{"edge": true, "tunnel": true}
 
 func (r *reading) readTerminators() error {
 	return each(r, zitidb.Terminators, func(t *zitidb.Terminator) {
+		with := r.hosting(t)
 		switch {
-		case passing[t.Binding]:
+		case passing[t.Binding] && (with == nil || t.Binding != "edge" || t.ID != t.Address):
 			return // its host makes it anew
 		case !r.services[t.ServiceID] || !r.routers[t.RouterID]:
 			r.leave("terminators", t.ID, t.Address, "its service or router is not taken")
@@ -150,6 +152,9 @@ func (r *reading) readTerminators() error {
 			if len(key) == 4 {
 				rec.PeerData = append(rec.PeerData, model.PeerDatum{Key: int(binary.LittleEndian.Uint32([]byte(key))), Value: value})
 			}
+		}
+		if passing[t.Binding] {
+			rec.SessionID = with.ID
 		}
 		add(r, model.Terminators, rec, t.Address)
 	})

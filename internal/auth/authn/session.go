@@ -174,8 +174,8 @@ func ResolveConfigTypes(r kind.Reader, asked []string) []string {
 // Token returns the token of a session: the one that it was taken over with, or the one
 // by the key that made it.
 func (s *APISessions) Token(session *model.APISession) (token string) {
-	if session.Token != "" {
-		return session.Token
+	if session.Brought != "" {
+		return session.Brought
 	}
 	keys := s.Keys()
 	for _, key := range keys {

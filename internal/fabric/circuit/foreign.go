@@ -37,7 +37,8 @@ type foreign struct {
 // which it may rest on.
 func (c *Circuits) strange(id string) (*Circuit, bool) {
 	now := c.Now()
-	if now.Sub(c.foreign.since) > foreignFor || !c.foreign.any(c.State.Snapshot(), now) {
+	snap := c.Sessions.Timely(c.State.Snapshot())
+	if now.Sub(c.foreign.since) > foreignFor || !c.foreign.any(snap, now) {
 		return nil, false
 	}
 	circuit := &Circuit{Circuit: c.record(id, new(model.Session)), older: true, foreign: true}
@@ -54,7 +55,7 @@ func (f *foreign) any(snap *state.Snapshot, now time.Time) bool {
 	}
 	f.at, f.brought = now, false
 	for s := range model.Sessions.All(snap) {
-		if s.Token != "" && s.Type == model.Dial {
+		if s.Brought != "" && s.Type == model.Dial {
 			f.brought = true
 			break
 		}
@@ -112,7 +113,7 @@ func (c *Circuits) name(circuit *Circuit, routerID string, tags map[string]strin
 // broughtBy returns a session that came along, is good, and is somebody's for a service.
 func (c *Circuits) broughtBy(snap *state.Snapshot, identityID, serviceID, typ string) (*model.Session, bool) {
 	for s := range model.Sessions.Select(snap, "identityId", identityID) {
-		if s.Token != "" && s.Type == typ && s.ServiceID == serviceID && c.Sessions.Live(snap, s) {
+		if s.Brought != "" && s.Type == typ && s.ServiceID == serviceID && c.Sessions.Live(snap, s) {
 			return s, true
 		}
 	}

@@ -177,8 +177,8 @@ type claims struct {
 // Of returns the token of a session; empty if the key that made it has gone. One that was
 // taken over has the token that it came with.
 func (t *Tokens) Of(s *model.Session) string {
-	if s.Token != "" {
-		return s.Token
+	if s.Brought != "" {
+		return s.Brought
 	}
 	by := t.of(s)
 	if by == nil {
@@ -229,7 +229,7 @@ func broughtWith(r kind.Reader, text string) (*model.Session, bool) {
 	if len(text) > maxToken || strings.Contains(text, ".") {
 		return nil, false
 	}
-	return model.Sessions.Find(r, "tokenHash", model.TokenHash(text))
+	return model.Sessions.Find(r, "broughtHash", model.TokenHash(text))
 }
 
 // idIn is the id of the session that a token names.
