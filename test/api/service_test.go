@@ -73,3 +73,30 @@ func TestServiceForgetsConfigs(t *testing.T) {
 		t.Errorf("filter by config finds %d, want 1", n)
 	}
 }
+
+// TestServiceConfigTypes asks for configs of several types, as clients of OpenZiti do that have
+// seen a controller of OpenZiti 1.1 or later, and as they are written by hand.
+func TestServiceConfigTypes(t *testing.T) {
+	c := shared.Admin(t)
+	var types, configs []string
+	for range 3 {
+		config := create(t, c, "configs", nil)
+		configs = append(configs, config)
+		types = append(types, c.Get("configs/"+config).At("data.configTypeId").(string))
+	}
+	id := create(t, c, "services", M{"configs": configs})
+	for query, want := range map[string]int{
+		"":                         0,
+		"?configTypes=":            0,
+		"?configTypes=" + types[0]: 1,
+		"?configTypes=all":         3,
+		"?configTypes=nope&configTypes=" + types[1]:                              1,
+		"?configTypes=" + types[0] + "&configTypes=" + types[2]:                  2,
+		"?configTypes=" + types[0] + "," + types[1]:                              2,
+		"?configTypes=" + types[0] + "," + types[1] + "&configTypes=" + types[2]: 3,
+	} {
+		if got := c.Get("services/" + id + query).At("data.config").(M); len(got) != want {
+			t.Errorf("%s shows the configs %v, not %d of them", query, got, want)
+		}
+	}
+}

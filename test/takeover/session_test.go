@@ -53,6 +53,12 @@ func TestSessionsGoOn(t *testing.T) {
 	for _, id := range []string{dave, alice, carol, admin} {
 		zititest.Change(t, zititest.Database(dir), zititest.Put{Path: []string{"apiSessions", id}, Key: "lastActivityAt", Value: zititest.Time(t, time.Now().Add(-20*time.Minute))})
 	}
+	const hosted = "aHostOfDaves0000000001"
+	router := zititest.Lists(t, "1.6.0")["edge-routers"][0]["id"].(string)
+	for key, value := range map[string]string{"service": "6EsQRvuRrRALBIxFEWATTK", "router": router, "binding": "edge", "address": hosted, "hostId": "YGjFnfH9C"} {
+		zititest.Change(t, zititest.Database(dir), zititest.Put{Path: []string{"terminators", hosted}, Key: key, Value: zititest.Text(value)})
+	}
+	zititest.Change(t, zititest.Database(dir), zititest.Put{Path: []string{"terminators", hosted}, Key: "createdAt", Value: zititest.Time(t, time.Now())})
 	tokens, grants := map[string]string{}, map[string]string{}
 	db, err := zitidb.Open(zititest.Database(dir))
 	if err != nil {
@@ -98,8 +104,11 @@ func TestSessionsGoOn(t *testing.T) {
 		}
 	}
 
-	// They end with what they rest on, as all do.
+	// Hosts do not notice, and offer nothing anew.
 	manager := n.admin(t)
+	manager.Get("/edge/management/v1/terminators/" + hosted).Want(http.StatusOK)
+
+	// They end with what they rest on, as all do.
 	manager.Delete("/edge/management/v1/services/" + service).Want(http.StatusOK)
 	left := 0
 	for id := range grants {

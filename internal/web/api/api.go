@@ -149,8 +149,9 @@ type Member struct {
 }
 
 // configTypesParam is read by what shows services.
-var configTypesParam = rest.TextParam("configTypes",
-	"Config types of which services show their config, by id or name with commas between them, or all; those that the session asked for if not given.")
+var configTypesParam = rest.TextsParam("configTypes",
+	"Config types of which services show their config, by id or name, or all, each in a parameter of its own or with commas between them; those that the session asked for if not given.",
+	func(string) string { return "" })
 
 // shownConfigs returns which configs of services a request is shown: of the types in its
 // query, or else of those that its session asked for, what the caller may read.
@@ -159,7 +160,7 @@ func shownConfigs(c *rest.Call) (wanted func(*model.Config) bool) {
 	if who := Caller(c); who != nil { // a machine asks for none
 		asked = who.Session().ConfigTypes
 	}
-	if list := configTypesParam.Of(c); list != "" {
+	if list := strings.Join(configTypesParam.Of(c), ","); list != "" {
 		asked = authn.ResolveConfigTypes(c.Snap, strings.Split(list, ","))
 	}
 	over := c.Reads(model.Configs.Def)
