@@ -88,41 +88,62 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// TestEveryCell holds the page on security to its word on routers that turned
-// bad: every cell of its tables names a test.
-func TestEveryCell(t *testing.T) {
-	text, err := os.ReadFile("../../docs/security.md")
+// table is one of a page: its head, and its rows.
+type table struct {
+	head []string
+	rows [][]string
+}
+
+// tables are those below a heading of a page.
+func tables(t *testing.T, page, heading string) (all []table) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(text), "\n## What a router that turned bad can do\n")
+	_, section, _ := strings.Cut(string(text), "\n## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	rows := 0
-	var head []string
+	inside := false
 	for line := range strings.Lines(section) {
+		was := inside
+		if inside = strings.HasPrefix(line, "|"); !inside || strings.HasPrefix(line, "|---") {
+			continue
+		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if !strings.HasPrefix(line, "|") {
-			head = nil
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if !was {
+			all = append(all, table{head: cells})
 			continue
 		}
-		if head == nil {
-			head = cells
+		last := &all[len(all)-1]
+		last.rows = append(last.rows, cells)
+	}
+	if len(all) == 0 {
+		t.Fatalf("%s has no table below %q", page, heading)
+	}
+	return all
+}
+
+// TestEveryCell holds the page on security to its word on routers that turned
+// bad: every cell of its tables names a test.
+func TestEveryCell(t *testing.T) {
+	rows := 0
+	for _, table := range tables(t, "security.md", "What a router that turned bad can do") {
+		if table.head[len(table.head)-1] == "another server" { // figures, of a test that the text names
 			continue
 		}
-		if strings.TrimSpace(head[len(head)-1]) == "another server" { // figures, of a test that the text names
-			continue
-		}
-		if strings.HasPrefix(line, "|---") {
-			continue
-		}
-		rows++
-		for i, cell := range cells[1:] {
-			if title := strings.TrimSpace(head[i+1]); title != "once" && !namedTest.MatchString(cell) {
-				t.Errorf("of %q the column %q names no test: %s", strings.TrimSpace(cells[0]), title, cell)
+		for _, cells := range table.rows {
+			rows++
+			for i, cell := range cells[1:] {
+				if title := table.head[i+1]; title != "once" && !namedTest.MatchString(cell) {
+					t.Errorf("of %q the column %q names no test: %s", cells[0], title, cell)
+				}
 			}
 		}
 	}
-	if !found || rows < 10 {
+	if rows < 10 {
 		t.Errorf("there are %d rows", rows)
 	}
 }
@@ -130,20 +151,9 @@ func TestEveryCell(t *testing.T) {
 // TestPublished holds the page on security to its table of what others have published:
 // each line names a test, and those that have an id are named after it.
 func TestPublished(t *testing.T) {
-	text, err := os.ReadFile("../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "\n## What others have published\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	rows := 0
-	for line := range strings.Lines(section) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if !strings.HasPrefix(line, "|") || len(cells) != 3 || strings.HasPrefix(line, "|---") || rows == 0 && strings.Contains(line, "published as") {
-			continue
-		}
-		rows++
-		id, test := strings.TrimSpace(cells[0]), namedTest.FindString(cells[2])
+	rows := tables(t, "security.md", "What others have published")[0].rows
+	for _, cells := range rows {
+		id, test := cells[0], namedTest.FindString(cells[2])
 		if strings.HasPrefix(id, "GHSA-") {
 			id = strings.ReplaceAll(id, "-", "_")
 		} else if _, number, found := strings.Cut(id, "/"); found {
@@ -155,7 +165,31 @@ func TestPublished(t *testing.T) {
 			t.Errorf("%s: its test is %q", cells[0], test)
 		}
 	}
-	if rows < 19 {
-		t.Errorf("the table has %d lines", rows)
+	if len(rows) < 19 {
+		t.Errorf("the table has %d lines", len(rows))
+	}
+}
+
+// TestOnceWrong holds the pages to their tables of what was once wrong: each line
+// names the tests that would fail if it were so again, and no two lines say the same.
+func TestOnceWrong(t *testing.T) {
+	said := map[string]string{}
+	for page, least := range map[string]int{"security.md": 20, "reliability.md": 20, "architecture.md": 10} {
+		all := tables(t, page, "What was once wrong")
+		if len(all) > 1 || len(all[0].rows) < least {
+			t.Errorf("%s has %d tables, and the first %d lines", page, len(all), len(all[0].rows))
+		}
+		for _, cells := range all[0].rows {
+			held := cells[len(cells)-1]
+			if !namedTest.MatchString(held) {
+				t.Errorf("%s: nothing holds %q, but %s", page, cells[0], held)
+			}
+			for _, again := range []string{cells[0], held} {
+				if said[again] != "" {
+					t.Errorf("%s says twice that %s", page, again)
+				}
+				said[again] = page
+			}
+		}
 	}
 }
