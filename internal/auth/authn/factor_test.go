@@ -72,6 +72,32 @@ func TestGuesses(t *testing.T) {
 	})
 }
 
+// TestGuessesOfADay tries as many wrong codes as are judged in a day, all at once and
+// a few at a time: too few to be right by chance, and in the end the owner gets in.
+func TestGuessesOfADay(t *testing.T) {
+	const most = 300
+	for _, pause := range []time.Duration{time.Second, time.Minute, 4 * time.Minute, guessWindow, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			f, who, code := enrolled(t)
+			judged := 0
+			for begun := time.Now(); time.Since(begun) < 24*time.Hour; time.Sleep(pause) {
+				for range maxGuesses {
+					if fault.Is(f.Show(t.Context(), By(who.identity), who, "nocode"), fault.CodeMFACode) {
+						judged++
+					}
+				}
+			}
+			if judged < maxGuesses || judged > most {
+				t.Errorf("of codes that are tried every %s %d were judged in a day, want at most %d", pause, judged, most)
+			}
+			time.Sleep(guessWindow)
+			if err := f.Show(t.Context(), By(who.identity), who, code(0)); err != nil {
+				t.Errorf("the right one after all of them: %v", err)
+			}
+		})
+	}
+}
+
 // TestParallelCodes tries many codes at the same time.
 func TestParallelCodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

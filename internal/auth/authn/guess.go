@@ -6,8 +6,8 @@ import (
 )
 
 // A code has six characters, so whoever has a session may not try for long:
-// this many wrong codes of an identity within this time, and then none until
-// the time is over.
+// this many wrong codes of an identity, and then one each time that this is over.
+// To be right by chance takes years then, and who mistypes seldom waits.
 const (
 	maxGuesses  = 10
 	guessWindow = 5 * time.Minute
@@ -16,14 +16,8 @@ const (
 // guesses counts the codes that were tried for each identity.
 type guesses struct {
 	mu     sync.Mutex
-	tries  map[string]*tries // by identity
+	tries  map[string]time.Time // by identity, when it is as if none had been tried
 	pruned time.Time
-}
-
-// tries is what was tried since a moment.
-type tries struct {
-	since time.Time
-	count int
 }
 
 // take counts a try before it is known whether it is wrong, so that many at
@@ -32,15 +26,15 @@ func (g *guesses) take(id string, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.prune(now)
-	t := g.tries[id]
-	if t == nil || now.Sub(t.since) >= guessWindow {
-		t = &tries{since: now}
-		g.tries[id] = t
+	over := g.tries[id]
+	if over.Before(now) {
+		over = now
 	}
-	if t.count >= maxGuesses {
+	over = over.Add(guessWindow)
+	if over.Sub(now) > maxGuesses*guessWindow {
 		return false
 	}
-	t.count++
+	g.tries[id] = over
 	return true
 }
 
@@ -48,8 +42,8 @@ func (g *guesses) take(id string, now time.Time) bool {
 func (g *guesses) giveBack(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t := g.tries[id]; t != nil && t.count > 0 {
-		t.count--
+	if over, tried := g.tries[id]; tried {
+		g.tries[id] = over.Add(-guessWindow)
 	}
 }
 
@@ -66,11 +60,11 @@ func (g *guesses) prune(now time.Time) {
 		return
 	}
 	if g.tries == nil {
-		g.tries = map[string]*tries{}
+		g.tries = map[string]time.Time{}
 	}
 	g.pruned = now
-	for id, t := range g.tries {
-		if now.Sub(t.since) >= guessWindow {
+	for id, over := range g.tries {
+		if !over.After(now) {
 			delete(g.tries, id)
 		}
 	}
