@@ -187,7 +187,11 @@ func TestSessionHeaders(t *testing.T) {
 	c.With("Authorization", "Bearer "+token).Get(path).Fails(401, "UNAUTHORIZED", "")
 	c.With("Cookie", "net-session="+token).Get(path).Fails(401, "UNAUTHORIZED", "")
 	for _, bad := range []string{"x", token[1:], token + "0", strings.ToUpper(token), "00000000-0000-4000-8000-000000000000"} {
-		c.With("net-session", bad).Get(path).Fails(401, "UNAUTHORIZED", "")
+		refused := c.With("net-session", bad).Get(path)
+		refused.Fails(401, "UNAUTHORIZED", "")
+		if strings.Contains(string(refused.Raw), "carries no session token") {
+			t.Errorf("with the token %q it is said that there is none", bad)
+		}
 		c.With("net-session", bad).Get("/version").Want(200) // needs no session, and so does not mind
 	}
 }

@@ -163,6 +163,23 @@ func TestNoAudience(t *testing.T) {
 	}
 }
 
+// TestKeysWithoutTLS looks for a warning of keys that could be replaced on their way.
+func TestKeysWithoutTLS(t *testing.T) {
+	for endpoint, want := range map[string]bool{
+		"http://issuer.example.org/keys": true, "HTTP://192.0.2.1:8080/keys": true, "https://issuer.example.org/keys": false,
+		"http://localhost:8080/keys": false, "http://127.0.0.1/keys": false, "http://[::1]:8080/keys": false,
+	} {
+		i := &issuer{name: servertest.Unique("https://issuer"), audience: "here"}
+		i.define(t, M{"jwksEndpoint": endpoint}, nil)
+		warned := slices.ContainsFunc(shared.Log(), func(line string) bool {
+			return strings.Contains(line, `"WARN"`) && strings.Contains(line, i.id) && strings.Contains(line, "without TLS")
+		})
+		if warned != want {
+			t.Errorf("there is a warning of %s: %t", endpoint, warned)
+		}
+	}
+}
+
 // TestSessionsOfSigner checks that sessions end with the signer that vouched.
 func TestSessionsOfSigner(t *testing.T) {
 	i, id := newIssuer(t, "ES256", newKey(t), nil), add(t, nil)

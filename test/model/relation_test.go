@@ -110,6 +110,9 @@ func TestRoles(t *testing.T) {
 			for _, roles := range [][]any{{"#all", "#x"}, {"x"}, {"@nope"}, {"#"}} {
 				c.Post(path, sample(t, c, path, M{list: roles})).Fails(400, "COULD_NOT_VALIDATE", list)
 			}
+			if named := c.Post(path, sample(t, c, path, M{list: []any{"@wiki"}})); !strings.Contains(string(named.Raw), "the id of a record, not its name") {
+				t.Errorf("a name in the place of an id is refused with %s", named.Raw)
+			}
 		}
 		c.Post(path, sample(t, c, path, M{"semantic": "allof"})).Fails(400, "COULD_NOT_VALIDATE", "semantic")
 	}

@@ -180,7 +180,7 @@ func (ix *Index) lacks(missing []string) error {
 	case len(missing) == 0:
 		return nil
 	case f.Roles != "":
-		return f.invalid(f.Name, "refers to missing records", missing)
+		return f.invalid(f.Name, "refers to missing records; what follows an @ is the id of a record, not its name", missing)
 	}
 	slices.Sort(missing) // the keys of a map come in any order
 	return f.refuse(fault.CodeNotFound, f.Name, "no "+f.target()+" with this id", missing[0])

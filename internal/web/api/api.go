@@ -309,14 +309,19 @@ func (s *Service) sessionToken(c *rest.Call) (token, bearer string, err error) {
 		return token, bearer, nil
 	}
 	token, ok := c.Session()
-	if !ok || !IsToken(token) {
+	switch {
+	case ok && IsToken(token):
+		return token, c.Bearer(), nil
+	case c.ShowsSession():
+		return "", "", errNoToken
+	default:
 		return "", "", fault.New(fault.CodeUnauthorized, "the request carries no session token; authenticate and send it as net-session")
 	}
-	return token, c.Bearer(), nil
 }
 
 var (
 	errManyAccess  = fault.New(fault.CodeUnauthorized, "the request carries two access tokens of this network; send one")
+	errNoToken     = fault.New(fault.CodeUnauthorized, "the request's session header is not the token of one session, as authenticating returns it; authenticate and send that as net-session")
 	errTwoSessions = fault.New(fault.CodeUnauthorized, "the request carries an access token and a session token; send one of them")
 )
 

@@ -1,6 +1,9 @@
 package management
 
 import (
+	"net/netip"
+	"net/url"
+
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
@@ -19,14 +22,26 @@ func prepareCA(*rest.Call, kind.Body, string) (rest.Prepared, error) {
 
 // warnOfSigner has the log warn of a signer for whose tokens it does not
 // matter whom they were made for: another application that gets one can show
-// it here.
+// it here. So it does of one whose keys are fetched without TLS: whoever is on the
+// way to the endpoint could say that others are its keys.
 func warnOfSigner(s *api.Service) func(kind.Record) {
 	return func(rec kind.Record) {
-		if signer := rec.(*model.ExtJWTSigner); signer.Audience == "" {
+		signer := rec.(*model.ExtJWTSigner)
+		if signer.Audience == "" {
 			s.Sessions.Log.Warn("a new external JWT signer has no audience, so tokens that its issuer made for other applications are accepted; give it one",
 				"signer", signer.ID, "issuer", signer.Issuer)
 		}
+		if u, err := url.Parse(signer.JWKSEndpoint); err == nil && u.Scheme == "http" && !nearby(u.Hostname()) {
+			s.Sessions.Log.Warn("the keys of a new external JWT signer are fetched without TLS, so whoever is on the way can put others in their place; give it an address that begins with https",
+				"signer", signer.ID, "issuer", signer.Issuer)
+		}
 	}
+}
+
+// nearby reports whether what a host is sent does not leave the machine.
+func nearby(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // prepareEdgeRouter invites the router.
