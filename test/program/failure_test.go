@@ -54,8 +54,18 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
+// TestUnknownCommand misspells commands and flags, and is told what was meant.
 func TestUnknownCommand(t *testing.T) {
-	launch(t, settings{args: []string{"walk"}}).misused("walk")
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"walk"}, []string{"walk", "see: netkeep --help"}},
+		{[]string{"versoin"}, []string{`there is no "versoin" in "netkeep"; did you mean version?`}},
+		{[]string{"run", "--lisen", "x"}, []string{"there is no flag --lisen; did you mean --listen?"}},
+	} {
+		launch(t, settings{args: test.args}).misused(test.want...)
+	}
 }
 
 func TestTakenPort(t *testing.T) {

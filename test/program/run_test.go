@@ -79,6 +79,22 @@ func TestFirstStart(t *testing.T) {
 	again.stop()
 }
 
+// TestElsewhere looks for how to log in from another machine, which is told where
+// one can reach the address.
+func TestElsewhere(t *testing.T) {
+	const from = "From another machine: "
+	p := controller(t, filepath.Join(t.TempDir(), "data"))
+	if text := p.stdout.String(); strings.Contains(text, from) || !strings.Contains(text, "No other machine reaches this address") {
+		t.Errorf("on loopback it prints\n%s", text)
+	}
+	p.stop()
+	p = controller(t, filepath.Join(t.TempDir(), "data"), "--advertise", "net.example.com:1280")
+	if text := p.stdout.String(); !strings.Contains(text, from+binary+" login https://net.example.com:1280\n") {
+		t.Errorf("it prints\n%s", text)
+	}
+	p.stop()
+}
+
 // TestFirstStartFails has the first start fail at what comes last. The next one
 // shows a password that is good.
 func TestFirstStartFails(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-yaml"
 	"pgregory.net/rapid"
 )
@@ -43,4 +44,23 @@ func TestRendered(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestCell shows what answers hold as tables do: what refers to a record by its name,
+// or by its id if it has none.
+func TestCell(t *testing.T) {
+	for raw, want := range map[string]string{
+		`"2026-01-02T03:04:05.678Z"`: "2026-01-02T03:04:05Z",
+		`true`:                       "yes",
+		`null`:                       "",
+		`["a","b"]`:                  "a,b",
+		`{"_links":{},"entity":"services","id":"s1","name":"wiki"}`:                    "wiki",
+		`{"_links":{},"entity":"api-sessions","id":"a1"}`:                              "a1",
+		`[{"_links":{},"id":"s1","name":"wiki"},{"_links":{},"id":"a1","name":""}]`:    "wiki,a1",
+		`{"_links":{"self":{"href":"./api-sessions/a1"}},"id":"a1","urlName":"where"}`: "a1",
+	} {
+		if got := cell(jsontext.Value(raw)); got != want {
+			t.Errorf("%s is shown as %q, want %q", raw, got, want)
+		}
+	}
 }
