@@ -137,7 +137,7 @@ func New(opt Options) *Fabric {
 	build.Version, build.OS, build.Arch = release, runtime.GOOS, runtime.GOARCH
 	f := &Fabric{opt: opt}
 	connections := control.Options{
-		State: opt.State, Bundle: func() []*x509.Certificate { return opt.Authorities().Bundle() }, ID: f.ID(), Several: !opt.Alone, Build: build, Kept: opt.Kept, Misbehaved: opt.Misbehaved, Recorder: opt.Recorder, Now: opt.Now, Log: opt.Log,
+		State: opt.State, Bundle: func() []*x509.Certificate { return opt.Authorities().Bundle() }, ID: f.ID(), Several: !opt.Alone, Herald: opt.Herald, Build: build, Kept: opt.Kept, Misbehaved: opt.Misbehaved, Recorder: opt.Recorder, Now: opt.Now, Log: opt.Log,
 	}
 	if opt.Book != nil {
 		f.notes = whereabouts.NewNotes(whereabouts.Options{By: opt.By, ID: f.ID(), Lease: opt.Lease, Here: f.here, All: f.ids, Log: opt.Log})
@@ -159,7 +159,7 @@ func New(opt Options) *Fabric {
 		},
 	})
 	f.Links = link.New(link.Options{
-		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Told: f.tellLink, Found: f.Circuits.PathsFound, Usage: f.counted(meter), Controller: f.ID(), Now: opt.Now, Log: opt.Log,
+		State: opt.State, Routers: f.Routers, Graph: f.graph, Lost: f.Circuits.LinksLost, Told: f.tellLink, Found: f.Circuits.PathsFound, Usage: f.counted(meter), Heard: f.tellFigures, Controller: f.ID(), Now: opt.Now, Log: opt.Log,
 	})
 	f.sync = apisync.New(apisync.Options{
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,
@@ -180,7 +180,10 @@ func New(opt Options) *Fabric {
 	f.registerSmall()
 	f.registerMembers()
 	f.Joined(f.tellAuthorities)
-	f.Joined(func(r *control.Router) { f.tellRouter(r, "connected") })
+	f.Joined(func(r *control.Router) {
+		f.tellRouter(r, "connected")
+		f.tellConnected(r)
+	})
 	f.Left(func(r *control.Router) {
 		if _, again := f.Get(r.ID); !again {
 			f.tellRouter(r, "lost")

@@ -41,6 +41,7 @@ func (f *Fabric) onConnectEvents(r *control.Router, _ *wire.Frame, m *message.Co
 		}
 		if ord, ok := snap.Ordinal(model.Identities.Def, who.ID); ok && (who.ID == r.ID || may.Contains(ord)) {
 			identities[who.ID] = e.Connected
+			f.tellClient(r, who.ID, e.Times)
 		}
 	}
 	r.Carrying(identities, m.Full)

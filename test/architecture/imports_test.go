@@ -71,7 +71,7 @@ var siblings = map[string][]string{
 	"auth/enroll":          {"auth/authn", "auth/people", "auth/power", "auth/token"},
 	"fabric":               {"fabric/circuit", "fabric/control", "fabric/datamodel", "fabric/seam", "fabric/link", "fabric/path", "fabric/permit", "fabric/roster", "fabric/apisync", "fabric/terminator", "fabric/asclient", "fabric/herald", "fabric/usage", "fabric/whereabouts"},
 	"takeover":             {"takeover/ziticonf", "takeover/zitidb"},
-	"fabric/control":       {"fabric/seam"},
+	"fabric/control":       {"fabric/herald", "fabric/seam"},
 	"fabric/apisync":       {"fabric/control", "fabric/permit"},
 	"fabric/datamodel":     {"fabric/control"},
 	"fabric/terminator":    {"fabric/control", "fabric/permit"},

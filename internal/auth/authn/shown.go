@@ -25,3 +25,8 @@ func shown(s *model.APISession) []string {
 	}
 	return []string{shown}
 }
+
+// SignerOf is the id of the signer whose token a session was opened with.
+func SignerOf(s *model.APISession) (id string, ok bool) {
+	return strings.CutPrefix(s.AuthenticatorID, signerPrefix)
+}

@@ -232,6 +232,7 @@ func (c *Circuits) try(ctx context.Context, r *control.Router, req Request, trie
 	case !ok && c.unheard(snap, r, want):
 		return nil, nil, false, errUnheard
 	case !ok:
+		c.counted(service.ID, nil, errNone)
 		return nil, nil, false, errNone
 	case attempt == 0 && model.Leaving(snap, r.ID) && c.elsewhere(snap, s, want):
 		// Which has clients of all kinds ask anew where to go.
@@ -240,6 +241,7 @@ func (c *Circuits) try(ctx context.Context, r *control.Router, req Request, trie
 	circuit, answer, err := c.route(ctx, r, s, t.Terminator, service, req, attempt)
 	if !c.unsettled(err) { // else a router has yet to come
 		tried[t.ID] = true
+		c.counted(service.ID, t.Terminator, err)
 	}
 	return circuit, answer, true, err
 }

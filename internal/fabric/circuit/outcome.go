@@ -8,6 +8,7 @@ import (
 	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/fabric/permit"
+	"netkeep.internal/internal/fabric/terminator"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/wire/message"
@@ -99,4 +100,51 @@ func outcome(err error) string {
 		return "router"
 	}
 	return "refused"
+}
+
+// counted tells those who look what became of an attempt to lead a circuit to a host;
+// nil if there was none.
+func (c *Circuits) counted(serviceID string, t *model.Terminator, err error) {
+	if !c.Herald.Wanted(herald.Dials) {
+		return
+	}
+	verbs, at := []string{herald.DialElse}, ""
+	if failed, ok := errors.AsType[*failure](err); ok && t != nil {
+		verbs, at = failed.verbs(t), t.ID
+	} else if err == nil {
+		verbs, at = []string{herald.DialMade}, t.ID
+	}
+	for _, verb := range verbs {
+		to := at
+		if verb == herald.DialElse {
+			to = ""
+		}
+		c.Herald.Tell(herald.Event{Ref: state.Ref{Def: herald.Dials}, Verb: verb, At: c.Now(), Detail: herald.Dial{ServiceID: serviceID, TerminatorID: to}})
+	}
+}
+
+// verbs are the words for why a router did not do its part on the way to a host.
+func (f *failure) verbs(t *model.Terminator) (verbs []string) {
+	if f.said == nil {
+		return []string{herald.DialTimedOut}
+	}
+	switch f.code {
+	case message.RouteInvalidTerminator:
+		verbs = append(verbs, herald.HostUnknown)
+		if t.Binding != terminator.BindingEdge && t.Binding != terminator.BindingTunnel {
+			verbs[0] = herald.HostMisconfigured
+		}
+	case message.RouteMisconfigured:
+		verbs = append(verbs, herald.HostMisconfigured)
+	case message.RouteTimeout:
+		verbs = append(verbs, herald.HostTimedOut)
+	case message.RouteRefused:
+		verbs = append(verbs, herald.HostRefused)
+	default:
+		verbs = append(verbs, herald.DialElse)
+	}
+	if f.router.ID == t.RouterID {
+		verbs = append(verbs, herald.DialFailed)
+	}
+	return verbs
 }

@@ -3,6 +3,9 @@ package control
 import (
 	"maps"
 	"slices"
+
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/herald"
 )
 
 // Carries reports whether a router has lately named the identity as connected
@@ -24,11 +27,18 @@ func (rs *Routers) Carriers(identityID string) []*Router {
 // maxCarried is how many identities one router may name.
 const maxCarried = 100_000
 
+// What those who look are told of an identity.
+const (
+	clientOnline  = "online"
+	clientOffline = "offline"
+	clientUnknown = "unknown" // the router that has named it is lost, and it may be connected still
+)
+
 // carries takes note of the identities that are connected to a router, by id
 // whether they are. all says that there are no others.
 func (rs *Routers) carries(r *Router, identities map[string]bool, all bool) {
 	rs.mu.Lock()
-	defer rs.mu.Unlock()
+	was := rs.before(r, identities)
 	if all {
 		for id := range r.carrying {
 			rs.drop(r, id)
@@ -40,13 +50,79 @@ func (rs *Routers) carries(r *Router, identities map[string]bool, all bool) {
 			continue
 		}
 		if len(r.carrying) == maxCarried {
-			return
+			break
 		}
 		if rs.carried[id] == nil {
 			rs.carried[id] = map[*Router]struct{}{}
 		}
 		rs.carried[id][r] = struct{}{}
 		r.carrying[id] = struct{}{}
+	}
+	told := rs.moved(was, clientOffline)
+	if all && was != nil {
+		for id, at := range rs.unsure {
+			if at == r.ID && len(rs.carried[id]) == 0 {
+				delete(rs.unsure, id)
+				told[id] = clientOffline
+			}
+		}
+	}
+	rs.mu.Unlock()
+	rs.tellClients(told)
+}
+
+// loses forgets who is connected to a router that is lost.
+func (rs *Routers) loses(r *Router) {
+	rs.mu.Lock()
+	was := rs.before(r, nil)
+	for id := range r.carrying {
+		rs.drop(r, id)
+	}
+	told := rs.moved(was, clientUnknown)
+	for id := range told {
+		if len(rs.unsure) < maxCarried {
+			rs.unsure[id] = r.ID
+		}
+	}
+	rs.mu.Unlock()
+	rs.tellClients(told)
+}
+
+// before is which of the identities are connected to any router that a router has
+// named, or names now; nil if nobody looks. The caller has the mutex, as that of moved.
+func (rs *Routers) before(r *Router, identities map[string]bool) map[string]bool {
+	if !rs.opt.Herald.Wanted(herald.Clients) {
+		clear(rs.unsure)
+		return nil
+	}
+	was := make(map[string]bool, len(r.carrying)+len(identities))
+	for id := range r.carrying {
+		was[id] = true
+	}
+	for id := range identities {
+		was[id] = len(rs.carried[id]) > 0
+	}
+	return was
+}
+
+// moved is of whom that is not so any more, by what there is to tell.
+func (rs *Routers) moved(was map[string]bool, gone string) map[string]string {
+	told := map[string]string{}
+	for id, before := range was {
+		switch is := len(rs.carried[id]) > 0; {
+		case is && !before:
+			told[id] = clientOnline
+			delete(rs.unsure, id)
+		case !is && before:
+			told[id] = gone
+		}
+	}
+	return told
+}
+
+func (rs *Routers) tellClients(told map[string]string) {
+	for _, id := range slices.Sorted(maps.Keys(told)) {
+		rs.opt.Herald.Tell(herald.Event{Ref: state.Ref{Def: herald.Clients, ID: id}, Verb: told[id], At: rs.opt.Now()})
 	}
 }
 

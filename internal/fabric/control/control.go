@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/limit"
@@ -42,6 +43,8 @@ type Options struct {
 	Misbehaved func(reason string)
 	// Recorder takes note of who connects, is lost, is refused or misbehaves.
 	Recorder *audit.Recorder
+	// Herald tells of identities that are connected to routers to those who look.
+	Herald *herald.Herald
 	// Several is whether there are other controllers, or may be.
 	Several bool
 	// Changed is told of every router that connects or leaves, or says something
@@ -63,6 +66,7 @@ type Routers struct {
 	byID    map[string]*Router
 	silent  map[string]*Router              // second connections of these, that they have not used
 	carried map[string]map[*Router]struct{} // routers by the identities connected to them
+	unsure  map[string]string               // identities that were connected to a router that is lost, while somebody looks: by id, its id
 	closed  bool
 	// suspended is closed when routers may connect again; nil while they may.
 	suspended chan struct{}
@@ -89,7 +93,7 @@ func New(opt Options) *Routers {
 		opt.Changed = func(string) {}
 	}
 	rs := &Routers{
-		opt: opt, handlers: map[int32]func(*Router, *wire.Frame){}, byID: map[string]*Router{}, silent: map[string]*Router{}, carried: map[string]map[*Router]struct{}{},
+		opt: opt, handlers: map[int32]func(*Router, *wire.Frame){}, byID: map[string]*Router{}, silent: map[string]*Router{}, carried: map[string]map[*Router]struct{}{}, unsure: map[string]string{},
 	}
 	rs.conduct.init(opt.Now)
 	return rs
@@ -314,7 +318,7 @@ func (rs *Routers) forget(r *Router, reason error) {
 		r.note(audit.RouterLost, r.Remote(), said(reason))
 	}
 	rs.opt.Changed(r.ID)
-	rs.carries(r, nil, true)
+	rs.loses(r)
 	r.Say(slog.LevelInfo, "router disconnected", "name", r.Name, "reason", reason)
 	for _, fn := range rs.left {
 		fn(r)

@@ -107,6 +107,9 @@ func (r *Router) Context() context.Context { return r.ch.Context() }
 // Remote is the address that the router connects from.
 func (r *Router) Remote() string { return r.ch.Remote() }
 
+// Local is the address that it connects to.
+func (r *Router) Local() string { return r.ch.Local() }
+
 // Send queues a frame. It never waits; a router that does not keep up loses
 // its connection.
 func (r *Router) Send(f *wire.Frame) error { return r.ch.Send(f) }

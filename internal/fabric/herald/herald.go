@@ -25,19 +25,6 @@ type Event struct {
 	Detail any          // what else there is to tell of some events
 }
 
-// Usage stands for the kind of events that tell what circuits have carried, of which
-// there are no records.
-var Usage = &kind.Def{Name: "usage", Path: "usage"}
-
-// Carried is the Detail of such an event.
-type Carried struct {
-	RouterID string
-	Start    int64             // s since 1970
-	Length   uint64            // s
-	Bytes    map[string]uint64 // by direction, such as ingress.rx
-	Tags     map[string]string // of the circuit
-}
-
 // kept is how many events of a kind are kept for those who look.
 const kept = 1024
 

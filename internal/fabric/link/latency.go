@@ -13,6 +13,7 @@ import (
 // onMetrics hears how long things take on a router's links. Both ends measure a
 // link, and each is believed for its own half only.
 func (l *Links) onMetrics(r *control.Router, f *wire.Frame) {
+	l.Heard(r, f)
 	m, err := message.Unmarshal[message.Metrics](f.Body)
 	if err != nil {
 		// Nothing depends on it, and a busy router may say more than one

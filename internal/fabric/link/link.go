@@ -59,6 +59,8 @@ type Options struct {
 	Found func()
 	// Usage is told what a router has counted of its circuits.
 	Usage func(routerID string, counted []message.Usage)
+	// Heard is given all that a router says that it has measured.
+	Heard func(r *control.Router, f *wire.Frame)
 	// Controller is the id of this one.
 	Controller string
 	Now        func() time.Time

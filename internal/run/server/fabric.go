@@ -59,6 +59,18 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *grant.Gran
 	})
 }
 
+// measured is what monitoring sees, for those who are told of it as events.
+func (s *Server) measured() (all []herald.Figure) {
+	for _, f := range s.figures.Figures() {
+		typ := "floatValue"
+		if f.Spread {
+			typ = "histogram"
+		}
+		all = append(all, herald.Figure{Name: f.Name, Type: typ, Tags: f.Labels, Values: f.Values})
+	}
+	return all
+}
+
 // renewal is the desk as routers come to it that are connected.
 type renewal struct{ desk *enroll.Desk }
 

@@ -80,6 +80,8 @@ type Service struct {
 	ControllerID string
 	// Herald tells of what happens among them, as it does.
 	Herald *herald.Herald
+	// Figures are those that monitoring sees of this controller.
+	Figures func() []herald.Figure
 	// Controllers says which controllers are there, and Announce whether all
 	// clients are told that there are several.
 	Controllers seam.Controllers
@@ -279,6 +281,7 @@ func (s *Service) Gate(c *rest.Call) (rest.Caller, error) {
 		return nil, err
 	}
 	s.tellExpiry(c.Header(), who)
+	s.tellConnected(c, who)
 	return caller{who}, nil
 }
 

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"github.com/go-json-experiment/json/jsontext"
+
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/web/rest"
@@ -27,12 +29,16 @@ func ControllerColumns(s *Service) []rest.Derived {
 		{
 			Name: "apiAddresses", Doc: "Where its APIs are.", Schema: addressesOutput.Schema(),
 			Append: func(dst []byte, _ *rest.Call, rec kind.Record) []byte {
-				c := rec.(*model.Controller)
-				at := func(address, root string) []apiAddress {
-					return []apiAddress{{URL: "https://" + address + root, Version: "v1"}}
-				}
-				return addressesOutput.Append(dst, &apiAddresses{Client: at(c.Client, ClientRoot), Management: at(c.Management, ManagementRoot)})
+				return append(dst, AddressesOf(rec.(*model.Controller))...)
 			},
 		},
 	}
+}
+
+// AddressesOf is where the APIs of a controller are.
+func AddressesOf(c *model.Controller) jsontext.Value {
+	at := func(address, root string) []apiAddress {
+		return []apiAddress{{URL: "https://" + address + root, Version: "v1"}}
+	}
+	return addressesOutput.Append(nil, &apiAddresses{Client: at(c.Client, ClientRoot), Management: at(c.Management, ManagementRoot)})
 }

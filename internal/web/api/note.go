@@ -38,7 +38,7 @@ func denial(err error) (reason string, ok bool) {
 func (s *Service) noteLogin(c *rest.Call, in authenticateIn, err error) {
 	a := Attempt{By: c.Author(), Snap: c.Snap, Method: methodParam.Of(c), Username: in.Username, Certificates: c.Certificates()}
 	if err == nil {
-		a.Who = Caller(c).Identity()
+		a.Who, a.Session = Caller(c).Identity(), Caller(c).Session()
 	}
 	s.NoteAttempt(a, err)
 }
@@ -50,14 +50,16 @@ type Attempt struct {
 	// Method is password, cert or ext-jwt, with what was shown for it.
 	Method, Username string
 	Certificates     []*x509.Certificate
-	// Who it turned out to be, if it succeeded.
-	Who *model.Identity
+	// Who it turned out to be, if it succeeded, and the session that was opened, if one was.
+	Who     *model.Identity
+	Session *model.APISession
 }
 
-// NoteAttempt has the audit log tell of it.
+// NoteAttempt has the audit log tell of it, and those who look.
 func (s *Service) NoteAttempt(a Attempt, err error) {
 	if err == nil {
 		s.Recorder.Note(audit.Fact{Event: audit.LoggedIn, By: a.By, Target: audit.To(model.Identities.Def, a.Who)})
+		s.tellAttempt(a, "")
 		return
 	}
 	reason, ok := Refusal(err)
@@ -72,29 +74,40 @@ func (s *Service) NoteAttempt(a Attempt, err error) {
 		reason = why.Reason
 	}
 	s.Recorder.Note(audit.Fact{Event: audit.LoginRefused, By: a.By, Target: whom, Reason: a.Method + ": " + reason})
+	s.tellAttempt(a, reason)
 }
 
 // whom is whose credential somebody tried to show. A user name that nobody has is
 // not told: it may be a password, typed where the name belongs.
 func (a Attempt) whom() (whom audit.Target) {
-	var shown *model.Authenticator
-	var known bool
-	switch a.Method {
-	case byPassword:
-		shown, known = model.Authenticators.Find(a.Snap, "username", a.Username)
-	case byCert:
-		if certs := a.Certificates; len(certs) > 0 {
-			whom = audit.Target{Kind: "certificate", ID: pki.Fingerprint(certs[0]), Name: certs[0].Subject.CommonName}
-			shown, known = model.Authenticators.Find(a.Snap, "fingerprint", whom.ID)
-		}
+	if certs := a.Certificates; a.Method == byCert && len(certs) > 0 {
+		whom = audit.Target{Kind: "certificate", ID: pki.Fingerprint(certs[0]), Name: certs[0].Subject.CommonName}
 	}
-	if !known {
+	shown := a.shown()
+	if shown == nil {
 		return whom
 	}
 	if i, ok := model.Identities.Get(a.Snap, shown.IdentityID); ok {
 		return audit.To(model.Identities.Def, i)
 	}
 	return whom
+}
+
+// shown is the authenticator that was meant; nil if there is none.
+func (a Attempt) shown() *model.Authenticator {
+	switch a.Method {
+	case byPassword:
+		if shown, known := model.Authenticators.Find(a.Snap, "username", a.Username); known {
+			return shown
+		}
+	case byCert:
+		if certs := a.Certificates; len(certs) > 0 {
+			if shown, known := model.Authenticators.Find(a.Snap, "fingerprint", pki.Fingerprint(certs[0])); known {
+				return shown
+			}
+		}
+	}
+	return nil
 }
 
 // whyNot is what whoever tried is not told.

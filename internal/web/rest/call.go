@@ -121,6 +121,10 @@ func (c *Call) RemoteIP() string {
 	return host
 }
 
+// Ends are where the request came from, with the port, and what the client calls this
+// controller.
+func (c *Call) Ends() (from, to string) { return c.request.RemoteAddr, c.request.Host }
+
 // From is the same as an address; the zero address if it is none.
 func (c *Call) From() netip.Addr {
 	from, err := netip.ParseAddrPort(c.request.RemoteAddr)

@@ -235,6 +235,17 @@ func (c *Channel) Remote() string {
 	return c.remote
 }
 
+// Local is the address at this end of the socket that frames are sent on; empty if
+// there is none.
+func (c *Channel) Local() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.sockets) == 0 {
+		return ""
+	}
+	return c.sockets[0].LocalAddr().String()
+}
+
 // Done is closed when the channel has ended.
 func (c *Channel) Done() <-chan struct{} { return c.over.Done() }
 

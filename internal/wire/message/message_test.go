@@ -28,7 +28,7 @@ var every = []struct {
 	message[TerminatorsValidated](), message[RemoveTerminators](), message[CreateTerminator](), message[TerminatorCreated](),
 	message[UpdateTerminator](), message[RemoveTerminator](),
 	message[ServerHello](), message[ClientHello](), message[APISessionsAdded](), message[APISessionsUpdated](), message[Removed](),
-	message[APISessionHeartbeat](), message[ResyncRequest](), message[ValidateSessions](), message[ConnectEvents](),
+	message[APISessionHeartbeat](), message[ResyncRequest](), message[ValidateSessions](), message[ConnectEvents](), message[Measured](),
 	message[Extend](), message[Certificates](), message[VerifyExtension](), message[Error](),
 	message[CreateTunnelSession](), message[TunnelSession](), message[CreateTunnelCircuit](), message[TunnelCircuit](),
 	message[TunnelServices](), message[CreateTunnelTerminator](), message[TunnelTerminator](), message[UpdateTunnelTerminator](),

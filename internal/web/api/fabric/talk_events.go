@@ -1,8 +1,9 @@
 package fabric
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -29,9 +30,11 @@ type eventsIn struct {
 
 // wanted is what one of them says, in the words of the public events.
 type wanted struct {
-	namespace string // as it was asked for: older tools have other names
-	version   int    // of usage
-	every     time.Duration
+	namespace      string // as it was asked for: older tools have other names
+	version        int    // of usage
+	every          time.Duration
+	source, figure *regexp.Regexp // of metrics: who has measured, and what; nil for all
+	include        []string       // of authentication: which of the two; none for both
 }
 
 // The kinds of events, by the names that tools ask for them under.
@@ -39,33 +42,42 @@ const (
 	ofAPISessions = "apiSession"
 	ofCircuits    = "circuit"
 	ofChanges     = "entityChange"
+	ofClients     = "sdk"
+	ofConnections = "connect"
 	ofCounts      = "entityCount"
+	ofDials       = "service"
+	ofFigures     = "metrics"
 	ofLinks       = "link"
+	ofLogins      = "authentication"
+	ofMembers     = "cluster"
 	ofRouters     = "router"
 	ofSessions    = "session"
 	ofTerminators = "terminator"
 	ofUsage       = "usage"
 )
 
-// olderNames are those of before.
-var olderNames = map[string]string{
-	"fabric.circuits": ofCircuits, "fabric.links": ofLinks, "fabric.routers": ofRouters, "fabric.terminators": ofTerminators, "fabric.usage": ofUsage,
-	"edge.apiSessions": ofAPISessions, "edge.sessions": ofSessions, "edge.entityCounts": ofCounts,
-}
+// olderNames are those of before, and olderSpaces what the namespace of some was beside
+// that.
+var (
+	olderNames = map[string]string{
+		"fabric.circuits": ofCircuits, "fabric.links": ofLinks, "fabric.routers": ofRouters, "fabric.terminators": ofTerminators, "fabric.usage": ofUsage,
+		"edge.apiSessions": ofAPISessions, "edge.sessions": ofSessions, "edge.entityCounts": ofCounts, "edge.authentications": ofLogins, "services": ofDials,
+	}
+	olderSpaces = map[string]string{"edge.authentications": ofLogins, "services": "service.events"}
+)
 
 // untold are kinds of events that tools ask for along with all others, and that are not
 // told here, with where else they are.
-var untold = map[string]string{
-	"authentication": "the audit log has logins", "cluster": "netkeep cluster shows the controllers", "connect": "the audit log has connections of routers",
-	"metrics": "/metrics has figures", "fabric.metrics": "/metrics has figures", "metrics.internal": "/metrics has figures",
-	"sdk": "identities say whether they are connected", "service": "usage events and /metrics have figures", "services": "usage events and /metrics have figures",
-	"alert": "netkeep alerts has them",
-}
+var untold = map[string]string{"alert": "netkeep alerts has them"}
 
-// The bounds of how often counts are told.
-const (
-	leastEvery = 10 * time.Second
-	usualEvery = 5 * time.Minute
+// often is how often something is told again and again: at least and if nobody says.
+type often struct{ least, usual time.Duration }
+
+// How often counts are told, what was measured here, and what became of dials.
+var (
+	countsOften  = often{10 * time.Second, 5 * time.Minute}
+	figuresOften = often{10 * time.Second, time.Minute}
+	dialsOften   = often{time.Second, time.Minute}
 )
 
 // events begins to tell of events.
@@ -79,7 +91,10 @@ func (t *talk) events(f *wire.Frame) {
 	if len(silent) > 0 {
 		said = "success, except that there will be none of these: " + strings.Join(silent, ", ")
 	}
-	live := map[string]*kind.Def{ofCircuits: model.Circuits.Def, ofLinks: model.Links.Def, ofRouters: model.Presences.Def, ofUsage: herald.Usage}
+	live := map[string]*kind.Def{
+		ofCircuits: model.Circuits.Def, ofLinks: model.Links.Def, ofRouters: model.Presences.Def, ofUsage: herald.Usage, ofClients: herald.Clients,
+		ofConnections: herald.Connections, ofDials: herald.Dials, ofFigures: herald.Figures, ofLogins: herald.Logins,
+	}
 	stored := map[string][]*kind.Def{
 		ofTerminators: {model.Terminators.Def}, ofSessions: {model.Sessions.Def}, ofAPISessions: {model.APISessions.Def}, ofChanges: changing,
 	}
@@ -111,6 +126,12 @@ func (t *talk) events(f *wire.Frame) {
 	if counts, ok := want[ofCounts]; ok {
 		begin = append(begin, func() { t.count(counts) })
 	}
+	if figures, ok := want[ofFigures]; ok {
+		begin = append(begin, func() { t.measure(figures) })
+	}
+	if members, ok := want[ofMembers]; ok {
+		begin = append(begin, func() { t.watchMembers(members) })
+	}
 	t.result(f, true, said)
 	for _, tell := range begin {
 		t.work.Go(tell)
@@ -132,25 +153,7 @@ func readEvents(body []byte) (want map[string]wanted, silent []string, err error
 		if now, older := olderNames[name]; older {
 			name = now
 		}
-		one := wanted{namespace: s.Type, version: 2, every: usualEvery}
-		switch name {
-		case ofAPISessions, ofCircuits, ofChanges, ofLinks, ofRouters, ofSessions, ofTerminators:
-		case ofUsage:
-			switch version := strings.Trim(string(s.Options["version"]), `"`); version {
-			case "", "2":
-			case "3":
-				one.version = 3
-			default:
-				return nil, nil, fmt.Errorf("usage events have version 2 or 3, and not %.40q", version)
-			}
-		case ofCounts:
-			if text := strings.Trim(string(s.Options["interval"]), `"`); text != "" {
-				if one.every, err = time.ParseDuration(text); err != nil {
-					return nil, nil, fmt.Errorf("the interval must be a duration such as 5m, and not %.40q", text)
-				}
-				one.every = max(one.every, leastEvery)
-			}
-		default:
+		if !slices.Contains(kindsOfEvents, name) {
 			why, known := untold[name]
 			if !known {
 				return nil, nil, fmt.Errorf("there are no events of type %.40q; there are %s", s.Type, strings.Join(kindsOfEvents, ", "))
@@ -158,12 +161,99 @@ func readEvents(body []byte) (want map[string]wanted, silent []string, err error
 			silent = append(silent, s.Type+" ("+why+")")
 			continue
 		}
+		one := wanted{namespace: cmp.Or(olderSpaces[s.Type], s.Type), version: 2}
+		if err := one.read(name, s.Options); err != nil {
+			return nil, nil, err
+		}
 		want[name] = one
 	}
 	return want, silent, nil
 }
 
-var kindsOfEvents = []string{ofAPISessions, ofCircuits, ofChanges, ofCounts, ofLinks, ofRouters, ofSessions, ofTerminators, ofUsage}
+var kindsOfEvents = []string{
+	ofAPISessions, ofLogins, ofCircuits, ofMembers, ofConnections, ofChanges, ofCounts, ofLinks, ofFigures, ofRouters, ofClients, ofDials, ofSessions, ofTerminators, ofUsage,
+}
+
+// read takes in what is asked for of events of a type.
+func (w *wanted) read(name string, options map[string]jsontext.Value) (err error) {
+	text := func(option string) string { return strings.Trim(string(options[option]), `"`) }
+	switch name {
+	case ofUsage:
+		switch version := text("version"); version {
+		case "", "2":
+		case "3":
+			w.version = 3
+		default:
+			return fmt.Errorf("usage events have version 2 or 3, and not %.40q", version)
+		}
+	case ofCounts:
+		w.every, err = countsOften.read(text("interval"))
+	case ofDials:
+		w.every, err = dialsOften.read(text("interval"))
+	case ofFigures:
+		if w.every, err = figuresOften.read(text("interval")); err != nil {
+			return err
+		}
+		if w.source, err = readPattern("sourceFilter", options); err != nil {
+			return err
+		}
+		w.figure, err = readPattern("metricFilter", options)
+	case ofLogins:
+		w.include, err = readIncluded(options["include"])
+	}
+	return err
+}
+
+// read reads how often something is to be told.
+func (o often) read(text string) (time.Duration, error) {
+	if text == "" {
+		return o.usual, nil
+	}
+	every, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("the interval must be a duration such as 5m, and not %.40q", text)
+	}
+	return max(every, o.least), nil
+}
+
+// readPattern reads a regular expression; nil if there is none.
+func readPattern(option string, options map[string]jsontext.Value) (*regexp.Regexp, error) {
+	value := options[option]
+	if len(value) == 0 {
+		return nil, nil
+	}
+	var text string
+	if err := json.Unmarshal(value, &text); err != nil {
+		return nil, fmt.Errorf("the %s must be a regular expression, and not %.40q", option, value)
+	}
+	if text == "" {
+		return nil, nil
+	}
+	match, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("the %s must be a regular expression: %w", option, err)
+	}
+	return match, nil
+}
+
+// readIncluded reads which events of a type are wanted: one word or a list of them.
+func readIncluded(value jsontext.Value) (words []string, err error) {
+	if len(value) == 0 {
+		return nil, nil
+	}
+	if json.Unmarshal(value, &words) != nil {
+		words = []string{""}
+		if err := json.Unmarshal(value, &words[0]); err != nil {
+			return nil, fmt.Errorf("include must be success or fail or a list of these, and not %.40q", value)
+		}
+	}
+	for _, word := range words {
+		if word != loginSuccess && word != loginFail {
+			return nil, fmt.Errorf("include must be success or fail or a list of these, and not %.40q", word)
+		}
+	}
+	return words, nil
+}
 
 // tell sends one event.
 func (t *talk) tell(want wanted, at time.Time, event map[string]any) {
@@ -171,99 +261,6 @@ func (t *talk) tell(want wanted, at time.Time, event map[string]any) {
 	text, err := json.Marshal(event, json.Deterministic(true))
 	if err == nil {
 		t.send(&wire.Frame{Type: message.TypeEvent, Body: text})
-	}
-}
-
-// listen tells of what happens among routers.
-func (t *talk) listen(from *herald.Listener, wake <-chan struct{}, want map[string]wanted) {
-	for {
-		select {
-		case <-t.ctx.Done():
-			return
-		case <-wake:
-		}
-		for {
-			e, missed, ok := from.Take()
-			if missed > 0 {
-				t.tell(wanted{namespace: "missed"}, t.s.Sessions.Now(), map[string]any{"event_type": "missed", "count": missed})
-			}
-			if !ok {
-				break
-			}
-			t.tellLive(&e, want)
-		}
-	}
-}
-
-func (t *talk) tellLive(e *herald.Event, want map[string]wanted) {
-	switch e.Ref.Def {
-	case model.Presences.Def:
-		online := e.Verb == "connected"
-		verb := map[bool]string{true: "router-online", false: "router-offline"}[online]
-		t.tell(want[ofRouters], e.At, map[string]any{"event_type": verb, "router_id": e.Ref.ID, "router_online": online})
-	case model.Links.Def:
-		if l, ok := e.Record.(*model.Link); ok {
-			verb := map[string]string{"up": "routerLinkNew"}[e.Verb]
-			if verb == "" {
-				verb = "fault"
-			}
-			conns := []map[string]string{}
-			for _, c := range l.Conns {
-				conns = append(conns, map[string]string{"id": c.Type, "local_addr": c.Source, "remote_addr": c.Dest})
-			}
-			t.tell(want[ofLinks], e.At, map[string]any{
-				"event_type": verb, "link_id": l.ID, "src_router_id": l.SourceID, "dst_router_id": l.DestID, "protocol": l.Protocol,
-				"dial_address": l.DialAddress, "cost": l.Cost, "connections": conns,
-			})
-		}
-	case model.Circuits.Def:
-		t.tell(want[ofCircuits], e.At, circuitEvent(e))
-	case herald.Usage:
-		if carried, ok := e.Detail.(herald.Carried); ok {
-			t.tellUsage(want[ofUsage], e, carried)
-		}
-	}
-}
-
-// circuitEvent tells of a circuit, also of one that never was.
-func circuitEvent(e *herald.Event) map[string]any {
-	c, _ := e.Record.(*model.Circuit)
-	if c == nil {
-		c = &model.Circuit{IdentityID: e.By.ID}
-	}
-	event := map[string]any{
-		"version": 2, "event_type": map[string]string{"created": "created", "ended": "deleted", "refused": "failed"}[e.Verb], "circuit_id": c.ID,
-		"client_id": c.IdentityID, "service_id": c.ServiceID, "terminator_id": c.TerminatorID, "instance_id": "",
-		"path":       map[string]any{"nodes": slices.Clone(c.Path), "links": slices.Clone(c.Links), "ingress_id": "", "egress_id": ""},
-		"link_count": len(c.Links), "path_cost": c.Cost, "tags": map[string]string{"clientId": c.IdentityID, "hostId": c.HostID, "serviceId": c.ServiceID},
-	}
-	switch e.Verb {
-	case "ended":
-		event["duration"] = e.At.Sub(c.CreatedAt).Nanoseconds()
-	case "refused":
-		event["failure_cause"] = e.Reason
-	}
-	return event
-}
-
-// tellUsage tells what a circuit carried: in the second version one event for each
-// direction.
-func (t *talk) tellUsage(want wanted, e *herald.Event, carried herald.Carried) {
-	event := func() map[string]any {
-		return map[string]any{
-			"version": want.version, "source_id": carried.RouterID, "circuit_id": e.Ref.ID, "interval_start_utc": carried.Start, "interval_length": carried.Length, "tags": carried.Tags,
-		}
-	}
-	if want.version == 3 {
-		all := event()
-		all["usage"] = carried.Bytes
-		t.tell(want, e.At, all)
-		return
-	}
-	for _, direction := range slices.Sorted(maps.Keys(carried.Bytes)) {
-		one := event()
-		one["event_type"], one["usage"] = "usage."+direction, carried.Bytes[direction]
-		t.tell(want, e.At, one)
 	}
 }
 
