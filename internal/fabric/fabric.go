@@ -111,6 +111,7 @@ type Fabric struct {
 	models  *datamodel.Models
 	tunnels *asclient.Tunnels
 	graph   *path.Graph
+	traced  traced
 	// second is the fabric under the id of another controller; nil while there is
 	// none.
 	second atomic.Pointer[Fabric]

@@ -17,6 +17,7 @@ func (f *Fabric) registerSmall() {
 	f.Handle(message.TypeInterfaces, func(r *control.Router, frame *wire.Frame) { r.Result(frame, true, "") })
 	control.On(f.Routers, message.TypeConnectEvents, f.onConnectEvents)
 	control.On(f.Routers, message.TypeHealthEvent, f.onHealth)
+	control.On(f.Routers, message.TypePipeTraced, f.onTraced)
 	f.Handle(message.TypeDeviceReport, f.onDeviceReport)
 	control.On(f.Routers, message.TypeExtend, f.onExtend)
 	control.On(f.Routers, message.TypeVerifyExtension, f.onVerifyExtension)

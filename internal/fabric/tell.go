@@ -15,17 +15,19 @@ import (
 
 // tellRouter tells those who look of a router that comes or goes.
 func (f *Fabric) tellRouter(r *control.Router, verb string) {
+	from, _ := r.Met()
 	f.opt.Herald.Tell(herald.Event{
 		Ref: state.Ref{Def: model.Presences.Def, ID: r.ID}, Name: r.Name, Verb: verb, At: f.opt.Now(), Record: r.Presence(),
-		By: state.Author{Kind: model.Routers.Name, ID: r.ID, Name: r.Name, Source: r.Remote()},
+		By: state.Author{Kind: model.Routers.Name, ID: r.ID, Name: r.Name, Source: from},
 	})
 }
 
 // tellConnected tells them that it has connected.
 func (f *Fabric) tellConnected(r *control.Router) {
 	if f.opt.Herald.Wanted(herald.Connections) {
+		from, to := r.Met()
 		f.tellConnection(herald.Connection{
-			From: herald.Peer{Kind: herald.Router, ID: r.ID, Address: r.Remote()}, To: herald.Peer{Kind: herald.Controller, ID: f.ID(), Address: r.Local()}, At: f.opt.Now(),
+			From: herald.Peer{Kind: herald.Router, ID: r.ID, Address: from}, To: herald.Peer{Kind: herald.Controller, ID: f.ID(), Address: to}, At: f.opt.Now(),
 		})
 	}
 }

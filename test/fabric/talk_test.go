@@ -104,8 +104,8 @@ func TestTalkEvents(t *testing.T) {
 			t.Errorf("%s is answered with success: %s", request, said)
 		}
 	}
-	said, ok := w.subscribe(`{"format": "json", "subscriptions": [{"type": "circuit"}, {"type": "router"}, {"type": "metrics"}, {"type": "fabric.usage", "options": {"version": 3}}]}`)
-	if !ok || !strings.Contains(said, "metrics") {
+	said, ok := w.subscribe(`{"format": "json", "subscriptions": [{"type": "circuit"}, {"type": "router"}, {"type": "alert"}, {"type": "fabric.usage", "options": {"version": 3}}]}`)
+	if !ok || !strings.Contains(said, "alert") {
 		t.Errorf("the answer is %q, %v", said, ok)
 	}
 	c := r.Connect(t, func(o *scripted.Options) {
@@ -222,17 +222,6 @@ func TestTalkChecks(t *testing.T) {
 	}
 	if said := check(message.TypeCheckLinks, "nope ="); said.Success || said.Message == "" {
 		t.Errorf("a filter that is none: %+v", said)
-	}
-	w.say(message.TypeTogglePipeTraces, nil)
-	if f := w.reply(message.TypeResult); f.Headers.Bool(message.HeaderSuccess) || len(f.Body) == 0 {
-		t.Errorf("traces are promised: %s", f.Body)
-	}
-	w.say(message.TypeStreamTraces, nil)
-	if f := w.hear(); f.Type != message.TypeTrace {
-		t.Errorf("a stream of traces begins with a frame of type %d", f.Type)
-	}
-	if _, _, err := w.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
-		t.Errorf("a stream of traces ends with %v", err)
 	}
 }
 

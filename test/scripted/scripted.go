@@ -46,6 +46,9 @@ type Options struct {
 	// Route decides what it answers when it is told to make a circuit: how it
 	// ends and what the host says. It succeeds with no word if it is nil.
 	Route func(*message.Route) (headers wire.Headers, err error)
+	// Pipes decides what it answers when it is to tell of frames: what it says, and
+	// whether it heeds. It does not answer if it is nil.
+	Pipes func(*message.TogglePipes) (said string, ok bool)
 	// Aside has Route run beside all else, as real routers do: they hear what
 	// comes next meanwhile.
 	Aside bool
@@ -256,6 +259,11 @@ func (r *Router) hear(c *channel.Channel, f *wire.Frame) {
 	case message.TypeUnroute:
 		if m, err := message.Unmarshal[message.Unroute](f.Body); err == nil {
 			r.change(func() { delete(r.circuits, m.CircuitID) })
+		}
+	case message.TypeTogglePipes:
+		if m, err := message.Unmarshal[message.TogglePipes](f.Body); err == nil && r.opt.Pipes != nil {
+			said, ok := r.opt.Pipes(m)
+			_ = c.Result(f, ok, said)
 		}
 	case message.TypeInspectRequest:
 		r.inspect(c, f)

@@ -77,6 +77,7 @@ func (rs *Routers) admit(conn *tls.Conn, deadline time.Time) (serve func(), err 
 	if err != nil {
 		return nil, err
 	}
+	r.from, r.to = conn.RemoteAddr().String(), conn.LocalAddr().String()
 	if err := rs.awaitResume(); err != nil {
 		return nil, err
 	}

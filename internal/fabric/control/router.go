@@ -31,6 +31,7 @@ type Router struct {
 	Lingers bool
 
 	speaks   string // the release whose words it uses
+	from, to string // the addresses of its first socket
 	former   string // the connection that it says it has been connected by
 	all      *Routers
 	ch       *channel.Channel
@@ -107,8 +108,12 @@ func (r *Router) Context() context.Context { return r.ch.Context() }
 // Remote is the address that the router connects from.
 func (r *Router) Remote() string { return r.ch.Remote() }
 
-// Local is the address that it connects to.
-func (r *Router) Local() string { return r.ch.Local() }
+// Tap has somebody told of the frames of its connection; nil is nobody. It reports
+// whether anybody was.
+func (r *Router) Tap(tap channel.Tap) (was bool) { return r.ch.Tap(tap) }
+
+// Met is from which address to which the router has connected.
+func (r *Router) Met() (from, to string) { return r.from, r.to }
 
 // Send queues a frame. It never waits; a router that does not keep up loses
 // its connection.

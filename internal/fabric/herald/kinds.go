@@ -19,6 +19,8 @@ var (
 	Dials = &kind.Def{Name: "dial", Path: "dials"}
 	// Figures is what a router has measured: a Measured.
 	Figures = &kind.Def{Name: "figure", Path: "figures"}
+	// Traces is frames that somebody has sent or got: a message.Trace.
+	Traces = &kind.Def{Name: "trace", Path: "traces"}
 	// Logins is attempts to authenticate: a Login.
 	Logins = &kind.Def{Name: "login", Path: "logins"}
 )

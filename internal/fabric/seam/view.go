@@ -2,9 +2,11 @@ package seam
 
 import (
 	"context"
+	"regexp"
 
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/wire/message"
 )
 
 // Fabric is what connected routers make between them, and what can be asked of
@@ -29,6 +31,9 @@ type Fabric interface {
 	// CompareModel asks a router in what the data model that it knows differs from what it
 	// was told, and to mend that if asked for, until ctx ends.
 	CompareModel(ctx context.Context, routerID string, mend bool) (differences []string, err error)
+	// TogglePipes begins to tell of frames of this controller and of routers, or stops,
+	// until ctx ends; it says to whom that applies, and reports whether all of them heed it.
+	TogglePipes(ctx context.Context, asked Pipes) (said string, ok bool)
 	// Inspect asks a router what it knows under names, until ctx ends.
 	Inspect(ctx context.Context, routerID string, names []string) (Inspected, error)
 }
@@ -52,6 +57,13 @@ type Host struct {
 	Valid  bool
 	Reason uint32 // by the numbers of the protocol
 	Detail string
+}
+
+// Pipes is whose frames are to be told of, by the ids of routers and controllers and the
+// names of their channels.
+type Pipes struct {
+	message.TogglePipes
+	Apps, Pipes *regexp.Regexp
 }
 
 // Inspected is what a router says.

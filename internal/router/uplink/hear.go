@@ -37,6 +37,8 @@ func (u *Uplink) hear(c *line, f *wire.Frame) {
 		err = on(f, func(m *message.ValidateTerminators) { u.onValidate(c.Channel, f, m) })
 	case message.TypeInspectRequest:
 		err = on(f, func(m *message.InspectRequest) { u.onInspect(c.Channel, f, m) })
+	case message.TypeTogglePipes:
+		err = on(f, func(m *message.TogglePipes) { u.onToggle(c, f, m) })
 	case message.TypeCertificates:
 		err = on(f, func(m *message.Certificates) { u.onCertificates(c, m) })
 	case message.TypeAuthorities:

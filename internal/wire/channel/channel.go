@@ -144,6 +144,7 @@ type Channel struct {
 	late    bool       // what was taken was written and is not out; under sending
 
 	seq     atomic.Uint32
+	tap     atomic.Pointer[Tap]
 	mu      sync.Mutex
 	waiting map[int32]chan *wire.Frame
 	sockets []net.Conn // frames are sent on the first
@@ -235,17 +236,6 @@ func (c *Channel) Remote() string {
 	return c.remote
 }
 
-// Local is the address at this end of the socket that frames are sent on; empty if
-// there is none.
-func (c *Channel) Local() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.sockets) == 0 {
-		return ""
-	}
-	return c.sockets[0].LocalAddr().String()
-}
-
 // Done is closed when the channel has ended.
 func (c *Channel) Done() <-chan struct{} { return c.over.Done() }
 
@@ -297,6 +287,7 @@ func (c *Channel) enqueue(f *wire.Frame) error {
 			return err
 		}
 	}
+	c.tapped(f, false)
 	err := c.queue.add(item{bytes: f.Append(nil)})
 	if err != nil {
 		c.Close(err)

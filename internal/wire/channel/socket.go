@@ -74,6 +74,7 @@ func (c *Channel) readOne(r *bufio.Reader, batch *wire.Batch) error {
 	}
 	f, err := p.Frame()
 	if err == nil {
+		c.tapped(f, true)
 		c.take(f)
 	}
 	return err

@@ -146,13 +146,3 @@ type CheckedCircuit struct {
 	NotAtSDK        bool              `pb:"5"`
 	WhereItGoes     map[string]string `pb:"6"`
 }
-
-// Trace is TypeTrace: a frame that somebody sent or got.
-type Trace struct {
-	Timestamp int64  `pb:"1"`
-	Identity  string `pb:"2"`
-	Channel   string `pb:"3"`
-	Type      int32  `pb:"5"`
-	ReplyFor  int32  `pb:"7"`
-	Decoded   []byte `pb:"9"`
-}

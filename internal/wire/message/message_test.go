@@ -35,7 +35,7 @@ var every = []struct {
 	message[DialAsClient](), message[DialedAsClient](), message[HostAsClient](), message[HostedAsClient](),
 	message[SubscribeToDataModel](), message[DataState](), message[DataChanges](), message[Posture](),
 	message[Check](), message[CheckDataModel](), message[CompareDataModel](), message[DataModelCompared](), message[Checking](), message[CheckedTerminator](), message[CheckedLinks](), message[CheckedHosts](),
-	message[CheckedComponent](), message[CheckedCircuits](), message[Trace](),
+	message[CheckedComponent](), message[CheckedCircuits](), message[Trace](), message[TogglePipes](), message[StreamTraces](),
 }
 
 func message[T any]() (m struct {

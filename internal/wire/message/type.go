@@ -21,6 +21,8 @@ const (
 	TypeRoute                int32 = 1005
 	TypeUnroute              int32 = 1006
 	TypeMetrics              int32 = 1007
+	TypeTogglePipes          int32 = 1008
+	TypePipeTraced           int32 = 1010
 	TypeInspectRequest       int32 = 1013
 	TypeInspectResponse      int32 = 1014
 	TypeRouteResult          int32 = 1022

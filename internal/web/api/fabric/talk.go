@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/go-json-experiment/json"
-
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/web/api"
@@ -128,9 +126,6 @@ func (t *talk) result(to *wire.Frame, success bool, text string) {
 
 var errManyAsked = fault.New(fault.CodeRateLimited, fmt.Sprintf("one websocket is for %d requests; open another", maxAsked))
 
-// noTraces is why nobody gets any.
-const noTraces = "this controller keeps no traces of frames; netkeep events, fabric inspect and its log tell what happens"
-
 // hear takes a frame of the client.
 func (t *talk) hear(c *rest.Call, text []byte) error {
 	r := bytes.NewReader(text)
@@ -151,12 +146,12 @@ func (t *talk) hear(c *rest.Call, text []byte) error {
 	switch f.Type {
 	case message.TypeStreamEvents:
 		t.events(f)
-	case message.TypeTogglePipeTraces, message.TypeToggleCircuitTraces:
-		t.result(f, false, noTraces)
-	case message.TypeStreamTraces: // to which no answer is expected
-		said, _ := json.Marshal(map[string]string{"__decoder__": "netkeep", "__message__": noTraces})
-		t.send(&wire.Frame{Type: message.TypeTrace, Body: message.Marshal(&message.Trace{Identity: t.s.ControllerID, ReplyFor: -1, Decoded: said})})
-		t.end(fault.New(fault.CodeUnavailable, noTraces))
+	case message.TypeTogglePipeTraces:
+		t.toggle(c, f)
+	case message.TypeToggleCircuitTraces:
+		t.result(f, false, "frames are told of by connection, and not by circuit: toggle those of routers and controllers")
+	case message.TypeStreamTraces:
+		t.traces(c, f)
 	default:
 		if !t.check(c, f) {
 			t.result(f, false, fmt.Sprintf("this controller does not know requests of type %d", f.Type))

@@ -59,7 +59,7 @@ func (t *talk) check(c *rest.Call, f *wire.Frame) bool {
 	case err != nil:
 		return answer(0, err)
 	case !c.May("router:inspect"):
-		return answer(0, errors.New("this needs the power router:inspect, and none of your admin roles has it"))
+		return answer(0, errors.New(noInspector))
 	case f.Type == message.TypeCheckTerminators:
 		n, begin, err := t.checkTerminators(c, asked)
 		if answer(n, err); err == nil {
