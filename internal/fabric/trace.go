@@ -95,7 +95,7 @@ func (f *Fabric) togglePipes(ctx context.Context, t *toggled) {
 
 // toggleHere begins to tell of the frames of a router's connection here, or stops.
 func (f *Fabric) toggleHere(r *control.Router, t *toggled) {
-	meant := t.Pipes.Pipes.MatchString(message.ControlPipe)
+	meant := t.Pipes.Pipes.MatchString(r.ID) // which is what its connection is called here
 	t.says("its connection to router "+r.ID, meant)
 	switch {
 	case !meant:
@@ -108,7 +108,7 @@ func (f *Fabric) toggleHere(r *control.Router, t *toggled) {
 			if now.After(until) {
 				r.Tap(nil)
 			} else if frame.Type != message.TypePipeTraced && f.opt.Herald.Wanted(herald.Traces) {
-				f.tellTrace(channel.TraceOf(f.ID(), now, frame, in))
+				f.tellTrace(channel.TraceOf(f.ID(), r.ID, now, frame, in))
 			}
 		})
 	}

@@ -63,6 +63,8 @@ var stored = map[string]string{
 	"internal/web/api/fabric/talk_check.go check":            "routers",
 	"internal/web/api/fabric/talk_check.go checkHosts":       "terminators",
 	"internal/web/api/fabric/talk_check.go checkTerminators": "terminators",
+	"internal/web/api/fabric/talk_events.go tellTerminator":  "terminators",
+	"internal/web/api/fabric/talk_members.go peers":          "controllers",
 	"internal/web/api/fabric/talk_events.go count":           "how many records there are",
 	"internal/web/api/management/changes.go applyAsPlanned":  "what a write will meet",
 	"internal/web/api/management/changes.go plan":            "what a write would meet",

@@ -119,7 +119,7 @@ func TestTalkEvents(t *testing.T) {
 	must(t, err)
 	e := w.event("circuit", "created")
 	if e["circuit_id"] != id || e["service_id"] != n.service || e["client_id"] != n.dialUser.ID || fmt.Sprint(e["path"].(M)["nodes"]) != "["+r.ID+"]" || e["version"] != 2.0 ||
-		e["terminator_id"] != "terminator1" || e["tags"].(M)["serviceId"] != n.service {
+		e["terminator_id"] != "terminator1" || e["creation_timespan"] == nil || e["tags"].(M)["serviceId"] != n.service {
 		t.Errorf("told %v", e)
 	}
 	must(t, c.Send(&wire.Frame{Type: message.TypeMetrics, Body: message.Marshal(&message.Metrics{Usage: []message.Usage{{
@@ -132,6 +132,11 @@ func TestTalkEvents(t *testing.T) {
 	}
 	must(t, c.Send(&wire.Frame{Type: message.TypeFault, Body: message.Marshal(&message.Fault{Subject: message.FaultEgress, ID: id})}))
 	if e := w.event("circuit", "deleted"); e["duration"] == nil {
+		t.Errorf("told %v", e)
+	}
+	hosts := listening(t, s, "terminator", "{}")
+	n.hostOn(t, c, "terminator2")
+	if e := hosts.event("terminator", "created"); e["total_terminators"] != 2.0 || e["usable_default_terminators"] != 2.0 || e["usable_required_terminators"] != 0.0 {
 		t.Errorf("told %v", e)
 	}
 	c.Close()
@@ -148,8 +153,11 @@ func TestTalkEvents(t *testing.T) {
 	for {
 		e := other.event("entityChange", "")
 		if e["eventType"] == "created" && e["entityType"] == "services" {
-			if e["finalState"].(M)["id"] != id || e["initialState"] != nil {
+			if _, said := e["initialState"]; e["finalState"].(M)["id"] != id || e["initialState"] != nil || !said || e["metadata"].(M)["version"] == 1.0 {
 				t.Errorf("told %v", e)
+			}
+			if stored := other.event("entityChange", ""); stored["eventType"] != "committed" || stored["eventId"] != e["eventId"] || e["eventId"] == id {
+				t.Errorf("told %v that %v is stored", stored, e)
 			}
 			break
 		}

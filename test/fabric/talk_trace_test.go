@@ -53,10 +53,10 @@ func TestTalkTraces(t *testing.T) {
 	if said, ok := w.toggle(message.TogglePipes{Enable: true, Apps: "(", Pipes: ".*"}); ok {
 		t.Errorf("what is no expression is answered with %q", said)
 	}
-	if said, ok := w.toggle(message.TogglePipes{Enable: true, Verbosity: message.TellAll, Apps: ".*", Pipes: "ctrl"}); !ok || !strings.Contains(said, "router "+r.ID+": it tells") || !strings.Contains(said, "controller netkeep-") {
+	if said, ok := w.toggle(message.TogglePipes{Enable: true, Verbosity: message.TellAll, Apps: ".*", Pipes: "ctrl|" + r.ID}); !ok || !strings.Contains(said, "router "+r.ID+": it tells") || !strings.Contains(said, "controller netkeep-") {
 		t.Errorf("the answer is %q, %v", said, ok)
 	}
-	if m := <-asked; !m.Enable || m.Apps != ".*" || m.Pipes != "ctrl" {
+	if m := <-asked; !m.Enable || m.Apps != ".*" || m.Pipes != "ctrl|"+r.ID {
 		t.Errorf("the router was asked for %+v", m)
 	}
 	ping := func() {
@@ -79,10 +79,10 @@ func TestTalkTraces(t *testing.T) {
 	}
 	ping()
 	got := next(message.TypeInterfaces, true)
-	if !strings.HasPrefix(got.Identity, "netkeep-") || got.Channel != "ctrl" || got.ReplyFor != -1 || time.Since(time.Unix(0, got.Timestamp)) > soon {
+	if !strings.HasPrefix(got.Identity, "netkeep-") || got.Channel != r.ID || string(got.Decoded) != `{"__decoder__":"netkeep","__message__":"Interfaces"}` || got.ReplyFor != -1 || time.Since(time.Unix(0, got.Timestamp)) > soon {
 		t.Errorf("told of %+v", got)
 	}
-	if m := next(message.TypeResult, false); m.ReplyFor != got.Seq {
+	if m := next(message.TypeResult, false); m.ReplyFor != got.Seq || !strings.Contains(string(m.Decoded), `"success":true`) {
 		t.Errorf("told of %+v as the answer to %+v", m, got)
 	}
 	own := message.Trace{Timestamp: 1, Identity: r.ID, Channel: "ctrl", Type: message.TypeFault, Seq: 4, ReplyFor: -1, Length: 9, Decoded: []byte(`{"a":1}`)}
@@ -96,7 +96,7 @@ func TestTalkTraces(t *testing.T) {
 	if m := next(message.TypeFault, false); m.Identity != r.ID || m.Decoded != nil {
 		t.Errorf("told of %+v", m)
 	}
-	if said, ok := w.toggle(message.TogglePipes{Apps: ".*", Pipes: "ctrl"}); !ok || (<-asked).Enable {
+	if said, ok := w.toggle(message.TogglePipes{Apps: ".*", Pipes: ".*"}); !ok || (<-asked).Enable {
 		t.Errorf("that it is enough is answered with %q, %v", said, ok)
 	}
 	ping()

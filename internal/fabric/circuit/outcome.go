@@ -3,6 +3,7 @@ package circuit
 import (
 	"context"
 	"errors"
+	"time"
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/fabric/control"
@@ -19,17 +20,18 @@ import (
 func (c *Circuits) Dial(ctx context.Context, r *control.Router, req Request) (*Circuit, *Answer, error) {
 	began := c.Now()
 	made, answer, err := c.dial(ctx, r, req)
-	c.Dialled(outcome(err), c.Now().Sub(began))
+	took := c.Now().Sub(began)
+	c.Dialled(outcome(err), took)
 	if failed, ok := errors.AsType[*failure](err); ok {
 		err = message.Unreached(failed.code, failed.Error())
 	}
-	c.note(r, req, made, err)
+	c.note(r, req, made, took, err)
 	return made, answer, err
 }
 
 // note has the audit log tell of a dial: who wanted what, and why not if so. That the
 // controller or a router has too much to do is nobody's refusal.
-func (c *Circuits) note(r *control.Router, req Request, made *Circuit, err error) {
+func (c *Circuits) note(r *control.Router, req Request, made *Circuit, took time.Duration, err error) {
 	snap := c.State.Snapshot()
 	f := audit.Fact{Event: audit.CircuitsMade, By: state.Author{Kind: model.Routers.Name, ID: r.ID, Name: r.Name}}
 	switch {
@@ -52,7 +54,7 @@ func (c *Circuits) note(r *control.Router, req Request, made *Circuit, err error
 		}
 	}
 	c.Recorder.Note(f)
-	told := herald.Event{Name: f.Target.Name, By: f.By}
+	told := herald.Event{Name: f.Target.Name, By: f.By, Detail: took}
 	if err != nil {
 		c.tell("refused", f.Reason, nil, told)
 	} else {

@@ -42,7 +42,7 @@ func (u *Uplink) onToggle(c *line, f *wire.Frame, m *message.TogglePipes) {
 			c.Tap(nil)
 			return
 		}
-		one := channel.TraceOf(u.opt.ID, now, f, in)
+		one := channel.TraceOf(u.opt.ID, message.ControlPipe, now, f, in)
 		c.Offer(&wire.Packet{Type: message.TypePipeTraced, Body: message.Marshal(&one)})
 	})
 	_ = c.Result(f, true, noLinks)

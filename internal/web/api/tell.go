@@ -15,6 +15,9 @@ func (s *Service) tellConnected(c interface{ Ends() (from, to string) }, who *au
 		return
 	}
 	from, to := c.Ends()
+	if to == "" { // a stream that is looked at again, and no request
+		return
+	}
 	s.Herald.Tell(herald.Event{Ref: state.Ref{Def: herald.Connections, ID: who.Identity().ID}, Verb: "connected", At: s.Sessions.Now(), Detail: herald.Connection{
 		From: herald.Peer{Kind: herald.Identity, ID: who.Identity().ID, Address: from}, To: herald.Peer{Kind: herald.Controller, ID: s.ControllerID, Address: to}, At: s.Sessions.Now(),
 	}})

@@ -17,7 +17,8 @@ const (
 	TellAll     uint32 = 3
 )
 
-// ControlPipe is what the connection between a router and a controller is called.
+// ControlPipe is what a router calls its connections to controllers. Those call theirs by
+// the id of the router.
 const ControlPipe = "ctrl"
 
 // StreamTraces is TypeStreamTraces: of which types of frames; all of them unless it is

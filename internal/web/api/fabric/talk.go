@@ -20,7 +20,7 @@ import (
 func mountTalk(a *rest.API, s *api.Service) {
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/ws-api", Name: "talk", Tag: "events", Status: http.StatusSwitchingProtocols, Types: []string{"application/octet-stream"},
-		Doc: "Become a websocket on which tools ask for events and checks, in the frames that routers talk in. Checks need the power router:inspect too.", Auth: rest.Admin, Need: "event:read",
+		Doc: "Become a websocket on which tools ask for events and checks, in the frames that routers talk in. Checks and traces need the power router:inspect too.", Auth: rest.Admin, Need: "event:read",
 	}, func(c *rest.Call, _ rest.None) (rest.Socket, error) {
 		t := newTalk(c, s)
 		return rest.Socket{Wake: t.wake, Take: t.take, Hear: t.hear, Over: t.close}, nil

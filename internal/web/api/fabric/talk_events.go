@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 )
@@ -295,14 +297,14 @@ func (t *talk) follow(sub *state.Subscription, want map[string]wanted) {
 		}
 		for _, w := range ev.Writes {
 			for _, c := range w.Changes {
-				t.tellChange(ev.Time, w.Author, c, want)
+				t.tellChange(ev, w.Author, c, want)
 			}
 		}
 	}
 }
 
-func (t *talk) tellChange(at time.Time, author state.Author, c state.Change, want map[string]wanted) {
-	rec, verb := c.After, "updated"
+func (t *talk) tellChange(ev state.Event, author state.Author, c state.Change, want map[string]wanted) {
+	at, rec, verb := ev.Time, c.After, "updated"
 	switch {
 	case c.Before == nil:
 		verb = "created"
@@ -312,11 +314,7 @@ func (t *talk) tellChange(at time.Time, author state.Author, c state.Change, wan
 	switch rec := rec.(type) {
 	case *model.Terminator:
 		if one, ok := want[ofTerminators]; ok {
-			_, online := t.s.Routers.Connected(rec.RouterID)
-			t.tell(one, at, map[string]any{
-				"event_type": verb, "service_id": rec.ServiceID, "terminator_id": rec.ID, "router_id": rec.RouterID, "host_id": rec.HostID, "instance_id": rec.Identity,
-				"router_online": online, "precedence": rec.Precedence, "static_cost": rec.Cost, "dynamic_cost": t.s.Routers.DynamicCost(rec),
-			})
+			t.tellTerminator(one, ev, rec, verb)
 		}
 	case *model.Session:
 		if one, ok := want[ofSessions]; ok && verb != "updated" {
@@ -332,18 +330,48 @@ func (t *talk) tellChange(at time.Time, author state.Author, c state.Change, wan
 		}
 	}
 	if one, ok := want[ofChanges]; ok && slices.Contains(changing, c.Def) {
-		event := map[string]any{
-			"eventId": c.ID, "eventType": verb, "entityType": publicName(c.Def), "isParentEvent": false,
-			"metadata": map[string]any{"author": map[string]string{"type": author.Kind, "id": author.ID, "name": author.Name}, "source": map[string]string{"type": "rest", "method": author.Operation, "remoteAddr": author.Source}, "version": 1},
-		}
-		if c.Before != nil {
-			event["initialState"] = jsontext.Value(c.Def.AppendOpen(nil, c.Before))
-		}
-		if c.After != nil {
-			event["finalState"] = jsontext.Value(c.Def.AppendOpen(nil, c.After))
-		}
-		t.tell(one, at, event)
+		t.tellRecord(one, ev, author, c, verb)
 	}
+}
+
+// tellRecord tells of a change of a record, and that it is stored: it would not be told
+// of otherwise.
+func (t *talk) tellRecord(want wanted, ev state.Event, author state.Author, c state.Change, verb string) {
+	id := strconv.FormatInt(int64(ev.Rev), 10) + "-" + c.ID
+	event := map[string]any{
+		"eventId": id, "eventType": verb, "entityType": publicName(c.Def), "isParentEvent": false, "initialState": nil, "finalState": nil,
+		"metadata": map[string]any{
+			"author":  map[string]string{"type": author.Kind, "id": author.ID, "name": author.Name},
+			"source":  map[string]string{"type": "rest", "method": author.Operation, "remoteAddr": author.Source},
+			"version": build.Read().Version,
+		},
+	}
+	if c.Before != nil {
+		event["initialState"] = jsontext.Value(c.Def.AppendOpen(nil, c.Before))
+	}
+	if c.After != nil {
+		event["finalState"] = jsontext.Value(c.Def.AppendOpen(nil, c.After))
+	}
+	t.tell(want, ev.Time, event)
+	t.tell(want, ev.Time, map[string]any{"eventId": id, "eventType": "committed"})
+}
+
+// tellTerminator tells of a host, with how many the service has and how many of those
+// can be reached.
+func (t *talk) tellTerminator(want wanted, ev state.Event, rec *model.Terminator, verb string) {
+	_, online := t.s.Routers.Connected(rec.RouterID)
+	all, usable := 0, map[string]int{}
+	for other := range model.Terminators.Select(t.state.Snapshot(), "service", rec.ServiceID) {
+		all++
+		if _, online := t.s.Routers.Connected(other.RouterID); online {
+			usable[other.Precedence]++
+		}
+	}
+	t.tell(want, ev.Time, map[string]any{
+		"event_type": verb, "service_id": rec.ServiceID, "terminator_id": rec.ID, "router_id": rec.RouterID, "host_id": rec.HostID, "instance_id": rec.Identity,
+		"router_online": online, "precedence": rec.Precedence, "static_cost": rec.Cost, "dynamic_cost": t.s.Routers.DynamicCost(rec),
+		"total_terminators": all, "usable_default_terminators": usable[model.PrecedenceDefault], "usable_required_terminators": usable[model.PrecedenceRequired],
+	})
 }
 
 // count tells again and again how many records there are.

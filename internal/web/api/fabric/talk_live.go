@@ -123,6 +123,9 @@ func circuitEvent(e *herald.Event) map[string]any {
 		"path":       map[string]any{"nodes": slices.Clone(c.Path), "links": slices.Clone(c.Links), "ingress_id": "", "egress_id": ""},
 		"link_count": len(c.Links), "path_cost": c.Cost, "tags": map[string]string{"clientId": c.IdentityID, "hostId": c.HostID, "serviceId": c.ServiceID},
 	}
+	if took, is := e.Detail.(time.Duration); is {
+		event["creation_timespan"] = took.Nanoseconds()
+	}
 	switch e.Verb {
 	case "ended":
 		event["duration"] = e.At.Sub(c.CreatedAt).Nanoseconds()

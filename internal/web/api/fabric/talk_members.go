@@ -22,7 +22,7 @@ func (t *talk) watchMembers(want wanted) {
 	for {
 		if all, err := t.s.Cluster.Members(t.ctx); err == nil {
 			if known {
-				t.tellMembers(want, before, all)
+				t.tellMembers(want, t.s.Sessions.Now(), before, all)
 			}
 			before, known = all, true
 		}
@@ -35,8 +35,7 @@ func (t *talk) watchMembers(want wanted) {
 }
 
 // tellMembers tells in what the controllers differ from those of before.
-func (t *talk) tellMembers(want wanted, before, after []api.Member) {
-	now := t.s.Sessions.Now()
+func (t *talk) tellMembers(want wanted, now time.Time, before, after []api.Member) {
 	say := func(typ string, more map[string]any) {
 		if more == nil {
 			more = map[string]any{}
