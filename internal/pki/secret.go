@@ -25,7 +25,7 @@ var Secrets = [...]string{SessionSecret, SealSecret}
 // purposes is which of them keys for a purpose are derived from. All others are of
 // the secret that the network began with, and never change.
 var purposes = map[string]string{
-	"api session tokens": SessionSecret, "session tokens": SessionSecret, "logins at providers": SessionSecret,
+	"api session tokens": SessionSecret, "session tokens": SessionSecret, "ID tokens": SessionSecret, "logins at providers": SessionSecret,
 	sealPurpose: SealSecret, noncePurpose: SealSecret,
 }
 

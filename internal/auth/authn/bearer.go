@@ -3,10 +3,6 @@ package authn
 import (
 	"context"
 	"crypto"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +17,7 @@ import (
 // Clients that log in by OpenID Connect show a JWT, the access token, in place of
 // the session's own token. It names an API session, whose record stays the truth:
 // the JWT is worth something for a while, and nothing once the record is gone.
-// With the refresh token, which works once, such a client gets the next JWT.
+// With the refresh token, which works once, such a client gets the next two.
 
 // Signers make and check JWTs of this network. Every controller has the same keys.
 type Signers interface {
@@ -116,8 +112,14 @@ func (s *APISessions) IsBearer(text string) bool {
 // Named returns the API session that an access token names; ok is false if nobody
 // here has made it, or if its time is over.
 func (s *APISessions) Named(text string) (id string, ok bool) {
+	said, ok := s.ours(text, BearerType)
+	return said.Text("z_asid"), ok
+}
+
+// ours checks a JWT that must be of one sort that we make.
+func (s *APISessions) ours(text, sort string) (said token.Claims, ok bool) {
 	if !s.IsBearer(text) {
-		return "", false
+		return said, false
 	}
 	said, err := token.Check(text, s.Now, func(issuer, keyID string) crypto.PublicKey {
 		if !strings.HasPrefix(issuer, "https://") || !strings.HasSuffix(issuer, IssuerPath) {
@@ -125,10 +127,7 @@ func (s *APISessions) Named(text string) (id string, ok bool) {
 		}
 		return s.Signers.Key(keyID)
 	})
-	if err != nil || said.Text("z_t") != BearerType || !said.For(bearerAudience) {
-		return "", false
-	}
-	return said.Text("z_asid"), true
+	return said, err == nil && said.Text("z_t") == sort && said.For(bearerAudience)
 }
 
 // Recall returns the API session that a token is of, its own or one that names it,
@@ -175,38 +174,42 @@ func (s *APISessions) Turn(ctx context.Context, by state.Author, id string, turn
 	return next, nil
 }
 
-// refreshPrefix tells refresh tokens from all else.
-const refreshPrefix = "nkr-"
+// refreshType is the claim z_t of a refresh token.
+const refreshType = "r"
 
-// RefreshToken returns the refresh token of a session's turn. As the session's own
-// token it is a keyed digest, so that none is stored.
-func (s *APISessions) RefreshToken(session *model.APISession) string {
-	return refreshToken(s.Keys()[0], session.ID, session.Turn)
+// renewal is what a refresh token says. It is a JWT, as those of others are: there are
+// clients that read its end, and keep none that they cannot read.
+type renewal struct {
+	Issuer     string   `json:"iss"`
+	Subject    string   `json:"sub"`
+	Audience   []string `json:"aud"`
+	Expires    int64    `json:"exp"`
+	Issued     int64    `json:"iat"`
+	ID         string   `json:"jti"`
+	APISession string   `json:"z_asid"`
+	Type       string   `json:"z_t"`
 }
 
-func refreshToken(key []byte, id string, turn int) string {
-	named := refreshPrefix + id + "." + strconv.Itoa(turn)
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("refresh token of " + named))
-	return named + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+// RefreshToken returns the refresh token of a session's turn, which works once, as the
+// session counts its turns. It ends when a session would that was used last with the
+// access token that it comes with.
+func (s *APISessions) RefreshToken(session *model.APISession, issuer string) (string, error) {
+	now := s.Now()
+	return s.Signers.Sign(renewal{
+		Issuer: issuer, Subject: session.IdentityID, Audience: []string{bearerAudience}, Expires: now.Add(BearerTime + s.Timeout).Unix(), Issued: now.Unix(),
+		ID: strconv.Itoa(session.Turn), APISession: session.ID, Type: refreshType,
+	})
 }
-
-// maxRefresh is how long a refresh token may be.
-const maxRefresh = 256
 
 // ReadRefresh returns the session that a refresh token is of, and of which turn of it;
-// ok is false if no controller has made it.
+// ok is false if no controller has made it, or if its time is over.
 func (s *APISessions) ReadRefresh(text string) (id string, turn int, ok bool) {
-	parts := strings.Split(strings.TrimPrefix(text, refreshPrefix), ".")
-	if len(text) > maxRefresh || len(parts) != 3 {
+	said, ok := s.ours(text, refreshType)
+	if !ok {
 		return "", 0, false
 	}
-	turn, err := strconv.Atoi(parts[1])
-	if err != nil {
-		return "", 0, false
-	}
-	made := func(key []byte) bool { return hmac.Equal([]byte(refreshToken(key, parts[0], turn)), []byte(text)) }
-	return parts[0], turn, slices.ContainsFunc(s.Keys(), made)
+	turn, err := strconv.Atoi(said.Text("jti"))
+	return said.Text("z_asid"), turn, err == nil
 }
 
 // OfLogin returns the session that a login by OpenID Connect has opened, as long as

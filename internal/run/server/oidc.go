@@ -5,6 +5,7 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"netkeep.internal/internal/auth/token"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
@@ -20,7 +21,7 @@ func (s *Server) newOIDC(svc *api.Service, requests *limit.Slots, bodies *limit.
 	}
 	p := &oidc.Provider{
 		State: s.state, Sessions: svc.Sessions, Passwords: svc.Passwords, Certs: svc.Certs, Tokens: svc.Tokens, Factors: svc.Factors,
-		Address: s.Address(), Keys: s.loginKeys, Public: s.publicKeys, View: s.validity.View,
+		Address: s.Address(), Keys: s.loginKeys, Public: s.publicKeys, IDs: &token.Derived{Secrets: s.idKeys}, View: s.validity.View,
 		Logins: &svc.Logins, Requests: requests, Bodies: bodies, Pace: limit.Pace{First: s.cfg.Timeouts.Body},
 		Tried: func(a oidc.Attempt, err error) {
 			svc.NoteAttempt(api.Attempt{By: a.By, Snap: s.validity.View(s.state.Snapshot()), Method: a.Method, Username: a.Username, Certificates: a.Certificates, Who: a.Who}, err)
@@ -45,6 +46,12 @@ func (s *Server) noteStolen(by state.Author, session *model.APISession, what str
 // loginKeys seal what clients carry while they log in.
 func (s *Server) loginKeys() ([][]byte, error) {
 	keys, err := s.keys.MACKeys("logins by OpenID Connect")
+	return keys.All(), err
+}
+
+// idKeys are what the keys of ID tokens follow from.
+func (s *Server) idKeys() ([][]byte, error) {
+	keys, err := s.keys.MACKeys("ID tokens")
 	return keys.All(), err
 }
 

@@ -24,7 +24,7 @@ func (s *server) Discovery(context.Context, *op.Request[struct{}]) (*op.Response
 		RevocationEndpoint: endpoints.Revocation.Absolute(at), JwksURI: endpoints.JwksURI.Absolute(at), EndSessionEndpoint: at + "/end_session",
 		ScopesSupported: refreshed, ResponseTypesSupported: []string{"code"}, ResponseModesSupported: []string{"query"},
 		GrantTypesSupported:   client{}.GrantTypes(),
-		SubjectTypesSupported: []string{"public"}, IDTokenSigningAlgValuesSupported: []string{"ES256"},
+		SubjectTypesSupported: []string{"public"}, IDTokenSigningAlgValuesSupported: []string{string(jose.RS256)},
 		TokenEndpointAuthMethodsSupported: []oidc.AuthMethod{oidc.AuthMethodNone}, RevocationEndpointAuthMethodsSupported: []oidc.AuthMethod{oidc.AuthMethodNone},
 		CodeChallengeMethodsSupported: []oidc.CodeChallengeMethod{oidc.CodeChallengeMethodS256},
 		ClaimsSupported:               []string{"iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "azp", "sid", "name"},
@@ -33,7 +33,11 @@ func (s *server) Discovery(context.Context, *op.Request[struct{}]) (*op.Response
 
 // Keys tells the keys that tokens are checked with.
 func (s *server) Keys(context.Context, *op.Request[struct{}]) (*op.Response, error) {
-	return op.NewResponse(&jose.JSONWebKeySet{Keys: s.Public()}), nil
+	all := s.Public()
+	for _, one := range s.IDs.Public() {
+		all = append(all, jose.JSONWebKey{Key: one.Key, KeyID: one.ID, Algorithm: string(jose.RS256), Use: "sig"})
+	}
+	return op.NewResponse(&jose.JSONWebKeySet{Keys: all}), nil
 }
 
 // endSession ends the session of whoever sends one of its tokens. Nobody is sent

@@ -178,9 +178,9 @@ func (p *Provider) give(session *model.APISession, scopes []string, nonce string
 		return out, err
 	}
 	if slices.Contains(scopes, oidc.ScopeOfflineAccess) {
-		out.refresh = p.Sessions.RefreshToken(session)
+		out.refresh, err = p.Sessions.RefreshToken(session, p.issuer())
 	}
-	return out, nil
+	return out, err
 }
 
 // idClaims are what an ID token says. It opens nothing here.
@@ -211,7 +211,7 @@ func (p *Provider) identify(session *model.APISession, nonce string) (string, er
 	if who, ok := model.Identities.Get(p.snap(), session.IdentityID); ok {
 		said.Name = who.Name
 	}
-	return p.Sessions.Signers.Sign(said)
+	return p.IDs.Sign(said)
 }
 
 // refreshed are the scopes of tokens that are got with a refresh token.
@@ -338,7 +338,7 @@ func (p *Provider) endNamed(ctx context.Context, id, client string) error {
 
 // hinted returns the session that an ID token is of, and its client.
 func (p *Provider) hinted(text string) (id, client string, ok bool) {
-	said, err := token.Check(text, p.Now, func(_, keyID string) crypto.PublicKey { return p.Sessions.Signers.Key(keyID) })
+	said, err := token.Check(text, p.Now, func(_, keyID string) crypto.PublicKey { return p.IDs.Key(keyID) })
 	if err != nil || said.Text("z_t") != idType {
 		return "", "", false
 	}

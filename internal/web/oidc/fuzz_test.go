@@ -80,22 +80,7 @@ func FuzzAccess(f *testing.F) {
 	w := newWorld(f)
 	good := w.enter().Access
 	part := strings.Split(good, ".")
-	for _, one := range []string{good, part[0] + "." + part[1] + ".", ".." + part[2], part[0] + ".." + part[2], good + "=", good + ".x", " " + good} {
-		f.Add(one)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if text != good && w.lets(text) {
-			t.Errorf("%q lets somebody in", text)
-		}
-	})
-}
-
-// FuzzRefresh changes a refresh token, as the store's own words are read from it.
-func FuzzRefresh(f *testing.F) {
-	w := newWorld(f)
-	good := w.enter().Refresh
-	part := strings.Split(good, ".")
-	for _, one := range []string{good, part[0] + ".01." + part[2], part[0] + ".+1." + part[2], part[0] + ".2." + part[2], strings.TrimPrefix(good, "nkr-"), "nkr-" + good, "..", good + "="} {
+	for _, one := range []string{good, part[0] + "." + part[1] + ".", "eyJhbGciOiJub25lIn0." + part[1] + ".", part[0] + "." + part[1] + "." + part[2] + "=", "nkr-" + good, "..", good + "="} {
 		f.Add(one)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

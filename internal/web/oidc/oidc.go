@@ -21,6 +21,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 
 	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/auth/token"
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
 	"netkeep.internal/internal/model"
@@ -49,9 +50,11 @@ type Provider struct {
 	Factors   *authn.Factors
 	// Address is the host and port under which clients reach the controller.
 	Address string
-	// Keys seal what clients carry, and Public are the keys that tokens are checked with.
+	// Keys seal what clients carry, and Public are the keys that access tokens are checked
+	// with. IDs makes ID tokens: there are clients that take those of RSA keys alone.
 	Keys   func() ([][]byte, error)
 	Public func() []jose.JSONWebKey
+	IDs    *token.Derived
 	// Snap is the state as it is now by the clock, and View a snapshot as it is now.
 	View func(*state.Snapshot) *state.Snapshot
 	// Logins is how often an address may try, Requests how many requests are worked on,

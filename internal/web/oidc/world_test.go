@@ -107,6 +107,7 @@ func newWorld(t testing.TB) *world {
 		State: st, Sessions: sessions, Passwords: authn.NewPasswords(authn.NewHasher(), sessions, time.Now, 0), Tokens: issuers,
 		Certs: &authn.Certificates{Bundle: func() []*x509.Certificate { return nil }, Now: time.Now, Log: log}, Factors: &authn.Factors{State: st, Now: time.Now}, Address: "controller.example",
 		Keys: func() ([][]byte, error) { return [][]byte{make([]byte, 32)}, nil }, Public: func() []jose.JSONWebKey { return nil },
+		IDs:  &token.Derived{Secrets: func() ([][]byte, error) { return [][]byte{[]byte("a secret for tests")}, nil }},
 		View: func(snap *state.Snapshot) *state.Snapshot { return snap }, Logins: new(limit.Rate[limit.Party]), Requests: &limit.Slots{Max: 100, Share: 1, Each: 100},
 		Bodies: &limit.Bodies{Bytes: 10 << 20, Max: 100, Share: 1, Now: time.Now}, Pace: limit.Pace{First: time.Minute},
 		Tried: func(Attempt, error) {}, Coded: func(state.Author, *model.Identity, error) {},
