@@ -48,6 +48,22 @@ func (n *checkedNetwork) report(t *testing.T, c *scripted.Router, domain string)
 	}
 }
 
+// wantFailed checks that an admin sees on what dials were refused that came over a router.
+func (n *checkedNetwork) wantFailed(t *testing.T, admin *servertest.Client, typ string) {
+	t.Helper()
+	var failed []M
+	for _, one := range admin.Get(management + "identities/" + n.dialUser.ID + "/failed-service-requests").Want(200).List() {
+		failed = append(failed, one)
+	}
+	if len(failed) != 1 || failed[0]["serviceId"] != n.service || failed[0]["sessionType"] != typ {
+		t.Fatalf("the failed requests are %v", failed)
+	}
+	policies := failed[0]["policyFailures"].([]any)
+	if len(policies) != 1 || policies[0].(M)["policyId"] != n.dialPolicy || len(policies[0].(M)["checks"].([]any)) != 1 {
+		t.Errorf("what stood against it is %v", policies)
+	}
+}
+
 // TestReportedByRouter has a client with an access token get its session before anybody
 // knows its device, report to a router of ours, dial, and lose what it made with a worse
 // report.
@@ -65,6 +81,7 @@ func TestReportedByRouter(t *testing.T) {
 	denied("nothing is known of the device", message.CodePostureFailed)
 	n.report(t, ours, "elsewhere")
 	denied("it is of another domain", message.CodePostureFailed)
+	n.wantFailed(t, s.Admin(t), "Dial")
 	n.report(t, ours, "corp")
 	id, _, err := n.dialOn(t, ours)
 	if err != nil {
@@ -125,6 +142,7 @@ func TestJudgedByRouter(t *testing.T) {
 	if _, _, err := n.dialOn(t, theirs); !isRefused(err, message.CodePostureFailed) {
 		t.Errorf("a dial without the second factor: %v", err)
 	}
+	n.wantFailed(t, admin, "Dial")
 	// And what was reported here counts, whoever judges.
 	admin.Patch(management+"service-policies/"+n.dialPolicy, M{"postureCheckRoles": []string{"@" + n.check}}).Want(200)
 	n.report(t, ours, "elsewhere")

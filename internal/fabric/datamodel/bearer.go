@@ -2,6 +2,7 @@ package datamodel
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -47,22 +48,17 @@ func bears(snap *state.Snapshot, api *model.APISession) bool {
 // addBearers adds those who hold tokens that they may show to the router, and what was
 // told of before and is over. shares has what was found out already, and gets more.
 func (m *Models) addBearers(k *known, snap *state.Snapshot, t *told, shares map[string]share) {
-	routerID, was := t.id, t.knows
+	was := t.knows
 	k.ended = m.over(was, m.Now())
-	may := access.IdentitiesOfRouter(snap, routerID)
 	theirs := map[string]share{}
-	for api := range model.APISessions.All(snap) {
-		if !bears(snap, api) || api.IdentityID == routerID {
-			continue
-		}
-		ord, ok := snap.Ordinal(model.Identities.Def, api.IdentityID)
-		if !ok || !may.Contains(ord) {
-			continue
-		}
+	for api := range borne(snap, t) {
 		k.sessions = append(k.sessions, api.ID)
-		if _, there := theirs[api.IdentityID]; !there {
+		if _, there := theirs[api.IdentityID]; there {
+			continue
+		}
+		theirs[api.IdentityID] = shareOf(snap, api.IdentityID, shares)
+		if ord, ok := snap.Ordinal(model.Identities.Def, api.IdentityID); ok {
 			k.ords = append(k.ords, ord)
-			theirs[api.IdentityID] = shareOf(snap, api.IdentityID, shares)
 		}
 	}
 	slices.Sort(k.sessions)
@@ -70,6 +66,41 @@ func (m *Models) addBearers(k *known, snap *state.Snapshot, t *told, shares map[
 	k.join(theirs)
 	if t.judges {
 		k.joinChecked(theirs)
+	}
+}
+
+// borne are the sessions of whose tokens the router is to know the bearers. Unless everything
+// must be looked at, it goes through those that it knows, and those of the identities that are
+// said to have others: however many there are elsewhere.
+func borne(snap *state.Snapshot, t *told) iter.Seq[*model.APISession] {
+	return func(yield func(*model.APISession) bool) {
+		if t.afresh() {
+			may := access.IdentitiesOfRouter(snap, t.id)
+			for api := range model.APISessions.All(snap) {
+				ord, ok := snap.Ordinal(model.Identities.Def, api.IdentityID)
+				if bears(snap, api) && api.IdentityID != t.id && ok && may.Contains(ord) && !yield(api) {
+					return
+				}
+			}
+			return
+		}
+		for _, id := range t.knows.sessions {
+			api, there := model.APISessions.Get(snap, id)
+			if there && !t.whose[api.IdentityID] && bears(snap, api) && !yield(api) {
+				return
+			}
+		}
+		router, is := snap.Ordinal(model.EdgeRouters.Def, t.id)
+		for id := range t.whose {
+			if !is || id == t.id || !access.EdgeRouters(snap, id).Contains(router) {
+				continue
+			}
+			for api := range model.APISessions.Select(snap, "identityId", id) {
+				if bears(snap, api) && !yield(api) {
+					return
+				}
+			}
+		}
 	}
 }
 
@@ -273,8 +304,16 @@ func (m *Models) noteBearers(before, after *state.Snapshot, changed []state.Ref)
 			_, knows := slices.BinarySearchFunc(t.knows.identities, id, func(i message.DataIdentity, id string) int { return strings.Compare(i.ID, id) })
 			return knows || is && access.EdgeRouters(after, id).Contains(ord)
 		}
-		if all || t.unsure() || slices.ContainsFunc(identities, concerned) {
+		if all {
 			m.suspect(t)
+			continue
 		}
+		var whose []string
+		for _, id := range identities {
+			if t.unsure() || concerned(id) {
+				whose = append(whose, id)
+			}
+		}
+		m.suspectOf(t, whose)
 	}
 }

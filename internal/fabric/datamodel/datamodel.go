@@ -10,7 +10,6 @@ package datamodel
 import (
 	"crypto/rand"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -51,9 +50,8 @@ type Models struct {
 	routers map[string]*told // by id
 	queue   []*told          // for whom there may be something to say
 	// shares is what identities may use whose tokens routers judge, as of the last
-	// change that could make it something else, of which there were so many.
+	// change that could make it something else.
 	shares  map[string]share
-	moves   int
 	working bool // somebody sees to the queue
 }
 
@@ -72,11 +70,14 @@ type told struct {
 	queued bool
 	busy   bool // what it may know is being looked at
 	stale  bool // something that concerns it may have changed since
+	// whole is whether that may be anything; else it is what sessions some identities have.
+	whole bool
+	whose map[string]bool
 
 	turn *time.Timer // when what it knows turns wrong by itself; nil for never
 
-	knows *known // nil if it was told nothing
-	rev   store.Rev
+	knows *known    // nil if it was told nothing
+	rev   store.Rev // at which everything was looked at
 	index uint64
 	log   []sent // what it was told last
 }
@@ -197,7 +198,7 @@ func (m *Models) Applied(before, after *state.Snapshot, changed []state.Ref) {
 func (m *Models) move() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.shares, m.moves = map[string]share{}, m.moves+1
+	m.shares = map[string]share{}
 }
 
 // resting reports whether policies have a part in what any router knows. Who
@@ -252,6 +253,37 @@ func (m *Models) Restart() {
 // suspect notes that what a router knows may be wrong. Who is away is told when
 // it asks.
 func (m *Models) suspect(t *told) {
+	t.whole, t.whose = true, nil
+	m.look(t)
+}
+
+// maxWhose is for how many identities it is remembered that they have other sessions.
+const maxWhose = 1000
+
+// suspectOf notes that what a router knows of the sessions of some identities may be wrong,
+// and nothing else.
+func (m *Models) suspectOf(t *told, identities []string) {
+	if len(identities) == 0 {
+		return
+	}
+	if len(t.whose)+len(identities) > maxWhose {
+		m.suspect(t)
+		return
+	}
+	if t.whose == nil {
+		t.whose = map[string]bool{}
+	}
+	for _, id := range identities {
+		t.whose[id] = true
+	}
+	m.look(t)
+}
+
+// afresh reports whether everything must be looked at.
+func (t *told) afresh() bool { return t.whole || t.knows == nil || t.knows.tooMuch }
+
+// look has a router seen to about which something may be wrong.
+func (m *Models) look(t *told) {
 	t.stale = true
 	if t.peer != nil && m.Now().Before(t.until) {
 		m.enqueue(t)
@@ -289,17 +321,17 @@ func (m *Models) work() {
 		}
 		t.busy, t.stale = true, false
 		job := job{told: *t, timeline: m.timeline}
-		t.ask = nil
-		shares, moves := maps.Clone(m.shares), m.moves
+		t.ask, t.whole, t.whose = nil, false, nil
+		shares := m.shares // nobody else writes to it: what moves gets another
 		m.mu.Unlock()
 		snap := m.Timely(m.State.Snapshot())
+		afresh := job.afresh()
 		job.tell(m.see(snap, &job.told, shares), snap.Rev)
 		m.mu.Lock()
-		if m.moves == moves { // else it may be of before the last
-			m.shares = shares
-		}
 		t.busy = false
-		t.knows, t.rev, t.index, t.log = job.knows, job.rev, job.index, job.log
+		if t.knows, t.index, t.log = job.knows, job.index, job.log; afresh {
+			t.rev = job.rev
+		}
 		m.awaitTurn(t)
 		m.mu.Unlock()
 	}
@@ -314,7 +346,7 @@ func (m *Models) awaitTurn(t *told) {
 	t.turn = time.AfterFunc(t.knows.turns.Sub(m.Now()), func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.suspect(t)
+		m.look(t) // time has passed, and nothing else
 	})
 }
 

@@ -37,6 +37,9 @@ type Register interface {
 	// Lacking reports whether nothing stands against a session but that its device does not
 	// pass, which may have been judged by a router.
 	Lacking(snap *state.Snapshot, s *model.Session, judged bool) bool
+	// Refused takes note of a session with which somebody was not let in whose device does
+	// not pass.
+	Refused(snap *state.Snapshot, s *model.Session)
 }
 
 // Request is what a router asks for.
@@ -110,14 +113,18 @@ func doubtful(code message.ErrorCode) bool {
 // have reported there. look waits until
 // all is known that the store has; nil says that nobody else writes to it.
 func Certain(ctx context.Context, st *state.State, look func(context.Context) (*state.Snapshot, error), sessions Register, req Request) (*model.Session, error) {
-	s, err := Session(st.Snapshot(), sessions, req)
-	refused, ok := AsRefusal(err)
-	if look == nil || !ok || !doubtful(refused.Code) {
-		return s, err
+	snap := st.Snapshot()
+	s, err := Session(snap, sessions, req)
+	if refused, ok := AsRefusal(err); look != nil && ok && doubtful(refused.Code) {
+		if snap, err = look(ctx); err != nil {
+			return nil, errUnsure
+		}
+		s, err = Session(snap, sessions, req)
 	}
-	snap, err := look(ctx)
-	if err != nil {
-		return nil, errUnsure
+	if refused, ok := AsRefusal(err); ok && refused.Code == message.CodePostureFailed {
+		if waiting, ok := sessions.Recognise(snap, req.SessionToken); ok {
+			sessions.Refused(snap, waiting)
+		}
 	}
-	return Session(snap, sessions, req)
+	return s, err
 }

@@ -170,6 +170,16 @@ func (s *Grants) Lacking(snap *state.Snapshot, session *model.Session, judged bo
 	return ok && chain.Cleared() != nil && !(judged && s.trusted(snap, session, chain))
 }
 
+// Refused keeps what the device failed on of somebody who was not let dial or host with a
+// session, as Create does where it gives none.
+func (s *Grants) Refused(snap *state.Snapshot, session *model.Session) {
+	snap = s.Timely(snap)
+	if api, ok := model.APISessions.Get(snap, session.APISessionID); ok {
+		req := Request{ServiceID: session.ServiceID, Type: session.Type}
+		s.recordFailure(snap, api, req, false, s.Chain(snap, api, req.ServiceID, req.Type).failures())
+	}
+}
+
 // of returns the chain of a session that has what it rests on, but for its device.
 func (s *Grants) of(snap *state.Snapshot, session *model.Session) (*Chain, bool) {
 	api, ok := model.APISessions.Get(snap, session.APISessionID)
