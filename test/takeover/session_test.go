@@ -124,6 +124,36 @@ func TestSessionsGoOn(t *testing.T) {
 	c.Get(client+"current-api-session").Fails(http.StatusUnauthorized, "UNAUTHORIZED", "")
 }
 
+// TestSessionsOfDevices has somebody whose session goes on use a service that asks for what their
+// device reports: they reported it to the old controller, and do so again when they log in.
+func TestSessionsOfDevices(t *testing.T) {
+	dir := zititest.Unpack(t, "1.6.0")
+	const alice = "cmwjk96oa001dnj7dbbhm9icd"
+	zititest.Change(t, zititest.Database(dir), zititest.Put{Path: []string{"apiSessions", alice}, Key: "lastActivityAt", Value: zititest.Time(t, time.Now())})
+	db, err := zitidb.Open(zititest.Database(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	n := takeOverFrom(t, dir, "1.6.0")
+	c, manager := n.Nobody(t), n.admin(t)
+	for s := range zitidb.APISessions.All(db) {
+		if s.ID == alice {
+			c.Token = s.Token
+		}
+	}
+	const management = "/edge/management/v1/"
+	make := func(path string, body M) string {
+		return manager.Post(management+path, body).Want(http.StatusCreated).ID()
+	}
+	check := make("posture-checks", M{"name": "domain", "typeId": "DOMAIN", "domains": []string{"net.example"}})
+	service := make("services", M{"name": "for devices", "encryptionRequired": true})
+	make("service-policies", M{"name": "devices", "type": "Dial", "semantic": "AnyOf", "identityRoles": []string{"#all"}, "serviceRoles": []string{"@" + service}, "postureCheckRoles": []string{"@" + check}})
+	c.Get(client + "current-api-session").Want(http.StatusOK)
+	c.Post(client+"sessions", M{"serviceId": service, "type": "Dial"}).Fails(http.StatusUnauthorized, "UNAUTHORIZED", "")
+	c.Get(client+"current-api-session").Fails(http.StatusUnauthorized, "UNAUTHORIZED", "")
+}
+
 // TestOldTokens shows a refresh token of the old controller, as clients of OpenZiti's Go SDK
 // from 1.2.3 on do that had logged in by OpenID Connect: they log in again on an error whose
 // name is a text, and on any other answer ask for a day, with pauses that grow to minutes.

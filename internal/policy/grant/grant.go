@@ -100,12 +100,25 @@ func (s *Grants) Create(ctx context.Context, by state.Author, who *authn.Caller,
 		return err
 	})
 	switch snap := s.Timely(s.State.Snapshot()); {
+	case fault.Is(err, fault.CodePosture) && unreported(snap, who.Session()):
+		err := s.State.Delete(ctx, by, model.APISessions.Def, who.Session().ID)
+		if err == nil || fault.Is(err, fault.CodeNotFound) {
+			err = errEnded
+		}
+		return nil, err
 	case fault.Is(err, fault.CodePosture):
 		s.recordFailure(snap, who.Session(), req, false, s.Chain(snap, who.Session(), req.ServiceID, req.Type).failures())
 	case err == nil && len(told) > 0:
 		s.recordFailure(snap, who.Session(), req, true, told)
 	}
 	return session, err
+}
+
+// unreported reports whether a client reported its device to a controller that was before
+// this one, and would not do so again as long as it is logged in.
+func unreported(snap *state.Snapshot, api *model.APISession) bool {
+	_, reports := model.Devices.Get(snap, api.ID)
+	return api.Brought != "" && !reports
 }
 
 var errEnded = fault.New(fault.CodeUnauthorized, "the session has ended; authenticate again")
