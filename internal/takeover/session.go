@@ -73,7 +73,7 @@ func (r *reading) apiSession(s *zitidb.APISession) *model.APISession {
 	}
 	idle := cmp.Or(r.net.Settings.SessionTimeout, usualTimeout)
 	switch {
-	case who == nil || who.Type == model.TypeRouter || who.Admin() || s.Token == "":
+	case who == nil || who.Type == model.TypeRouter || who.Admin() || len(who.Permissions) > 0 || s.Token == "":
 		return nil
 	case shown == nil || shown.IdentityID != s.IdentityID || s.MFARequired && !s.MFAComplete:
 		return nil
