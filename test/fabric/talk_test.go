@@ -228,6 +228,9 @@ func TestTalkChecks(t *testing.T) {
 	if !told.Success || told.Type != "router" || told.ID != m.records["a"].ID || len(told.Errors) > 0 { // it was told nothing
 		t.Errorf("the data model: %+v", told)
 	}
+	if said := check(message.TypeCheckDialers, ""); !said.Success || said.Count != 0 {
+		t.Errorf("the check of dialers: %+v", said)
+	}
 	if said := check(message.TypeCheckLinks, "nope ="); said.Success || said.Message == "" {
 		t.Errorf("a filter that is none: %+v", said)
 	}

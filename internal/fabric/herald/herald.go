@@ -7,6 +7,7 @@ package herald
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"netkeep.internal/internal/data/state"
@@ -30,6 +31,8 @@ const kept = 1024
 
 // Herald is where events are told. The zero value is usable; a nil one tells nobody.
 type Herald struct {
+	looking atomic.Int64 // how many look, so that nobody waits to learn that nobody does
+
 	mu    sync.Mutex
 	rings map[*kind.Def]*ring
 }
@@ -52,6 +55,7 @@ type Listener struct {
 func (h *Herald) Listen(wake chan<- struct{}, kinds ...*kind.Def) *Listener {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.looking.Add(1)
 	l := &Listener{herald: h, wake: wake, at: map[*kind.Def]uint64{}}
 	if h.rings == nil {
 		h.rings = map[*kind.Def]*ring{}
@@ -70,6 +74,7 @@ func (h *Herald) Listen(wake chan<- struct{}, kinds ...*kind.Def) *Listener {
 
 // Close ends it.
 func (l *Listener) Close() {
+	l.herald.looking.Add(-1)
 	l.herald.mu.Lock()
 	defer l.herald.mu.Unlock()
 	for d := range l.at {
@@ -83,7 +88,7 @@ func (l *Listener) Close() {
 // Wanted reports whether anybody looks for events of a kind, for those to whom it costs
 // something to make one.
 func (h *Herald) Wanted(d *kind.Def) bool {
-	if h == nil {
+	if h == nil || h.looking.Load() == 0 {
 		return false
 	}
 	h.mu.Lock()

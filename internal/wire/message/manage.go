@@ -31,6 +31,8 @@ const (
 	TypeCheckCircuits          int32 = 10118
 	TypeCheckingCircuits       int32 = 10119
 	TypeCheckedCircuits        int32 = 10120
+	TypeCheckDialers           int32 = 10122
+	TypeCheckingDialers        int32 = 10123
 )
 
 // Check is TypeCheckTerminators and all other frames that ask for a check: of which

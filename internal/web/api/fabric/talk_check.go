@@ -41,6 +41,7 @@ func (t *talk) check(c *rest.Call, f *wire.Frame) bool {
 		message.TypeCheckTunnels:        {message.TypeCheckingTunnels, message.TypeCheckedTunnels, t.checkHosts(terminator.BindingTunnel)},
 		message.TypeCheckConnections:    {message.TypeCheckingConnections, message.TypeCheckedConnections, t.checkConnections},
 		message.TypeCheckCircuits:       {message.TypeCheckingCircuits, message.TypeCheckedCircuits, t.checkCircuits},
+		message.TypeCheckDialers:        {message.TypeCheckingDialers, 0, nil},
 		message.TypeCheckDataModel:      {message.TypeCheckingDataModel, message.TypeCheckedDataModel, t.checkModel(asked.Fix)},
 	}
 	one, is := of[f.Type]
@@ -60,6 +61,8 @@ func (t *talk) check(c *rest.Call, f *wire.Frame) bool {
 		return answer(0, err)
 	case !c.May("router:inspect"):
 		return answer(0, errors.New(noInspector))
+	case f.Type == message.TypeCheckDialers: // routers dial controllers, and never the other way
+		return answer(0, nil)
 	case f.Type == message.TypeCheckTerminators:
 		n, begin, err := t.checkTerminators(c, asked)
 		if answer(n, err); err == nil {
