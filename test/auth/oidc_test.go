@@ -317,6 +317,8 @@ func TestOIDCRequests(t *testing.T) {
 		"a name like ours":     {"redirect_uri", "http://localhost.example.com/auth/callback"},
 		"a user in the place":  {"redirect_uri", "http://localhost@example.com/auth/callback"},
 		"another path":         {"redirect_uri", "http://localhost:8080/elsewhere"},
+		"a path in disguise":   {"redirect_uri", "http://localhost:8080/auth%2fcallback"},
+		"an empty fragment":    {"redirect_uri", "http://localhost:8080/auth/callback#"},
 		"a query in the place": {"redirect_uri", "http://localhost:8080/auth/callback?a=b"},
 		"a script":             {"redirect_uri", "javascript:alert(1)"},
 		"no place":             {"redirect_uri", ""},

@@ -48,18 +48,16 @@ func (n *checkedNetwork) report(t *testing.T, c *scripted.Router, domain string)
 	}
 }
 
-// wantFailed checks that an admin sees on what dials were refused that came over a router.
-func (n *checkedNetwork) wantFailed(t *testing.T, admin *servertest.Client, typ string) {
+// wantFailed checks that an admin sees of dials over routers on what they were refused, of
+// the last on how many checks.
+func (n *checkedNetwork) wantFailed(t *testing.T, admin *servertest.Client, dials, checks int) {
 	t.Helper()
-	var failed []M
-	for _, one := range admin.Get(management + "identities/" + n.dialUser.ID + "/failed-service-requests").Want(200).List() {
-		failed = append(failed, one)
-	}
-	if len(failed) != 1 || failed[0]["serviceId"] != n.service || failed[0]["sessionType"] != typ {
+	failed := admin.Get(management + "identities/" + n.dialUser.ID + "/failed-service-requests").Want(200).List()
+	if len(failed) != dials || failed[0]["serviceId"] != n.service || failed[0]["sessionType"] != "Dial" || failed[0]["reportedOnly"] != nil {
 		t.Fatalf("the failed requests are %v", failed)
 	}
 	policies := failed[0]["policyFailures"].([]any)
-	if len(policies) != 1 || policies[0].(M)["policyId"] != n.dialPolicy || len(policies[0].(M)["checks"].([]any)) != 1 {
+	if len(policies) != 1 || policies[0].(M)["policyId"] != n.dialPolicy || len(policies[0].(M)["checks"].([]any)) != checks {
 		t.Errorf("what stood against it is %v", policies)
 	}
 }
@@ -81,7 +79,7 @@ func TestReportedByRouter(t *testing.T) {
 	denied("nothing is known of the device", message.CodePostureFailed)
 	n.report(t, ours, "elsewhere")
 	denied("it is of another domain", message.CodePostureFailed)
-	n.wantFailed(t, s.Admin(t), "Dial")
+	n.wantFailed(t, s.Admin(t), 2, 1)
 	n.report(t, ours, "corp")
 	id, _, err := n.dialOn(t, ours)
 	if err != nil {
@@ -142,7 +140,7 @@ func TestJudgedByRouter(t *testing.T) {
 	if _, _, err := n.dialOn(t, theirs); !isRefused(err, message.CodePostureFailed) {
 		t.Errorf("a dial without the second factor: %v", err)
 	}
-	n.wantFailed(t, admin, "Dial")
+	n.wantFailed(t, admin, 2, 2)
 	// And what was reported here counts, whoever judges.
 	admin.Patch(management+"service-policies/"+n.dialPolicy, M{"postureCheckRoles": []string{"@" + n.check}}).Want(200)
 	n.report(t, ours, "elsewhere")

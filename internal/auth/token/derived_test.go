@@ -11,7 +11,9 @@ import (
 // tokens of one at the other while one secret takes the other's place.
 func TestDerived(t *testing.T) {
 	first, second := []byte("a secret of thirty-two bytes....."), []byte("another secret of thirty-two bytes")
-	of := func(secrets ...[]byte) *Derived { return &Derived{Secrets: func() ([][]byte, error) { return secrets, nil }} }
+	of := func(secrets ...[]byte) *Derived {
+		return &Derived{Secrets: func() ([][]byte, error) { return secrets, nil }}
+	}
 	here, there, stranger := of(first), of(second, first), of(second)
 	text, err := here.Sign(map[string]any{"iss": "us", "exp": time.Now().Add(time.Hour).Unix()})
 	if err != nil {

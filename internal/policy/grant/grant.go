@@ -136,7 +136,11 @@ func (s *Grants) create(tx *state.Tx, apiSessionID string, req Request) (*model.
 	if err := chain.Refusal(links...); err != nil {
 		return nil, nil, err
 	}
-	told, waits := chain.Told(), chain.Cleared() != nil
+	var told []posture.PolicyFailure
+	waits := chain.Cleared() != nil
+	if !waits { // else nobody has been let in yet
+		told = chain.Told()
+	}
 	key := model.SessionKey(api.ID, req.Type, req.ServiceID)
 	if there, ok := model.Sessions.Find(tx, "key", key); ok {
 		if !waits || there.Waits {

@@ -87,7 +87,7 @@ func mayReturn(address string) bool {
 		return false
 	}
 	own := slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
-	return own && u.User == nil && u.RawQuery == "" && u.Fragment == "" && !u.ForceQuery && u.Path == "/auth/callback" && u.Opaque == ""
+	return own && u.User == nil && !strings.ContainsAny(address, "?#") && u.EscapedPath() == "/auth/callback" && u.Opaque == ""
 }
 
 // maxText bounds the texts that a client chooses.
