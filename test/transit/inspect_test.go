@@ -56,6 +56,18 @@ func TestInspect(t *testing.T) {
 			t.Errorf("the controller does not say %s: %v", name, said["errors"])
 		}
 	}
+	if online := got["connected-routers"].([]any); len(online) == 0 || online[0].(M)["Id"] == nil || online[0].(M)["ConnectTime"] == nil {
+		t.Errorf("the routers that are connected: %v", online)
+	}
+	figures := map[any]any{}
+	for _, f := range got["metrics"].([]any) {
+		if f.(M)["namespace"] == "metrics" {
+			figures[f.(M)["metric"]] = f.(M)["metrics"]
+		}
+	}
+	if fmt.Sprint(figures["netkeep_circuits"]) != "map[value:1]" {
+		t.Errorf("what was measured: %v", figures)
+	}
 	if got["circuit:"+circuit].(M)["id"] != circuit || strings.Contains(fmt.Sprint(got["config"]), "password: a") {
 		t.Errorf("the controller says %v", got)
 	}

@@ -1,8 +1,10 @@
 package fabric
 
 import (
+	"crypto/rand"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -19,7 +21,7 @@ func ownValue(c *rest.Call, s *api.Service, name string) (string, bool) {
 		list := []routerValue{}
 		for r := range model.Routers.All(c.Snap) {
 			if info, online := s.Routers.Connected(r.ID); online {
-				list = append(list, routerValue{r.ID, r.Name, info.Version.Version})
+				list = append(list, routerValue{r.ID, r.Name, info.Version.Version, info.CreatedAt.UTC().Format(time.RFC3339)})
 			}
 		}
 		value = list
@@ -38,19 +40,7 @@ func ownValue(c *rest.Call, s *api.Service, name string) (string, bool) {
 		}
 		value = map[string]any{"terminators": list}
 	case "metrics":
-		circuits, links, online := 0, 0, 0
-		for range model.Circuits.All(s.Fabric) {
-			circuits++
-		}
-		for range model.Links.All(s.Fabric) {
-			links++
-		}
-		for p := range model.Presences.All(s.Fabric) {
-			if p.Online {
-				online++
-			}
-		}
-		value = map[string]int{"circuits": circuits, "links": links, "routers.connected": online, "goroutines": runtime.NumGoroutine()}
+		value = ownFigures(s)
 	case "stackdump":
 		stacks := make([]byte, maxStacks)
 		return string(stacks[:runtime.Stack(stacks, true)]), true
@@ -70,6 +60,17 @@ func ownValue(c *rest.Call, s *api.Service, name string) (string, bool) {
 	return string(text), err == nil
 }
 
+// ownFigures is what monitoring sees of this controller, as events of the kind metrics say it.
+func ownFigures(s *api.Service) []map[string]any {
+	list, together := []map[string]any{}, rand.Text()
+	for _, f := range s.Figures() {
+		said := figureEvent(s, s.ControllerID, together, f, f.Values)
+		stamp(said, s, ofFigures, s.Sessions.Now())
+		list = append(list, said)
+	}
+	return list
+}
+
 // wholeModel is why this controller shows none.
 const wholeModel = "a router is told of the data model what it needs itself, and no two the same: the controller keeps none beside the records"
 
@@ -79,9 +80,10 @@ const maxStacks = 1 << 20
 // routerValue, linkValue and costValue are what this controller says of them.
 type (
 	routerValue struct {
-		ID      string `json:"id"`
-		Name    string `json:"name"`
-		Version string `json:"version"`
+		ID      string `json:"Id"`
+		Name    string `json:"Name"`
+		Version string `json:"Version"`
+		Since   string `json:"ConnectTime"`
 	}
 	linkValue struct {
 		ID      string `json:"id"`

@@ -17,6 +17,7 @@ import (
 	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/build"
+	"netkeep.internal/internal/web/api"
 	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 )
@@ -259,11 +260,16 @@ func readIncluded(value jsontext.Value) (words []string, err error) {
 
 // tell sends one event.
 func (t *talk) tell(want wanted, at time.Time, event map[string]any) {
-	event["namespace"], event["event_src_id"], event["timestamp"] = want.namespace, t.s.ControllerID, at.UTC()
+	stamp(event, t.s, want.namespace, at)
 	text, err := json.Marshal(event, json.Deterministic(true))
 	if err == nil {
 		t.send(&wire.Frame{Type: message.TypeEvent, Body: text})
 	}
+}
+
+// stamp says in an event of which kind it is, who tells of it, and when it was.
+func stamp(event map[string]any, s *api.Service, namespace string, at time.Time) {
+	event["namespace"], event["event_src_id"], event["timestamp"] = namespace, s.ControllerID, at.UTC()
 }
 
 // changing are the kinds whose changes are told as such: all that are noted.

@@ -7,6 +7,7 @@ import (
 
 	"netkeep.internal/internal/fabric/herald"
 	"netkeep.internal/internal/model"
+	"netkeep.internal/internal/web/api"
 )
 
 // measure tells again and again what was measured here.
@@ -45,17 +46,22 @@ func (t *talk) tellFigures(want wanted, source string, at time.Time, some []hera
 		if len(values) == 0 {
 			continue
 		}
-		event := map[string]any{"version": 3, "source_event_id": together, "source_id": source, "metric": f.Name, "metric_type": f.Type, "metrics": values}
-		if tags := t.nameFigure(event, f); len(tags) > 0 {
-			event["tags"] = tags
-		}
-		t.tell(want, at, event)
+		t.tell(want, at, figureEvent(t.s, source, together, f, values))
 	}
+}
+
+// figureEvent says what somebody has measured of a figure.
+func figureEvent(s *api.Service, source, together string, f herald.Figure, values map[string]any) map[string]any {
+	event := map[string]any{"version": 3, "source_event_id": together, "source_id": source, "metric": f.Name, "metric_type": f.Type, "metrics": values}
+	if tags := nameFigure(s, event, f); len(tags) > 0 {
+		event["tags"] = tags
+	}
+	return event
 }
 
 // nameFigure tells a figure's name from what it is of, for those of links and control
 // connections, and returns its tags.
-func (t *talk) nameFigure(event map[string]any, f herald.Figure) map[string]string {
+func nameFigure(s *api.Service, event map[string]any, f herald.Figure) map[string]string {
 	prefix, rest, _ := strings.Cut(f.Name, ".")
 	if prefix != "link" && prefix != "ctrl" {
 		return f.Tags
@@ -68,7 +74,7 @@ func (t *talk) nameFigure(event map[string]any, f herald.Figure) map[string]stri
 		return f.Tags
 	}
 	event["metric"], event["source_entity_id"] = name, id
-	link, known := model.Links.Get(t.s.Fabric, id)
+	link, known := model.Links.Get(s.Fabric, id)
 	if !known || prefix != "link" {
 		return f.Tags
 	}
