@@ -35,7 +35,9 @@ func (r *Router) Inspect(_ context.Context, names []string) map[string]string {
 			})
 		case "metrics":
 			clients, conns := r.door.Count()
-			known[name] = asJSON(map[string]int{"circuits": r.table.Len(), "edge.clients": clients, "edge.connections": conns, "goroutines": runtime.NumGoroutine()})
+			known[name] = asJSON(map[string]any{"sourceId": r.opt.ID, "intValues": map[string]int{
+				"circuits": r.table.Len(), "edge.clients": clients, "edge.connections": conns, "goroutines": runtime.NumGoroutine(),
+			}})
 		case "stackdump":
 			stacks := make([]byte, maxStacks)
 			known[name] = string(stacks[:runtime.Stack(stacks, true)])

@@ -106,7 +106,11 @@ func askRouters(c *rest.Call, s *api.Service, match *regexp.Regexp, names []stri
 				all.fail(r.ID, text)
 			}
 			for _, name := range names {
-				if value, ok := said.Values[name]; ok {
+				value, ok := said.Values[name]
+				if name == ofFigures {
+					value = figuresOf(s, r.ID, value)
+				}
+				if ok {
 					all.add(r.ID, name, value)
 				}
 			}

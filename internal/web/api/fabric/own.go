@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"crypto/rand"
 	"runtime"
 	"strings"
 	"time"
@@ -40,7 +39,7 @@ func ownValue(c *rest.Call, s *api.Service, name string) (string, bool) {
 		}
 		value = map[string]any{"terminators": list}
 	case "metrics":
-		value = ownFigures(s)
+		value = figureEvents(s, s.ControllerID, s.Sessions.Now(), s.Figures())
 	case "stackdump":
 		stacks := make([]byte, maxStacks)
 		return string(stacks[:runtime.Stack(stacks, true)]), true
@@ -58,17 +57,6 @@ func ownValue(c *rest.Call, s *api.Service, name string) (string, bool) {
 	}
 	text, err := json.Marshal(value)
 	return string(text), err == nil
-}
-
-// ownFigures is what monitoring sees of this controller, as events of the kind metrics say it.
-func ownFigures(s *api.Service) []map[string]any {
-	list, together := []map[string]any{}, rand.Text()
-	for _, f := range s.Figures() {
-		said := figureEvent(s, s.ControllerID, together, f, f.Values)
-		stamp(said, s, ofFigures, s.Sessions.Now())
-		list = append(list, said)
-	}
-	return list
 }
 
 // wholeModel is why this controller shows none.
