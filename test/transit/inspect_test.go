@@ -59,7 +59,9 @@ func TestInspect(t *testing.T) {
 	if online := got["connected-routers"].([]any); len(online) == 0 || online[0].(M)["Id"] == nil || online[0].(M)["ConnectTime"] == nil {
 		t.Errorf("the routers that are connected: %v", online)
 	}
-	if own := got["metrics"].([]any)[0].(M)["event_src_id"].(string); fmt.Sprint(figuresOf(got["metrics"], own)["netkeep_circuits"]) != "map[value:1]" {
+	// Others have circuits at this controller too.
+	own := got["metrics"].([]any)[0].(M)["event_src_id"].(string)
+	if circuits, ok := figuresOf(got["metrics"], own)["netkeep_circuits"].(M); !ok || circuits["value"].(float64) < 1 {
 		t.Errorf("what was measured: %v", got["metrics"])
 	}
 	if got["circuit:"+circuit].(M)["id"] != circuit || strings.Contains(fmt.Sprint(got["config"]), "password: a") {
