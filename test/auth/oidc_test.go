@@ -281,13 +281,17 @@ func TestOIDCReplay(t *testing.T) {
 func TestOIDCStolen(t *testing.T) {
 	u, p := shared.AddUser(t, false), connect(t, shared)
 	code := p.code(p.begin().password(u.Username, u.Password))
+	turned := "A"
+	if code[:1] == turned {
+		turned = "B"
+	}
 	for name, change := range map[string][]string{
 		"no verifier":      {"code_verifier", ""},
 		"another verifier": {"code_verifier", strings.Repeat("x", 43)},
 		"the challenge":    {"code_verifier", challenge(p.verifier)},
 		"another client":   {"client_id", "openziti"},
 		"another place":    {"redirect_uri", "http://localhost:8081/auth/callback"},
-		"a changed code":   {"code", code[:len(code)-2] + "AA"},
+		"a changed code":   {"code", turned + code[1:]},
 		"the login's id":   {"code", p.id},
 	} {
 		if said := p.trade(code, change...).want(t, http.StatusBadRequest).json; said["error"] != "invalid_grant" {
