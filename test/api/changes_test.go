@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -121,7 +122,7 @@ func TestChangesErrors(t *testing.T) {
 	c := s.Admin(t)
 	c.Post("services", M{"name": "there", "encryptionRequired": true}).Want(201)
 	router := c.Post("edge-routers", M{"name": "edge", "isTunnelerEnabled": true}).Want(201).ID()
-	before := s.State().Snapshot().Time
+	before := noted(s)
 	service := M{"name": "x", "encryptionRequired": true}
 	for _, tt := range []struct {
 		bad    M
@@ -165,8 +166,8 @@ func TestChangesErrors(t *testing.T) {
 			t.Errorf("%v: status %d", body, a.Status)
 		}
 	}
-	if now := s.State().Snapshot().Time; now != before {
-		t.Errorf("something was written at %s, after %s", now, before)
+	if diff := cmp.Diff(before, noted(s)); diff != "" {
+		t.Errorf("something was written (-before +after):\n%s", diff)
 	}
 }
 
@@ -177,7 +178,7 @@ func TestChangesUnchanged(t *testing.T) {
 	c := s.Admin(t)
 	body := M{"name": "web", "encryptionRequired": true, "roleAttributes": []any{"a", "b"}}
 	id := c.Post("services", body).Want(201).ID()
-	before, at := s.State().Snapshot().Time, c.Get("services/"+id).At("data.updatedAt")
+	before, at := noted(s), c.Get("services/"+id).At("data.updatedAt")
 	a := c.Post("changes", list(
 		change("update", "service", "web", M{"name": "web", "roleAttributes": []any{"b", "a", "b"}}),
 		change("patch", "services", id, M{"name": "web"}),
@@ -186,7 +187,7 @@ func TestChangesUnchanged(t *testing.T) {
 	if got := outcomes(a); got != "unchanged unchanged unchanged" {
 		t.Errorf("the outcomes are %s", got)
 	}
-	if s.State().Snapshot().Time != before || c.Get("services/"+id).At("data.updatedAt") != at {
+	if !maps.Equal(noted(s), before) || c.Get("services/"+id).At("data.updatedAt") != at {
 		t.Error("something was written")
 	}
 }
@@ -215,7 +216,7 @@ func TestChangesPlan(t *testing.T) {
 		change("create", "service-policy", "", M{"name": "dial", "type": "Dial", "semantic": "AnyOf", "identityRoles": []any{"#staff"}, "serviceRoles": []any{"@web"}}),
 		change("patch", "identity", "bob", M{"serviceHostingCosts": M{"web": 3}}),
 	)
-	before := s.State().Snapshot().Time
+	before := noted(s)
 	plan := c.Post("changes?plan=true", body).Want(200)
 	if plan.Data()["applied"] != false || idOf(plan, 0) != "" || outcomes(plan) != "created created created changed" {
 		t.Errorf("the plan is %s", plan.Raw)
@@ -223,7 +224,7 @@ func TestChangesPlan(t *testing.T) {
 	if diff := cmp.Diff([]any{M{"name": "serviceHostingCosts", "before": M{}, "after": M{"web": 3.0}}}, plan.At("data.changes.3.fields")); diff != "" {
 		t.Errorf("the fields differ (-want +got):\n%s", diff)
 	}
-	if s.State().Snapshot().Time != before {
+	if !maps.Equal(noted(s), before) {
 		t.Error("a plan wrote something")
 	}
 	if again := c.Post("changes?plan=true", body).Want(200); string(again.Raw) != string(plan.Raw) {
@@ -232,9 +233,9 @@ func TestChangesPlan(t *testing.T) {
 	body["expect"] = plan.Data()["digest"]
 
 	ann := c.Post("identities", M{"name": "ann", "type": "User", "isAdmin": false, "roleAttributes": []any{"staff"}}).Want(201).ID()
-	now := s.State().Snapshot().Time
+	now := noted(s)
 	c.Post("changes", body).Fails(409, string(fault.CodePlan), "")
-	if s.State().Snapshot().Time != now {
+	if !maps.Equal(noted(s), now) {
 		t.Error("a plan that does not hold was made")
 	}
 	c.Patch("identities/"+ann, M{"roleAttributes": []any{"guest"}}).Want(200) // elsewhere
