@@ -54,8 +54,7 @@ func (l *Log) Verify(ctx context.Context) (Verdict, error) {
 			if in.from > at.number || at.number > in.to {
 				continue
 			}
-			c.add(at)
-			if entry, bad := at.entry(); err == nil && bad == nil && (i >= len(said.times) || !said.tells(i, entry)) {
+			if entry := c.add(at); err == nil && entry != nil && (i >= len(said.times) || !said.tells(i, entry)) {
 				c.flaw(at.number, at.number, misfiled)
 			}
 		}
@@ -84,12 +83,13 @@ type check struct {
 	digest string // of the last one
 	held   bool   // whether the last one can be compared with
 	broken bool   // whether it has another digest than that of the one before it
+	plain  plain
 }
 
-// add looks at an entry.
-func (c *check) add(at line) {
+// add looks at an entry, and returns what is in it until the next; nil if that cannot be read.
+func (c *check) add(at line) *model.AuditEntry {
 	c.gap(at.number)
-	entry, err := at.entry()
+	entry, err := c.plain.of(at)
 	if err != nil || entry.Number != at.number || entry.ID != ID(at.number) {
 		c.leave()
 		c.flaw(at.number, at.number, altered)
@@ -101,6 +101,10 @@ func (c *check) add(at line) {
 	}
 	c.next, c.digest = at.number+1, at.digest().String()
 	c.Found++
+	if err != nil {
+		return nil
+	}
+	return entry
 }
 
 // gap takes note of what is missing before an entry.
