@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -122,7 +121,7 @@ func TestChangesErrors(t *testing.T) {
 	c := s.Admin(t)
 	c.Post("services", M{"name": "there", "encryptionRequired": true}).Want(201)
 	router := c.Post("edge-routers", M{"name": "edge", "isTunnelerEnabled": true}).Want(201).ID()
-	before := noted(s)
+	before := s.State().Snapshot()
 	service := M{"name": "x", "encryptionRequired": true}
 	for _, tt := range []struct {
 		bad    M
@@ -166,8 +165,8 @@ func TestChangesErrors(t *testing.T) {
 			t.Errorf("%v: status %d", body, a.Status)
 		}
 	}
-	if diff := cmp.Diff(before, noted(s)); diff != "" {
-		t.Errorf("something was written (-before +after):\n%s", diff)
+	if changed := servertest.Changed(before, s.State().Snapshot()); len(changed) > 0 {
+		t.Errorf("something was written: %v", changed)
 	}
 }
 
@@ -178,7 +177,7 @@ func TestChangesUnchanged(t *testing.T) {
 	c := s.Admin(t)
 	body := M{"name": "web", "encryptionRequired": true, "roleAttributes": []any{"a", "b"}}
 	id := c.Post("services", body).Want(201).ID()
-	before, at := noted(s), c.Get("services/"+id).At("data.updatedAt")
+	before, at := s.State().Snapshot(), c.Get("services/"+id).At("data.updatedAt")
 	a := c.Post("changes", list(
 		change("update", "service", "web", M{"name": "web", "roleAttributes": []any{"b", "a", "b"}}),
 		change("patch", "services", id, M{"name": "web"}),
@@ -187,7 +186,7 @@ func TestChangesUnchanged(t *testing.T) {
 	if got := outcomes(a); got != "unchanged unchanged unchanged" {
 		t.Errorf("the outcomes are %s", got)
 	}
-	if !maps.Equal(noted(s), before) || c.Get("services/"+id).At("data.updatedAt") != at {
+	if len(servertest.Changed(before, s.State().Snapshot())) > 0 || c.Get("services/"+id).At("data.updatedAt") != at {
 		t.Error("something was written")
 	}
 }
@@ -216,7 +215,7 @@ func TestChangesPlan(t *testing.T) {
 		change("create", "service-policy", "", M{"name": "dial", "type": "Dial", "semantic": "AnyOf", "identityRoles": []any{"#staff"}, "serviceRoles": []any{"@web"}}),
 		change("patch", "identity", "bob", M{"serviceHostingCosts": M{"web": 3}}),
 	)
-	before := noted(s)
+	before := s.State().Snapshot()
 	plan := c.Post("changes?plan=true", body).Want(200)
 	if plan.Data()["applied"] != false || idOf(plan, 0) != "" || outcomes(plan) != "created created created changed" {
 		t.Errorf("the plan is %s", plan.Raw)
@@ -224,7 +223,7 @@ func TestChangesPlan(t *testing.T) {
 	if diff := cmp.Diff([]any{M{"name": "serviceHostingCosts", "before": M{}, "after": M{"web": 3.0}}}, plan.At("data.changes.3.fields")); diff != "" {
 		t.Errorf("the fields differ (-want +got):\n%s", diff)
 	}
-	if !maps.Equal(noted(s), before) {
+	if len(servertest.Changed(before, s.State().Snapshot())) > 0 {
 		t.Error("a plan wrote something")
 	}
 	if again := c.Post("changes?plan=true", body).Want(200); string(again.Raw) != string(plan.Raw) {
@@ -233,9 +232,9 @@ func TestChangesPlan(t *testing.T) {
 	body["expect"] = plan.Data()["digest"]
 
 	ann := c.Post("identities", M{"name": "ann", "type": "User", "isAdmin": false, "roleAttributes": []any{"staff"}}).Want(201).ID()
-	now := noted(s)
+	now := s.State().Snapshot()
 	c.Post("changes", body).Fails(409, string(fault.CodePlan), "")
-	if !maps.Equal(noted(s), now) {
+	if len(servertest.Changed(now, s.State().Snapshot())) > 0 {
 		t.Error("a plan that does not hold was made")
 	}
 	c.Patch("identities/"+ann, M{"roleAttributes": []any{"guest"}}).Want(200) // elsewhere

@@ -71,6 +71,30 @@ func TestBlindOperations(t *testing.T) {
 	}
 }
 
+// TestAttachedConfigs has somebody look after services who may read no configs: of those that
+// a service has they are shown the ids alone, may leave them there, and may add none.
+func TestAttachedConfigs(t *testing.T) {
+	t.Parallel()
+	admin, word := shared.Admin(t), servertest.Unique("hidden")
+	kindOf := admin.Post("config-types", M{"name": servertest.Unique("type"), "schema": M{}}).Want(http.StatusCreated).ID()
+	config := func() string {
+		return admin.Post("configs", M{"name": servertest.Unique(word), "configTypeId": kindOf, "data": M{"a": word}}).Want(http.StatusCreated).ID()
+	}
+	there, other := config(), config()
+	service := "services/" + admin.Post("services", M{"name": servertest.Unique("service"), "encryptionRequired": true, "configs": []string{there}}).Want(http.StatusCreated).ID()
+	c := withRole(t, "service:*")
+	c.Patch(service, M{"configs": []string{there}}).Want(http.StatusOK)
+	for _, more := range []string{other, "nothing"} {
+		c.Patch(service, M{"configs": []string{there, more}}).Fails(http.StatusUnauthorized, "UNAUTHORIZED", "configs")
+	}
+	if shown := c.Get(service + "?configTypes=all").Want(http.StatusOK); len(shown.Data()["configs"].([]any)) != 1 || shown.At("data.configs.0") != there || strings.Contains(string(shown.Raw), word) {
+		t.Errorf("the service is shown as %s", shown.Raw)
+	}
+	if shown := c.Get(service + "/configs").Want(http.StatusOK); len(shown.List()) != 0 || shown.Total() != 0 {
+		t.Errorf("its configs are shown as %s", shown.Raw)
+	}
+}
+
 // TestKnownRoles wants whoever may make tokens to give them roles that they have, and to be
 // told of no other one by its name.
 func TestKnownRoles(t *testing.T) {

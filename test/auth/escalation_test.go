@@ -63,6 +63,14 @@ func setStage(t *rapid.T, tb testing.TB) *stage {
 		add(tb, M{"adminRoles": []string{built.Draw(t, "victim's")}, "enrollment": invited}), add(tb, M{"enrollment": invited}),
 	}
 	edit(tb, model.Identities, s.people[1], func(i *model.Identity) { i.AuthPolicyID = model.DefaultAuthPolicy })
+	for _, id := range []string{s.people[1], s.people[3]} { // the others are whom the attacker may become
+		err := shared.State().Update(tb.Context(), state.Program("test"), func(tx *state.Tx) error {
+			return model.MFAs.Create(tx, &model.MFA{IdentityID: id, IsVerified: true})
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
 	s.policy = addPolicy(tb, func(_, _ M) {})
 	s.router = admin.Post("edge-routers", M{"name": servertest.Unique("router"), "isTunnelerEnabled": true}).Want(http.StatusCreated).ID()
 	edit(tb, model.Identities, s.router, func(i *model.Identity) { i.AdminRoles = []string{"operator"} })
@@ -72,6 +80,10 @@ func setStage(t *rapid.T, tb testing.TB) *stage {
 	i, _ := model.Identities.Get(snap, attacker)
 	s.mine, s.bodies = power.RolesOf(snap, i), []*servertest.Client{enter(tb, attacker)}
 	s.selves = []string{attacker}
+	for _, id := range given { // machines that they answer for
+		s.bodies = append(s.bodies, newToken(tb, admin, M{"roleId": id, "ownerId": attacker}).as(tb))
+		s.selves = append(s.selves, attacker)
+	}
 	return s
 }
 
@@ -279,6 +291,9 @@ func waysOf(snap *state.Snapshot, id string) (ways []string) {
 	for e := range model.Enrollments.Select(snap, "edgeRouterId", id) {
 		ways = append(ways, e.ID+e.Token)
 	}
+	if m, ok := model.MFAOf(snap, id); ok {
+		ways = append(ways, m.ID)
+	}
 	if i, ok := model.Identities.Get(snap, id); ok {
 		ways = append(ways, i.ExternalID, i.AuthPolicyID, fmt.Sprint(i.DisabledAt))
 	}
@@ -287,7 +302,7 @@ func waysOf(snap *state.Snapshot, id string) (ways []string) {
 
 // become has the attacker be somebody else as well.
 func (s *stage) become(t *testing.T, id string) {
-	if i, ok := model.Identities.Get(shared.State().Snapshot(), id); !ok || i.DisabledAt != nil || len(s.bodies) > 3 {
+	if i, ok := model.Identities.Get(shared.State().Snapshot(), id); !ok || i.DisabledAt != nil || len(s.bodies) > 5 {
 		return
 	}
 	s.bodies, s.selves = append(s.bodies, enter(t, id)), append(s.selves, id)

@@ -14,8 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"netkeep.internal/internal/auth/power"
-	"netkeep.internal/internal/data/state"
-	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/web/api"
 	"netkeep.internal/test/servertest"
@@ -174,23 +172,10 @@ func (col *column) call(t *testing.T, s *servertest.Server, name, need string, p
 	if !over.None() && !col.some {
 		t.Errorf("%s is refused %s, which needs %s: %s", col.name, name, need, a.Raw)
 	}
-	if changed := differ(before, s.State().Snapshot()); len(changed) > 0 {
+	if changed := servertest.Changed(before, s.State().Snapshot()); len(changed) > 0 {
 		t.Errorf("%s was refused %s, and changed %v", col.name, name, changed)
 	}
 	return "-"
-}
-
-// keptByItself are the kinds that the controller writes to without being asked.
-var keptByItself = []*kind.Def{model.Controllers.Def, model.ControllerNames.Def, model.AuditChains.Def, model.AuditBlocks.Def, model.AuditOutlets.Def}
-
-// differ lists the kinds of which somebody has changed a record.
-func differ(before, after *state.Snapshot) (names []string) {
-	for _, d := range model.All.Defs {
-		if d.Lane == kind.Model && !slices.Contains(keptByItself, d) && before.Edition(d) != after.Edition(d) {
-			names = append(names, d.Name)
-		}
-	}
-	return names
 }
 
 func header(columns []*column) string {

@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -266,6 +267,29 @@ func TestTokenNowhere(t *testing.T) {
 			t.Errorf("the %s holds the secret", what)
 		}
 	}
+}
+
+// TestTokenSetsPassword has machines set passwords: that of somebody without power by one that
+// may, which ends the session that rests on the old one, and that of an admin by nobody less.
+func TestTokenSetsPassword(t *testing.T) {
+	helpdesk := shared.Admin(t).Post("admin-roles", M{"name": servertest.Unique("desk"), "allows": []any{"authenticator:*", "identity:*"}}).Want(http.StatusCreated).ID()
+	id := add(t, M{})
+	username, authenticator := addPassword(t, id, "correct horse")
+	for i, role := range []string{"admin", helpdesk} {
+		k, before := newToken(t, shared.Admin(t), M{"roleId": role}), shared.Login(t, username, []string{"correct horse", "another one 0"}[i])
+		works(t, before)
+		password := fmt.Sprint("another one ", i)
+		k.as(t).Patch("authenticators/"+authenticator, M{"password": password}).Want(http.StatusOK)
+		dead(t, before)
+		works(t, shared.Login(t, username, password))
+		k.as(t).Put("authenticators/"+authenticator, M{"username": username, "password": password}).Want(http.StatusOK)
+	}
+	boss := add(t, M{"isAdmin": true})
+	username, authenticator = addPassword(t, boss, "correct horse")
+	k := newToken(t, shared.Admin(t), M{"roleId": helpdesk})
+	k.as(t).Patch("authenticators/"+authenticator, M{"password": "another one"}).Fails(http.StatusUnauthorized, "UNAUTHORIZED", "")
+	k.as(t).Put("authenticators/"+authenticator, M{"username": username, "password": "another one"}).Fails(http.StatusUnauthorized, "UNAUTHORIZED", "")
+	works(t, shared.Login(t, username, "correct horse"))
 }
 
 // TestTokenEverywhere has a machine with all power ask for everything that can be read:

@@ -40,8 +40,8 @@ type world struct {
 
 var ready = regexp.MustCompile(`(?s)netkeep is ready at (https://\S+)\n.*The first admin is admin with the password (\S+)\n.*SHA-256 ([0-9a-f]{64})\n`)
 
-// jwt finds a token in a text that has ids and other words by chance too.
-var jwt = regexp.MustCompile(`\beyJ[\w-]{16,}`)
+// jwt finds the beginning of a token in a text: its first three signs are those of some ids too.
+var jwt = regexp.MustCompile(`eyJ[\w-]+\.eyJ`)
 
 // start runs a controller with a router, and has it know a provider and a person of it.
 func start(t *testing.T, life time.Duration, more ...string) *world {

@@ -186,6 +186,25 @@ func askPage(b *testing.B, l *audit.Log, text string) {
 	}
 }
 
+// BenchmarkVerify reads a log of 102,400 entries from end to end.
+func BenchmarkVerify(b *testing.B) {
+	const all = 800 * 128
+	s, err := state.Open(b.Context(), storetest.NewMemory(), model.All, state.Options{})
+	must(b, err)
+	defer s.Close()
+	fillLog(b, s, all)
+	l := &audit.Log{State: s}
+	begun := cpu()
+	for b.Loop() {
+		v, err := l.Verify(b.Context())
+		must(b, err)
+		if v.Found != all || len(v.Flaws) > 0 {
+			b.Fatalf("%d entries are found of %d, with the flaws %v", v.Found, all, v.Flaws)
+		}
+	}
+	b.ReportMetric(float64((cpu()-begun).Nanoseconds())/float64(b.N*all), "cpu-ns/entry")
+}
+
 // heap is what lives after what does not was collected.
 func heap() int64 {
 	var m runtime.MemStats

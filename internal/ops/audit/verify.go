@@ -86,7 +86,7 @@ type check struct {
 	plain  plain
 }
 
-// add looks at an entry, and returns what is in it until the next; nil if that cannot be read.
+// add looks at an entry and returns it, nil if it cannot be read. It is good until the next.
 func (c *check) add(at line) *model.AuditEntry {
 	c.gap(at.number)
 	entry, err := c.plain.of(at)
@@ -101,9 +101,6 @@ func (c *check) add(at line) *model.AuditEntry {
 	}
 	c.next, c.digest = at.number+1, at.digest().String()
 	c.Found++
-	if err != nil {
-		return nil
-	}
 	return entry
 }
 

@@ -145,6 +145,9 @@ func (s *Service) ChangePassword(c *rest.Call, a *model.Authenticator, username,
 		if err != nil || hash == "" {
 			return err
 		}
-		return Caller(c).RestOn(tx, a.ID, rev)
+		if who := Caller(c); who != nil { // a machine has no session
+			return who.RestOn(tx, a.ID, rev)
+		}
+		return nil
 	})
 }
