@@ -49,10 +49,10 @@ func (e *Enrollment) Subject() string {
 // Check allows one outstanding enrollment of a method for each subject.
 func (e *Enrollment) Check(r kind.Reader, _ *Enrollment) error {
 	if _, ok := Identities.Get(r, e.IdentityID); e.IdentityID != "" && !ok {
-		return fault.On(fault.CodeReference, "identityId", "no identity with this id", e.IdentityID)
+		return fault.On(fault.CodeReference, "identityId", "names no identity with this id", e.IdentityID)
 	}
 	if _, ok := CAs.Get(r, e.CAID); e.CAID != "" && !ok {
-		return fault.On(fault.CodeReference, "caId", "no CA with this id", e.CAID)
+		return fault.On(fault.CodeReference, "caId", "names no CA with this id", e.CAID)
 	}
 	for other := range Enrollments.Select(r, "identityId", e.IdentityID) {
 		if e.IdentityID != "" && other.ID != e.ID && other.Method == e.Method {

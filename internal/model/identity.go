@@ -100,7 +100,7 @@ func (i *Identity) checkIssuers(r kind.Reader, old *Identity) error {
 		_, isCA := CAs.Get(r, id)
 		_, isSigner := ExtJWTSigners.Get(r, id)
 		if !isCA && !isSigner && (old == nil || !slices.Contains(old.ExternalIDIssuers, id)) {
-			return fault.On(fault.CodeNotFound, "externalIdIssuers", "no ca or ext-jwt-signer with this id", id)
+			return fault.On(fault.CodeNotFound, "externalIdIssuers", "names no ca or ext-jwt-signer with this id", id)
 		}
 	}
 	return nil

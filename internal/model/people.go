@@ -39,7 +39,7 @@ func (s *ExtJWTSigner) Whole(r kind.Reader, old *ExtJWTSigner) error {
 		return nil
 	}
 	if _, ok := s.EnrollPolicy(r); !ok {
-		return fault.On(fault.CodeNotFound, "enrollAuthPolicyId", "no auth-policy with this id or name", s.EnrollAuthPolicyID)
+		return fault.On(fault.CodeNotFound, "enrollAuthPolicyId", "names no auth-policy with this id or name", s.EnrollAuthPolicyID)
 	}
 	return nil
 }

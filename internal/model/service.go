@@ -88,7 +88,7 @@ var ServiceConfigs = kind.Define(kind.Spec[ServiceConfig]{
 func (o *ServiceConfig) Identify(r kind.Reader) error {
 	config, ok := Configs.Get(r, o.ConfigID)
 	if !ok {
-		return fault.On(fault.CodeNotFound, "configId", "no config with this id", o.ConfigID)
+		return fault.On(fault.CodeNotFound, "configId", "names no config with this id", o.ConfigID)
 	}
 	o.ConfigTypeID = config.ConfigTypeID
 	o.ID = ServiceConfigID(o.IdentityID, o.ServiceID, o.ConfigTypeID)

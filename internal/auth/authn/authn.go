@@ -173,7 +173,7 @@ func (p *Passwords) upgrade(ctx context.Context, by state.Author, old *model.Aut
 func (p *Passwords) Set(ctx context.Context, who limit.Party, r kind.Reader, identityID, password string) (string, error) {
 	identity, ok := model.Identities.Get(r, identityID)
 	if !ok {
-		return "", fault.On(fault.CodeNotFound, "identityId", "no identity with this id", identityID)
+		return "", fault.On(fault.CodeNotFound, "identityId", "names no identity with this id", identityID)
 	}
 	if policy, ok := model.AuthPolicies.Get(r, identity.AuthPolicyID); ok {
 		if reason := policy.Primary.UPDB.Refuses(password); reason != "" {

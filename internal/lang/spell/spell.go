@@ -33,16 +33,26 @@ func alike(a, b string) bool {
 const longest = 100
 
 // Nearest returns the name that takes the fewest slips to get at, the first of
-// several, however many slips that are. It is empty only if there are no names.
+// several, however many slips that are. Where they are many, one that begins with what
+// is there is nearer. It is empty only if there are no names.
 func Nearest(misspelt string, names []string) string {
 	misspelt = misspelt[:min(len(misspelt), longest)]
 	nearest, least := "", -1
 	for _, name := range names {
-		if d := distance(misspelt, name); least < 0 || d < least {
+		d := distance(misspelt, name)
+		if d > within && !begins(name, misspelt) {
+			d += longest * longest
+		}
+		if least < 0 || d < least {
 			nearest, least = name, d
 		}
 	}
 	return nearest
+}
+
+// begins reports whether a name begins with a word, ignoring case.
+func begins(name, word string) bool {
+	return len(word) > 0 && len(name) >= len(word) && strings.EqualFold(name[:len(word)], word)
 }
 
 // distance counts the insertions, deletions and replacements of bytes between

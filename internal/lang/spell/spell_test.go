@@ -37,6 +37,7 @@ func TestNearest(t *testing.T) {
 		"LOG.LEVEL":  "log.level",
 		"log.fmt":    "log.format",
 		"log.colour": "log.format",
+		"LOG.f":      "log.format",
 	} {
 		if got := spell.Nearest(misspelt, names); got != want {
 			t.Errorf("nearest to %q: %q, want %q", misspelt, got, want)

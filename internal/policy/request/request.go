@@ -60,7 +60,7 @@ func (d Desk) Ask(ctx context.Context, by state.Author, identity string, asked A
 	err = d.State.Update(ctx, by, func(tx *state.Tx) error {
 		service, ok := offered(tx, asked.Service)
 		if !ok { // the same whether there is none, or one that cannot be asked for
-			return fault.On(fault.CodeNotFound, "service", "no service that can be asked for has this id or name", asked.Service)
+			return fault.On(fault.CodeNotFound, "service", "names no service that can be asked for", asked.Service)
 		}
 		if longest := service.Requests.LongestMinutes; asked.Minutes < 1 || asked.Minutes > longest {
 			return fault.Invalid("minutes", fmt.Sprintf("must be 1 to %d for this service", longest), asked.Minutes)

@@ -77,7 +77,7 @@ func roleCalled(c *rest.Call, word string) (string, error) {
 		}
 		names = append(names, role.Name)
 	}
-	return "", fault.On(fault.CodeReference, "roleId", "no admin role with this id or name; the nearest is "+spell.Nearest(word, names), word)
+	return "", fault.On(fault.CodeReference, "roleId", "names no admin role with this id or name; the nearest is "+spell.Nearest(word, names), word)
 }
 
 // tokenColumns show when a token was last used, which this controller may know better
