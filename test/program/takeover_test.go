@@ -182,6 +182,33 @@ func (m *moved) cut(t *testing.T, with os.Signal, after time.Duration) string {
 	return fmt.Sprintf("%d left", len(halves))
 }
 
+// TestTakeoverAsked asks takeovers to end while their store is being made, which is then
+// stopped before its files are deleted.
+func TestTakeoverAsked(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	m := newMoved(t)
+	for range 5 {
+		parent := t.TempDir()
+		p := launch(t, settings{args: m.args(filepath.Join(parent, "data"))})
+		begun := filepath.Join(parent, ".data.half-*", "store", "member")
+		deadline := time.Now().Add(waitTime)
+		for made, _ := filepath.Glob(begun); len(made) == 0; made, _ = filepath.Glob(begun) {
+			if time.Now().After(deadline) {
+				t.Fatal("there is no store")
+			}
+			<-time.After(time.Millisecond) // a store is made in a few of them
+		}
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		code, said := p.wait(), p.stderr.String()
+		if names := left(t, parent); code != 1 || len(names) > 0 || !strings.Contains(said, "nothing of it is left") {
+			t.Errorf("it was asked to end, ended with %d, leaves %v and says %s", code, names, said)
+		}
+	}
+	m.untouched(t)
+}
+
 // notServed looks that no controller starts on what is left of a takeover.
 func (m *moved) notServed(t *testing.T, half string) {
 	t.Helper()

@@ -48,7 +48,7 @@ func takeoverCommand(env Env) *cobra.Command {
 		defer stop()
 		context.AfterFunc(ctx, stop) // a second signal ends it at once
 		report, err := server.TakeOver(ctx, t)
-		if err != nil && ctx.Err() != nil {
+		if err != nil && ctx.Err() != nil && !errors.Is(err, server.ErrTakeoverLeft) {
 			return errors.New("it was ended before all was there, and nothing of it is left: the same command begins anew")
 		}
 		if report != nil {

@@ -48,6 +48,9 @@ type (
 	TakeoverNote   = takeover.Note
 )
 
+// ErrTakeoverLeft tells of a takeover that could not delete what it had made.
+var ErrTakeoverLeft = errors.New("delete what is left of the takeover: there are keys of the network in it")
+
 // takeoverSettings is the file of settings in the new data directory.
 const takeoverSettings = "netkeep.yaml"
 
@@ -119,7 +122,11 @@ func (t Takeover) build(ctx context.Context, network *takeover.Network, cfg conf
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(half)) }() // which is gone by then if all went well
+	defer func() { // which is gone by then if all went well
+		if bad := os.RemoveAll(half); bad != nil {
+			err = errors.Join(err, fmt.Errorf("%w: %w", ErrTakeoverLeft, bad))
+		}
+	}()
 	if err := errors.Join(os.WriteFile(filepath.Join(half, unfinishedFile), nil, 0o600), disk.Sync(half)); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
@@ -189,7 +196,9 @@ func (t Takeover) fill(ctx context.Context, data string, network *takeover.Netwo
 			return err
 		}
 	}
-	if err := s.openStore(ctx); err != nil {
+	// A new store is made in a moment. To be asked to end meanwhile would leave it to be made
+	// by itself, while its files are deleted.
+	if err := s.openStore(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	dns, ips := split(cfg.Names)
