@@ -138,7 +138,7 @@ func New(opt Options) *Fabric {
 	build.Version, build.OS, build.Arch = release, runtime.GOOS, runtime.GOARCH
 	f := &Fabric{opt: opt}
 	connections := control.Options{
-		State: opt.State, Bundle: func() []*x509.Certificate { return opt.Authorities().Bundle() }, ID: f.ID(), Several: !opt.Alone, Herald: opt.Herald, Build: build, Kept: opt.Kept, Misbehaved: opt.Misbehaved, Recorder: opt.Recorder, Now: opt.Now, Log: opt.Log,
+		State: opt.State, Bundle: func() []*x509.Certificate { return opt.Authorities().Bundle() }, ID: f.ID(), Several: !opt.Alone, Bearers: opt.Bearing > 0, Herald: opt.Herald, Build: build, Kept: opt.Kept, Misbehaved: opt.Misbehaved, Recorder: opt.Recorder, Now: opt.Now, Log: opt.Log,
 	}
 	if opt.Book != nil {
 		f.notes = whereabouts.NewNotes(whereabouts.Options{By: opt.By, ID: f.ID(), Lease: opt.Lease, Here: f.here, All: f.ids, Log: opt.Log})

@@ -143,7 +143,7 @@ func newWorld(t *rapid.T, c *credentials) *world {
 	log := slog.New(slog.DiscardHandler)
 	w := &world{credentials: c, t: t, st: st, links: map[string][2]int{}, dialled: map[string]*dialled{}}
 	w.apis = &authn.APISessions{State: st, Keys: func() [][]byte { return [][]byte{[]byte("key")} }, Timeout: 1000 * time.Hour, Now: time.Now, Log: log}
-	w.grants = &grant.Grants{State: st, Usable: w.apis.Usable, Recall: w.apis.Recall, Failures: new(posture.Failures), Changes: new(access.LastChange), Tokens: tokens, Now: time.Now, Log: log}
+	w.grants = &grant.Grants{State: st, Usable: w.apis.Usable, Recall: w.apis.Recall, RecallFormer: w.apis.RecallFormer, Failures: new(posture.Failures), Changes: new(access.LastChange), Tokens: tokens, Now: time.Now, Log: log}
 	w.write(w.seed)
 	for i := range c.routers {
 		w.routers = append(w.routers, &node{i: i, links: map[string]message.Link{}, circuits: map[string]*message.Route{}, gone: map[string]bool{}})

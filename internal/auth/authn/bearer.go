@@ -118,10 +118,15 @@ func (s *APISessions) Named(text string) (id string, ok bool) {
 
 // ours checks a JWT that must be of one sort that we make.
 func (s *APISessions) ours(text, sort string) (said token.Claims, ok bool) {
+	return s.oursAt(text, sort, s.Now)
+}
+
+// oursAt is ours by some other clock.
+func (s *APISessions) oursAt(text, sort string, now func() time.Time) (said token.Claims, ok bool) {
 	if !s.IsBearer(text) {
 		return said, false
 	}
-	said, err := token.Check(text, s.Now, func(issuer, keyID string) crypto.PublicKey {
+	said, err := token.Check(text, now, func(issuer, keyID string) crypto.PublicKey {
 		if !strings.HasPrefix(issuer, "https://") || !strings.HasSuffix(issuer, IssuerPath) {
 			return nil
 		}
@@ -138,6 +143,18 @@ func (s *APISessions) Recall(r kind.Reader, text string) (session *model.APISess
 		return byToken(r, text)
 	}
 	session, ok = model.APISessions.Get(r, id)
+	return session, ok && session.Client != ""
+}
+
+// RecallFormer is Recall for what early routers say of a client: they hold on to the access
+// token that it came with, though it has shown them others since. So its time may be over;
+// but it must be ours.
+func (s *APISessions) RecallFormer(r kind.Reader, text string) (session *model.APISession, ok bool) {
+	said, ok := s.oursAt(text, BearerType, func() time.Time { return token.Issued(text) })
+	if !ok {
+		return nil, false
+	}
+	session, ok = model.APISessions.Get(r, said.Text("z_asid"))
 	return session, ok && session.Client != ""
 }
 

@@ -106,6 +106,16 @@ func KeyID(text string) string {
 	return said.KeyID
 }
 
+// Issued is when a token says that it was made; zero if it does not. Nothing of it is to be
+// believed before its signature is checked.
+func Issued(text string) time.Time {
+	claims := jwt.MapClaims{}
+	if _, _, err := jwt.NewParser().ParseUnverified(text, claims); len(text) > MaxLen || err != nil || !datable(claims) {
+		return time.Time{}
+	}
+	return Claims{claims}.Begun()
+}
+
 // unambiguous reports whether everybody reads the same in a token. Of two
 // members with one name, readers differ in which they believe.
 func unambiguous(text string) bool {

@@ -119,8 +119,10 @@ func (s *Sync) onHello(r *control.Router, f *wire.Frame, m *message.ClientHello)
 	p := s.of(r)
 	tell := wrong != nil && !p.wrong
 	p.wrong = p.wrong || tell
-	learnt := form(f.Headers.Bool(message.HeaderDigests)) && !p.form
-	p.form = p.form || learnt // and never back
+	learnt := f.Headers.Bool(message.HeaderDigests) && !p.form.digests
+	if learnt { // and never back
+		p.form = form{digests: true}
+	}
 	s.mu.Unlock()
 	if tell {
 		r.Say(slog.LevelWarn, "a router says of where it is what cannot be; that is left out", "reason", wrong)
@@ -191,7 +193,8 @@ func (s *Sync) Divide() {
 // recorded is what a router's record says that it is told.
 func (s *Sync) recorded(r *control.Router) form {
 	record, ok := model.EdgeRouters.Get(s.State.Snapshot(), r.ID)
-	return form(ok && record.TakesDigests)
+	digests := ok && record.TakesDigests
+	return form{digests: digests, names: !digests && !r.Grouped}
 }
 
 // formOf is how a router is told of sessions.

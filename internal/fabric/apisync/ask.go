@@ -21,7 +21,8 @@ const maxGone = 1000
 // router is told of those that are no more.
 func (s *Sync) onHeartbeat(r *control.Router, _ *wire.Frame, m *message.APISessionHeartbeat) {
 	s.aside(r, func() {
-		missing := s.unknown(s.State.Snapshot(), first(m.Tokens))
+		form := s.formOf(r)
+		missing := s.unknown(s.State.Snapshot(), form, first(m.Tokens))
 		if len(missing) == 0 {
 			return
 		}
@@ -31,21 +32,25 @@ func (s *Sync) onHeartbeat(r *control.Router, _ *wire.Frame, m *message.APISessi
 			return
 		}
 		var gone message.Removed
-		for _, token := range s.unknown(snap, missing) {
+		for _, token := range s.unknown(snap, form, missing) {
 			gone.Tokens, gone.IDs = append(gone.Tokens, token), append(gone.IDs, "")
 		}
 		if len(gone.Tokens) > 0 {
-			_ = r.Send(s.formOf(r).removed(message.TypeAPISessionsRemoved, gone))
+			_ = r.Send(form.removed(message.TypeAPISessionsRemoved, gone))
 		}
 	})
 }
 
 // unknown keeps the API sessions with tokens, and returns those that there are
-// none of.
-func (s *Sync) unknown(snap *state.Snapshot, tokens []string) (missing []string) {
-	for _, token := range tokens {
+// none of. Who was told the id of one in place of its token names it by that.
+func (s *Sync) unknown(snap *state.Snapshot, f form, tokens []string) (missing []string) {
+	for _, named := range tokens {
+		token := named
+		if api, ok := model.APISessions.Get(snap, named); ok && f.names && api.Client != "" {
+			token = s.Sessions.Token(api)
+		}
 		if !s.Sessions.Keep(snap, token) {
-			missing = append(missing, token)
+			missing = append(missing, named)
 		}
 	}
 	return missing

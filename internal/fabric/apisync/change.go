@@ -74,7 +74,7 @@ func (s *Sync) told() []*control.Router {
 // tellOf tells routers how API sessions differ from what they were: of those
 // that are over, the routers that were told of them.
 func (s *Sync) tellOf(before, after *state.Snapshot, concerned map[string]bool) {
-	var added, updated, removed []message.APISession
+	var added, updated, removed []apiSession
 	for id := range concerned {
 		old, was := s.was(before, id)
 		next, is := s.is(after, id)
@@ -87,26 +87,26 @@ func (s *Sync) tellOf(before, after *state.Snapshot, concerned map[string]bool) 
 			updated = append(updated, next)
 		}
 	}
-	s.share(after, added, func(f form, part []message.APISession) *wire.Frame { return f.added(part, false) })
+	s.share(after, added, func(f form, part []apiSession) *wire.Frame { return f.added(part, false) })
 	s.share(after, updated, form.updated)
 	s.share(before, removed, form.ended)
 }
 
 // is returns an API session as routers know it, if they are to.
-func (s *Sync) is(snap *state.Snapshot, id string) (message.APISession, bool) {
+func (s *Sync) is(snap *state.Snapshot, id string) (apiSession, bool) {
 	api, ok := model.APISessions.Get(snap, id)
 	if !ok || !told(snap, api) || !s.Sessions.Usable(snap, api) {
-		return message.APISession{}, false
+		return apiSession{}, false
 	}
 	return s.describe(snap, api), true
 }
 
 // was returns an API session as routers knew it, if they did. What ended it may
 // be time: it counts how it was when it was last used.
-func (s *Sync) was(snap *state.Snapshot, id string) (message.APISession, bool) {
+func (s *Sync) was(snap *state.Snapshot, id string) (apiSession, bool) {
 	api, ok := model.APISessions.Get(snap, id)
 	if !ok || !told(snap, api) || !s.Sessions.Stood(snap, api) {
-		return message.APISession{}, false
+		return apiSession{}, false
 	}
 	return s.describe(snap, api), true
 }
@@ -125,8 +125,8 @@ func (s *Sync) SessionRemoved(before *state.Snapshot, gone *model.Session, token
 	if !ok || s.alone() || !told(before, api) {
 		return
 	}
-	holder := []message.APISession{{ID: api.ID, IdentityID: api.IdentityID}}
-	s.share(before, holder, func(f form, _ []message.APISession) *wire.Frame {
+	holder := []apiSession{{APISession: message.APISession{ID: api.ID, IdentityID: api.IdentityID}}}
+	s.share(before, holder, func(f form, _ []apiSession) *wire.Frame {
 		return f.removed(message.TypeSessionsRemoved, message.Removed{IDs: []string{gone.ID}, Tokens: []string{token()}})
 	})
 }

@@ -16,19 +16,19 @@ func (s *Sync) onFind(r *control.Router, f *wire.Frame) {
 	s.aside(r, func() {
 		form, snap := s.formOf(r), s.Permits.Timely(s.State.Snapshot())
 		found, ok := s.find(snap, r.ID, f.Headers.Text(message.HeaderAPISessionToken))
-		if !ok || !bool(form) {
+		if !ok || !form.digests {
 			r.Result(f, false, "there is no API session with this token whose holder may use the router")
 			return
 		}
-		r.Reply(f, form.added([]message.APISession{found}, false))
+		r.Reply(f, form.added([]apiSession{found}, false))
 	})
 }
 
 // find returns the API session with a token, if a router may let its holder in.
-func (s *Sync) find(snap *state.Snapshot, routerID, token string) (message.APISession, bool) {
+func (s *Sync) find(snap *state.Snapshot, routerID, token string) (apiSession, bool) {
 	id, ok := s.Sessions.IDOf(snap, token)
 	if !ok {
-		return message.APISession{}, false
+		return apiSession{}, false
 	}
 	one, ok := s.is(snap, id)
 	one.Token = token // which need not be the session's own, if it names it

@@ -67,7 +67,7 @@ func (s *Sync) tell(r *control.Router, p *progress) {
 func (s *Sync) sendAll(r *control.Router, snap *state.Snapshot) error {
 	id, form := fmt.Sprintf("%019d", s.Now().UnixNano()), s.formOf(r)
 	sequence := 0
-	send := func(sessions []message.APISession, last bool) error {
+	send := func(sessions []apiSession, last bool) error {
 		state, err := json.Marshal(message.SyncState{ID: id, IsLast: last, Sequence: sequence})
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ func (s *Sync) sendAll(r *control.Router, snap *state.Snapshot) error {
 		sequence++
 		return r.SendWhenReady(f)
 	}
-	part := make([]message.APISession, 0, chunk)
+	part := make([]apiSession, 0, chunk)
 	for one := range s.usable(snap, r.ID) {
 		if len(part) == chunk {
 			if err := send(part, false); err != nil {
@@ -92,8 +92,8 @@ func (s *Sync) sendAll(r *control.Router, snap *state.Snapshot) error {
 }
 
 // usable yields the API sessions that a router may let in, by id.
-func (s *Sync) usable(snap *state.Snapshot, routerID string) iter.Seq[message.APISession] {
-	return func(yield func(message.APISession) bool) {
+func (s *Sync) usable(snap *state.Snapshot, routerID string) iter.Seq[apiSession] {
+	return func(yield func(apiSession) bool) {
 		may := access.IdentitiesOfRouter(snap, routerID)
 		for api := range model.APISessions.All(snap) {
 			ord, ok := snap.Ordinal(model.Identities.Def, api.IdentityID)
@@ -107,12 +107,18 @@ func (s *Sync) usable(snap *state.Snapshot, routerID string) iter.Seq[message.AP
 	}
 }
 
+// apiSession is an API session as routers know it, which each is told in its form.
+type apiSession struct {
+	message.APISession
+	bears bool // its holder shows access tokens
+}
+
 // describe is an API session as routers know it: with the certificates that its
 // holder may show.
-func (s *Sync) describe(snap *state.Snapshot, api *model.APISession) message.APISession {
-	return message.APISession{
+func (s *Sync) describe(snap *state.Snapshot, api *model.APISession) apiSession {
+	return apiSession{message.APISession{
 		ID: api.ID, IdentityID: api.IdentityID, Token: s.Sessions.Token(api), Fingerprints: fingerprints(snap, api, s.Now()),
-	}
+	}, api.Client != ""}
 }
 
 func fingerprints(snap *state.Snapshot, api *model.APISession, now time.Time) []string {

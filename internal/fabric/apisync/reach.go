@@ -9,14 +9,13 @@ import (
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/policy/access"
 	"netkeep.internal/internal/wire"
-	"netkeep.internal/internal/wire/message"
 )
 
 // A router is told of the API sessions of those who may use it, and of its own.
 
 // share tells each router of those API sessions that concern it. Most often
 // there is one, or all concern the same routers.
-func (s *Sync) share(snap *state.Snapshot, sessions []message.APISession, say func(form, []message.APISession) *wire.Frame) {
+func (s *Sync) share(snap *state.Snapshot, sessions []apiSession, say func(form, []apiSession) *wire.Frame) {
 	if len(sessions) == 0 {
 		return
 	}
@@ -35,7 +34,7 @@ func (s *Sync) share(snap *state.Snapshot, sessions []message.APISession, say fu
 		}
 	}
 	s.broadcast(func(r *control.Router, f form) *wire.Frame {
-		var part []message.APISession
+		var part []apiSession
 		ord, known := snap.Ordinal(model.EdgeRouters.Def, r.ID)
 		which := make([]byte, len(sessions))
 		for i, one := range sessions {
@@ -147,7 +146,7 @@ func (s *Sync) moveAll(before, after *state.Snapshot, r *control.Router) {
 
 // leave tells a router that an identity may not use it any more.
 func (s *Sync) leave(snap *state.Snapshot, r *control.Router, identityID string) {
-	var gone []message.APISession
+	var gone []apiSession
 	for api := range model.APISessions.Select(snap, "identityId", identityID) {
 		if old, was := s.was(snap, api.ID); was {
 			gone = append(gone, old)
@@ -160,7 +159,7 @@ func (s *Sync) leave(snap *state.Snapshot, r *control.Router, identityID string)
 
 // come tells a router of an identity that may use it now.
 func (s *Sync) come(snap *state.Snapshot, r *control.Router, identityID string) {
-	var there []message.APISession
+	var there []apiSession
 	for api := range model.APISessions.Select(snap, "identityId", identityID) {
 		if one, is := s.is(snap, api.ID); is {
 			there = append(there, one)

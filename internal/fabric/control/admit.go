@@ -196,7 +196,7 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 		return nil, err
 	}
 	r := &Router{
-		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Follows: hello.Headers.Bool(message.HeaderAuthorities), Listeners: reached.Listeners, Grouped: hello.Grouped(), Lingers: lingers(speaks),
+		ID: record.ID, Name: record.Name, Edge: record.IsEdge, Follows: hello.Headers.Bool(message.HeaderAuthorities), Listeners: reached.Listeners, Grouped: hello.Grouped(), Lingers: lingers(speaks), early: early(speaks) && !ours(version),
 		all: rs, fingerprint: fingerprint, secret: hello.Secret(), seats: newSeats(), writes: make(chan struct{}, maxWrites), carrying: map[string]struct{}{},
 		speaks: speaks, former: hello.ConnectionID(),
 	}
@@ -254,8 +254,8 @@ func (rs *Routers) welcome(r *Router, hello *channel.Hello) wire.Headers {
 		h.SetBool(message.HeaderFinds, true)
 	}
 	// Each generation looks for it in a place of its own.
-	h[message.HeaderOldCapabilities] = rs.can()
-	h[message.HeaderCapabilities] = rs.can()
+	h[message.HeaderOldCapabilities] = rs.can(r)
+	h[message.HeaderCapabilities] = rs.can(r)
 	if r.Grouped {
 		h.SetBool(message.HeaderGrouped, true)
 		h[message.HeaderGroupSecret] = r.secret
@@ -283,11 +283,14 @@ func parseVersion(text string) (model.RouterVersion, error) {
 	return model.RouterVersion{Version: parts[0], Revision: parts[1], BuildDate: parts[2], OS: parts[3], Arch: parts[4]}, nil
 }
 
+// ours reports whether what a router says that it runs is of our own making.
+func ours(v model.RouterVersion) bool { return strings.HasPrefix(v.Revision, message.OwnRevision) }
+
 // plainVersion is what people are shown. Routers of our own say the release whose
 // words they speak, which other routers need, and in the revision their own
 // version.
 func plainVersion(v model.RouterVersion) model.RouterVersion {
-	if own, ours := strings.CutPrefix(v.Revision, message.OwnRevision); ours {
+	if own := strings.TrimPrefix(v.Revision, message.OwnRevision); ours(v) {
 		if version, revision, both := strings.Cut(own, "/"); both {
 			v.Version, v.Revision = version, revision
 		}
@@ -304,6 +307,17 @@ var prompt = semver.New(1, 6, 6, "", "")
 func lingers(release string) bool {
 	v, err := semver.NewVersion(release)
 	return err == nil && v.Major() > 0 && v.LessThan(prompt)
+}
+
+// Routers of the first generation take access tokens from the one release on; from the
+// other on they want more than this controller says, and nobody runs them.
+var earliest, later = semver.New(1, 6, 0, "", ""), semver.New(1, 7, 0, "", "")
+
+// early reports whether routers of a release are of the first generation and take access
+// tokens, if they are told that there is a data model.
+func early(release string) bool {
+	v, err := semver.NewVersion(release)
+	return err == nil && !v.LessThan(earliest) && v.LessThan(later) && v.Prerelease() == ""
 }
 
 // Generation is what is known by its release of a router that is connected to another

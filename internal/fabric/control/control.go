@@ -47,6 +47,8 @@ type Options struct {
 	Herald *herald.Herald
 	// Several is whether there are other controllers, or may be.
 	Several bool
+	// Bearers is whether clients may come with access tokens.
+	Bearers bool
 	// Changed is told of every router that connects or leaves, or says something
 	// else of itself; nobody is if it is nil.
 	Changed func(routerID string)
@@ -77,11 +79,14 @@ type Routers struct {
 // tokens are JWTs.
 const capabilities = message.CanTerminatorV2 | message.CanOneSidedLinks | message.CanCircuitV2 | message.CanGroups | message.CanTokensAreJWTs
 
-// can is what routers are told that this controller can do. That there is a data
+// can is what a router is told that this controller can do. That there is a data
 // model, by which those of the first generation go then, it says as soon as there may
 // be others: a router that learnt it with the second controller would end its process.
-func (rs *Routers) can() []byte {
-	if rs.opt.Several {
+// Those that take access tokens, for which they look there for keys, are told in any
+// case. What a router is told follows from what it runs and from settings, so that it
+// hears the same as long as it runs; a controller that comes to others says it to all.
+func (rs *Routers) can(r *Router) []byte {
+	if rs.opt.Several || rs.opt.Bearers && r.early {
 		return []byte{capabilities | message.CanDataModel}
 	}
 	return []byte{capabilities}

@@ -31,6 +31,7 @@ type Router struct {
 	Lingers bool
 
 	speaks   string // the release whose words it uses
+	early    bool   // it takes access tokens if it is told that there is a data model
 	from, to string // the addresses of its first socket
 	former   string // the connection that it says it has been connected by
 	all      *Routers

@@ -27,6 +27,8 @@ type Grants struct {
 	Usable func(r kind.Reader, api *model.APISession) bool
 	// Recall returns the API session that a token is of, as it knows it too.
 	Recall func(r kind.Reader, token string) (*model.APISession, bool)
+	// RecallFormer is Recall for access tokens, whose time may be over.
+	RecallFormer func(r kind.Reader, token string) (*model.APISession, bool)
 	// CutOff, if set, reports whether this controller has not heard for too long
 	// what others have changed.
 	CutOff   func() bool
@@ -77,9 +79,13 @@ func (s *Grants) Recognise(snap *state.Snapshot, token string) (*model.Session, 
 
 // Holds reports whether a session belongs to whose API session has a token. It
 // may be another one of the same identity: a router of the first generation that
-// two clients of an identity are connected to says the token of either.
+// two clients of an identity are connected to says the token of either. With a plain
+// session, which such routers are shown, it says of an access token the first.
 func (s *Grants) Holds(snap *state.Snapshot, apiToken string, session *model.Session) bool {
 	api, ok := s.Recall(snap, apiToken)
+	if !ok && session.Plain {
+		api, ok = s.RecallFormer(snap, apiToken)
+	}
 	return ok && api.IdentityID == session.IdentityID
 }
 

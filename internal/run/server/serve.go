@@ -48,7 +48,7 @@ const (
 func newGrants(st *state.State, holders *authn.APISessions, tokens *grant.Tokens, log *slog.Logger) *grant.Grants {
 	changes := new(access.LastChange)
 	sessions := &grant.Grants{
-		State: st, Usable: holders.Usable, Recall: holders.Recall, Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: holders.Now, Log: log,
+		State: st, Usable: holders.Usable, Recall: holders.Recall, RecallFormer: holders.RecallFormer, Failures: new(posture.Failures), Changes: changes, Tokens: tokens, Now: holders.Now, Log: log,
 	}
 	attend(st, changes, sessions)
 	return sessions

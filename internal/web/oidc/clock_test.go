@@ -1,11 +1,14 @@
 package oidc
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"netkeep.internal/internal/auth/authn"
+	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/model"
 )
 
 // A moment before and after a time is over.
@@ -51,6 +54,50 @@ func TestTimes(t *testing.T) {
 			wait(idle)
 			_, ok = w.refresh(got.Refresh)
 			good("a refresh token that was left alone", ok)
+		}
+	})
+}
+
+// TestFormerToken has the first access token of a session still name it after its time, for
+// who says what it was told once: it opens nothing any more, and names nothing once the
+// session is over, and no other sort of token does the same.
+func TestFormerToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		first := w.enter()
+		time.Sleep(accessTime - moment)
+		next, ok := w.refresh(first.Refresh)
+		if !ok {
+			t.Fatal("there are no next tokens")
+		}
+		time.Sleep(2 * moment)
+		names := func(text string) string {
+			session, ok := w.Sessions.RecallFormer(w.State.Snapshot(), text)
+			if !ok {
+				return ""
+			}
+			return session.ID
+		}
+		id, current := w.Sessions.Named(next.Access)
+		if _, good := w.Sessions.Named(first.Access); good || !current || w.lets(first.Access) {
+			t.Error("the first access token is still good, or the next is not")
+		}
+		if names(first.Access) != id || names(next.Access) != id {
+			t.Errorf("of session %s, the tokens name %q and %q", id, names(first.Access), names(next.Access))
+		}
+		for what, text := range map[string]string{
+			"a refresh token": next.Refresh, "an ID token": next.ID, "nothing": "", "what is no token": "e30.e30.e30", "the id of the session": id,
+			"one with another signature": first.Access[:strings.LastIndex(first.Access, ".")] + next.Access[strings.LastIndex(next.Access, "."):],
+		} {
+			if named := names(text); named != "" {
+				t.Errorf("%s names session %s", what, named)
+			}
+		}
+		if err := w.State.Delete(t.Context(), state.Program("test"), model.APISessions.Def, id); err != nil {
+			t.Fatal(err)
+		}
+		if named := names(first.Access); named != "" {
+			t.Errorf("a session that is over is named: %s", named)
 		}
 	})
 }
