@@ -26,7 +26,6 @@ require (
 	github.com/smallstep/pkcs7 v0.2.3
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
-	github.com/tidwall/btree v1.8.2
 	github.com/vishvananda/netlink v1.3.1
 	github.com/zitadel/oidc/v3 v3.30.0
 	go.etcd.io/bbolt v1.5.0

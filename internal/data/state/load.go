@@ -12,18 +12,19 @@ import (
 )
 
 // load replaces memory by what the store holds now. While the store reads on,
-// other goroutines decode what has arrived, and one files it in order.
+// other goroutines decode what has arrived. Once all is there it is filed at once.
 func (s *State) load(ctx context.Context) error {
 	next := newSnapshot(s.set) // nothing of it is shared yet: it is written in place
-	next.unspelt()
+	rows := make([][]*row, len(next.tables))
 	pages := make(chan *page, pagesAhead)
 	var bad []string
-	var filing sync.WaitGroup
-	filing.Go(func() {
+	var gathering sync.WaitGroup
+	gathering.Go(func() {
 		for p := range pages {
 			<-p.done
 			for _, l := range p.rows {
-				next.table(l.def).put(nil, l.row)
+				slot := next.slots[l.def]
+				rows[slot] = append(rows[slot], l.row)
 			}
 			bad = append(bad, p.bad...)
 		}
@@ -53,12 +54,12 @@ func (s *State) load(ctx context.Context) error {
 	})
 	send()
 	close(pages)
-	filing.Wait()
+	gathering.Wait()
 	s.heed(unusable)
 	if err != nil {
 		return fmt.Errorf("load the store: %w", err)
 	}
-	next.spellAll()
+	next.fill(rows)
 	next.Rev, next.head, next.Time, next.end = mark.Rev, mark.Head, mark.Time, mark.End
 	s.fed, s.retry, s.format = mark.Rev, nil, format.In(says)
 	s.unloaded.end()
@@ -74,7 +75,7 @@ func (s *State) load(ctx context.Context) error {
 
 const (
 	pageSize   = 512 // records that are decoded together
-	pagesAhead = 4   // pages that wait to be filed
+	pagesAhead = 4   // pages that wait to be gathered
 )
 
 // page is some records on their way into memory.

@@ -71,7 +71,7 @@ type tally struct {
 }
 
 func newRanks() *ranks {
-	return &ranks{cow.NewTree(byKey), cow.NewTree(func(a, b tally) bool { return a.group < b.group })}
+	return &ranks{cow.NewTree(entryLess), cow.NewTree(func(a, b tally) bool { return a.group < b.group })}
 }
 
 func (r *ranks) copy() *ranks { return &ranks{r.tree.Copy(), r.groups.Copy()} }

@@ -3,7 +3,6 @@ package state
 import (
 	"iter"
 
-	"netkeep.internal/internal/data/state/cow"
 	"netkeep.internal/internal/lang/filter"
 	"netkeep.internal/internal/lang/kind"
 )
@@ -118,24 +117,6 @@ func (t *table) has(index int, key string) (has bool) {
 		return false
 	})
 	return has
-}
-
-// unspelt lets records be added without their texts, until spellAll takes all of them at once:
-// one after the other in any order, each would have its neighbours written again.
-func (s *Snapshot) unspelt() {
-	for _, t := range s.tables {
-		clear(t.texts)
-	}
-}
-
-func (s *Snapshot) spellAll() {
-	for _, t := range s.tables {
-		for i, index := range t.def.Indexes {
-			if index.Searched {
-				t.texts[i] = cow.TextsOf(t.keysIn(i))
-			}
-		}
-	}
 }
 
 // keysIn yields the keys of an index in order, each once.

@@ -45,19 +45,22 @@ type table struct {
 	next  uint32           // ordinals from here on were never used
 }
 
-// byKey is the order of entries.
-func byKey(a, b entry) bool {
+// entryLess is the order of entries, rowLess that of rows, and ordLess that of their ordinals.
+func entryLess(a, b entry) bool {
 	if a.key != b.key {
 		return a.key < b.key
 	}
 	return a.row.id < b.row.id
 }
 
+func rowLess(a, b *row) bool { return a.id < b.id }
+func ordLess(a, b *row) bool { return a.ord < b.ord }
+
 func newTable(d *kind.Def) *table {
-	t := &table{def: d, copying: new(sync.Mutex), rows: cow.NewTree(func(a, b *row) bool { return a.id < b.id })}
+	t := &table{def: d, copying: new(sync.Mutex), rows: cow.NewTree(rowLess)}
 	t.texts = make([]*cow.Texts, len(d.Indexes))
 	for i, index := range d.Indexes {
-		t.indexes = append(t.indexes, cow.NewTree(byKey))
+		t.indexes = append(t.indexes, cow.NewTree(entryLess))
 		if index.Searched {
 			t.texts[i] = cow.NewTexts()
 		}
@@ -66,7 +69,7 @@ func newTable(d *kind.Def) *table {
 		t.ranked = newRanks()
 	}
 	if d.Attributes != nil {
-		t.byOrd = cow.NewTree(func(a, b *row) bool { return a.ord < b.ord })
+		t.byOrd = cow.NewTree(ordLess)
 		t.bits, t.free = cow.NewBits(), cow.NewTree(cmp.Less[uint32])
 	}
 	return t

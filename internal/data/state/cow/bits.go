@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/tidwall/btree"
 )
 
 // Bitmap is a set of ordinals.
@@ -21,7 +20,7 @@ func Common(a, b *Bitmap) *Bitmap { return roaring.And(a, b) }
 
 // Bits is a bitmap of ordinals for each of many keys.
 type Bits struct {
-	tree  *btree.BTreeG[bitmap]
+	tree  Tree[bitmap]
 	owner *byte // a set with the same owner is not shared and may be written
 }
 
@@ -32,12 +31,11 @@ type bitmap struct {
 
 // NewBits returns an empty set of bitmaps.
 func NewBits() *Bits {
-	less := func(a, b bitmap) bool { return a.key < b.key }
-	return &Bits{btree.NewBTreeGOptions(less, options), new(byte)}
+	return &Bits{NewTree(func(a, b bitmap) bool { return a.key < b.key }), new(byte)}
 }
 
 // Copy returns bitmaps that may be written without the original noticing.
-func (b *Bits) Copy() *Bits { return &Bits{b.tree.IsoCopy(), new(byte)} }
+func (b *Bits) Copy() *Bits { return &Bits{b.tree.Copy(), new(byte)} }
 
 // Add puts an ordinal into the bitmap of a key.
 func (b *Bits) Add(key string, ord uint32) {
@@ -94,17 +92,16 @@ func (b *Bits) Has(key string, ord uint32) bool {
 
 // Len is how many ordinals all bitmaps have together.
 func (b *Bits) Len() (n int) {
-	b.tree.Scan(func(e bitmap) bool {
+	for e := range b.tree.All() {
 		n += e.len()
-		return true
-	})
+	}
 	return n
 }
 
 // Keys yields the keys in order.
 func (b *Bits) Keys() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		b.tree.Scan(func(e bitmap) bool { return yield(e.key) })
+		b.tree.All()(func(e bitmap) bool { return yield(e.key) })
 	}
 }
 

@@ -52,6 +52,15 @@ func TestTree(t *testing.T) {
 		if got, ok := v.it.Min(); ok != (len(want) > 0) || ok && got != want[0] {
 			t.Fatalf("the first is %v, %t", got, ok)
 		}
+		until := at
+		if found {
+			until++
+		}
+		back := slices.Clone(want[:until])
+		slices.Reverse(back)
+		if got := slices.Collect(func(yield func(pair) bool) { v.it.Until(pair{key: pivot}, yield) }); !slices.Equal(got, back) {
+			t.Fatalf("from %d backward are %v, want %v", pivot, got, back)
+		}
 		n := rapid.IntRange(0, len(want)+1).Draw(t, "left out")
 		if got := slices.Collect(v.it.AllFrom(n)); !slices.Equal(got, want[min(n, len(want)):]) {
 			t.Fatalf("without the first %d are %v, want %v", n, got, want)
@@ -79,6 +88,24 @@ func TestTree(t *testing.T) {
 					delete(now.want, k)
 				}
 			},
+			"fill in order": func(t *rapid.T) {
+				k := someKey.Draw(t, "first key")
+				for range 40 {
+					now.it.Set(pair{k, k})
+					now.want[k] = k
+					k++
+				}
+			},
+			"make anew": func(t *rapid.T) {
+				var items []pair
+				for _, k := range slices.Sorted(maps.Keys(now.want)) {
+					items = append(items, pair{k, now.want[k]})
+				}
+				now.it = cow.TreeOf(byKey, items)
+			},
+			"write the original": func(t *rapid.T) {
+				old = append(old, trees{now.it.Copy(), maps.Clone(now.want)})
+			},
 			"copy": func(*rapid.T) {
 				old = append(old, now)
 				now = trees{now.it.Copy(), maps.Clone(now.want)}
@@ -95,6 +122,22 @@ func TestTree(t *testing.T) {
 			check(t, v)
 		}
 	})
+}
+
+// TestTreeOf holds trees that were made at once, of every size up to three levels, to what they
+// were made of.
+func TestTreeOf(t *testing.T) {
+	var items []pair
+	for n := range 5000 {
+		tree := cow.TreeOf(byKey, items)
+		if got := slices.Collect(tree.All()); !slices.Equal(got, items) || tree.Len() != n {
+			t.Fatalf("of %d items there are %d", n, len(got))
+		}
+		if at, ok := tree.At(n / 2); n > 0 && (!ok || at.key != n/2) {
+			t.Fatalf("after %d of %d comes %v, %t", n/2, n, at, ok)
+		}
+		items = append(items, pair{n, -n})
+	}
 }
 
 func TestBits(t *testing.T) {

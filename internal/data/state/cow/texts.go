@@ -4,15 +4,13 @@ import (
 	"slices"
 	"sort"
 	"strings"
-
-	"github.com/tidwall/btree"
 )
 
 // Texts is an ordered set of texts that can be searched for those with a part: they lie
 // one behind the other in leaves, so that to look into a million of them is to read some
 // megabytes from one end to the other.
 type Texts struct {
-	tree *btree.BTreeG[*leaf]
+	tree Tree[*leaf]
 	n    int
 }
 
@@ -33,8 +31,7 @@ const (
 
 // NewTexts returns an empty set.
 func NewTexts() *Texts {
-	less := func(a, b *leaf) bool { return a.low < b.low }
-	t := &Texts{tree: btree.NewBTreeGOptions(less, options)}
+	t := &Texts{tree: NewTree(func(a, b *leaf) bool { return a.low < b.low })}
 	t.tree.Set(&leaf{})
 	return t
 }
@@ -67,7 +64,7 @@ func TextsOf(texts func(yield func(string) bool)) *Texts {
 }
 
 // Copy returns texts that may be written without the original noticing.
-func (t *Texts) Copy() *Texts { return &Texts{t.tree.IsoCopy(), t.n} }
+func (t *Texts) Copy() *Texts { return &Texts{t.tree.Copy(), t.n} }
 
 // Len is how many texts there are.
 func (t *Texts) Len() int { return t.n }
@@ -119,7 +116,7 @@ func (t *Texts) Remove(s string) {
 
 // leaf is where a text is if it is in the set.
 func (t *Texts) leaf(s string) (at *leaf) {
-	t.tree.Descend(&leaf{low: s}, func(l *leaf) bool {
+	t.tree.Until(&leaf{low: s}, func(l *leaf) bool {
 		at = l
 		return false
 	})
@@ -128,7 +125,7 @@ func (t *Texts) leaf(s string) (at *leaf) {
 
 // before is the leaf before one, nil if that is the first.
 func (t *Texts) before(l *leaf) (before *leaf) {
-	t.tree.Descend(l, func(at *leaf) bool {
+	t.tree.Until(l, func(at *leaf) bool {
 		before = at
 		return at == l
 	})
@@ -162,9 +159,9 @@ func (t *Texts) With(part string, folded, down bool, yield func(string) bool) {
 		return true
 	}
 	if down {
-		t.tree.Reverse(look)
+		t.tree.BackwardFrom(0)(look)
 	} else {
-		t.tree.Scan(look)
+		t.tree.All()(look)
 	}
 }
 
