@@ -77,6 +77,10 @@ func (v view) CompareModel(ctx context.Context, routerID string, mend bool) ([]s
 	return v.fabric.models.Compare(ctx, r, mend)
 }
 
+func (v view) ModelIndex() (index uint64, timeline string) { return v.fabric.models.Index() }
+
+func (v view) Carried() map[string][]string { return v.fabric.Carried() }
+
 func (v view) Hosted(ctx context.Context, routerID string, terminators []*model.Terminator) (map[string]seam.Host, error) {
 	r, ok := v.fabric.Get(routerID)
 	if !ok {

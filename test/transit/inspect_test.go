@@ -7,6 +7,7 @@ import (
 
 	"netkeep.internal/internal/client/sdk"
 	"netkeep.internal/test/networktest"
+	"netkeep.internal/test/servertest"
 )
 
 // TestInspect looks into a router and the controller while a circuit is there, by the
@@ -45,7 +46,7 @@ func TestInspect(t *testing.T) {
 	if routes := got["circuit:"+circuit].(M)["routes"].(M); len(routes) != 2 {
 		t.Errorf("the circuit there: %v", got["circuit:"+circuit])
 	}
-	names = []string{"config", "connected-routers", "links", "metrics", "router-data-model", "stackdump", "terminator-costs", "circuit:" + circuit}
+	names = []string{"config", "connected-routers", "links", "metrics", "router-data-model", "stackdump", "terminator-costs", "data-model-index", "router-data-model-index", "identity-connection-statuses", "circuit:" + circuit}
 	said = n.Admin.Post("/fabric/v1/inspections", M{"appRegex": "netkeep", "requestedValues": names}).Want(200).JSON.(M)
 	clear(got)
 	for _, v := range said["values"].([]any) {
@@ -59,6 +60,20 @@ func TestInspect(t *testing.T) {
 	if online := got["connected-routers"].([]any); len(online) == 0 || online[0].(M)["Id"] == nil || online[0].(M)["ConnectTime"] == nil {
 		t.Errorf("the routers that are connected: %v", online)
 	}
+	for _, name := range []string{"data-model-index", "router-data-model-index"} {
+		if at := got[name].(M); at["index"].(float64) < 1 || at["timeline"] == "" {
+			t.Errorf("%s: %v", name, at)
+		}
+	}
+	// A router says with its next report who has come.
+	servertest.Eventually(t, networktest.Soon, "the controller says who is at the router", func() bool {
+		said := n.Admin.Post("/fabric/v1/inspections", M{"appRegex": "netkeep", "requestedValues": []string{"identity-connection-statuses"}}).Want(200).JSON.(M)
+		at := said["values"].([]any)[0].(M)["value"].(M)["connections"].(M)
+		there := func(id string) bool {
+			return strings.Contains(fmt.Sprint(at[id]), "router_id:"+r.ID) && strings.Contains(fmt.Sprint(at[id]), "last_reported_state:online")
+		}
+		return there(user.ID) && there(host.ID)
+	})
 	// Others have circuits at this controller too.
 	own := got["metrics"].([]any)[0].(M)["event_src_id"].(string)
 	if circuits, ok := figuresOf(got["metrics"], own)["netkeep_circuits"].(M); !ok || circuits["value"].(float64) < 1 {

@@ -24,6 +24,20 @@ func (rs *Routers) Carriers(identityID string) []*Router {
 	return slices.Collect(maps.Keys(rs.carried[identityID]))
 }
 
+// Carried are the routers, by id, that have lately named an identity as connected to them, of
+// each identity that any has named.
+func (rs *Routers) Carried() map[string][]string {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	all := make(map[string][]string, len(rs.carried))
+	for id, routers := range rs.carried {
+		for r := range routers {
+			all[id] = append(all[id], r.ID)
+		}
+	}
+	return all
+}
+
 // maxCarried is how many identities one router may name.
 const maxCarried = 100_000
 

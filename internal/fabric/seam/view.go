@@ -31,6 +31,12 @@ type Fabric interface {
 	// CompareModel asks a router in what the data model that it knows differs from what it
 	// was told, and to mend that if asked for, until ctx ends.
 	CompareModel(ctx context.Context, routerID string, mend bool) (differences []string, err error)
+	// ModelIndex is how far the records are that routers are told of in their data model,
+	// and the name of the line of time on which that counts.
+	ModelIndex() (index uint64, timeline string)
+	// Carried are the routers by each identity that they have lately named as connected to
+	// them.
+	Carried() map[string][]string
 	// TogglePipes begins to tell of frames of this controller and of routers, or stops,
 	// until ctx ends; it says to whom that applies, and reports whether all of them heed it.
 	TogglePipes(ctx context.Context, asked Pipes) (said string, ok bool)

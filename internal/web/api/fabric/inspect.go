@@ -24,7 +24,7 @@ import (
 // inspectIn asks what connected routers, and this controller, know.
 type inspectIn struct {
 	AppRegex string   `json:"appRegex" kind:"required,range=1..256" doc:"Regular expression that the ids or names of those who are asked contain; .* for all."`
-	Values   []string `json:"requestedValues" kind:"required,range=1..16" doc:"What is asked for, such as links, router-circuits or stackdump; this controller knows config, connected-routers, links, metrics, router-data-model, stackdump, terminator-costs and circuit: with the id of one."`
+	Values   []string `json:"requestedValues" kind:"required,range=1..16" doc:"What is asked for, such as links, router-circuits or stackdump; this controller knows config, connected-routers, data-model-index, identity-connection-statuses, links, metrics, router-data-model, stackdump, terminator-costs and circuit: with the id of one."`
 }
 
 // inspectOut is what they say. Clients expect it without an envelope.

@@ -38,6 +38,19 @@ func ownValue(c *rest.Call, s *api.Service, name string) (string, bool) {
 			}
 		}
 		value = map[string]any{"terminators": list}
+	case "data-model-index", "router-data-model-index":
+		index, timeline := s.Fabric.ModelIndex()
+		value = indexValue{index, timeline}
+	case "identity-connection-statuses":
+		all := map[string]carriedValue{}
+		for id, routers := range s.Fabric.Carried() {
+			one := carriedValue{State: "online", Routers: map[string]carrierValue{}}
+			for _, router := range routers {
+				one.Routers[router] = carrierValue{ID: router}
+			}
+			all[id] = one
+		}
+		value = map[string]any{"connections": all}
 	case "metrics":
 		value = figureEvents(s, s.ControllerID, s.Sessions.Now(), s.Figures())
 	case "stackdump":
@@ -65,7 +78,7 @@ const wholeModel = "a router is told of the data model what it needs itself, and
 // maxStacks is how much of what all goroutines do is told.
 const maxStacks = 1 << 20
 
-// routerValue, linkValue and costValue are what this controller says of them.
+// routerValue, linkValue, costValue and the others are what this controller says of them.
 type (
 	routerValue struct {
 		ID      string `json:"Id"`
@@ -85,5 +98,17 @@ type (
 		ID      string `json:"terminatorId"`
 		Failure int    `json:"failureCost"`
 		Now     int    `json:"currentCost"`
+	}
+	indexValue struct {
+		Index    uint64 `json:"index"`
+		Timeline string `json:"timeline"`
+	}
+	carriedValue struct {
+		State   string                  `json:"last_reported_state"`
+		Routers map[string]carrierValue `json:"connected_routers"`
+	}
+	carrierValue struct {
+		ID     string `json:"router_id"`
+		Closed bool   `json:"closed"`
 	}
 )

@@ -16,6 +16,7 @@ type summaryOut struct {
 	AuthPolicies              int `json:"authPolicies" doc:"How many authentication policies there are."`
 	Authenticators            int `json:"authenticators" doc:"How many authenticators there are."`
 	CAs                       int `json:"cas" doc:"How many CAs there are."`
+	Controllers               int `json:"controllers" doc:"How many controllers there are, this one among them."`
 	Configs                   int `json:"configs" doc:"How many configs there are."`
 	ConfigTypes               int `json:"configTypes" doc:"How many config types there are."`
 	EdgeRouterPolicies        int `json:"edgeRouterPolicies" doc:"How many edge router policies there are."`
@@ -27,6 +28,7 @@ type summaryOut struct {
 	MFAs                      int `json:"mfas" doc:"How many second factors there are."`
 	PostureChecks             int `json:"postureChecks" doc:"How many posture checks there are."`
 	PostureCheckTypes         int `json:"postureCheckTypes" doc:"How many types of posture checks there are."`
+	Revocations               int `json:"revocations" doc:"Always 0: API sessions are deleted, which counts at once."`
 	Routers                   int `json:"routers" doc:"How many routers, edge routers among them, there are."`
 	EdgeRouters               int `json:"routers.edge" doc:"How many edge routers there are."`
 	ServiceEdgeRouterPolicies int `json:"serviceEdgeRouterPolicies" doc:"How many service edge router policies there are."`
@@ -46,7 +48,7 @@ func mountSummary(a *rest.API) {
 		return summaryOut{
 			MFAs: n(model.MFAs.Def), APISessionCertificates: n(model.SessionCertificates.Def),
 			APISessions: n(model.APISessions.Def), AuthPolicies: n(model.AuthPolicies.Def),
-			Authenticators: n(model.Authenticators.Def), CAs: n(model.CAs.Def), Configs: n(model.Configs.Def),
+			Authenticators: n(model.Authenticators.Def), CAs: n(model.CAs.Def), Controllers: n(model.Controllers.Def), Configs: n(model.Configs.Def),
 			ConfigTypes: n(model.ConfigTypes.Def), EdgeRouterPolicies: n(model.EdgeRouterPolicies.Def),
 			Enrollments: n(model.Enrollments.Def), ExternalJWTSigners: n(model.ExtJWTSigners.Def),
 			Identities: n(model.Identities.Def), IdentityTypes: n(model.IdentityTypes.Def),
