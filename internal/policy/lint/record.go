@@ -25,6 +25,7 @@ var checks = []check{
 	{"grant-ending", "access that ends unnoticed is missed", endingGrants},
 	{"token-ending", "a program whose token ends stops working, and one that has ended only stands in the way", endingTokens},
 	{"signer-without-audience", "tokens that the issuer made for any other application are accepted", withoutAudience},
+	{"ca-unverified", "nobody can enroll or log in with a certificate of a CA that nobody has shown to hold", unverified},
 	{"password-old", "a password that is never changed is known to whoever ever learned it", oldPasswords},
 }
 
@@ -205,6 +206,15 @@ func withoutAudience(l *look, found func(Finding)) {
 				audience = "netkeep"
 			}
 			found(l.update(model.ExtJWTSigners.Def, s, "has no audience; give it the one that its tokens have", "--audience", audience))
+		}
+	}
+}
+
+// unverified CAs are there by name and certificate alone, as those are that came in files.
+func unverified(l *look, found func(Finding)) {
+	for ca := range model.CAs.All(l.snap) {
+		if !ca.IsVerified {
+			found(l.of(model.CAs.Def, ca, "is not verified, and counts for nothing before it is", "verify", model.CAs.Name, l.called(model.CAs.Def, ca), "--ca-cert", "ca.crt", "--ca-key", "ca.key"))
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/lang/advice"
 	"netkeep.internal/internal/tool/screen"
 )
 
@@ -252,7 +253,17 @@ func (s *session) tell(p *plan) error {
 		return err
 	}
 	s.tellBreaches(p)
+	s.tellUnverified(p)
 	return nil
+}
+
+// tellUnverified says what is still to be done for CAs to count that are new.
+func (s *session) tellUnverified(p *plan) {
+	for _, o := range p.Changes {
+		if o.Outcome == "created" && o.Kind == cas.Name {
+			s.Printf("ca %s counts for nothing until it is verified: %s\n", screen.Plain(o.label()), screen.Plain(advice.Command("verify", cas.Name, o.label(), "--ca-cert", "FILE", "--ca-key", "FILE")))
+		}
+	}
 }
 
 // marks are how outcomes are told from each other without colour.

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
 )
 
 // abroad is what the import of OpenZiti's command line reads of each collection: what it
@@ -84,6 +85,9 @@ func (n *Network) abroad(c *current, members []string) (v *value, lost []string)
 		}
 		return "@" + text
 	})
+	if c.def == model.CAs.Def {
+		lost = append(lost, at+": whether it is verified; verify it again there")
+	}
 	v = &value{}
 	fresh := body(c.def.Members(c.def.New(), kind.Create))
 	for _, m := range said.members {
