@@ -1,6 +1,11 @@
 package fabric
 
 import (
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+
 	"netkeep.internal/internal/fabric/control"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/policy/access"
@@ -14,7 +19,7 @@ func (f *Fabric) registerSmall() {
 	for _, typ := range []int32{message.TypeAlerts, message.TypeResult} {
 		f.Handle(typ, ignore)
 	}
-	f.Handle(message.TypeInterfaces, func(r *control.Router, frame *wire.Frame) { r.Result(frame, true, "") })
+	control.On(f.Routers, message.TypeInterfaces, onInterfaces)
 	control.On(f.Routers, message.TypeConnectEvents, f.onConnectEvents)
 	control.On(f.Routers, message.TypeHealthEvent, f.onHealth)
 	control.On(f.Routers, message.TypePipeTraced, f.onTraced)
@@ -22,6 +27,44 @@ func (f *Fabric) registerSmall() {
 	control.On(f.Routers, message.TypeExtend, f.onExtend)
 	control.On(f.Routers, message.TypeVerifyExtension, f.onVerifyExtension)
 }
+
+// Bounds of what is kept of a router's machine.
+const (
+	maxInterfaces  = 64
+	maxOnInterface = 8  // addresses of one
+	maxWord        = 64 // bytes of a name or an address
+)
+
+// onInterfaces hears which network interfaces a router's machine has. They are shown and decide
+// nothing, so what is more than machines have is left out.
+func onInterfaces(r *control.Router, frame *wire.Frame, m *message.Interfaces) {
+	word := func(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxWord)], "") }
+	list := []model.Interface{}
+	for _, i := range m.Interfaces[:min(len(m.Interfaces), maxInterfaces)] {
+		flags := net.Flags(i.Flags)
+		one := model.Interface{
+			Name: word(i.Name), HardwareAddress: word(i.HardwareAddress), MTU: i.MTU, Index: i.Index,
+			IsUp: flags&net.FlagUp != 0, IsBroadcast: flags&net.FlagBroadcast != 0, IsLoopback: flags&net.FlagLoopback != 0,
+			IsRunning: flags&net.FlagRunning != 0, IsMulticast: flags&net.FlagMulticast != 0, Addresses: []string{},
+		}
+		for _, a := range i.Addresses[:min(len(i.Addresses), maxOnInterface)] {
+			one.Addresses = append(one.Addresses, word(a))
+		}
+		list = append(list, one)
+	}
+	if slices.EqualFunc(r.Presence().Interfaces, list, same) {
+		r.Result(frame, true, "")
+		return
+	}
+	if !r.Changes() { // other controllers are told of each
+		r.Result(frame, false, "its interfaces change too often")
+		return
+	}
+	r.Describe(func(p *model.Presence) { p.Interfaces = list })
+	r.Result(frame, true, "")
+}
+
+func same(a, b model.Interface) bool { return reflect.DeepEqual(a, b) }
 
 // onHealth hears how a check of a host went. It changes nothing: a host that
 // wants to be chosen otherwise because of it says so.

@@ -14,6 +14,7 @@ type Presence struct {
 	Listeners    map[string]string `json:"supportedProtocols" kind:"server" doc:"Where clients reach the router, by protocol, such as tls; empty while it is not connected."`
 	Version      RouterVersion     `json:"versionInfo" kind:"server" doc:"What the router runs; empty while it is not connected."`
 	Links        []RouterAddress   `json:"listenerAddresses" kind:"server" doc:"Where other routers reach it; empty while it is not connected."`
+	Interfaces   []Interface       `json:"interfaces" kind:"server" doc:"Network interfaces of the machine that the router runs on, as it says; empty while it is not connected, and of those that do not tell."`
 	ControllerID string            `json:"controllerId" kind:"server,hidden,nofilter" doc:"Id of the controller that the router is connected to."`
 }
 
@@ -30,6 +31,20 @@ type RouterVersion struct {
 type RouterAddress struct {
 	Address  string `json:"address" doc:"Where it listens, such as tls:router.example.com:6262."`
 	Protocol string `json:"protocol" doc:"What is spoken there."`
+}
+
+// Interface is a network interface of a router's machine.
+type Interface struct {
+	Name            string   `json:"name" doc:"What the machine calls it."`
+	HardwareAddress string   `json:"hardwareAddress" doc:"Its hardware address; empty if it has none."`
+	MTU             int64    `json:"mtu" doc:"How many bytes a packet may have."`
+	Index           int64    `json:"index" doc:"Its number there."`
+	IsUp            bool     `json:"isUp" doc:"Whether it is switched on."`
+	IsBroadcast     bool     `json:"isBroadcast" doc:"Whether packets to all can be sent over it."`
+	IsLoopback      bool     `json:"isLoopback" doc:"Whether it leads to the machine itself."`
+	IsRunning       bool     `json:"isRunning" doc:"Whether it carries packets."`
+	IsMulticast     bool     `json:"isMulticast" doc:"Whether packets to groups can be sent over it."`
+	Addresses       []string `json:"addresses" doc:"Its addresses, with the bits that are of the network."`
 }
 
 // How far a router has come with learning what it needs to know; unknown of those

@@ -11,7 +11,7 @@ import (
 // Index is how far the records are that routers are told of, and the name of the line of
 // time that they are told on.
 func (m *Models) Index() (index uint64, timeline string) {
-	return uint64(m.State.Snapshot().Rev), m.timeline
+	return uint64(m.Timely(m.State.Snapshot()).Rev), m.timeline
 }
 
 // compareTries is how often a router is asked that is told something meanwhile.

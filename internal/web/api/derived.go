@@ -110,7 +110,7 @@ func IdentityColumns(s *Service) []rest.Derived {
 			Name: "enrollment", Doc: "How the identity may still enroll, by method; empty once it has.",
 			Schema: enrollmentsOutput.Schema(), Append: appendEnrollments,
 		},
-		NoneOf("interfaces", "Empty: nobody is asked for the network interfaces of a machine."),
+		PresenceColumn(s, "interfaces"), // the identity of a router has its id
 	}
 }
 
@@ -151,10 +151,10 @@ func NoneOf(name, doc string) rest.Derived {
 	return none
 }
 
-// NoneOfRouters are the lists that controllers of others have of a router.
-var NoneOfRouters = []rest.Derived{
-	NoneOf("configs", "Empty: a router has its settings from its own machine."),
-	NoneOf("interfaces", "Empty: nobody is asked for the network interfaces of a machine."),
+// MachineColumns are the lists of what a router has on its machine, for those who look after
+// routers.
+func MachineColumns(s *Service) []rest.Derived {
+	return []rest.Derived{NoneOf("configs", "Empty: a router has its settings from its own machine."), PresenceColumn(s, "interfaces")}
 }
 
 // ownAuthenticators is the credentials of an identity.

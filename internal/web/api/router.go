@@ -14,10 +14,11 @@ import (
 )
 
 // RouterColumns are what answers show of an edge router because of its
-// connection: all that its presence says but where other routers reach it.
+// connection: all that its presence says but where other routers reach it and what its machine
+// has, which is nothing for clients.
 func RouterColumns(s *Service) (columns []rest.Derived) {
 	for _, f := range model.Presences.Fields {
-		if !f.Hidden && f.Name != "listenerAddresses" && !slices.ContainsFunc(model.EdgeRouters.Fields, func(own *kind.Field) bool { return own.Name == f.Name }) {
+		if !f.Hidden && f.Name != "listenerAddresses" && f.Name != "interfaces" && !slices.ContainsFunc(model.EdgeRouters.Fields, func(own *kind.Field) bool { return own.Name == f.Name }) {
 			columns = append(columns, PresenceColumn(s, f.Name))
 		}
 	}

@@ -79,7 +79,7 @@ func routerColumns(s *api.Service) []rest.Derived {
 			},
 		},
 		api.PresenceColumn(s, "listenerAddresses"),
-	}, api.NoneOfRouters...)
+	}, api.MachineColumns(s)...)
 }
 
 // routerJoins let filters ask who is connected.

@@ -27,7 +27,7 @@ func insideColumn[T any](holds func(rec *T) bool) []rest.Derived {
 
 // edgeRouterColumns are what answers show of an edge router beyond its record.
 func edgeRouterColumns(s *api.Service) []rest.Derived {
-	return slices.Concat(api.RouterColumns(s), presenceColumns(s), api.NoneOfRouters, insideColumn(func(e *model.EdgeRouter) bool { return e.Home != "" }),
+	return slices.Concat(api.RouterColumns(s), presenceColumns(s), api.MachineColumns(s), insideColumn(func(e *model.EdgeRouter) bool { return e.Home != "" }),
 		enrollmentColumns(model.EdgeRouters.Def, "edgeRouterId", func(rec kind.Record) bool { return rec.(*model.EdgeRouter).IsVerified }))
 }
 
@@ -49,7 +49,7 @@ func presenceColumns(s *api.Service) []rest.Derived {
 
 // routerColumns are what answers show of a router beyond its record.
 func routerColumns(s *api.Service) []rest.Derived {
-	return slices.Concat([]rest.Derived{api.PresenceColumn(s, "isOnline")}, api.NoneOfRouters,
+	return slices.Concat([]rest.Derived{api.PresenceColumn(s, "isOnline")}, api.MachineColumns(s),
 		enrollmentColumns(model.Routers.Def, "transitRouterId", func(rec kind.Record) bool { return rec.(*model.Router).IsVerified }))
 }
 
