@@ -24,6 +24,7 @@ const (
 // Authenticator is a credential of an identity.
 type Authenticator struct {
 	kind.Meta
+	_ kind.Uncopied `json:"-"`
 
 	IdentityID   string     `json:"identityId" kind:"required=create,fixed,ref=identity:cascade,link,as=identity,alias=identity" doc:"Id of the identity that authenticates with it."`
 	Method       string     `json:"method" kind:"required=create,fixed,enum=updb|cert" doc:"What it is: updb is a user name with a password, cert a client certificate."`
@@ -35,6 +36,11 @@ type Authenticator struct {
 	NotAfter     time.Time  `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the client certificate ends."`
 	CAID         string     `json:"caId" kind:"server,hidden,nofilter,ref=ca:cascade" doc:"Id of the CA that the client certificate leads to; empty if that is the controller's own."`
 
+	*SeldomAuthenticator
+}
+
+// SeldomAuthenticator is what most authenticators have nothing of.
+type SeldomAuthenticator struct {
 	// What an admin has asked the holder of a certificate for.
 	IsExtendRequested    bool       `json:"isExtendRequested" kind:"server,when=method:cert" doc:"Whether its holder is asked to have the certificate extended now, before it is time."`
 	IsKeyRollRequested   bool       `json:"isKeyRollRequested" kind:"server,when=method:cert" doc:"Whether its holder is asked to make a new key for that."`

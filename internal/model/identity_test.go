@@ -12,7 +12,7 @@ func TestDisableHolds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		minutes := rapid.Int().Draw(rt, "minutes")
 		now := time.Unix(rapid.Int64Range(0, 1<<33).Draw(rt, "now"), 0)
-		var i Identity
+		i := Identities.New()
 		i.Disable(now, minutes)
 		later := now
 		if minutes > 0 {
@@ -25,4 +25,22 @@ func TestDisableHolds(t *testing.T) {
 			rt.Errorf("disabled at %s for %d minutes, it is until %s", now, minutes, i.DisabledUntil)
 		}
 	})
+}
+
+// TestSeldom shows that new identities and authenticators share what they say nothing in.
+func TestSeldom(t *testing.T) {
+	one, other := Identities.Kept(Identities.New()).(*Identity), Identities.New()
+	other.Name, other.RoleAttributes = "other", []string{"a"}
+	if kept := Identities.Kept(other).(*Identity); kept.SeldomIdentity != one.SeldomIdentity || kept.Name != "other" {
+		t.Error("two identities do not share what they say nothing in")
+	}
+	other.Permissions = []string{"service.read"}
+	if kept := Identities.Kept(other).(*Identity); kept.SeldomIdentity == one.SeldomIdentity || len(one.Permissions) > 0 {
+		t.Error("an identity shares its permissions")
+	}
+	cert := Authenticators.New()
+	cert.Method, cert.Fingerprint = MethodCert, "f"
+	if Authenticators.Kept(cert).(*Authenticator).SeldomAuthenticator != Authenticators.Kept(Authenticators.New()).(*Authenticator).SeldomAuthenticator {
+		t.Error("two authenticators do not share what they say nothing in")
+	}
 }

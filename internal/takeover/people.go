@@ -139,7 +139,8 @@ func (r *reading) readAuthenticators() error {
 			r.leave("authenticators", a.ID, name, "the certificate is that of another, "+prints[a.Fingerprint])
 			return
 		}
-		rec := &model.Authenticator{Meta: r.meta("authenticators", a.Common), IdentityID: a.IdentityID, Method: a.Method}
+		rec := model.Authenticators.New()
+		rec.Meta, rec.IdentityID, rec.Method = r.meta("authenticators", a.Common), a.IdentityID, a.Method
 		if a.Method == model.MethodUPDB {
 			hash, err := passwordHash(a.Password, a.Salt)
 			if err != nil {

@@ -94,7 +94,7 @@ func (s *stage) judgeWays(before, after *state.Snapshot, did trick) {
 		}
 	}
 	offers := func(attribute string) bool {
-		return slices.Contains(s.attrs, attribute) && !s.within(power.Of(after, &model.Identity{RoleAttributes: []string{attribute}}), nil)
+		return slices.Contains(s.attrs, attribute) && !s.within(power.Of(after, &model.Identity{RoleAttributes: []string{attribute}, SeldomIdentity: &model.SeldomIdentity{}}), nil)
 	}
 	for ca := range model.CAs.All(after) {
 		if mine(ca.Name) && slices.ContainsFunc(ca.IdentityRoles, offers) {

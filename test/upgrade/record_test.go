@@ -216,14 +216,17 @@ func TestContents(t *testing.T) {
 	_, snap := open(t, fixture.First)
 	web := named(t, snap, model.Services, "web")
 	person := named(t, snap, model.Identities, "person")
-	same(t, "person", *person, model.Identity{
+	same(t, "person", person, &model.Identity{
 		Meta: kind.Meta{
 			ID: person.ID, CreatedAt: moment(50, 111), UpdatedAt: moment(50, 427), Tags: kind.Tags{"desk": "4b", "remote": true},
 		},
 		Name: "person", Type: "User", AuthPolicyID: named(t, snap, model.AuthPolicies, "lenient").ID, ExternalID: "person@example.org",
-		RoleAttributes: []string{"eu", "staff"}, AppData: []byte(`{"nested":{"list":[1,"two",null]}}`),
-		DefaultHostingCost: 77, DefaultHostingPrecedence: "required",
-		ServiceHostingCosts: map[string]int{web.ID: 12}, ServiceHostingPrecedences: map[string]string{web.ID: "failed"},
+		RoleAttributes: []string{"eu", "staff"},
+		SeldomIdentity: &model.SeldomIdentity{
+			AppData:            []byte(`{"nested":{"list":[1,"two",null]}}`),
+			DefaultHostingCost: 77, DefaultHostingPrecedence: "required",
+			ServiceHostingCosts: map[string]int{web.ID: 12}, ServiceHostingPrecedences: map[string]string{web.ID: "failed"},
+		},
 	})
 	info, _ := model.ClientInfos.Get(snap, person.ID)
 	same(t, "what person's client said", *info, model.ClientInfo{

@@ -99,7 +99,7 @@ var errDenied = fault.New(fault.CodeAuth, "")
 func (p *Passwords) Check(ctx context.Context, by state.Author, r kind.Reader, in Login) (Proof, error) {
 	a, known := model.Authenticators.Find(r, "username", in.Username)
 	if !known {
-		a = new(model.Authenticator)
+		a = model.Authenticators.New()
 	}
 	try := attempt{in.Username, limit.At(in.From)}
 	right, err := p.verify(ctx, try, a.PasswordHash, in.Password)

@@ -95,8 +95,8 @@ func (w *world) vouched(t testing.TB, i *model.Identity) Proof {
 	}
 	a := &model.Authenticator{IdentityID: i.ID, Method: model.MethodUPDB, Username: i.Name, PasswordHash: hash}
 	update(t, w.State, func(tx *state.Tx) error {
-		fresh := *a
-		err := model.Authenticators.Create(tx, &fresh)
+		fresh := model.Authenticators.Clone(a).(*model.Authenticator)
+		err := model.Authenticators.Create(tx, fresh)
 		a.ID = fresh.ID
 		return err
 	})

@@ -253,7 +253,7 @@ func outdated(r kind.Reader, id string, said model.Provided) bool {
 // follows reports whether an identity has the attributes that a token says, or
 // said so by a later one. That the same is said again is not worth a write.
 func follows(i *model.Identity, said model.Provided) bool {
-	next := *i
+	next := model.Identities.Clone(i).(*model.Identity)
 	next.Provide(said)
 	return slices.EqualFunc(next.ProviderAttributes, i.ProviderAttributes, func(a, b model.Provided) bool {
 		return a.SignerID == b.SignerID && slices.Equal(a.Attributes, b.Attributes)
@@ -262,7 +262,7 @@ func follows(i *model.Identity, said model.Provided) bool {
 
 // Attributes are the role attributes that an identity would have after a login.
 func Attributes(r kind.Reader, i *model.Identity, signer *model.ExtJWTSigner, p Person, now time.Time) []string {
-	next := *i
+	next := model.Identities.Clone(i).(*model.Identity)
 	if said := p.provided(signer, now); !outdated(r, i.ID, said) {
 		next.Provide(said)
 	}

@@ -52,7 +52,7 @@ func as(id string) state.Author { return state.Author{Kind: model.Identities.Nam
 
 // identity is one with roles of its own.
 func identity(id string, roles ...string) *model.Identity {
-	return &model.Identity{Meta: kind.Meta{ID: id}, Name: id, Type: "User", AuthPolicyID: model.DefaultAuthPolicy, AdminRoles: roles}
+	return &model.Identity{Meta: kind.Meta{ID: id}, Name: id, Type: "User", AuthPolicyID: model.DefaultAuthPolicy, SeldomIdentity: &model.SeldomIdentity{AdminRoles: roles}}
 }
 
 func with(i *model.Identity, change func(*model.Identity)) *model.Identity {

@@ -259,6 +259,7 @@ func (tx *Tx) put(d *kind.Def, rec kind.Record) error {
 	if err != nil {
 		return err
 	}
+	rec = d.Kept(rec)
 	r := &row{id: rec.Base().ID, rec: rec, size: uint32(len(value))}
 	if tx.freeze {
 		r.sum = digest(d, rec)

@@ -30,7 +30,7 @@ func (d *Def) decode(data []byte, s Sealer, place string) (Record, error) {
 	r.sealer, r.place = s, place
 	defer r.Reset(nothing{})                                           // hold on to nobody's secrets
 	r.Reset(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true)) // we look for them where we look at names
-	rec := reflect.New(d.typ)
+	rec := d.made()
 	err := r.object(d.layout, rec.Elem())
 	if err == nil {
 		err = r.end()

@@ -100,6 +100,7 @@ type Field struct {
 	staysZero bool    // it has a default that its zero could be taken for
 	alone     bool    // it is a text that no two records have
 	withholds bool    // it is secret or sealed, or holds something that is
+	seldom    bool    // it is in an embedded struct that is kept apart
 }
 
 // condition is a text that another field must have for a field to exist.
@@ -133,9 +134,21 @@ func misdeclared(owner reflect.Type, field, format string, args ...any) {
 	panic(fmt.Sprintf("kind: field %s of %s: %s", field, owner, fmt.Sprintf(format, args...)))
 }
 
-// readFields lists the fields of a struct type, embedded ones in place.
+// readFields reads the fields of a struct type, embedded ones in place.
 func readFields(t reflect.Type, prefix string) []*Field {
-	var fields []*Field
+	fields := listFields(t, prefix)
+	for i, f := range fields {
+		f.resolveWhen(t, fields[:i])
+		if slices.ContainsFunc(fields[:i], func(other *Field) bool { return other.last == f.last }) {
+			misdeclared(t, f.Name, "the name is taken")
+		}
+	}
+	return fields
+}
+
+// listFields is readFields of a struct that may be embedded in another: what its fields say of
+// others is not looked at yet.
+func listFields(t reflect.Type, prefix string) (fields []*Field) {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		tag := sf.Tag.Get("json")
@@ -147,12 +160,6 @@ func readFields(t reflect.Type, prefix string) []*Field {
 			fields = append(fields, readField(t, sf, prefix))
 		}
 	}
-	for i, f := range fields {
-		f.resolveWhen(t, fields[:i])
-		if slices.ContainsFunc(fields[:i], func(other *Field) bool { return other.last == f.last }) {
-			misdeclared(t, f.Name, "the name is taken")
-		}
-	}
 	return fields
 }
 
@@ -162,12 +169,14 @@ func isUnknown(sf reflect.StructField) bool {
 }
 
 func embeddedFields(t reflect.Type, sf reflect.StructField, prefix string) []*Field {
-	if sf.Type.Kind() != reflect.Struct || sf.Tag.Get("kind") != "" {
-		misdeclared(t, sf.Name, "an embedded field must be a struct without a tag")
+	seldom := sf.Type.Kind() == reflect.Pointer
+	if deref(sf.Type).Kind() != reflect.Struct || sf.Tag.Get("kind") != "" || seldom && (!sf.IsExported() || prefix != "") {
+		misdeclared(t, sf.Name, "an embedded field must be a struct without a tag or, in a record, an exported pointer to one")
 	}
-	fields := readFields(sf.Type, prefix)
+	fields := listFields(deref(sf.Type), prefix)
 	for _, f := range fields {
 		f.index = append(slices.Clone(sf.Index), f.index...)
+		f.seldom = f.seldom || seldom
 	}
 	return fields
 }
@@ -194,6 +203,9 @@ func readField(t reflect.Type, sf reflect.StructField, prefix string) *Field {
 		f.Members = readFields(f.structType(), f.Name+".")
 	case Structs:
 		f.Members = readFields(f.structType(), "")
+	}
+	if slices.ContainsFunc(f.Members, func(m *Field) bool { return m.seldom }) {
+		misdeclared(t, f.Name, "only a record keeps some of its fields apart")
 	}
 	f.inherit()
 	return f
@@ -318,6 +330,7 @@ func (f *Field) within(parent *Field) *Field {
 	}
 	c := *f
 	c.index = slices.Concat(parent.index, f.index)
+	c.seldom = parent.seldom
 	c.needed = f.needed && (parent.needed || parent.optional()) // an unset one has no members
 	c.when = slices.Clone(parent.when)
 	for _, w := range f.when {
@@ -327,10 +340,14 @@ func (f *Field) within(parent *Field) *Field {
 }
 
 // value returns the field in v. The result is invalid if a pointer on the
-// way is nil.
+// way is nil, but for that to what is kept apart, which a record may lack that somebody
+// has just made.
 func (f *Field) value(v reflect.Value) reflect.Value {
-	for _, i := range f.index {
+	for n, i := range f.index {
 		if v.Kind() == reflect.Pointer {
+			if v.IsNil() && f.seldom && n == 1 {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
 			if v.IsNil() {
 				return reflect.Value{}
 			}

@@ -131,6 +131,7 @@ type Def struct {
 	naming []*Field // those that hold ids of other records
 	typ    reflect.Type
 	layout *layout
+	apart  []apart
 	hooks  hooks
 }
 
@@ -152,6 +153,7 @@ func Define[T any, P interface {
 	d.Fields = readFields(d.typ, "")
 	d.layout = newLayout(d.typ, d.Fields)
 	d.finish()
+	d.apart = d.keptApart()
 	d.checkVolatile()
 	return &Kind[T]{d}
 }
@@ -191,7 +193,7 @@ func (d *Def) checkPlace(f *Field) {
 
 // New returns a record that has nothing but its defaults.
 func (d *Def) New() Record {
-	rec := reflect.New(d.typ)
+	rec := d.made()
 	d.layout.initialise(rec.Elem(), nil)
 	return rec.Interface().(Record)
 }
@@ -201,6 +203,7 @@ func (d *Def) Clone(rec Record) Record {
 	c := reflect.New(d.typ)
 	c.Elem().Set(reflect.ValueOf(rec).Elem())
 	detach(c.Elem())
+	d.own(c.Elem())
 	return c.Interface().(Record)
 }
 

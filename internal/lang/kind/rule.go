@@ -12,6 +12,7 @@ import (
 // kind on a record about to be written, whoever writes it: its own checks, the
 // limits of each field, unique values, references. old is nil on create.
 func (s *Catalog) Validate(r Reader, d *Def, old, next Record) error {
+	d.own(reflect.ValueOf(next).Elem())
 	d.fill(next)
 	// The kind comes first: it can say why a change as a whole is refused.
 	if d.hooks.check != nil {

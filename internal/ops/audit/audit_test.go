@@ -219,8 +219,10 @@ func change(t *rapid.T, tx *state.Tx) error {
 			err = model.Services.Delete(tx, name)
 		case 3:
 			err = model.Identities.Create(tx, &model.Identity{
-				Meta: kind.Meta{ID: name}, Name: name, Type: "Device", AuthPolicyID: "default", DefaultHostingPrecedence: "default",
-				ServiceHostingCosts: map[string]int{"a": rapid.IntRange(0, 2).Draw(t, "cost")},
+				Meta: kind.Meta{ID: name}, Name: name, Type: "Device", AuthPolicyID: "default",
+				SeldomIdentity: &model.SeldomIdentity{
+					DefaultHostingPrecedence: "default", ServiceHostingCosts: map[string]int{"a": rapid.IntRange(0, 2).Draw(t, "cost")},
+				},
 			})
 		case 4:
 			err = model.MFAs.Create(tx, &model.MFA{Meta: kind.Meta{ID: name}, IdentityID: name, Secret: hush, RecoveryCodes: []string{hush}})
@@ -247,7 +249,7 @@ func TestEntry(t *testing.T) {
 	must(t, s.Update(t.Context(), state.Program("seed"), func(tx *state.Tx) error { return model.Seed(tx) }))
 	n := int64(len(entries(t, s)))
 	must(t, s.Update(t.Context(), ann, func(tx *state.Tx) error {
-		if err := model.Identities.Create(tx, &model.Identity{Meta: kind.Meta{ID: "bob"}, Name: "Bob", Type: "User", AuthPolicyID: "default", DefaultHostingPrecedence: "default"}); err != nil {
+		if err := model.Identities.Create(tx, &model.Identity{Meta: kind.Meta{ID: "bob"}, Name: "Bob", Type: "User", AuthPolicyID: "default"}); err != nil {
 			return err
 		}
 		if err := model.Authenticators.Create(tx, &model.Authenticator{Meta: kind.Meta{ID: "pw"}, IdentityID: "bob", Method: "updb", Username: "bobby", PasswordHash: hush}); err != nil {
@@ -297,7 +299,7 @@ func TestLarge(t *testing.T) {
 	n := len(entries(t, s))
 	data := jsontext.Value(`{"x":"` + strings.Repeat("x", 400<<10) + `"}`)
 	must(t, s.Update(t.Context(), ann, func(tx *state.Tx) error {
-		return model.Identities.Create(tx, &model.Identity{Meta: kind.Meta{ID: "bob"}, Name: "Bob", Type: "User", AuthPolicyID: "default", DefaultHostingPrecedence: "default", AppData: data})
+		return model.Identities.Create(tx, &model.Identity{Meta: kind.Meta{ID: "bob"}, Name: "Bob", Type: "User", AuthPolicyID: "default", SeldomIdentity: &model.SeldomIdentity{DefaultHostingPrecedence: "default", AppData: data}})
 	}))
 	e := entries(t, s)[n]
 	if !slices.Equal(e.Withheld, []string{"appData"}) || len(e.After) > 1000 || members(t, e.After)["name"] != `"Bob"` {
@@ -314,8 +316,8 @@ func TestTried(t *testing.T) {
 	create := func(size int) func(*state.Tx) error {
 		return func(tx *state.Tx) error {
 			return model.Identities.Create(tx, &model.Identity{
-				Meta: kind.Meta{ID: "bob"}, Name: "Bob", Type: "User", AuthPolicyID: "default", DefaultHostingPrecedence: "default",
-				AppData: jsontext.Value(`{"x":"` + strings.Repeat("x", size) + `"}`),
+				Meta: kind.Meta{ID: "bob"}, Name: "Bob", Type: "User", AuthPolicyID: "default",
+				SeldomIdentity: &model.SeldomIdentity{DefaultHostingPrecedence: "default", AppData: jsontext.Value(`{"x":"` + strings.Repeat("x", size) + `"}`)},
 			})
 		}
 	}

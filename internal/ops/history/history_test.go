@@ -117,7 +117,7 @@ func change(t *rapid.T, tx *state.Tx) error {
 			_ = model.Services.Delete(tx, name)
 		case 3:
 			_ = model.Identities.Create(tx, &model.Identity{
-				Meta: kind.Meta{ID: name}, Name: name + "-device", Type: "Device", AuthPolicyID: "default", DefaultHostingPrecedence: "default", RoleAttributes: roles,
+				Meta: kind.Meta{ID: name}, Name: name + "-device", Type: "Device", AuthPolicyID: "default", RoleAttributes: roles,
 			})
 		case 4:
 			_ = model.Identities.Delete(tx, name)

@@ -22,7 +22,8 @@ func TestNotSeen(t *testing.T) {
 	update(t, st, func(tx *state.Tx) error {
 		role, _ := model.AdminRoles.Find(tx, "name", "viewer")
 		add := func(name string, change func(*model.Identity)) error {
-			i := &model.Identity{Meta: kind.Meta{ID: name}, Name: name, Type: "User", ExternalID: name}
+			i := model.Identities.New()
+			i.ID, i.Name, i.Type, i.ExternalID = name, name, "User", name
 			change(i)
 			return model.Identities.Create(tx, i)
 		}

@@ -109,8 +109,8 @@ func createAuthenticator(c *rest.Call, s *api.Service, in authenticatorIn) (rest
 	}
 	var id string
 	err = c.State.Update(c.Context(), c.Author(), func(tx *state.Tx) error {
-		fresh := *auth
-		err := model.Authenticators.Create(tx, &fresh)
+		fresh := model.Authenticators.Clone(auth).(*model.Authenticator)
+		err := model.Authenticators.Create(tx, fresh)
 		id = fresh.ID
 		return err
 	})
