@@ -46,7 +46,7 @@ func Enroll(ctx context.Context, token, identityFile string, options ...EnrollOp
 	if _, err = os.Lstat(identityFile); err == nil {
 		err = fs.ErrExist
 	} else {
-		_, err = enroll.Enroll(ctx, inv, r)
+		_, _, err = enroll.Enroll(ctx, inv, r)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s is not written over: name another file, or move it away if another identity is wanted: %w", identityFile, fs.ErrExist)

@@ -234,18 +234,21 @@ func TestJoinPassword(t *testing.T) {
 	c := shared.Admin(t)
 	name := servertest.Unique("user")
 	_, text := invitation(t, c, M{"updb": name})
-	_, err := mustMeet(t, text, enroll.Options{}).Password(t.Context(), "", "abc")
+	_, _, err := mustMeet(t, text, enroll.Options{}).Password(t.Context(), "", "abc")
 	wantSentence(t, err, "password")
-	who, err := mustMeet(t, text, enroll.Options{}).Password(t.Context(), "", "long enough")
+	who, account, err := mustMeet(t, text, enroll.Options{}).Password(t.Context(), "", "long enough")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if account != name {
+		t.Errorf("the user name is said to be %q, want %q", account, name)
 	}
 	if who.ID.Key != "" || who.ID.Cert != "" || !strings.HasPrefix(who.ID.CA, "pem:") {
 		t.Errorf("the file holds %+v", who.ID)
 	}
 	shared.Login(t, name, "long enough")
 	_, text = invitation(t, c, M{"updb": name})
-	_, err = mustMeet(t, text, enroll.Options{}).Password(t.Context(), "", "long enough")
+	_, _, err = mustMeet(t, text, enroll.Options{}).Password(t.Context(), "", "long enough")
 	wantSentence(t, err, "is taken")
 }
 

@@ -81,7 +81,7 @@ func (n *Network) AddIdentity(name string, words ...string) Identity {
 	i := Identity{Name: n.Word + "-" + name, File: filepath.Join(n.dir, name+".json")}
 	i.ID = n.create("identities", M{"name": i.Name, "type": "Device", "isAdmin": false, "roleAttributes": append(words, n.Word), "enrollment": M{"ott": true}})
 	jwt := n.Admin.Get(Management + "identities/" + i.ID).Want(200).At("data.enrollment.ott.jwt").(string)
-	_, err := enroll.Enroll(n.T.Context(), n.read(jwt), enroll.Request{Output: i.File, Algorithm: "ec", Now: time.Now})
+	_, _, err := enroll.Enroll(n.T.Context(), n.read(jwt), enroll.Request{Output: i.File, Algorithm: "ec", Now: time.Now})
 	n.must(err)
 	return i
 }

@@ -79,23 +79,23 @@ func (d *Desk) signedBy(cas []*model.CA, presented []*x509.Certificate) (*x509.C
 	return nil, nil, refused
 }
 
-// UPDB enrolls an identity with a password.
-func (d *Desk) UPDB(ctx context.Context, by state.Author, who limit.Party, r kind.Reader, token, username, password string) error {
+// UPDB enrolls an identity with a password, and returns the user name that belongs to it.
+func (d *Desk) UPDB(ctx context.Context, by state.Author, who limit.Party, r kind.Reader, token, username, password string) (string, error) {
 	e, err := d.find(r, token, model.MethodUPDB)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if e.Username != "" {
 		username = e.Username
 	}
 	if password == "" {
-		return fault.Invalid("password", "is required", nil)
+		return "", fault.Invalid("password", "is required", nil)
 	}
 	hash, err := d.Passwords.Set(ctx, who, r, e.IdentityID, password)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return d.redeem(ctx, by, e, func(tx *state.Tx) error {
+	return username, d.redeem(ctx, by, e, func(tx *state.Tx) error {
 		if _, taken := model.Authenticators.Find(tx, "username", username); taken {
 			return fault.On(fault.CodeUsername, "username", "is taken", username)
 		}

@@ -62,41 +62,42 @@ func with(word string) string {
 }
 
 // Enroll does what an invitation asks for, and writes the identity's file. It
-// returns the file's name, empty if none was asked for.
-func Enroll(ctx context.Context, inv *Invitation, r Request) (file string, err error) {
+// returns the file's name, empty if none was asked for, and for a password the user name that
+// belongs to it, empty if the controller does not tell.
+func Enroll(ctx context.Context, inv *Invitation, r Request) (file, username string, err error) {
 	switch {
 	case inv.IsRouter():
-		return "", errRouter
+		return "", "", errRouter
 	case r.Output == "" && inv.Method != method.Password:
-		return "", fmt.Errorf("name a file for the identity%s", with(r.Words.Output))
+		return "", "", fmt.Errorf("name a file for the identity%s", with(r.Words.Output))
 	}
 	opt := Options{Now: r.Now, Words: r.Words}
 	if opt.Trust, err = ReadTrust(r.CA); err != nil {
-		return "", err
+		return "", "", err
 	}
 	key, err := r.material(inv, &opt)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	out := new(disk.File)
 	if r.Output != "" {
 		if out, err = disk.NewFile(r.Output, r.Force); err != nil {
-			return "", err
+			return "", "", err
 		}
 		defer out.Close()
 	}
-	who, err := r.enter(ctx, inv, opt, key)
+	who, username, err := r.enter(ctx, inv, opt, key)
 	if err != nil || r.Output == "" {
-		return "", err
+		return "", username, err
 	}
 	if r.Several {
 		who.APIs = who.Own
 	}
 	data, err := who.Encode()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return r.Output, out.Write(data)
+	return r.Output, username, out.Write(data)
 }
 
 // material reads or makes what the way to enroll needs: a key, or a certificate
@@ -127,31 +128,33 @@ func (r Request) material(inv *Invitation, opt *Options) (key crypto.Signer, err
 }
 
 // enter enrolls in the way of the invitation.
-func (r Request) enter(ctx context.Context, inv *Invitation, opt Options, key crypto.Signer) (*remote.Identity, error) {
+func (r Request) enter(ctx context.Context, inv *Invitation, opt Options, key crypto.Signer) (who *remote.Identity, username string, err error) {
 	certPath, err := fileURL(r.Cert)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	keyPath, err := fileURL(r.Key)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	c, err := Meet(ctx, inv, opt)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer c.Close()
 	switch inv.Method {
 	case method.OTT:
-		return c.Device(ctx, key, keyPath)
+		who, err = c.Device(ctx, key, keyPath)
+		return who, "", err
 	case method.Password:
 		password, err := r.Password()
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		return c.Password(ctx, r.Username, password)
 	}
-	return c.Certificate(ctx, r.Name, certPath, keyPath)
+	who, err = c.Certificate(ctx, r.Name, certPath, keyPath)
+	return who, "", err
 }
 
 // fileURL is how an identity's file names another file.

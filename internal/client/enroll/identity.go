@@ -1,6 +1,7 @@
 package enroll
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/x509"
@@ -93,18 +94,21 @@ func (c *Controller) Certificate(ctx context.Context, name, cert, key string) (*
 // Password enrolls an identity with a password. The user name counts only if
 // the invitation was made without one. The file says where the controller is
 // and whom to trust; it does not hold the password.
-func (c *Controller) Password(ctx context.Context, username, password string) (*remote.Identity, error) {
+func (c *Controller) Password(ctx context.Context, username, password string) (who *remote.Identity, account string, err error) {
 	if err := c.wrongWay(method.Password); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	body := map[string]string{"password": password}
 	if username != "" {
 		body["username"] = username
 	}
-	if err := c.enrollJSON(ctx, body, new(struct{})); err != nil {
-		return nil, err
+	var said struct {
+		Username string `json:"username"`
 	}
-	return c.identity(), nil
+	if err := c.enrollJSON(ctx, body, &said); err != nil {
+		return nil, "", err
+	}
+	return c.identity(), cmp.Or(said.Username, username), nil
 }
 
 func (c *Controller) enrollJSON(ctx context.Context, body, out any) error {

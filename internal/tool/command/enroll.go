@@ -10,6 +10,7 @@ import (
 
 	"netkeep.internal/internal/client/enroll"
 	"netkeep.internal/internal/client/remote"
+	"netkeep.internal/internal/lang/advice"
 	"netkeep.internal/internal/tool/screen"
 )
 
@@ -78,12 +79,16 @@ func enrollCommand(env Env) *cobra.Command {
 		}
 		scr := env.Screen()
 		r.Password = func() (string, error) { return newPassword(env, scr, passwordFile) }
-		file, err := enroll.Enroll(cmd.Context(), inv, r)
+		file, username, err := enroll.Enroll(cmd.Context(), inv, r)
 		if err != nil {
 			return err
 		}
 		if file == "" {
-			scr.Printf("Enrolled. Log in with the password: netkeep login %s\n", inv.Controller)
+			words := []string{"login", inv.Controller}
+			if username != "" {
+				words = append(words, "--username", username)
+			}
+			scr.Printf("Enrolled. Log in with the password: %s\n", screen.Plain(advice.Command(words...)))
 			return nil
 		}
 		scr.Printf("Enrolled. The identity is in %s, which only you may read.\n", file)

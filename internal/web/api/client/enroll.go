@@ -94,8 +94,8 @@ func mountEnroll(a *rest.API, s *api.Service) {
 			return rest.Empty{}, d.ca(c, in.Fields)
 		})
 	rest.Handle(a, op("/updb", "enrollUpdb", "Enroll an identity with a password.", tokenParam),
-		func(c *rest.Call, in passwordForm) (rest.Empty, error) {
-			return rest.Empty{}, d.updb(c, tokenParam.Of(c), in)
+		func(c *rest.Call, in passwordForm) (accountOut, error) {
+			return d.updb(c, tokenParam.Of(c), in)
 		})
 	rest.Handle(a, op("/erott", "enrollErOtt", "Enroll a router with two CSRs.", tokenParam),
 		func(c *rest.Call, in routerForm) (certsOut, error) { return d.router(c, tokenParam.Of(c), in) })
@@ -132,7 +132,8 @@ func (d desk) any(c *rest.Call, in rest.Form[anyForm]) (rest.File, error) {
 	case model.MethodOTTCA:
 		return emptyFile, d.ottca(c, token)
 	case model.MethodUPDB:
-		return emptyFile, d.updb(c, token, passwordForm{in.Fields.Username, in.Fields.Password})
+		out, err := d.updb(c, token, passwordForm{in.Fields.Username, in.Fields.Password})
+		return rest.Envelope(&out), err
 	case model.MethodErOTT, model.MethodTrOTT:
 		out, err := d.router(c, token, in.Fields.routerForm)
 		return rest.Envelope(&out), err
@@ -208,11 +209,17 @@ func (d desk) ca(c *rest.Call, in nameForm) error {
 	return d.became(c, by, err)
 }
 
-func (d desk) updb(c *rest.Call, token string, in passwordForm) error {
+// accountOut tells somebody who has a password now what to log in with.
+type accountOut struct {
+	Username string `json:"username" doc:"User name to log in with."`
+}
+
+func (d desk) updb(c *rest.Call, token string, in passwordForm) (accountOut, error) {
 	if err := d.lookFor(c, token); err != nil {
-		return err
+		return accountOut{}, err
 	}
-	return d.enrolled(c, token, d.Desk.UPDB(c.Context(), c.Author(), c.Party(), c.Snap, token, in.Username, in.Password))
+	username, err := d.Desk.UPDB(c.Context(), c.Author(), c.Party(), c.Snap, token, in.Username, in.Password)
+	return accountOut{username}, d.enrolled(c, token, err)
 }
 
 func (d desk) router(c *rest.Call, token string, in routerForm) (certsOut, error) {
