@@ -166,7 +166,7 @@ func New(opt Options) *Fabric {
 		State: opt.State, Routers: f.Routers, Sessions: opt.APISessions, Permits: opt.Sessions,
 		Mine: func(routerID string) bool { return opt.Tells(f.ID(), routerID) }, Version: release, Online: f.online, Now: opt.Now, Log: opt.Log,
 	})
-	f.models = datamodel.New(datamodel.Options{State: opt.State, Timely: opt.Sessions.Timely, Routers: f.Routers, Keys: f.keys, Bearing: opt.Bearing, Now: opt.Now, Log: opt.Log})
+	f.models = datamodel.New(datamodel.Options{State: opt.State, Timely: opt.Sessions.Timely, Routers: f.Routers, Keys: f.keys, Bearing: opt.Bearing, Asked: f.noteModelled, Now: opt.Now, Log: opt.Log})
 	f.tunnels = asclient.New(asclient.Options{
 		State: opt.State, Routers: f.Routers, Clients: opt.Clients, Hosts: f.Hosts, Circuits: f.Circuits,
 		Timely: opt.Sessions.Timely, Token: opt.Tokens.Of, Changed: opt.Changed, Log: opt.Log,
@@ -181,6 +181,7 @@ func New(opt Options) *Fabric {
 	f.registerSmall()
 	f.registerMembers()
 	f.Joined(f.tellAuthorities)
+	f.Joined(f.noteConnected)
 	f.Joined(func(r *control.Router) {
 		f.tellRouter(r, "connected")
 		f.tellConnected(r)

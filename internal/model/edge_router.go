@@ -26,7 +26,11 @@ type EdgeRouter struct {
 	UnverifiedCertPEM     string         `json:"unverifiedCertPem" kind:"server,nullable,nofilter" doc:"Certificate that is to replace the present one and was not used yet, as PEM; null if there is none."`
 	// TakesDigests never goes back: a router that could say otherwise of itself
 	// would be told what it is not to know.
-	TakesDigests bool   `json:"takesDigests" kind:"server,hidden,nofilter" doc:"Whether the router is told digests in place of tokens, as it said when it enrolled, or later."`
+	TakesDigests bool `json:"takesDigests" kind:"server,hidden,nofilter" doc:"Whether the router is told digests in place of tokens, as it said when it enrolled, or later."`
+	// What it has shown of clients that log in by OpenID Connect; one that takes digests is of
+	// our own making, and takes both.
+	TakesBearers bool   `json:"takesBearers" kind:"server,hidden,nofilter" doc:"Whether the router has shown that it lets clients in that show access tokens."`
+	TakesReports bool   `json:"takesReports" kind:"server,hidden,nofilter" doc:"Whether the router has shown that it takes what devices of such clients report."`
 	Home         string `json:"home" kind:"server,hidden,nofilter" doc:"Where routers reach the controller inside which the router runs; empty if it runs by itself."`
 }
 
@@ -46,6 +50,12 @@ func (e *EdgeRouter) Fill() { e.AllowedNames = hostNames(e.AllowedNames) }
 
 // Check refuses names that are none.
 func (e *EdgeRouter) Check(kind.Reader, *EdgeRouter) error { return checkAllowed(e.AllowedNames) }
+
+// Bears reports whether the router lets clients in that show access tokens.
+func (e *EdgeRouter) Bears() bool { return e.TakesDigests || e.TakesBearers }
+
+// Reports reports whether devices of such clients report to the router.
+func (e *EdgeRouter) Reports() bool { return e.TakesDigests || e.TakesReports }
 
 // Saved keeps what every edge router has beside it: its entry among all
 // routers, and what lets it act as a client of the network.

@@ -20,6 +20,7 @@ var stored = map[string]string{
 	"internal/fabric/asclient/keep.go Keep":                  "whether a router was a client once",
 	"internal/fabric/asclient/service.go version":            "when something was last written",
 	"internal/fabric/authority.go authoritiesChanged":        "certificates",
+	"internal/fabric/bears.go noteTakes":                     "whether there is something to write",
 	"internal/fabric/circuit/dial.go dialerData":             "a name",
 	"internal/fabric/circuit/learn.go recall":                "sessions are asked whether they are live, which goes by the clock",
 	"internal/fabric/circuit/outcome.go note":                "names",

@@ -28,7 +28,7 @@ var shared *servertest.Server
 
 // All of them are at one address, and wrong more often than one may be.
 func TestMain(m *testing.M) {
-	servertest.Main(m, &shared, func(c *config.Config) { c.Limits.Guesses, c.OIDC.Enabled = 0, true })
+	servertest.Main(m, &shared, func(c *config.Config) { c.Limits.Guesses, c.OIDC.Enabled = 0, config.On })
 }
 
 // The ways to authenticate.

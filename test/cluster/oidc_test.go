@@ -21,7 +21,7 @@ import (
 // everywhere when their session is gone at one.
 func TestOIDCAnywhere(t *testing.T) {
 	etcd := etcdtest.Start(t)
-	use := func(c *config.Config) { etcd.Settings(c); c.OIDC.Enabled = true }
+	use := func(c *config.Config) { etcd.Settings(c); c.OIDC.Enabled = config.On }
 	a := servertest.Start(t, use)
 	b := closing(t, second(t, a, use))
 	u := a.AddUser(t, false)

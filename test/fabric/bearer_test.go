@@ -16,7 +16,7 @@ import (
 )
 
 // withOIDC lets clients log in by OpenID Connect.
-func withOIDC(c *config.Config) { c.OIDC.Enabled = true }
+func withOIDC(c *config.Config) { c.OIDC.Enabled = config.On }
 
 // TestDataModelOfBearers has a router of the second generation learn of those who come
 // with access tokens what it judges them by, as long as they may use it, and no more.

@@ -38,9 +38,9 @@ func TestModelToEarlyRouters(t *testing.T) {
 			o.Version, o.Digests = "v1.6.20|netkeep-v1.0.0/abc|2025-05-20 19:41:33|linux|amd64", true
 		}, without},
 	} {
-		for name, want := range map[string]byte{"off": without, "on": test.bears} {
-			t.Run(test.name+" "+name, func(t *testing.T) {
-				s := servertest.Start(t, func(c *config.Config) { c.OIDC.Enabled = name == "on" })
+		for offers, want := range map[config.Switch]byte{config.Off: without, config.On: test.bears, config.Auto: test.bears} {
+			t.Run(test.name+" "+string(offers), func(t *testing.T) {
+				s := servertest.Start(t, func(c *config.Config) { c.OIDC.Enabled = offers })
 				r := addRouter(t, s)
 				for range 2 {
 					c := r.Connect(t, test.router)

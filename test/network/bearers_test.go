@@ -173,3 +173,34 @@ func TestBearers(t *testing.T) {
 		hosting[0].says(t, "ended", from)
 	})
 }
+
+// TestOffered has a public router of 1.6 be started under a controller that makes the offer
+// to clients while all routers take them, and a client take the offer then.
+func TestOffered(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, "--oidc-enabled=auto")
+	offered := func() bool {
+		_, made := n.call("GET", "/edge/client/v1/version", nil)["apiVersions"].(M)["edge-oidc"]
+		return made
+	}
+	n.ziti("edge", "login", "--yes", "https://"+n.address, "-u", "admin", "-p", password)
+	if offered() {
+		t.Error("the offer is made without any router")
+	}
+	r := n.addRouter("router")
+	n.eventually("the offer is made", offered)
+	r.kill(syscall.SIGKILL)
+	r.start()
+	if !offered() {
+		t.Error("the offer is not made any more as the router was started again")
+	}
+	host := n.addIdentity("host")
+	n.everyone()
+	n.allow("Bind", "host")
+	n.create("services", M{"name": "echo", "encryptionRequired": true})
+	hosting := start(t, n.dir, nil, programs.newer, "host", host, "echo")
+	hosting.says(t, "hosting echo", 0)
+	if logins := n.control.count("operation=authenticate", "name=host"); logins > 0 {
+		t.Errorf("it has logged in the other way, %d times", logins)
+	}
+}

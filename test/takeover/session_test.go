@@ -158,7 +158,7 @@ func TestSessionsOfDevices(t *testing.T) {
 // from 1.2.3 on do that had logged in by OpenID Connect: they log in again on an error whose
 // name is a text, and on any other answer ask for a day, with pauses that grow to minutes.
 func TestOldTokens(t *testing.T) {
-	n := takeOver(t, "1.6.20", func(c *config.Config) { c.OIDC.Enabled = true })
+	n := takeOver(t, "1.6.20", func(c *config.Config) { c.OIDC.Enabled = config.On })
 	if n.facts.Facts.Refresh == "" {
 		t.Fatal("nobody was logged in")
 	}

@@ -67,7 +67,7 @@ func (r *raw) tokens(refresh string) (got struct {
 // TestAccessToken comes to a router with an access token, goes on with the next one, and
 // is cut off when the session is gone that both name.
 func TestAccessToken(t *testing.T) {
-	n := networktest.New(t, servertest.Start(t, func(c *config.Config) { c.OIDC.Enabled = true }))
+	n := networktest.New(t, servertest.Start(t, func(c *config.Config) { c.OIDC.Enabled = config.On }))
 	router := n.AddRouter("one")
 	service := n.AddService("echo", false)
 	n.Echo(n.Client(n.AddIdentity("host")), service)

@@ -173,7 +173,9 @@ func (c RouterCerts) admit(tx *state.Tx, id string, digests bool) error {
 	if err := c.use(tx, id); err != nil {
 		return err
 	}
-	return editRouter(tx, id, func(*model.Router) {}, func(e *model.EdgeRouter) { e.TakesDigests = digests })
+	return editRouter(tx, id, func(*model.Router) {}, func(e *model.EdgeRouter) {
+		e.TakesDigests, e.TakesBearers, e.TakesReports = digests, false, false
+	})
 }
 
 // allowed looks whether a router may have the certificates.

@@ -86,11 +86,14 @@ const capabilities = message.CanTerminatorV2 | message.CanOneSidedLinks | messag
 // case. What a router is told follows from what it runs and from settings, so that it
 // hears the same as long as it runs; a controller that comes to others says it to all.
 func (rs *Routers) can(r *Router) []byte {
-	if rs.opt.Several || rs.opt.Bearers && r.early {
+	if rs.tells(r) {
 		return []byte{capabilities | message.CanDataModel}
 	}
 	return []byte{capabilities}
 }
+
+// tells reports whether a router is told that there is a data model.
+func (rs *Routers) tells(r *Router) bool { return rs.opt.Several || rs.opt.Bearers && r.early }
 
 // New returns routers of whom none is connected.
 func New(opt Options) *Routers {

@@ -73,6 +73,10 @@ func (r *Router) Judges() bool {
 	return ok && r.Grouped && !known.TakesDigests
 }
 
+// MayBear reports whether what the router runs lets clients in that show access tokens, as
+// far as it goes by the data model.
+func (r *Router) MayBear() bool { return r.Grouped || r.early && r.all.tells(r) }
+
 // Fingerprint is that of the certificate that the router is here with.
 func (r *Router) Fingerprint() string {
 	r.mu.Lock()

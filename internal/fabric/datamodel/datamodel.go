@@ -35,8 +35,10 @@ type Options struct {
 	// Bearing is how long the access tokens are good that clients show in place of the
 	// token of their API session; 0 if there are none.
 	Bearing time.Duration
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Asked is told of every router that asks for the model.
+	Asked func(*control.Router)
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 // Models is what routers were told.
@@ -108,6 +110,7 @@ func (m *Models) Register() {
 	m.Routers.Left(func(r *control.Router) { m.leave(r.ID, r) })
 	control.On(m.Routers, message.TypeSubscribeToDataModel, func(r *control.Router, _ *wire.Frame, ask *message.SubscribeToDataModel) {
 		r.Model()
+		m.Asked(r)
 		m.subscribe(r.ID, r, ask)
 	})
 }

@@ -116,6 +116,8 @@ var fileMistakes = map[string]struct{ text, want string }{
 	"size, too small":          {"limits:\n  headers: 1KiB\n", `:2: limits.headers must be a size from 4KiB to 1MiB, such as 64KiB, not "1KiB"`},
 	"size, overflowing":        {"limits:\n  body: 9223372036854775807GiB\n", `:2: limits.body must be a size from 64KiB to 8MiB, such as 1MiB, not "9223372036854775807GiB"`},
 	"truth":                    {"egress:\n  strict: maybe\n", `:2: egress.strict must be true or false, such as false, not "maybe"`},
+	"switch":                   {"oidc:\n  enabled: maybe\n", `:2: oidc.enabled must be auto, true or false, such as false, not "maybe"`},
+	"switch, empty":            {"oidc:\n  enabled: \"\"\n", `:2: oidc.enabled must be auto, true or false, such as false, not ""`},
 	"level":                    {"log:\n  level: loud\n", `:2: log.level must be debug, info, warn or error, such as info, not "loud"`},
 	"level, empty":             {"log:\n  level: \"\"\n", `:2: log.level must be debug, info, warn or error, such as info, not ""`},
 	"format":                   {"log:\n  format: xml\n", `:2: log.format must be text or json, such as text, not "xml"`},
@@ -188,6 +190,24 @@ func TestEnvironmentMistakes(t *testing.T) {
 		_, _, err := config.Load(config.Sources{Environ: []string{"PATH=/bin", entry}})
 		if err == nil || err.Error() != want {
 			t.Errorf("%s\ngot  %v\nwant %s", entry, err, want)
+		}
+	}
+}
+
+// TestSwitch gives a switch in each way what is taken for true and false elsewhere, and auto.
+func TestSwitch(t *testing.T) {
+	for text, want := range map[string]config.Switch{
+		"true": config.On, "false": config.Off, "auto": config.Auto, "1": config.On, "0": config.Off, "TRUE": config.On, "F": config.Off,
+	} {
+		for from, sources := range map[string]config.Sources{
+			"a file":           {File: write(t, "oidc:\n  enabled: "+text+"\n")},
+			"a text in a file": {File: write(t, "oidc:\n  enabled: \""+text+"\"\n")},
+			"a variable":       {Environ: []string{"NETKEEP_OIDC_ENABLED=" + text}},
+			"a flag":           {Flags: map[string]string{"oidc-enabled": text}},
+		} {
+			if c, _, err := config.Load(sources); err != nil || c.OIDC.Enabled != want {
+				t.Errorf("%s in %s: %q, %v", text, from, c.OIDC.Enabled, err)
+			}
 		}
 	}
 }

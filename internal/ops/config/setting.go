@@ -135,6 +135,12 @@ func (s Setting) parse(text string) error {
 			return s.wrong(text)
 		}
 		*p = b
+	case *Switch:
+		is, err := parseSwitch(text)
+		if err != nil {
+			return s.wrong(text)
+		}
+		*p = is
 	default:
 		n, err := s.number(text)
 		if err != nil {
@@ -190,6 +196,8 @@ func (s Setting) right() bool {
 		return !slices.ContainsFunc(v, func(item string) bool { return item == "" || strings.ContainsAny(item, ", ") || !right(item) })
 	case bool:
 		return true
+	case Switch:
+		return v == Off || v.Maybe()
 	}
 	low, high := s.bounds()
 	n := s.value.Int()
@@ -284,6 +292,8 @@ func (s Setting) Kind() string {
 		return "a list of webhooks"
 	case bool:
 		return "true or false"
+	case Switch:
+		return "auto, true or false"
 	case time.Duration:
 		return "a duration" + s.within()
 	case Size:

@@ -22,7 +22,7 @@ func values(t *testing.T, s config.Setting) []string {
 		"h:1", "h:2", "h:3", // addresses
 		"http://h/1", "https://h/2", "https://h/3", // URLs
 		"debug", "warn", "error", "text", "json", "P-384", "RSA-2048", "Ed25519", // enumerations
-		"true",
+		"true", "auto", // switches
 		"1h", "20s", "7s", "3s", "2h", "25h", "48h", // durations
 		"128KiB", "256KiB", "70000", "32MiB", "64MiB", // sizes
 		"10", "20", "30", // numbers

@@ -39,7 +39,7 @@ func (s *Server) openFabric(apiSessions *authn.APISessions, sessions *grant.Gran
 	}
 	s.herald = new(herald.Herald)
 	bearing := authn.BearerTime
-	if !s.cfg.OIDC.Enabled {
+	if !s.cfg.OIDC.Enabled.Maybe() {
 		bearing = 0
 	}
 	s.fabric = fabric.New(fabric.Options{

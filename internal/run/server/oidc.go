@@ -16,7 +16,7 @@ import (
 
 // newOIDC lets clients log in by OpenID Connect; nil if that is not to be.
 func (s *Server) newOIDC(svc *api.Service, requests *limit.Slots, bodies *limit.Bodies) http.Handler {
-	if !s.cfg.OIDC.Enabled {
+	if !s.cfg.OIDC.Enabled.Maybe() {
 		return nil
 	}
 	p := &oidc.Provider{

@@ -86,6 +86,9 @@ type Service struct {
 	// clients are told that there are several.
 	Controllers seam.Controllers
 	Announce    bool
+	// Offers reports whether clients are told now that they may log in by OpenID
+	// Connect; they never are if it is nil.
+	Offers func() bool
 	// Network is what tells the network from others, in ids of events.
 	Network func() string
 	// Settings are those that the controller runs with, as a file has them and without

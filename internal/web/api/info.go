@@ -54,14 +54,17 @@ func mountInfo(a *rest.API, s *Service) {
 		Version: info.Version, Revision: info.Revision, BuildDate: info.Date, RuntimeVersion: info.Runtime,
 		APIVersions: apiVersions{Edge: client, Client: client, Management: place(s.ManagementAddress, ManagementRoot)},
 	}
-	if s.Sessions.Signers != nil {
-		oidc := place(s.Address, authn.IssuerPath)
-		out.APIVersions.OIDC, out.Capabilities = &oidc, append(out.Capabilities, "OIDC_AUTH")
-	}
+	offering, oidc := out, place(s.Address, authn.IssuerPath)
+	offering.APIVersions.OIDC, offering.Capabilities = &oidc, []string{"OIDC_AUTH"}
 	if s.Announce {
-		out.Capabilities = append(out.Capabilities, "HA_CONTROLLER")
+		out.Capabilities, offering.Capabilities = append(out.Capabilities, "HA_CONTROLLER"), append(offering.Capabilities, "HA_CONTROLLER")
 	}
-	version := func(*rest.Call, rest.None) (versionOut, error) { return out, nil }
+	version := func(*rest.Call, rest.None) (versionOut, error) {
+		if s.Offers != nil && s.Offers() {
+			return offering, nil
+		}
+		return out, nil
+	}
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/version", Name: "listVersion", Tag: "informational",
 		Doc: "Tell which controller this is and where its APIs are.", Auth: rest.Anonymous,
