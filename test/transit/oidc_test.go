@@ -106,3 +106,49 @@ func TestAccessToken(t *testing.T) {
 	}
 	cut(t, conn)
 }
+
+// TestAccessTokenOfAnotherNetwork comes to a router with what somebody has got at another
+// network.
+func TestAccessTokenOfAnotherNetwork(t *testing.T) {
+	network := func() (n *networktest.Network, router *networktest.Router, me *raw, service string) {
+		n = networktest.New(t, servertest.Start(t, func(c *config.Config) { c.OIDC.Enabled = config.On }))
+		router, service = n.AddRouter("one"), n.AddService("echo", false)
+		n.Echo(n.Client(n.AddIdentity("host")), service)
+		return n, router, login(t, n, n.AddIdentity("me")), service
+	}
+	n, router, me, service := network()
+	_, _, theirs, elsewhere := network()
+	mine, foreign := me.tokens(""), theirs.tokens("")
+	t.Run("refused", func(t *testing.T) {
+		for name, who := range map[string]*raw{
+			"with the certificate of this one":  me,
+			"with the certificate of the other": {t: t, n: n, cert: theirs.cert, roots: me.roots},
+		} {
+			for sort, token := range map[string]string{"an access token": foreign.Access, "a refresh token": foreign.Refresh, "a session's own token": theirs.token} {
+				t.Run(sort+" "+name, func(t *testing.T) {
+					t.Parallel() // each is looked for elsewhere for a while
+					conn, err := who.connect(router, token)
+					if err == nil { // or the handshake was refused
+						cut(t, conn)
+					}
+				})
+			}
+		}
+	})
+	conn, err := me.connect(router, mine.Access)
+	must(t, err)
+	if got := ask(t, conn, &wire.Frame{Type: message.TypeUpdateToken, Seq: 1, Body: []byte(foreign.Access)}); got.Type != message.TypeTokenNotUpdated {
+		t.Errorf("the token of another network is answered with %d: %s", got.Type, got.Body)
+	}
+	dial := func(conn uint32, session string) *wire.Frame {
+		h := wire.Headers{}
+		h.SetUint32(message.HeaderConn, conn)
+		return &wire.Frame{Type: message.TypeConnect, Seq: int32(conn), Headers: h, Body: []byte(session)}
+	}
+	if got := ask(t, conn, dial(2, theirs.session(elsewhere, "Dial"))); got.Type == message.TypeConnected {
+		t.Error("a dial with the session of another network is let through")
+	}
+	if got := ask(t, conn, dial(3, me.session(service, "Dial"))); got.Type != message.TypeConnected {
+		t.Errorf("a dial with one's own session is answered with %d: %s", got.Type, got.Body)
+	}
+}
