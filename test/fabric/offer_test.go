@@ -64,6 +64,13 @@ func TestOffer(t *testing.T) {
 	})
 	offers(t, s, "it is away, and comes back as what it was", true)
 
+	system := admin.Post(management+"posture-checks", M{"name": servertest.Unique("system"), "typeId": "OS", "operatingSystems": []M{{"type": "Linux", "versions": []string{}}}}).Want(201).ID()
+	offers(t, s, "it cannot read every system", false)
+	admin.Delete(management + "posture-checks/" + system).Want(200)
+	domain := admin.Post(management+"posture-checks", M{"name": servertest.Unique("domain"), "typeId": "DOMAIN", "domains": []string{"example"}}).Want(201).ID()
+	offers(t, s, "it judges other devices as the controller does", true)
+	admin.Delete(management + "posture-checks/" + domain).Want(200)
+
 	first := addRouter(t, s)
 	model(first, released("v1.6.0"))
 	offers(t, s, "one is of 1.6, and goes by the model", true)

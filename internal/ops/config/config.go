@@ -72,7 +72,7 @@ type Config struct {
 	} `yaml:"cluster"`
 
 	OIDC struct {
-		Enabled Switch `yaml:"enabled" default:"false" doc:"Let clients log in by OpenID Connect, below /oidc, and tell them so by the word OIDC_AUTH among the capabilities of /version. OpenZiti's SDKs for Go from 1.2.3 on log in this way wherever it is offered. Routers of netkeep and of OpenZiti 2.0 take them then, and those of 1.6 once they are started anew; earlier ones of OpenZiti do not. With auto clients may log in this way, and are told so only while every edge router that has enrolled and is not disabled has shown that it takes them, and there is one; and where there are posture checks, that devices report to it, which those of 1.6 do not."`
+		Enabled Switch `yaml:"enabled" default:"false" doc:"Let clients log in by OpenID Connect, below /oidc, and tell them so by the word OIDC_AUTH among the capabilities of /version. OpenZiti's SDKs for Go from 1.2.3 on log in this way wherever it is offered. Routers of netkeep and of OpenZiti 2.0 take them then, and those of 1.6 once they are started anew; earlier ones of OpenZiti do not. With auto clients may log in this way, and are told so only while every edge router that has enrolled and is not disabled has shown that it takes them, and there is one; and where there are posture checks, that devices report to it, which those of 1.6 do not, nor those of 2.0 as they should for checks of type OS and PROCESS_MULTI."`
 	} `yaml:"oidc"`
 
 	Snapshots struct {

@@ -55,11 +55,19 @@ func (o *offer) Made() bool {
 	return made
 }
 
+// misjudged are the types of posture checks by which routers of OpenZiti 2.0.3 refuse devices
+// that pass here: they cannot read the version of some systems, and remember one program of
+// several. Those of our own leave it to the controller.
+var misjudged = map[string]bool{"OS": true, "PROCESS_MULTI": true}
+
 // offerable reports whether all edge routers that clients may come to take those that log in
 // by OpenID Connect, and why not. One that has never connected counts as one that does not,
 // and one that has not enrolled does not count, since nobody can come to it.
 func offerable(snap *state.Snapshot) (ok bool, why string) {
-	reports := snap.Len(model.PostureChecks.Def) > 0
+	reports, judges := snap.Len(model.PostureChecks.Def) > 0, false
+	for c := range model.PostureChecks.All(snap) {
+		judges = judges || misjudged[c.TypeID]
+	}
 	var lacking []string
 	some := false
 	for r := range model.EdgeRouters.All(snap) {
@@ -67,7 +75,7 @@ func offerable(snap *state.Snapshot) (ok bool, why string) {
 			continue
 		}
 		some = true
-		if !r.Bears() || reports && !r.Reports() {
+		if !r.Bears() || reports && !r.Reports() || judges && !r.TakesDigests {
 			lacking = append(lacking, r.Name)
 		}
 	}
@@ -78,7 +86,7 @@ func offerable(snap *state.Snapshot) (ok bool, why string) {
 	case len(lacking) == 0:
 		return true, ""
 	case reports:
-		return false, "the router " + lacking[0] + " has not shown that it takes them, and what their devices report for posture checks"
+		return false, "the router " + lacking[0] + " has not shown that it takes them, and that it judges by what their devices report as the posture checks say"
 	}
 	return false, "the router " + lacking[0] + " has not shown that it takes them"
 }
