@@ -65,7 +65,7 @@ func (p *process) count(texts ...string) (n int) {
 // of 1.6, beside others that do not, and then takes away what lets them.
 func TestBearers(t *testing.T) {
 	t.Parallel()
-	n := newNetwork(t, "--oidc-enabled=true")
+	n := newNetwork(t, bearing)
 	n.ziti("edge", "login", "--yes", "https://"+n.address, "-u", "admin", "-p", password)
 	n.addRouter("router")
 	host, dialer := n.addIdentity("host"), n.addIdentity("dialer")

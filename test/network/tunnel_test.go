@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,10 +20,16 @@ func (n *network) addTunnelRouter(name, options string) *router {
 	n.t.Helper()
 	listener := fmt.Sprintf("  - {binding: tunnel, options: {svcPollRate: 1s, %s}}\nedge:\n", options)
 	r := n.addRouterAs(M{"name": name}, strings.Replace(routerConfig, "edge:\n", listener, 1))
-	n.control.says(n.t, "may not be a client has a tunnel listener\" router="+r.id, 0)
+	if !slices.Contains(n.flags, bearing) { // one that goes by the model waits, and asks for nothing
+		n.control.says(n.t, "may not be a client has a tunnel listener\" router="+r.id, 0)
+	}
 	n.call("PATCH", "edge-routers/"+r.id, M{"isTunnelerEnabled": true})
 	return r
 }
+
+// bearing has a controller let clients log in by OpenID Connect. Routers of 1.6 go by the
+// data model then.
+const bearing = "--oidc-enabled=true"
 
 // hosted makes a service that leads to an address and is hosted by somebody.
 func (n *network) hosted(name, by string, at net.Addr) (policy string) {
@@ -86,9 +93,14 @@ func (n *network) reads(address, words string) {
 }
 
 // TestTunnelers has routers and tunnelers host services and dial those of each
-// other.
+// other, before clients may log in by OpenID Connect and then.
 func TestTunnelers(t *testing.T) {
-	n := newNetwork(t)
+	for name, flags := range map[string][]string{"by themselves": nil, "by the model": {bearing}} {
+		t.Run(name, func(t *testing.T) { hostEachOther(t, newNetwork(t, flags...)) })
+	}
+}
+
+func hostEachOther(t *testing.T, n *network) {
 	n.ziti("edge", "login", "--yes", "https://"+n.address, "-u", "admin", "-p", password)
 	n.everyone()
 	n.create("service-policies", M{"name": "all", "type": "Dial", "semantic": "AnyOf", "identityRoles": []string{"#all"}, "serviceRoles": []string{"#all"}})
