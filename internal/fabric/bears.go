@@ -41,10 +41,12 @@ func (f *Fabric) noteTakes(r *control.Router, what func(*model.EdgeRouter) (bear
 	if e, ok := model.EdgeRouters.Get(f.opt.State.Snapshot(), r.ID); !ok || !differs(e) {
 		return
 	}
+	by := r.Author("takeBearers", new(wire.Frame))
+	by.Source, _ = r.Met() // it may not be heard yet, and may be gone when that is written
 	r.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWait)
 		defer cancel()
-		err := f.opt.State.Update(ctx, r.Author("takeBearers", new(wire.Frame)), func(tx *state.Tx) error {
+		err := f.opt.State.Update(ctx, by, func(tx *state.Tx) error {
 			return model.EdgeRouters.Edit(tx, r.ID, func(e *model.EdgeRouter) error {
 				if differs(e) {
 					e.TakesBearers, e.TakesReports = what(e)
