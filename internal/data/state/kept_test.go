@@ -12,6 +12,8 @@ import (
 // lamp keeps apart what few lamps have.
 type lamp struct {
 	kind.Meta
+	_ kind.Uncopied `json:"-"`
+
 	Name string `json:"name"`
 	*Shade
 }

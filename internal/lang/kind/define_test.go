@@ -84,6 +84,10 @@ type (
 		kind.Meta
 		*piece
 	}
+	copiedApart struct {
+		kind.Meta
+		*Handle
+	}
 	listApart struct {
 		kind.Meta
 		X []struct{ *Handle } `json:"x"`
@@ -127,6 +131,7 @@ func TestMistakes(t *testing.T) {
 		"field deep.x of struct":                                                                    define[deepTwice],
 		"field Meta of kind_test.taggedEmbedding: an embedded field must be a struct without a tag": define[taggedEmbedding],
 		"field piece of kind_test.pointerEmbedding: an embedded field must be a struct":             define[pointerEmbedding],
+		"field Handle of kind_test.copiedApart: a record that keeps fields apart needs":             define[copiedApart],
 		"field x of kind_test.listApart: only a record keeps some of its fields apart":              define[listApart],
 		"field X of kind_test.wrongEmbed: needs a json tag":                                         define[wrongEmbed],
 		`field y.z of kind_test.listRule: word "index" works only in a record`:                      define[listRule],

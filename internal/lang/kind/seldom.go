@@ -12,6 +12,8 @@ import "reflect"
 // each other what is kept apart.
 type Uncopied struct{}
 
+var uncopiedType = reflect.TypeFor[Uncopied]()
+
 // Lock is what go vet looks for.
 func (*Uncopied) Lock() {}
 
@@ -27,10 +29,15 @@ type apart struct {
 
 // keptApart finds what is kept apart.
 func (d *Def) keptApart() (all []apart) {
+	uncopied := false
 	for i := range d.typ.NumField() {
 		sf := d.typ.Field(i)
+		uncopied = uncopied || sf.Type == uncopiedType
 		if !sf.Anonymous || sf.Type.Kind() != reflect.Pointer {
 			continue
+		}
+		if !uncopied {
+			misdeclared(d.typ, sf.Name, "a record that keeps fields apart needs a field of the type Uncopied before them")
 		}
 		a := apart{at: i}
 		rec := reflect.New(d.typ).Elem()

@@ -21,6 +21,8 @@ type cup struct {
 
 type mug struct {
 	kind.Meta
+	_ kind.Uncopied `json:"-"`
+
 	Name string `json:"name"`
 	*Handle
 }
