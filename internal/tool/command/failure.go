@@ -102,12 +102,22 @@ func between(low, high int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case high >= 0 && len(args) > high:
-			return Usagef("there is no place for %q in: %s", args[high], cmd.UseLine())
+			return Usagef("there is no place for %q in: %s%s", args[high], cmd.UseLine(), meantFor(cmd, args[high]))
 		case len(args) < low:
 			return Usagef("an argument is missing: %s", cmd.UseLine())
 		}
 		return nil
 	}
+}
+
+// meantFor says of a word that may be meant for a flag how that is written.
+func meantFor(cmd *cobra.Command, word string) (said string) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if said == "" && f.NoOptDefVal != "" && f.Value.String() == f.NoOptDefVal {
+			said = fmt.Sprintf("; if it is for the flag, write --%s=%s", f.Name, word)
+		}
+	})
+	return said
 }
 
 // Parent makes a command that only has others beneath it: it says what they
