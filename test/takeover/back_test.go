@@ -44,7 +44,7 @@ func TestBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"service-policies/for a while: it counts for a time alone", "identities/dave: serviceHostingCosts", "identities/dave: appData, which is more than texts and numbers", "service-configs: all 1", "cas/" + n.lists["cas"][0]["name"].(string) + ": whether it is verified; verify it again there", "service-policies/staff dials: it names posture checks by their names, which the import does not find; those by attributes it does"} {
+	for _, want := range []string{"service-policies/for a while: it counts for a time alone", "identities/dave: serviceHostingCosts", "identities/dave: appData, which is more than texts and numbers", "service-configs: all 1", "cas/" + n.lists["cas"][0]["name"].(string) + ": whether it is verified; there it is not", "service-policies/staff dials: it names posture checks by their names, which the import does not find; those by attributes it does"} {
 		if !slices.Contains(left, want) {
 			t.Errorf("it does not say %q: %q", want, left)
 		}

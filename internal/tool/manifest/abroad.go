@@ -86,7 +86,7 @@ func (n *Network) abroad(c *current, members []string) (v *value, lost []string)
 		return "@" + text
 	})
 	if c.def == model.CAs.Def {
-		lost = append(lost, at+": whether it is verified; verify it again there")
+		lost = append(lost, at+": whether it is verified; there it is not")
 	}
 	v = &value{}
 	fresh := body(c.def.Members(c.def.New(), kind.Create))
