@@ -40,6 +40,9 @@ var errWaited = &fault.Error{
 	Cause: errors.New("a write did not get its turn"),
 }
 
+// errLeft is for a caller that does not hear it.
+var errLeft = errors.New("state: nobody waits for the write any more")
+
 var errNoAuthor = errors.New("state: a write must say who makes it")
 
 // submit hands a write to the owner and waits for its answer.
@@ -100,14 +103,17 @@ func (req *request) leave(must bool) (left bool) {
 	return req.left
 }
 
-// answered is the owner's answer if there is one, and else what is said without.
+// answered is the owner's answer if there is one, and else what is said without. That its
+// caller had left by then is none.
 func (req *request) answered(otherwise error) error {
 	select {
 	case err := <-req.done:
-		return err
+		if !errors.Is(err, errLeft) {
+			return err
+		}
 	default:
-		return otherwise
 	}
+	return otherwise
 }
 
 // serve runs a write that was submitted. What fn takes is no fault of the store.
@@ -126,7 +132,7 @@ func (req *request) run(tx *Tx) (err error) {
 	req.running.Lock()
 	defer req.running.Unlock()
 	if req.left {
-		return errWaited
+		return errLeft
 	}
 	if err := context.Cause(req.ctx); err != nil {
 		return err
