@@ -3,7 +3,6 @@ package fabric
 import (
 	"net"
 	"reflect"
-	"slices"
 	"strings"
 
 	"netkeep.internal/internal/fabric/control"
@@ -52,7 +51,7 @@ func onInterfaces(r *control.Router, frame *wire.Frame, m *message.Interfaces) {
 		}
 		list = append(list, one)
 	}
-	if slices.EqualFunc(r.Presence().Interfaces, list, same) {
+	if reflect.DeepEqual(r.Presence().Interfaces, list) {
 		r.Result(frame, true, "")
 		return
 	}
@@ -63,8 +62,6 @@ func onInterfaces(r *control.Router, frame *wire.Frame, m *message.Interfaces) {
 	r.Describe(func(p *model.Presence) { p.Interfaces = list })
 	r.Result(frame, true, "")
 }
-
-func same(a, b model.Interface) bool { return reflect.DeepEqual(a, b) }
 
 // onHealth hears how a check of a host went. It changes nothing: a host that
 // wants to be chosen otherwise because of it says so.

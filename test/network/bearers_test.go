@@ -111,24 +111,10 @@ func TestBearers(t *testing.T) {
 		}, func() {}, 10 * time.Second},
 	} {
 		t.Run(loss.what, func(t *testing.T) {
-			var holds []*process
-			var from []int
-			for i, c := range comers {
-				from = append(from, hosting[i].next())
-				holds = append(holds, start(t, n.dir, nil, c.program(), c.args("hold", files[c.bears][1], c.name)...))
-			}
-			for _, h := range holds {
-				h.says(t, "word 10", 0)
-			}
-			loss.take()
-			gone := time.Now()
-			for i, c := range comers {
-				holds[i].says(t, "failed", 0)
-				hosting[i].says(t, "ended", from[i])
-				if took := time.Since(gone); took > loss.within {
-					t.Errorf("%s: the ends are told after %v", c.name, took)
-				}
-			}
+			cutOff(t, hosting, func(i int) *process {
+				c := comers[i]
+				return start(t, n.dir, nil, c.program(), c.args("hold", files[c.bears][1], c.name)...)
+			}, loss.take, loss.within)
 			loss.back()
 		})
 	}

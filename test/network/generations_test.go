@@ -56,26 +56,36 @@ func TestGenerations(t *testing.T) {
 		}, func() {}},
 	} {
 		t.Run(loss.what, func(t *testing.T) {
-			var holds []*process
-			var from []int
-			for i, g := range generations {
-				from = append(from, hosting[i].next())
-				holds = append(holds, start(t, n.dir, nil, g.program(), g.args("hold", dialer, g.name)...))
-			}
-			for _, h := range holds {
-				h.says(t, "word 10", 0)
-			}
-			loss.take()
-			gone := time.Now()
-			for i, g := range generations {
-				holds[i].says(t, "failed", 0)
-				hosting[i].says(t, "ended", from[i])
-				// Routers that drop a circuit say so after half a minute.
-				if took := time.Since(gone); took > 20*time.Second {
-					t.Errorf("%s: the ends are told after %v", g.name, took)
-				}
-			}
+			// Routers that drop a circuit say so after half a minute.
+			cutOff(t, hosting, func(i int) *process {
+				g := generations[i]
+				return start(t, n.dir, nil, g.program(), g.args("hold", dialer, g.name)...)
+			}, loss.take, 20*time.Second)
 			loss.back()
 		})
+	}
+}
+
+// cutOff takes away what lets clients hold connections, one to each of some hosts: both ends
+// are told in time.
+func cutOff(t *testing.T, hosting []*process, hold func(i int) *process, take func(), within time.Duration) {
+	t.Helper()
+	var holds []*process
+	var from []int
+	for i, h := range hosting {
+		from = append(from, h.next())
+		holds = append(holds, hold(i))
+	}
+	for _, h := range holds {
+		h.says(t, "word 10", 0)
+	}
+	take()
+	gone := time.Now()
+	for i, h := range holds {
+		h.says(t, "failed", 0)
+		hosting[i].says(t, "ended", from[i])
+		if took := time.Since(gone); took > within {
+			t.Errorf("the ends of connection %d of %d are told after %v", i+1, len(holds), took)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -113,7 +114,8 @@ func between(low, high int) cobra.PositionalArgs {
 // meantFor says of a word that may be meant for a flag how that is written.
 func meantFor(cmd *cobra.Command, word string) (said string) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if said == "" && f.NoOptDefVal != "" && f.Value.String() == f.NoOptDefVal {
+		_, no := strconv.ParseBool(word)
+		if said == "" && f.NoOptDefVal != "" && f.Value.String() == f.NoOptDefVal && (no == nil || f.Value.Type() != "bool") {
 			said = fmt.Sprintf("; if it is for the flag, write --%s=%s", f.Name, word)
 		}
 	})
