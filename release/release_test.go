@@ -236,11 +236,16 @@ func imagesOf(t *testing.T, dir string) map[string]v1.Image {
 func TestImage(t *testing.T) {
 	r := &release{out: t.TempDir(), temp: t.TempDir(), version: "1.2.3"}
 	for _, arch := range []string{"amd64", "arm64"} {
-		path := filepath.Join(r.temp, arch)
-		if err := os.WriteFile(path, []byte(arch), 0o755); err != nil {
+		b := binary{"linux", arch, filepath.Join(r.temp, arch, "netkeep")}
+		if err := os.Mkdir(filepath.Dir(b.path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		r.binaries = append(r.binaries, binary{"linux", arch, path})
+		for path, text := range map[string]string{b.path: arch, b.licences(): "licences"} {
+			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.binaries = append(r.binaries, b)
 	}
 	if err := r.image(); err != nil {
 		t.Fatal(err)
