@@ -54,12 +54,12 @@ var roles = []struct {
 	}},
 }
 
-// operations returns what both APIs offer and whom each is for, as they say
+// operations returns what the APIs offer and whom each is for, as they say
 // themselves, by method and path.
 func operations(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, root := range []string{api.ClientRoot, api.ManagementRoot} {
+	for _, root := range []string{api.ClientRoot, api.ManagementRoot, api.FabricRoot} {
 		for name, op := range shared.Operations(root) {
 			access, _ := op.Extensions["x-access"].(string)
 			if !slices.Contains(levels, access) {

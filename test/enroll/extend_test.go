@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -259,6 +260,18 @@ func TestGHSA_6v5r_p2wr_q492(t *testing.T) {
 	get := func(h holder, path string) reply { return h.send("GET", path, "", "", nil) }
 	if got := get(h, path+"/"+id).want(200).data(); got["fingerprint"] == "" || got["validTo"] == "" {
 		t.Errorf("certificate is %v", got)
+	}
+	listed := func(h holder) []string {
+		t.Helper()
+		var ids []string
+		for _, one := range get(h, path+"?limit=500").want(200).list() {
+			ids = append(ids, one["id"].(string))
+		}
+		return ids
+	}
+	theirs := other.post(path, M{"csr": string(newCSR(t, newKey(t), x509.CertificateRequest{}))}).want(201).data()["id"].(string)
+	if mine, others := listed(h), listed(other); !slices.Equal(mine, []string{id}) || !slices.Equal(others, []string{theirs}) {
+		t.Errorf("one is shown %q for %s, the other %q for %s", mine, id, others, theirs)
 	}
 	get(other, path+"/"+id).fails(404, "NOT_FOUND")
 	other.send("DELETE", path+"/"+id, "", "", nil).fails(404, "NOT_FOUND")

@@ -116,6 +116,15 @@ func (r reply) data() M {
 	return e.Data
 }
 
+func (r reply) list() []M {
+	r.t.Helper()
+	var e struct{ Data []M }
+	if err := json.Unmarshal(r.raw, &e); err != nil {
+		r.t.Fatalf("%v: %s", err, r.raw)
+	}
+	return e.Data
+}
+
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
