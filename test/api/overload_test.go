@@ -1,11 +1,15 @@
 package api_test
 
 import (
+	"fmt"
+	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 
 	"netkeep.internal/internal/ops/config"
+	"netkeep.internal/internal/web/api"
 	"netkeep.internal/test/servertest"
 )
 
@@ -36,4 +40,48 @@ func TestAttemptsOfAnAddress(t *testing.T) {
 		}
 	}
 	nobody.Get("version").Want(200) // nothing else is counted
+}
+
+// TestEveryWayInIsCounted tries each operation that strangers send something to, from an
+// address of its own, more often than it may: that is for the operation to say, and
+// for none to forget.
+func TestEveryWayInIsCounted(t *testing.T) {
+	const most = 3
+	s := servertest.Start(t, func(c *config.Config) { c.Limits.Logins, c.Limits.Enrollments = most, most })
+	ways := 0
+	for _, root := range []string{api.ClientRoot, api.ManagementRoot, api.FabricRoot} {
+		for name, op := range s.Operations(root) {
+			method, path, _ := strings.Cut(name, " ")
+			if method == http.MethodGet || op.Extensions["x-access"] != "anonymous" {
+				continue
+			}
+			dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(ways+1))}}
+			transport := &http.Transport{TLSClientConfig: s.TLS(), DialContext: dialer.DialContext}
+			t.Cleanup(transport.CloseIdleConnections)
+			var got []int
+			for range most + 1 {
+				req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader("{}"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("Content-Type", "application/json")
+				resp, err := (&http.Client{Transport: transport}).Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+				got = append(got, resp.StatusCode)
+			}
+			if got[0] == http.StatusMethodNotAllowed {
+				continue // it is not offered, and looks at nothing
+			}
+			ways++
+			if last := got[most]; last != http.StatusTooManyRequests || strings.Contains(fmt.Sprint(got[:most]), "429") {
+				t.Errorf("%s, of which %d attempts are free, answers %v", name, most, got)
+			}
+		}
+	}
+	if ways < 10 {
+		t.Errorf("there are %d ways in", ways)
+	}
 }
