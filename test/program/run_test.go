@@ -237,7 +237,8 @@ func TestPasswordOnTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestPasswordIsForTheFirstStart checks that a later password changes nothing.
+// TestPasswordIsForTheFirstStart checks that a later password changes nothing, and
+// that whoever gives another one is told so.
 func TestPasswordIsForTheFirstStart(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	controller(t, data).stop()
@@ -252,6 +253,14 @@ func TestPasswordIsForTheFirstStart(t *testing.T) {
 		t.Error(err)
 	}
 	p.stop()
+	if log := p.stderr.String(); !strings.Contains(log, "netkeep admin reset") {
+		t.Errorf("nobody is told that the password was not looked at, and what sets one:\n%s", log)
+	}
+	same := controller(t, data)
+	same.stop()
+	if log := same.stderr.String(); strings.Contains(log, "netkeep admin reset") {
+		t.Errorf("who gives the admin's own password is told of another:\n%s", log)
+	}
 }
 
 // TestFirstRequest measures how long a new controller takes to its first

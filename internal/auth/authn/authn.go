@@ -224,6 +224,20 @@ func HasAdmin(r kind.Reader) bool {
 	return has
 }
 
+// IsAdminPassword reports whether the default admin logs in with a password.
+func IsAdminPassword(ctx context.Context, r kind.Reader, h *Hasher, password string) (bool, error) {
+	admin, _ := defaultAdmin(r)
+	if admin == nil {
+		return false, nil
+	}
+	for a := range model.Authenticators.Select(r, "identityId", admin.ID) {
+		if a.Method == model.MethodUPDB {
+			return h.Verify(ctx, Claim{}, a.PasswordHash, password)
+		}
+	}
+	return false, nil
+}
+
 // CreateAdmin adds the default admin, unless there is one.
 func CreateAdmin(ctx context.Context, st *state.State, h *Hasher, f FirstAdmin) error {
 	if err := f.CheckLengths(); err != nil {

@@ -84,6 +84,7 @@ func (s *Server) prepare(ctx context.Context, hasher *authn.Hasher) error {
 // ever does.
 func (s *Server) addAdmin(ctx context.Context, hasher *authn.Hasher) error {
 	if authn.HasAdmin(s.state.Snapshot()) {
+		s.compareAdmin(ctx, hasher)
 		return nil
 	}
 	admin := authn.FirstAdmin{Username: s.cfg.Admin.Username, Password: s.cfg.Admin.Password}
@@ -98,6 +99,19 @@ func (s *Server) addAdmin(ctx context.Context, hasher *authn.Hasher) error {
 		s.admin = admin
 	}
 	return nil
+}
+
+// compareAdmin tells whoever gives a password for an admin that is there with another
+// one that it changes nothing, and what does.
+func (s *Server) compareAdmin(ctx context.Context, hasher *authn.Hasher) {
+	given := s.cfg.Admin.Password
+	if given == "" {
+		return
+	}
+	// A start does not end for a hash of elsewhere that cannot be read.
+	if same, err := authn.IsAdminPassword(ctx, s.state.Snapshot(), hasher, given); err == nil && !same {
+		s.log.Warn("the password of the first admin is read at the first start only, and the admin has another one; netkeep admin reset sets it while the controller does not run")
+	}
 }
 
 // reserveNames keeps routers from having the names that this controller is
