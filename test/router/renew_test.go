@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,13 +10,15 @@ import (
 	"time"
 
 	"netkeep.internal/internal/router/home"
+	"netkeep.internal/test/journal"
 	"netkeep.internal/test/servertest"
 )
 
-// start runs a router at a time until the test ends or stop is called.
-func (p *place) start(t *testing.T, now func() time.Time) (stop func()) {
+// start runs a router at a time until the test ends or stop is called. What it logs
+// goes to log, if there is one.
+func (p *place) start(t *testing.T, now func() time.Time, log ...io.Writer) (stop func()) {
 	t.Helper()
-	s, err := home.Open(p.dir, home.Options{Now: now, Log: slog.New(slog.DiscardHandler)})
+	s, err := home.Open(p.dir, home.Options{Now: now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(log...), nil))})
 	must(t, err)
 	r, err := s.Start()
 	must(t, err)
@@ -48,7 +51,7 @@ func (p *place) read(t *testing.T, name string) string {
 }
 
 // TestRenew has a router renew its certificates when a third of their life is
-// left, and go on with them.
+// left, and go on with them. What was planned is not told as a mishap.
 func TestRenew(t *testing.T) {
 	s := servertest.Start(t)
 	p := enroll(t, s)
@@ -60,10 +63,14 @@ func TestRenew(t *testing.T) {
 		t.Fatal("certificates are renewed long before it is time")
 	}
 	late := func() time.Time { return time.Now().Add(9 * 30 * 24 * time.Hour) }
-	stop = p.start(t, late)
+	var said journal.Journal
+	stop = p.start(t, late, &said)
 	servertest.Eventually(t, 2*soon, "the controller knows it by another certificate", func() bool { return p.fingerprint(t) != was })
 	servertest.Eventually(t, soon, "the router keeps it", func() bool { return p.read(t, "identity.json") != file })
 	stop()
+	if !said.Has("the router has new certificates") || said.Has("level=WARN") || said.Has("level=ERROR") {
+		t.Errorf("of a renewal that was planned it says\n%s", said.String())
+	}
 	stop = p.start(t, time.Now)
 	p.online(t, true)
 	stop()
