@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	namedTest   = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9_]*)`")
-	writtenTest = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9_]*)\(`)
+	namedTest   = regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)`")
+	writtenTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)\(`)
 )
 
 // tests are the names of all that there are.
@@ -148,12 +148,13 @@ func TestEveryCell(t *testing.T) {
 	}
 }
 
-// TestPublished holds the page on security to its table of what others have published:
-// each line names a test, and those that have an id are named after it.
+// TestPublished holds the page on weaknesses of others to its word: each line names
+// tests, those that have an id one that is named after it, and no two lines are of the same.
 func TestPublished(t *testing.T) {
-	rows := tables(t, "security.md", "What others have published")[0].rows
+	rows := tables(t, "weaknesses.md", "What went wrong elsewhere")[0].rows
+	said := map[string]bool{}
 	for _, cells := range rows {
-		id, test := cells[0], namedTest.FindString(cells[2])
+		id, held := cells[0], cells[len(cells)-1]
 		if strings.HasPrefix(id, "GHSA-") {
 			id = strings.ReplaceAll(id, "-", "_")
 		} else if _, number, found := strings.Cut(id, "/"); found {
@@ -161,8 +162,14 @@ func TestPublished(t *testing.T) {
 		} else {
 			id = "Test"
 		}
-		if !strings.Contains(test, id) {
+		if test := namedTest.FindString(held); !strings.Contains(test, id) {
 			t.Errorf("%s: its test is %q", cells[0], test)
+		}
+		for i, cell := range cells {
+			if cell == "" || i > 0 && said[cell] {
+				t.Errorf("%s: a cell says nothing of its own: %q", cells[0], cell)
+			}
+			said[cell] = true
 		}
 	}
 	if len(rows) < 19 {

@@ -118,6 +118,8 @@ func TestZiti2559(t *testing.T) {
 	csr := newCSR(t, newKey(t), x509.CertificateRequest{})
 	router := c.Post("edge-routers", M{"name": servertest.Unique("r")}).Want(201).ID()
 	tokens := map[string]string{"erott": c.Get("edge-routers/" + router).At("data.enrollmentToken").(string)}
+	transit := c.Post("transit-routers", M{"name": servertest.Unique("t")}).Want(201).ID()
+	tokens["trott"] = c.Get("transit-routers/" + transit).At("data.enrollmentToken").(string)
 	_, tokens["ott"] = invite(t, c, M{"ott": true})
 	_, tokens["ottca"] = invite(t, c, M{"ottca": ca})
 	_, tokens["updb"] = invite(t, c, M{"updb": servertest.Unique("user")})
