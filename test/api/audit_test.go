@@ -55,6 +55,15 @@ func TestAudit(t *testing.T) {
 	if verdict["intact"] != true || verdict["last"] != last["number"] {
 		t.Errorf("the log is %v, the last entry %v", verdict, last["number"])
 	}
+	part := admin.Get("audit-verification?from=2&follows=" + url.QueryEscape(list("number = 2")[0]["previous"].(string))).Want(200).Data()
+	if part["intact"] != true || part["next"] != 0.0 || part["entries"] != part["last"].(float64)-1 {
+		t.Errorf("of all but the first entry it says %v", part)
+	}
+	part = admin.Get("audit-verification?from=2&follows=another").Want(200).Data()
+	if flaws := part["flaws"].([]any); part["intact"] != false || len(flaws) != 1 || flaws[0].(M)["last"] != 1.0 {
+		t.Errorf("of an entry that follows another than it should it says %v", part)
+	}
+	admin.Get("audit-verification?from=begin").Want(400)
 	if own := list(`actorKind = "program"`); len(own) == 0 {
 		t.Error("of what the controller does itself there is no entry")
 	}

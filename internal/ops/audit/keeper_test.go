@@ -104,11 +104,12 @@ func TestKeeper(t *testing.T) {
 // counting counts what is read of a store, and what an engine looks at for that.
 type counting struct {
 	store.Store
-	read, seen int
+	times, read, seen int
 }
 
 func (c *counting) Range(ctx context.Context, from, to string, most int, newest bool) ([]store.Record, bool, error) {
 	recs, more, err := c.Store.Range(ctx, from, to, most, newest)
+	c.times++
 	c.read += len(recs)
 	all, _, _ := c.Store.Range(ctx, from, to, 100_000, newest)
 	c.seen += len(all)

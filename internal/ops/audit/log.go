@@ -28,8 +28,9 @@ type Log struct {
 }
 
 const (
-	// aPage is how many blocks are read at a time, at most.
-	aPage = 50
+	// aPage is how many blocks are read at a time, at most, and manyBlocks by who needs all
+	// there are: each time waits for what the engine writes just then.
+	aPage, manyBlocks = 50, 250
 	// maxLines bounds what becomes of a block that somebody has put into the store.
 	maxLines = 64 << 20
 )
@@ -98,8 +99,13 @@ func (l *Log) linesOf(b *model.AuditBlock) []line {
 // gets what is left of the span, and returns how many entries there were, and whether
 // to go on.
 func (l *Log) read(ctx context.Context, in span, down bool, take func(*model.AuditBlock, span) (int, bool)) error {
+	return l.readBy(ctx, in, down, aPage, take)
+}
+
+// readBy is read, with so many blocks at a time.
+func (l *Log) readBy(ctx context.Context, in span, down bool, most int, take func(*model.AuditBlock, span) (int, bool)) error {
 	for in.from <= in.to {
-		page, err := l.page(ctx, in, down, aPage)
+		page, err := l.page(ctx, in, down, most)
 		if err != nil || len(page) == 0 {
 			return err
 		}

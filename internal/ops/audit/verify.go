@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"encoding/base64"
+	"math"
 	"slices"
 
 	"netkeep.internal/internal/model"
@@ -34,16 +35,42 @@ const (
 	misfiled   = "not filed as written" // so that filters do not find them
 )
 
+// Place is how far the log was read: the number of the next entry, and the digest of the
+// one before it, empty if that is not known. The zero value is the beginning.
+type Place struct {
+	Next    int64
+	Follows string
+}
+
+// APart is about how many bytes of entries are read for one answer, however many there
+// are: on one core that takes a second.
+const APart = 64 << 20
+
 // Verify reads the whole log and says what is not as it was written.
 func (l *Log) Verify(ctx context.Context) (Verdict, error) {
+	v, _, err := l.VerifyPart(ctx, Place{}, math.MaxInt64)
+	return v, err
+}
+
+// VerifyPart reads the log from a place on until it has read so many bytes of entries, and
+// says what is not as it was written of those. The place is where to go on, the zero value
+// if that was the end.
+func (l *Log) VerifyPart(ctx context.Context, at Place, most int64) (Verdict, Place, error) {
 	snap, err := l.State.Current(ctx)
 	if err != nil {
-		return Verdict{}, err
+		return Verdict{}, Place{}, err
 	}
 	head := Head(snap)
 	c := check{Verdict: Verdict{First: first(head), Last: head.Last, Digest: text(head.Digest)}}
-	c.next, c.digest, c.held = c.First, text(head.Before), true
-	err = l.read(ctx, span{c.First, c.Last}, false, func(b *model.AuditBlock, in span) (int, bool) {
+	if c.next, c.digest, c.held = at.Next, at.Follows, at.Follows != ""; c.next <= c.First { // what was before is forgotten
+		c.next, c.digest, c.held = c.First, text(head.Before), true
+	}
+	if c.next > c.Last+1 { // somebody has seen those between
+		c.flaw(c.Last+1, c.next-1, missing)
+		c.held = false
+	}
+	stopped := false
+	err = l.readBy(ctx, span{c.next, c.Last}, false, manyBlocks, func(b *model.AuditBlock, in span) (int, bool) {
 		lines, err := linesOf(b)
 		if err != nil {
 			c.lose(numberOf(b.ID), min(max(b.Last, in.from), c.Last), unreadable)
@@ -54,21 +81,27 @@ func (l *Log) Verify(ctx context.Context) (Verdict, error) {
 			if in.from > at.number || at.number > in.to {
 				continue
 			}
+			most -= int64(len(at.text))
 			if entry := c.add(at); err == nil && entry != nil && (i >= len(said.times) || !said.tells(i, entry)) {
 				c.flaw(at.number, at.number, misfiled)
 			}
 		}
-		return len(lines), true
+		stopped = most <= 0 && c.next <= c.Last && c.held && !c.broken // of others the next entry tells what is wrong
+		return len(lines), !stopped
 	})
 	if err != nil {
-		return Verdict{}, err
+		return Verdict{}, Place{}, err
 	}
-	c.gap(c.Last + 1)
-	if c.held {
-		c.follow(c.Digest, true)
+	next := Place{c.next, c.digest}
+	if !stopped {
+		next = Place{}
+		c.gap(c.Last + 1)
+		if c.held {
+			c.follow(c.Digest, true)
+		}
 	}
 	c.forgive(first(Head(l.State.Snapshot())))
-	return c.Verdict, nil
+	return c.Verdict, next, nil
 }
 
 // text is a digest as entries have it.

@@ -123,16 +123,89 @@ func TestVerify(t *testing.T) {
 			tt.tamper(t, memory)
 			s := open(t, memory.Another())
 			defer s.Close()
-			v, err := (&audit.Log{State: s}).Verify(t.Context())
+			l := &audit.Log{State: s}
+			v, err := l.Verify(t.Context())
 			must(t, err)
-			var said []string
-			for _, f := range v.Flaws {
-				said = append(said, fmt.Sprintf("%d-%d %s", f.From, f.To, f.What))
-			}
-			if got := strings.Join(said, ", "); got != tt.want || v.First != 1 || v.Last != 20 {
+			if got := said(v.Flaws); got != tt.want || v.First != 1 || v.Last != 20 {
 				t.Errorf("it says %q, want %q; %+v", got, tt.want, v)
 			}
+			if got, _ := inParts(t, l, 1); got != tt.want {
+				t.Errorf("part by part it says %q, want %q", got, tt.want)
+			}
 		})
+	}
+}
+
+func said(flaws []audit.Flaw) string {
+	var all []string
+	for _, f := range flaws {
+		all = append(all, fmt.Sprintf("%d-%d %s", f.From, f.To, f.What))
+	}
+	return strings.Join(all, ", ")
+}
+
+// inParts is what is said of the log when so many bytes are read at a time at least, and how
+// many entries were read each time.
+func inParts(t *testing.T, l *audit.Log, most int64) (flaws string, found []int64) {
+	t.Helper()
+	var all []audit.Flaw
+	for at := (audit.Place{Next: 1}); ; {
+		v, next, err := l.VerifyPart(t.Context(), at, most)
+		must(t, err)
+		all, found = append(all, v.Flaws...), append(found, v.Found)
+		if next == (audit.Place{}) {
+			return said(all), found
+		}
+		if next.Next <= at.Next {
+			t.Fatalf("after %+v it goes on from %+v", at, next)
+		}
+		at = next
+	}
+}
+
+// TestVerifyInParts reads a log a few entries at a time: what one request reads does not
+// grow with the log. What follows another digest than that of the part before, or was there
+// and is no more, is found.
+func TestVerifyInParts(t *testing.T) {
+	c := &counting{Store: storetest.NewMemory()}
+	s := open(t, c)
+	defer s.Close()
+	write(t, s, 1100)
+	k := &audit.Keeper{Log: &audit.Log{State: s}, Age: time.Hour, Entries: 1_000_000, Now: time.Now}
+	must(t, k.Keep(t.Context()))
+	c.times = 0
+	v, err := k.Verify(t.Context())
+	must(t, err)
+	if c.times > 4 || v.Found != 1100 {
+		t.Errorf("%d entries are read in %d times, each of which waits for the store", v.Found, c.times)
+	}
+	flaws, found := inParts(t, k.Log, 5000)
+	sum := int64(0)
+	for _, n := range found {
+		if sum += n; n > 128 { // a packed block
+			t.Errorf("%d entries are read at a time", n)
+		}
+	}
+	if flaws != "" || sum != 1100 || len(found) < 20 {
+		t.Errorf("it says %q of %d entries in %d parts", flaws, sum, len(found))
+	}
+	_, next, err := k.VerifyPart(t.Context(), audit.Place{}, 5000)
+	must(t, err)
+	for name, tt := range map[string]struct {
+		at   audit.Place
+		want string
+	}{
+		"as it was":          {next, ""},
+		"of another digest":  {audit.Place{Next: next.Next, Follows: "another"}, fmt.Sprintf("%d-%d not as written", next.Next-1, next.Next-1)},
+		"of an unknown one":  {audit.Place{Next: next.Next}, ""},
+		"at the end":         {audit.Place{Next: 1101, Follows: "another"}, "1100-1100 not as written"},
+		"of more than there": {audit.Place{Next: 1201, Follows: "another"}, "1101-1200 missing"},
+	} {
+		v, _, err := k.VerifyPart(t.Context(), tt.at, 1<<30)
+		must(t, err)
+		if got := said(v.Flaws); got != tt.want {
+			t.Errorf("%s: it says %q, want %q", name, got, tt.want)
+		}
 	}
 }
 

@@ -23,8 +23,7 @@ func auditCommand(env Env) *cobra.Command {
 	verify.Flags().BoolVar(&offline, "offline", false, "with --archive: read that alone and ask no controller")
 	online := with(env, func(cmd *cobra.Command, s *session, _ []string) error {
 		end := s.Working("Reading", s.now)
-		var out verdict
-		err := s.Get(cmd.Context(), "/audit-verification", nil, &out)
+		out, err := s.verify(cmd)
 		var seam string
 		if err == nil && dir != "" {
 			seam, err = s.follows(cmd, out)
@@ -52,6 +51,22 @@ func auditCommand(env Env) *cobra.Command {
 	}
 	cmd.AddCommand(verify)
 	return cmd
+}
+
+// verify reads the log part by part: all of it in one request may take too long.
+func (s *session) verify(cmd *cobra.Command) (all verdict, err error) {
+	at := url.Values{"from": {"1"}}
+	for {
+		var part verdict
+		if err := s.Get(cmd.Context(), "/audit-verification", at, &part); err != nil {
+			return all, err
+		}
+		all = all.with(part)
+		if part.Next == 0 {
+			return all, nil
+		}
+		at = url.Values{"from": {fmt.Sprint(part.Next)}, "follows": {part.Follows}}
+	}
 }
 
 // follows is the digest of the entry before the first that the store has.
@@ -117,12 +132,29 @@ type verdict struct {
 	Last    int64  `json:"last"`
 	Digest  string `json:"digest"`
 	Entries int64  `json:"entries"`
-	Flaws   []struct {
-		First int64  `json:"first"`
-		Last  int64  `json:"last"`
-		What  string `json:"what"`
-	} `json:"flaws"`
-	More bool `json:"more"`
+	Flaws   []flaw `json:"flaws"`
+	More    bool   `json:"more"`
+	Next    int64  `json:"next"`
+	Follows string `json:"follows"`
+}
+
+type flaw struct {
+	First int64  `json:"first"`
+	Last  int64  `json:"last"`
+	What  string `json:"what"`
+}
+
+// with is what is said of a log of whose next part something else is said. It begins where
+// it did when the first part was read.
+func (v verdict) with(part verdict) verdict {
+	if v.First > 0 {
+		part.First = v.First
+		part.Intact = v.Intact && part.Intact
+		part.Entries += v.Entries
+		part.Flaws = append(v.Flaws, part.Flaws...)
+		part.More = v.More || part.More
+	}
+	return part
 }
 
 func (s *session) tellAudit(v verdict) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -26,12 +27,16 @@ func (s *Store) Range(ctx context.Context, from, to string, most int, newest boo
 	if err != nil {
 		return nil, false, explain(ctx, "range", err)
 	}
+	var both sync.WaitGroup // each waits for what the engine writes just then
+	var failed error
+	both.Go(func() { failed = s.refresh(ctx, false) })
 	left, err := s.leftAt(ctx, store.Rev(resp.Header.Revision))
+	both.Wait()
+	if err == nil {
+		err = explained(ctx, "range", failed)
+	}
 	if err != nil {
 		return nil, false, err
-	}
-	if err := s.refresh(ctx, false); err != nil {
-		return nil, false, explain(ctx, "range", err)
 	}
 	for _, kv := range resp.Kvs {
 		rec := left.dated(s.recordOf(kv))
