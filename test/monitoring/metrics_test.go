@@ -195,6 +195,26 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestFiguresOfTheDisk finds what an operator needs to see a disk fill up and snapshots
+// stay away: how large the store is, what room is left, and when the last one was taken.
+func TestFiguresOfTheDisk(t *testing.T) {
+	s := servertest.Start(t)
+	const last = "netkeep_last_snapshot_timestamp_seconds"
+	before := scrape(t, s)
+	if _, there := before[last]; there {
+		t.Error("the time of a snapshot is told that there is not")
+	}
+	if size, free := before["netkeep_store_size_bytes"], before["netkeep_disk_free_bytes"]; size < 4096 || free < 1<<20 {
+		t.Errorf("the store has %v bytes, and %v are left", size, free)
+	}
+	// Names of snapshots have the second, and nothing less.
+	begun := float64(time.Now().Unix())
+	s.Admin(t).Post("database/snapshot", nil).Want(http.StatusOK)
+	if at := scrape(t, s)[last]; at < begun || at > float64(time.Now().Unix())+1 {
+		t.Errorf("the last snapshot is of %v, and was begun at %v", at, begun)
+	}
+}
+
 // TestFeedLag is over soon after a write.
 func TestFeedLag(t *testing.T) {
 	s := servertest.Start(t)

@@ -17,15 +17,17 @@ import (
 )
 
 func TestVersion(t *testing.T) {
-	p := launch(t, settings{args: []string{"version"}})
-	if code := p.wait(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	if got := p.stdout.String(); !regexp.MustCompile(`^netkeep v\d+\.\d+\.\d+ \(.*go1\..*\)\n$`).MatchString(got) {
-		t.Errorf("it printed %q", got)
-	}
-	if got := p.stderr.String(); got != "" {
-		t.Errorf("it complained: %q", got)
+	for _, word := range []string{"version", "--version"} {
+		p := launch(t, settings{args: []string{word}})
+		if code := p.wait(); code != 0 {
+			t.Errorf("%s: exit code %d", word, code)
+		}
+		if got := p.stdout.String(); !regexp.MustCompile(`^netkeep v\d+\.\d+\.\d+ \(.*go1\..*\)\n$`).MatchString(got) {
+			t.Errorf("%s: it printed %q", word, got)
+		}
+		if got := p.stderr.String(); got != "" {
+			t.Errorf("%s: it complained: %q", word, got)
+		}
 	}
 }
 
@@ -65,6 +67,9 @@ func TestFirstStart(t *testing.T) {
 	try(t, p.stdout.String(), secret)
 	checkModes(t, data)
 	p.stop()
+	if size := sizeOf(t, data); size > 64<<20 {
+		t.Errorf("a network that holds nothing takes %d bytes", size)
+	}
 	if strings.Contains(p.stderr.String(), secret) {
 		t.Error("the log has the password")
 	}
@@ -77,6 +82,25 @@ func TestFirstStart(t *testing.T) {
 	}
 	try(t, again.stdout.String(), secret)
 	again.stop()
+}
+
+// sizeOf is how long the files below a directory are.
+func sizeOf(t *testing.T, dir string) (size int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			size += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return size
 }
 
 // TestElsewhere looks for how to log in from another machine, which is told where
