@@ -85,7 +85,7 @@ cluster: build ## three controllers under faults for minutes, and what they cost
 	bin/netkeep-bench cluster
 
 # Each has a short form in make test and make late; docs/reliability.md says what came of it.
-torture: ## bad requests and frames by the million, kill -9, full disks, clocks that jump, damaged directories, faults, dying routers: some hours
+torture: ## bad requests and frames by the million, kill -9, full disks, clocks that jump, damaged directories, faults, two hours of use, dying routers: some hours
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/torture -run TestBadRequests -requests 1000000 $(ARGS)
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/torture -run TestBadFrames -frames 1000000 $(ARGS)
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/program -run '^TestDamages$$' -damages 500 $(ARGS)
@@ -93,6 +93,7 @@ torture: ## bad requests and frames by the million, kill -9, full disks, clocks 
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/program -run '^TestKillCarrying$$' -carry-rounds 100 $(ARGS)
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/program -run '^TestFullAgain$$' -full-rounds 100 $(ARGS)
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/program -run '^TestClockJumps$$' -clock-jumps 100 $(ARGS)
+	$(GO) test -trimpath -count=1 -timeout 150m -v ./test/program -run '^TestSoak$$' -soak 2h $(ARGS)
 	$(GO) test -trimpath -count=1 -timeout 90m -v ./test/torture -run TestRoutersDie -sites 20 -routers 10 -connections 1000 -deaths 30 -death-every 1m $(ARGS)
 	$(GO) test -trimpath -count=1 -timeout 60m -v ./test/cluster -run TestFaults -faults 5m -fault-every 10s $(ARGS)
 

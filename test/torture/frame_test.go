@@ -44,19 +44,26 @@ func TestBadFrames(t *testing.T) {
 	work(t, user, a.service)
 	before, goroutines := heap(), runtime.NumGoroutine()
 	const some = 200
-	for i := 0; i < *badFrames; i += some {
-		ways[i/some%len(ways)](t, some)
+	last := a.frames + *badFrames
+	for i, sent := 0, 0; a.frames < last; i++ {
+		if i%len(ways) == 0 {
+			if i > 0 && a.frames == sent {
+				t.Fatal("nobody takes a frame")
+			}
+			sent = a.frames
+		}
+		ways[i%len(ways)](t, min(some, last-a.frames))
 		for tries := 1; ; tries++ { // a machine that is busy holds up any of them, but not all
 			begun := time.Now()
 			work(t, user, a.service)
 			if took := time.Since(begun); took <= time.Second {
 				break
 			} else if tries == 10 {
-				t.Fatalf("a dial of somebody else takes %s after %d frames, ten times", took, i+some)
+				t.Fatalf("a dial of somebody else takes %s after %d frames, ten times", took, a.frames)
 			}
 		}
 	}
-	t.Logf("%d frames on %d connections", a.frames, a.connections)
+	t.Logf("%d frames on %d connections; %d times it was cut off for a while", a.frames, a.connections, a.refused)
 	servertest.Eventually(t, time.Minute, "the end of what the frames began", func() bool { return runtime.NumGoroutine() <= goroutines+20 })
 	most := before + 32<<20 + uint64(*badFrames)*300 // lines of log, which the test keeps
 	servertest.Eventually(t, time.Minute, "memory as before", func() bool { return heap() <= most })
@@ -96,6 +103,7 @@ type abuser struct {
 	dial, host  string // tokens of sessions
 	frames      int
 	connections int
+	refused     int
 }
 
 func (a *abuser) login(t *testing.T, i networktest.Identity) {
@@ -187,9 +195,9 @@ func (a *abuser) say(t *testing.T, n int, connect func() (net.Conn, error), of, 
 	t.Helper()
 	for n > 0 {
 		conn, err := connect()
-		if err != nil { // it was cut off for a while
-			n -= 20
-			continue
+		if err != nil { // it was cut off for a while, in which others have a turn
+			a.refused++
+			return
 		}
 		a.connections++
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
