@@ -47,7 +47,7 @@ func (w *world) checkView() {
 		if len(circuits) == 0 || c.ID != circuits[0].ID || !slices.Equal(c.Path, circuits[0].Path) || len(c.Links) != max(0, len(c.Path)-1) || c.ControllerID != own || c.Tags["clientId"] != c.IdentityID {
 			w.t.Fatalf("a circuit is shown as %+v", c)
 		}
-		if c.Moved.IsZero() != c.UpdatedAt.Equal(c.CreatedAt) && !c.Moved.Equal(c.UpdatedAt) {
+		if c.Moved.IsZero() != c.UpdatedAt.Equal(c.CreatedAt) && !c.Moved.Equal(c.UpdatedAt.Time()) {
 			w.t.Fatalf("a circuit moved at %v and changed at %v: %+v", c.Moved, c.UpdatedAt, c)
 		}
 		circuits = circuits[1:]

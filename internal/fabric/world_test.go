@@ -176,7 +176,7 @@ func (w *world) seed(tx *state.Tx) error {
 		err = model.Authenticators.Create(tx, &model.Authenticator{Meta: kind.Meta{ID: "password"}, IdentityID: "ann", Method: model.MethodUPDB, Username: "ann of the network"})
 	}
 	if err == nil {
-		err = model.APISessions.Create(tx, &model.APISession{Meta: kind.Meta{ID: "api"}, IdentityID: "ann", AuthenticatorID: "password", TokenHash: "hash", LastActivityAt: tx.Now()})
+		err = model.APISessions.Create(tx, &model.APISession{Meta: kind.Meta{ID: "api"}, IdentityID: "ann", AuthenticatorID: "password", TokenHash: "hash", LastActivityAt: kind.MomentOf(tx.Now())})
 	}
 	for i, pair := range w.credentials.routers {
 		r := model.EdgeRouters.New()

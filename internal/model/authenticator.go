@@ -26,15 +26,15 @@ type Authenticator struct {
 	kind.Meta
 	_ kind.Uncopied `json:"-"`
 
-	IdentityID   string     `json:"identityId" kind:"required=create,fixed,ref=identity:cascade,link,as=identity,alias=identity" doc:"Id of the identity that authenticates with it."`
-	Method       string     `json:"method" kind:"required=create,fixed,enum=updb|cert" doc:"What it is: updb is a user name with a password, cert a client certificate."`
-	Username     string     `json:"username" kind:"unique,omit,range=4..100,when=method:updb,alias=updbUsername,format=visible" doc:"User name to log in with; no two authenticators have the same."`
-	PasswordHash string     `json:"passwordHash" kind:"server,secret,when=method:updb" doc:"Hash by which a password is recognised."`
-	PasswordRev  int        `json:"passwordRev" kind:"server,hidden,nofilter" doc:"How many times the password was set anew; API sessions opened with an earlier one have ended."`
-	CertPEM      terse.Text `json:"certPem" kind:"server,omit,when=method:cert" doc:"The client certificate, as PEM."`
-	Fingerprint  string     `json:"fingerprint" kind:"server,unique,omit,when=method:cert,alias=certFingerprint" doc:"SHA-1 of the client certificate, in hexadecimal; no two authenticators have the same."`
-	NotAfter     time.Time  `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the client certificate ends."`
-	CAID         string     `json:"caId" kind:"server,hidden,nofilter,ref=ca:cascade" doc:"Id of the CA that the client certificate leads to; empty if that is the controller's own."`
+	IdentityID   string      `json:"identityId" kind:"required=create,fixed,ref=identity:cascade,link,as=identity,alias=identity" doc:"Id of the identity that authenticates with it."`
+	Method       string      `json:"method" kind:"required=create,fixed,enum=updb|cert" doc:"What it is: updb is a user name with a password, cert a client certificate."`
+	Username     string      `json:"username" kind:"unique,omit,range=4..100,when=method:updb,alias=updbUsername,format=visible" doc:"User name to log in with; no two authenticators have the same."`
+	PasswordHash string      `json:"passwordHash" kind:"server,secret,when=method:updb" doc:"Hash by which a password is recognised."`
+	PasswordRev  int         `json:"passwordRev" kind:"server,hidden,nofilter" doc:"How many times the password was set anew; API sessions opened with an earlier one have ended."`
+	CertPEM      terse.Text  `json:"certPem" kind:"server,omit,when=method:cert" doc:"The client certificate, as PEM."`
+	Fingerprint  string      `json:"fingerprint" kind:"server,unique,omit,when=method:cert,alias=certFingerprint" doc:"SHA-1 of the client certificate, in hexadecimal; no two authenticators have the same."`
+	NotAfter     kind.Moment `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the client certificate ends."`
+	CAID         string      `json:"caId" kind:"server,hidden,nofilter,ref=ca:cascade" doc:"Id of the CA that the client certificate leads to; empty if that is the controller's own."`
 
 	*SeldomAuthenticator
 }

@@ -114,8 +114,8 @@ func noted(r kind.Reader, identityID string) (at time.Time) {
 func LastSeen(r kind.Reader, identityID string) time.Time {
 	at := noted(r, identityID)
 	for session := range APISessions.Select(r, "identityId", identityID) {
-		if session.LastActivityAt.After(at) {
-			at = session.LastActivityAt
+		if session.LastActivityAt.Time().After(at) {
+			at = session.LastActivityAt.Time()
 		}
 	}
 	return at

@@ -58,7 +58,7 @@ func Settle(w kind.Writer, id string) (made bool, err error) {
 func note(w kind.Writer, id string, made bool) error {
 	var old []string
 	for r := range Receipts.All(w) {
-		if w.Now().Sub(r.CreatedAt) > receiptsLast {
+		if w.Now().Sub(r.CreatedAt.Time()) > receiptsLast {
 			old = append(old, r.ID)
 		}
 		if len(old) == mostForgotten {

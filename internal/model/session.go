@@ -13,20 +13,20 @@ import (
 type APISession struct {
 	kind.Meta
 
-	IdentityID      string    `json:"identityId" kind:"server,ref=identity:cascade,as=identity,alias=identity" doc:"Id of the identity that authenticated."`
-	AuthenticatorID string    `json:"authenticatorId" kind:"server,index,alias=authenticator" doc:"Id of the authenticator that was shown; for a token, extJwtId: and the id of its signer; router for an edge router that is a client itself."`
-	CAID            string    `json:"caId" kind:"server,hidden,nofilter,index" doc:"Id of the CA that the certificate shown leads to; empty for the controller's own."`
-	PasswordRev     int       `json:"passwordRev" kind:"server,hidden,nofilter" doc:"Which password of the authenticator was shown, as the authenticator counts them."`
-	ExternalID      string    `json:"externalId" kind:"server,hidden,nofilter" doc:"External id by which the token or certificate shown names the identity; empty if it does not."`
-	NotAfter        time.Time `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the token or certificate chain shown ends; the year 1 if it does not."`
-	TokenHash       string    `json:"tokenHash" kind:"server,secret,unique" doc:"Hash by which the session's token is recognised."`
+	IdentityID      string      `json:"identityId" kind:"server,ref=identity:cascade,as=identity,alias=identity" doc:"Id of the identity that authenticated."`
+	AuthenticatorID string      `json:"authenticatorId" kind:"server,index,alias=authenticator" doc:"Id of the authenticator that was shown; for a token, extJwtId: and the id of its signer; router for an edge router that is a client itself."`
+	CAID            string      `json:"caId" kind:"server,hidden,nofilter,index" doc:"Id of the CA that the certificate shown leads to; empty for the controller's own."`
+	PasswordRev     int         `json:"passwordRev" kind:"server,hidden,nofilter" doc:"Which password of the authenticator was shown, as the authenticator counts them."`
+	ExternalID      string      `json:"externalId" kind:"server,hidden,nofilter" doc:"External id by which the token or certificate shown names the identity; empty if it does not."`
+	NotAfter        kind.Moment `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the token or certificate chain shown ends; the year 1 if it does not."`
+	TokenHash       string      `json:"tokenHash" kind:"server,secret,unique" doc:"Hash by which the session's token is recognised."`
 	// Brought is of one that another controller has opened, whose keys are not ours.
-	Brought        string    `json:"brought" kind:"server,hidden,nofilter,sealed,omit" doc:"Token of a session that was taken over; empty for others, whose tokens follow from their ids."`
-	ConfigTypes    []string  `json:"configTypes" kind:"server" doc:"Ids of the config types that the client asked for, or all; services show configs of these."`
-	IPAddress      string    `json:"ipAddress" kind:"server" doc:"Address that the client authenticated from."`
-	IsMFARequired  bool      `json:"isMfaRequired" kind:"server" doc:"Whether the identity had a second factor to show."`
-	IsMFAComplete  bool      `json:"isMfaComplete" kind:"server" doc:"Whether a one-time or recovery code has been shown."`
-	LastActivityAt time.Time `json:"lastActivityAt" kind:"server" doc:"When the session was last known to be used, as it is stored, which is some time after the fact."`
+	Brought        string      `json:"brought" kind:"server,hidden,nofilter,sealed,omit" doc:"Token of a session that was taken over; empty for others, whose tokens follow from their ids."`
+	ConfigTypes    []string    `json:"configTypes" kind:"server" doc:"Ids of the config types that the client asked for, or all; services show configs of these."`
+	IPAddress      string      `json:"ipAddress" kind:"server" doc:"Address that the client authenticated from."`
+	IsMFARequired  bool        `json:"isMfaRequired" kind:"server" doc:"Whether the identity had a second factor to show."`
+	IsMFAComplete  bool        `json:"isMfaComplete" kind:"server" doc:"Whether a one-time or recovery code has been shown."`
+	LastActivityAt kind.Moment `json:"lastActivityAt" kind:"server" doc:"When the session was last known to be used, as it is stored, which is some time after the fact."`
 	// What posture checks look at.
 	MFAPassedAt *time.Time `json:"mfaPassedAt" kind:"server,hidden,nofilter" doc:"When a one-time or recovery code was last shown."`
 	MFAID       string     `json:"mfaId" kind:"server,hidden,nofilter" doc:"Id of the second factor whose code that was."`

@@ -103,9 +103,9 @@ func (t *Token) Check(r kind.Reader, old *Token) error {
 func (t *Token) checkEnd(old *Token) error {
 	said := t.ExpiresAt.UTC().Format(time.RFC3339)
 	switch changed := old != nil && !old.ExpiresAt.Equal(t.ExpiresAt); {
-	case !t.ExpiresAt.After(t.CreatedAt), changed && !t.ExpiresAt.After(t.UpdatedAt):
+	case !t.ExpiresAt.After(t.CreatedAt.Time()), changed && !t.ExpiresAt.After(t.UpdatedAt.Time()):
 		return fault.Invalid("expiresAt", "must be in the future", said)
-	case t.ExpiresAt.Sub(t.UpdatedAt) > MaxTokenLife:
+	case t.ExpiresAt.Sub(t.UpdatedAt.Time()) > MaxTokenLife:
 		return fault.Invalid("expiresAt", "must be within a year", said)
 	}
 	return nil

@@ -90,7 +90,7 @@ func (r *reading) addOverrides(i *zitidb.Identity, at string) {
 				continue
 			}
 			rec := &model.ServiceConfig{IdentityID: i.ID, ServiceID: service, ConfigID: config, ConfigTypeID: typeID}
-			rec.Meta = kind.Meta{ID: model.ServiceConfigID(i.ID, service, typeID), CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt}
+			rec.Meta = kind.Meta{ID: model.ServiceConfigID(i.ID, service, typeID), CreatedAt: kind.MomentOf(i.CreatedAt), UpdatedAt: kind.MomentOf(i.UpdatedAt)}
 			add(r, model.ServiceConfigs, rec, i.Name)
 		}
 	}
@@ -107,7 +107,8 @@ func (r *reading) addClient(i *zitidb.Identity, at string) {
 		return
 	}
 	r.clients[i.ID] = rec.SDKInfo
-	rec.Meta = kind.Meta{ID: i.ID, CreatedAt: i.UpdatedAt, UpdatedAt: i.UpdatedAt}
+	updated := kind.MomentOf(i.UpdatedAt)
+	rec.Meta = kind.Meta{ID: i.ID, CreatedAt: updated, UpdatedAt: updated}
 	add(r, model.ClientInfos, rec, i.Name)
 	if r.net.Settings.OIDC && byOIDC(i.SDKType, i.SDKVersion) {
 		r.note(OIDC, at+", "+i.SDKType+" "+i.SDKVersion)
@@ -172,7 +173,7 @@ func (r *reading) certificate(rec *model.Authenticator, a *zitidb.Authenticator,
 	if cert == nil {
 		return
 	}
-	rec.CertPEM, rec.NotAfter = terse.Of(pki.EncodeCertificates(cert)), cert.NotAfter
+	rec.CertPEM, rec.NotAfter = terse.Of(pki.EncodeCertificates(cert)), kind.MomentOf(cert.NotAfter)
 	for _, ca := range r.cas {
 		if !a.IsIssuedByNetwork && signs(ca.cert, a.CertPEM) {
 			rec.CAID = ca.rec.ID
@@ -245,7 +246,8 @@ func (r *reading) readEnrollments() error {
 			Meta: r.meta("enrollments", e.Common), Method: e.Method, Token: e.Token, JWT: e.JWT, ExpiresAt: e.ExpiresAt,
 			IdentityID: e.IdentityID, EdgeRouterID: e.EdgeRouterID, TransitRouterID: e.TransitRouterID, CAID: e.CAID, Username: e.Username,
 		}
-		rec.CreatedAt, rec.UpdatedAt = e.IssuedAt, e.IssuedAt
+		rec.CreatedAt = kind.MomentOf(e.IssuedAt)
+		rec.UpdatedAt = rec.CreatedAt
 		add(r, model.Enrollments, rec, subject)
 	})
 }

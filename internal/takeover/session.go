@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/takeover/zitidb"
 )
@@ -83,7 +84,7 @@ func (r *reading) apiSession(s *zitidb.APISession) *model.APISession {
 	return &model.APISession{
 		Meta: r.meta("api-sessions", s.Common), IdentityID: s.IdentityID, AuthenticatorID: s.AuthenticatorID, CAID: shown.CAID,
 		NotAfter: shown.NotAfter, Fingerprint: shown.Fingerprint, Brought: s.Token, TokenHash: model.TokenHash(s.Token), ConfigTypes: list(s.ConfigTypes),
-		IPAddress: host(s.IPAddress), IsMFARequired: s.MFARequired, IsMFAComplete: s.MFAComplete, LastActivityAt: used, SDKInfo: r.clients[s.IdentityID],
+		IPAddress: host(s.IPAddress), IsMFARequired: s.MFARequired, IsMFAComplete: s.MFAComplete, LastActivityAt: kind.MomentOf(used), SDKInfo: r.clients[s.IdentityID],
 	}
 }
 
@@ -125,8 +126,9 @@ func (r *reading) readGrants(opened map[string]*model.APISession) error {
 // service came along. The old controller did not keep which it was: it is the latest one
 // that there was by then.
 func (r *reading) hosting(t *zitidb.Terminator) (with *model.Session) {
+	by := kind.MomentOf(t.CreatedAt)
 	for _, s := range r.hosts[[2]string{t.HostID, t.ServiceID}] {
-		if !s.CreatedAt.After(t.CreatedAt) && (with == nil || s.CreatedAt.After(with.CreatedAt)) {
+		if !s.CreatedAt.After(by) && (with == nil || s.CreatedAt.After(with.CreatedAt)) {
 			with = s
 		}
 	}

@@ -94,7 +94,7 @@ func each[T any](r *reading, s zitidb.Store[T], do func(*T)) error {
 
 // meta is what every record has.
 func (r *reading) meta(path string, c zitidb.Common) kind.Meta {
-	return kind.Meta{ID: c.ID, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, Tags: r.tags(path, c), System: c.IsSystem}
+	return kind.Meta{ID: c.ID, CreatedAt: kind.MomentOf(c.CreatedAt), UpdatedAt: kind.MomentOf(c.UpdatedAt), Tags: r.tags(path, c), System: c.IsSystem}
 }
 
 // tags are marks, which are texts, truths or nothing here.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 )
 
@@ -66,7 +67,7 @@ func (s *APISessions) used(than time.Duration) (ids []string) {
 	snap := s.State.Snapshot()
 	s.active.Range(func(id, _ any) bool {
 		session, ok := model.APISessions.Get(snap, id.(string))
-		if ok && s.LastActivity(session).Sub(session.LastActivityAt) > than {
+		if ok && s.LastActivity(session).Sub(session.LastActivityAt.Time()) > than {
 			ids = append(ids, session.ID)
 		}
 		return true
@@ -87,7 +88,7 @@ func (s *APISessions) writeActivity(ctx context.Context, ids []string) error {
 				continue
 			}
 			err := model.APISessions.Edit(tx, id, func(a *model.APISession) error {
-				a.LastActivityAt = s.LastActivity(a)
+				a.LastActivityAt = kind.MomentOf(s.LastActivity(a))
 				return nil
 			})
 			if err != nil {

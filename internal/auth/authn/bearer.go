@@ -68,7 +68,7 @@ func (s *APISessions) Bear(r kind.Reader, session *model.APISession, issuer stri
 	now := s.Now().Unix()
 	said := Bearer{
 		Issuer: issuer, Subject: session.IdentityID, Audience: []string{bearerAudience}, Expires: until.Unix(), Issued: now, NotBefore: now,
-		AuthTime: session.CreatedAt.Unix(), ID: NewToken(), Client: session.Client, Application: session.Client, Scopes: scopes,
+		AuthTime: session.CreatedAt.Time().Unix(), ID: NewToken(), Client: session.Client, Application: session.Client, Scopes: scopes,
 		Methods: shown(session), APISession: session.ID, Type: BearerType, ConfigTypes: session.ConfigTypes, Fingerprints: []string{},
 	}
 	if i, ok := model.Identities.Get(r, session.IdentityID); ok {

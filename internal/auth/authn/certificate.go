@@ -40,7 +40,7 @@ func (c *Certificates) Check(r kind.Reader, presented []*x509.Certificate) (Proo
 	if err != nil {
 		return Proof{}, err
 	}
-	proof.session.NotAfter, proof.session.Fingerprint = leaf.NotAfter(), pki.Fingerprint(leaf.Certificate())
+	proof.session.NotAfter, proof.session.Fingerprint = kind.MomentOf(leaf.NotAfter()), pki.Fingerprint(leaf.Certificate())
 	if leaf.NotYetValid(now) || proof.flaw(r, now) != "" {
 		return Proof{}, errDenied
 	}

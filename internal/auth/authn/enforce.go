@@ -196,7 +196,7 @@ func (s *APISessions) over(snap *state.Snapshot, unsure bool) iter.Seq[*model.AP
 	return func(yield func(*model.APISession) bool) {
 		for session := range model.APISessions.All(snap) {
 			over := s.idle(session, now.Add(-unwritten))
-			if !over && (unsure || isPast(session.NotAfter, now) || isPast(s.last(session), now)) {
+			if !over && (unsure || isPast(session.NotAfter.Time(), now) || isPast(s.last(session), now)) {
 				_, flaw := s.stands(snap, session, now)
 				over = flaw != ""
 			}

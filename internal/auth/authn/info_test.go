@@ -114,7 +114,7 @@ func TestStrayInfo(t *testing.T) {
 		w.proof = w.vouched(t, w.add(t, adminName))
 		put := func(id string) {
 			t.Helper()
-			info := &model.ClientInfo{Meta: kind.Meta{ID: id, CreatedAt: time.Now(), UpdatedAt: time.Now()}, IdentityID: id}
+			info := &model.ClientInfo{Meta: kind.Meta{ID: id, CreatedAt: kind.MomentOf(time.Now()), UpdatedAt: kind.MomentOf(time.Now())}, IdentityID: id}
 			value, err := w.State.Encode(model.ClientInfos.Def, info)
 			if err != nil {
 				t.Fatal(err)

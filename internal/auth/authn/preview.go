@@ -11,6 +11,7 @@ import (
 
 	"netkeep.internal/internal/auth/people"
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 )
 
@@ -47,7 +48,7 @@ func (t *Tokens) Preview(ctx context.Context, snap *state.Snapshot, signer *mode
 		out.Refused = string(flaw)
 		return out
 	}
-	proof.session.ExternalID, proof.session.NotAfter = claims.external, claims.end
+	proof.session.ExternalID, proof.session.NotAfter = claims.external, kind.MomentOf(claims.end)
 	if flaw := proof.flaw(snap, t.now()); flaw != "" {
 		out.Refused = string(flaw)
 		return out

@@ -138,7 +138,7 @@ func (s *APISessions) createIn(tx *state.Tx, by state.Author, p Proof, req Reque
 		return nil, flaw.denied()
 	}
 	mfa, has := model.MFAOf(tx, p.identity.ID)
-	session.IPAddress, session.LastActivityAt = by.Source, tx.Now()
+	session.IPAddress, session.LastActivityAt = by.Source, kind.MomentOf(tx.Now())
 	session.ConfigTypes = ResolveConfigTypes(tx, req.ConfigTypes)
 	session.IsMFARequired = has && mfa.IsVerified
 	session.Withheld = req.Apart || session.Fingerprint == ""
@@ -147,7 +147,7 @@ func (s *APISessions) createIn(tx *state.Tx, by state.Author, p Proof, req Reque
 	}
 	session.ID = tx.NewSessionID()
 	session.TokenHash = digest(KeyedToken(s.Keys()[0], session.ID))
-	if err := model.Remember(tx, session.IdentityID, req.EnvInfo, req.SDKInfo, session.LastActivityAt); err != nil {
+	if err := model.Remember(tx, session.IdentityID, req.EnvInfo, req.SDKInfo, tx.Now()); err != nil {
 		return nil, err
 	}
 	return &session, model.APISessions.Create(tx, &session)
@@ -261,11 +261,11 @@ func (s *APISessions) IDOf(r kind.Reader, token string) (id string, ok bool) {
 // written down a later time than we know of.
 func (s *APISessions) LastActivity(session *model.APISession) time.Time {
 	if v, ok := s.active.Load(session.ID); ok {
-		if at := time.UnixMilli(v.(*atomic.Int64).Load()).UTC(); at.After(session.LastActivityAt) {
+		if at := time.UnixMilli(v.(*atomic.Int64).Load()).UTC(); at.After(session.LastActivityAt.Time()) {
 			return at
 		}
 	}
-	return session.LastActivityAt
+	return session.LastActivityAt.Time()
 }
 
 // LastSeen is when an identity was last there, as far as this controller knows; zero if

@@ -144,7 +144,7 @@ func (w *world) written(t testing.TB, who *Caller) time.Time {
 	if !ok {
 		t.Fatal("the session is gone")
 	}
-	return session.LastActivityAt
+	return session.LastActivityAt.Time()
 }
 
 // run starts a job and returns what stops it.

@@ -163,7 +163,7 @@ func TestSessionChangesMeanwhile(t *testing.T) {
 			there.flush(t.Context(), 0)
 		})
 		s, _ := model.APISessions.Get(here.State.Snapshot(), used.session.ID)
-		if err != nil || !here.complete(used) || !s.LastActivityAt.Equal(at) {
+		if err != nil || !here.complete(used) || !s.LastActivityAt.Time().Equal(at) {
 			t.Errorf("after use elsewhere: %v, and the session is %+v, want one used at %v", err, s, at)
 		}
 		err = meanwhile(ended, codes[1], func() {

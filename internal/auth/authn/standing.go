@@ -114,7 +114,7 @@ func (p Proof) notAfter() time.Time {
 	if byToken := strings.HasPrefix(p.session.AuthenticatorID, signerPrefix); !byToken && p.policy.Primary.Cert.AllowExpiredCerts {
 		return time.Time{}
 	}
-	return p.session.NotAfter
+	return p.session.NotAfter.Time()
 }
 
 func (p Proof) ended(now time.Time) bool { return isPast(p.notAfter(), now) }
@@ -136,7 +136,7 @@ func (s *APISessions) last(session *model.APISession) time.Time {
 	if s.Lifetime <= 0 {
 		return time.Time{}
 	}
-	return session.CreatedAt.Add(s.Lifetime)
+	return session.CreatedAt.Time().Add(s.Lifetime)
 }
 
 // stands says whether a session may be used as far as time and what it rests

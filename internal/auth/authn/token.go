@@ -53,7 +53,7 @@ func (t *Tokens) accept(r kind.Reader, claims Claims) (Proof, error) {
 	if err != nil {
 		return Proof{}, err
 	}
-	proof.session.ExternalID, proof.session.NotAfter = claims.external, claims.end
+	proof.session.ExternalID, proof.session.NotAfter = claims.external, kind.MomentOf(claims.end)
 	if !proof.identity.NamedBy(claims.signer.ID) {
 		tellNaming(t.sets.log, claims.signer.ID, proof.identity)
 	}

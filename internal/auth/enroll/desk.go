@@ -147,7 +147,7 @@ func (d *Desk) issued(by state.Author, r kind.Reader, of *kind.Def, id string, l
 func certificateAuthenticator(identityID, caID string, cert *x509.Certificate) *model.Authenticator {
 	return &model.Authenticator{
 		IdentityID: identityID, Method: model.MethodCert, CAID: caID,
-		CertPEM: terse.Of(pki.EncodeCertificates(cert)), Fingerprint: pki.Fingerprint(cert), NotAfter: cert.NotAfter,
+		CertPEM: terse.Of(pki.EncodeCertificates(cert)), Fingerprint: pki.Fingerprint(cert), NotAfter: kind.MomentOf(cert.NotAfter),
 	}
 }
 

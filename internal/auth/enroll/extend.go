@@ -76,7 +76,7 @@ func (d *Desk) Confirm(ctx context.Context, by state.Author, r kind.Reader, who 
 			now.LastExtendRolledKeys = rolled(now.CertPEM.String(), certs[0])
 			now.IsExtendRequested, now.IsKeyRollRequested = false, false
 			now.CertPEM, now.Fingerprint, now.PendingCertPEM = now.PendingCertPEM, pki.Fingerprint(certs[0]), ""
-			now.NotAfter = certs[0].NotAfter
+			now.NotAfter = kind.MomentOf(certs[0].NotAfter)
 			return nil
 		})
 	})

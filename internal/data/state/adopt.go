@@ -12,7 +12,7 @@ func (tx *Tx) Adopt(d *kind.Def, rec kind.Record) error {
 		m.ID = tx.idFor(d)
 	}
 	if m.CreatedAt.IsZero() {
-		m.CreatedAt = tx.clock.stamp()
+		m.CreatedAt = kind.MomentOf(tx.clock.stamp())
 	}
 	if m.UpdatedAt.Before(m.CreatedAt) {
 		m.UpdatedAt = m.CreatedAt

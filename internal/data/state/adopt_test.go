@@ -13,7 +13,7 @@ import (
 // rules for them too.
 func TestAdopt(t *testing.T) {
 	s := open(t, storetest.NewMemory(), state.Options{})
-	made, changed := time.Date(2019, 1, 2, 3, 4, 5, 6000, time.UTC), time.Date(2021, 1, 2, 3, 4, 5, 0, time.UTC)
+	made, changed := kind.MomentOf(time.Date(2019, 1, 2, 3, 4, 5, 6000, time.UTC)), kind.MomentOf(time.Date(2021, 1, 2, 3, 4, 5, 0, time.UTC))
 	must(t, s.Update(t.Context(), state.Program("tester"), func(tx *state.Tx) error {
 		must(t, places.Create(tx, &place{Meta: kind.Meta{ID: ".-1"}, Name: "made here"}))
 		must(t, tx.Adopt(places.Def, &place{Meta: kind.Meta{ID: ".-1", CreatedAt: made, UpdatedAt: changed}, Name: "ann"}))

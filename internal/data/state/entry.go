@@ -18,8 +18,8 @@ import (
 func (tx *Tx) Append(d *kind.Def, rec kind.Record) error {
 	tx.mustLog(d)
 	m := rec.Base()
-	m.UpdatedAt = tx.clock.stamp()
-	m.CreatedAt, m.ID = m.UpdatedAt, entryID(m.UpdatedAt)+random(base62, 6)
+	at := tx.clock.stamp()
+	m.CreatedAt, m.UpdatedAt, m.ID = kind.MomentOf(at), kind.MomentOf(at), entryID(at)+random(base62, 6)
 	if err := tx.set.Validate(tx, d, nil, rec); err != nil {
 		return err
 	}

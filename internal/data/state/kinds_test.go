@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"netkeep.internal/internal/lang/kind"
 )
@@ -169,6 +168,6 @@ var fields = []field{
 func plain(d *kind.Def, rec kind.Record) string {
 	c := d.Clone(rec)
 	m := c.Base()
-	m.CreatedAt, m.UpdatedAt = time.Time{}, time.Time{}
+	m.CreatedAt, m.UpdatedAt = kind.Moment{}, kind.Moment{}
 	return fmt.Sprintf("%+v", c)
 }

@@ -72,7 +72,7 @@ func TestTimesOfRecords(t *testing.T) {
 		}
 		var before time.Time
 		for p := range places.All(s.Snapshot()) {
-			if p.CreatedAt.After(s.Snapshot().Time) {
+			if p.CreatedAt.Time().After(s.Snapshot().Time) {
 				t.Errorf("%s is created at %v, after the last commit at %v", p.Name, p.CreatedAt, s.Snapshot().Time)
 			}
 		}
@@ -95,7 +95,7 @@ func TestTimesOfRecords(t *testing.T) {
 func TestTimesOfSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, storetest.NewMemory(), state.Options{})
-		var before time.Time
+		var before kind.Moment
 		for range 3 {
 			must(t, s.UpdateSessions(t.Context(), state.Program("test"), func(tx *state.Tx) error {
 				for range 2 {

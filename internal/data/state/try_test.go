@@ -174,7 +174,7 @@ func TestDoom(t *testing.T) {
 			dan, _ := people.Get(step.After, "dan")
 			_, own := items.Get(step.After, "own")
 			outcomes = append(outcomes, fmt.Sprintf("%d %v %v %q %v", step.After.Len(people.Def), kept.Keepers, law.Who, dan.Boss, own))
-			times = append(times, law.UpdatedAt.Sub(s.Snapshot().Time))
+			times = append(times, law.UpdatedAt.Time().Sub(s.Snapshot().Time))
 		}
 		if want := `1 [dan] [#tall @dan] "" false`; outcomes[0] != want || outcomes[1] != want {
 			t.Errorf("it comes to %q, want %q", outcomes, want)

@@ -68,7 +68,7 @@ func (tx *Tx) Create(d *kind.Def, rec kind.Record) error {
 	if _, taken := tx.Lookup(d, m.ID); taken {
 		return fault.Invalid("id", "must be unique", m.ID)
 	}
-	m.UpdatedAt = tx.clock.stamp()
+	m.UpdatedAt = kind.MomentOf(tx.clock.stamp())
 	if m.CreatedAt.IsZero() {
 		m.CreatedAt = m.UpdatedAt
 	}
@@ -81,7 +81,7 @@ func (tx *Tx) Edit(d *kind.Def, id string, change func(kind.Record) error) error
 	if err != nil {
 		return err
 	}
-	next.Base().UpdatedAt = tx.clock.stamp()
+	next.Base().UpdatedAt = kind.MomentOf(tx.clock.stamp())
 	return tx.save(d, old, next)
 }
 
@@ -103,7 +103,7 @@ func (tx *Tx) Amend(d *kind.Def, id string, change func(kind.Record) error) (dif
 	if err != nil || bytes.Equal(before, after) {
 		return false, err
 	}
-	next.Base().UpdatedAt = tx.clock.stamp()
+	next.Base().UpdatedAt = kind.MomentOf(tx.clock.stamp())
 	return true, tx.write(d, old, next)
 }
 

@@ -59,7 +59,7 @@ func (t *Tunnels) list(ctx context.Context, r *control.Router, f *wire.Frame) {
 // otherwise.
 func (t *Tunnels) version(who Client) []byte {
 	last := t.Changed(t.State.Snapshot(), who.Identity().ID)
-	if begun := who.Session().CreatedAt; begun.After(last) {
+	if begun := who.Session().CreatedAt.Time(); begun.After(last) {
 		last = begun
 	}
 	return binary.BigEndian.AppendUint64(nil, uint64(last.UnixNano()))

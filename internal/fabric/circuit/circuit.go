@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netkeep.internal/internal/fabric/path"
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/wire/message"
 )
@@ -62,7 +63,7 @@ func (c *Circuit) last() string  { return c.Path[len(c.Path)-1] }
 // over returns the circuit on another path.
 func (c *Circuit) over(p path.Path, now time.Time) *Circuit {
 	next := *c
-	next.Path, next.Links, next.Cost, next.Moved, next.UpdatedAt, next.told = p.Routers, p.Links, p.Cost, now, now, nil
+	next.Path, next.Links, next.Cost, next.Moved, next.UpdatedAt, next.told = p.Routers, p.Links, p.Cost, now, kind.MomentOf(now), nil
 	return &next
 }
 

@@ -42,7 +42,7 @@ func (c *Circuits) strange(id string) (*Circuit, bool) {
 		return nil, false
 	}
 	circuit := &Circuit{Circuit: c.record(id, new(model.Session)), older: true, foreign: true}
-	circuit.Ready = circuit.CreatedAt
+	circuit.Ready = now
 	return circuit, true
 }
 
@@ -137,7 +137,7 @@ func (c *Circuits) EndUnnamed() {
 // nameless looks at a circuit of another controller when it should have a name: it ends if
 // it has none.
 func (c *Circuits) nameless(circuit *Circuit) {
-	age := c.Now().Sub(circuit.CreatedAt)
+	age := c.Now().Sub(circuit.Ready)
 	switch {
 	case !circuit.unnamed():
 	case age < namedWithin:

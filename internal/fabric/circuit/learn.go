@@ -315,7 +315,7 @@ func (c *Circuits) recall(id, routerID string, routes map[string]string) (*Circu
 		return nil, false
 	}
 	circuit := &Circuit{Circuit: c.record(id, s), older: true}
-	circuit.Ready = circuit.CreatedAt
+	circuit.Ready = c.Now()
 	if host != "" {
 		hosting, ok := model.Sessions.Get(snap, host)
 		if !ok || hosting.ServiceID != s.ServiceID || !c.Sessions.Live(snap, hosting) {

@@ -64,8 +64,8 @@ func (c *Circuits) doubt() {
 			c.nameless(circuit)
 		case circuit.movable():
 			c.moves.add(sound, id)
-		case c.Now().Sub(circuit.CreatedAt) < partFor:
-			c.moves.adopt(id, c.Now().Add(partFor-doubtAfter-c.Now().Sub(circuit.CreatedAt)))
+		case c.Now().Sub(circuit.Ready) < partFor:
+			c.moves.adopt(id, c.Now().Add(partFor-doubtAfter-c.Now().Sub(circuit.Ready)))
 		default:
 			c.Log.Info("a circuit has lost one of its ends", "circuit", id, "known", circuit.Path)
 			c.end(id, true)

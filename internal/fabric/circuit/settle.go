@@ -54,7 +54,7 @@ func (c *Circuits) unheard(snap *state.Snapshot, from *control.Router, want term
 // young reports whether a router has connected just now.
 func (c *Circuits) young(routerID string) bool {
 	p, here := c.Routers.Connected(routerID)
-	return here && c.Now().Sub(p.CreatedAt) < youngTime
+	return here && c.Now().Sub(p.CreatedAt.Time()) < youngTime
 }
 
 // settle waits a moment; it is false if there is no time for that.

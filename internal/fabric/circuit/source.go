@@ -9,7 +9,7 @@ import (
 
 // record is what is told of a new circuit that a session dials.
 func (c *Circuits) record(id string, s *model.Session) model.Circuit {
-	now := c.Now()
+	now := kind.MomentOf(c.Now())
 	return model.Circuit{
 		Meta:       kind.Meta{ID: id, CreatedAt: now, UpdatedAt: now},
 		IdentityID: s.IdentityID, ServiceID: s.ServiceID, SessionID: s.ID, ControllerID: c.Controller,

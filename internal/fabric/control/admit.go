@@ -202,7 +202,7 @@ func (rs *Routers) newRouter(record *model.Router, hello *channel.Hello, fingerp
 	}
 	r.work.init()
 	r.paces.init()
-	now := rs.opt.Now()
+	now := kind.MomentOf(rs.opt.Now())
 	here := &model.Presence{
 		Meta:   kind.Meta{ID: record.ID, CreatedAt: now, UpdatedAt: now},
 		Online: true, Version: plainVersion(version), Sync: model.SyncNew, ControllerID: rs.opt.ID,

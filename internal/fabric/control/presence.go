@@ -1,6 +1,9 @@
 package control
 
-import "netkeep.internal/internal/model"
+import (
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+)
 
 // Presence is what the router says of itself. It is never changed, only
 // replaced.
@@ -13,6 +16,6 @@ func (r *Router) Describe(change func(*model.Presence)) {
 	defer r.mu.Unlock()
 	next := *r.presence.Load()
 	change(&next)
-	next.UpdatedAt = r.all.opt.Now()
+	next.UpdatedAt = kind.MomentOf(r.all.opt.Now())
 	r.presence.Store(&next)
 }

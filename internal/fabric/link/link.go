@@ -210,7 +210,7 @@ func (l *Links) add(r *control.Router, said *message.Link) bool {
 		offence, detail = control.TooMuch, fmt.Sprintf("it tells of more than %d links that it has dialled", maxLinks)
 		return false
 	}
-	now := l.Now()
+	now := kind.MomentOf(l.Now())
 	link := &model.Link{
 		Meta:     kind.Meta{ID: said.ID, CreatedAt: now, UpdatedAt: now},
 		SourceID: r.ID, DestID: said.Destination, Protocol: said.Protocol, DialAddress: said.DialAddress, Iteration: int(said.Iteration),
@@ -302,7 +302,7 @@ func (l *Links) lose(links []*model.Link, verb, reason string) {
 	var ids []string
 	l.mu.Lock()
 	for _, link := range links {
-		if now := l.byID[link.ID]; now == nil || now.Iteration != link.Iteration || !now.CreatedAt.Equal(link.CreatedAt) {
+		if now := l.byID[link.ID]; now == nil || now.Iteration != link.Iteration || now.CreatedAt != link.CreatedAt {
 			continue
 		}
 		delete(l.byID, link.ID)

@@ -1,6 +1,9 @@
 package link
 
-import "netkeep.internal/internal/model"
+import (
+	"netkeep.internal/internal/lang/kind"
+	"netkeep.internal/internal/model"
+)
 
 // Change is what somebody who runs the network says of a link; what is nil stays as it
 // is. It holds as long as this controller knows of the link.
@@ -25,7 +28,7 @@ func (l *Links) Set(id string, with Change) bool {
 	if with.Down != nil {
 		link.Down = *with.Down
 	}
-	link.UpdatedAt = l.Now()
+	link.UpdatedAt = kind.MomentOf(l.Now())
 	l.put(&link)
 	l.mu.Unlock()
 	// Whoever is told of paths may ask for links.

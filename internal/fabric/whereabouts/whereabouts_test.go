@@ -75,7 +75,7 @@ func (s *site) renew(t *testing.T, claims store.Claims) {
 
 // come has a router connect, or say something else of itself.
 func (s *site) come(router, host string) {
-	now := time.Now()
+	now := kind.MomentOf(time.Now())
 	s.mu.Lock()
 	s.routers[router] = &model.Presence{Meta: kind.Meta{ID: router, CreatedAt: now, UpdatedAt: now}, Hostname: host, Online: true, ControllerID: s.id}
 	s.mu.Unlock()

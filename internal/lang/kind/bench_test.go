@@ -10,7 +10,7 @@ import (
 // benchWidget is a record as a network has thousands of.
 func benchWidget(b *testing.B) *widget {
 	w := create(b, full)
-	w.ID, w.CreatedAt, w.UpdatedAt = "w1", time.Unix(1_700_000_000, 123456789).UTC(), time.Unix(1_700_000_001, 0).UTC()
+	w.ID, w.CreatedAt, w.UpdatedAt = "w1", kind.MomentOf(time.Unix(1_700_000_000, 123456789)), kind.MomentOf(time.Unix(1_700_000_001, 0))
 	w.Digest = "5f4dcc3b5aa765d61d8327deb882cf99"
 	return w
 }

@@ -414,7 +414,7 @@ func (f *Field) parseTime(dst reflect.Value, raw jsontext.Value, path string) er
 	case f.optional():
 		dst.Set(reflect.ValueOf(&t))
 	default:
-		dst.Set(reflect.ValueOf(t))
+		setTime(dst, t)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func detach(v reflect.Value) {
 		}
 		v.Set(m)
 	case reflect.Struct:
-		if v.Type() == timeType {
+		if v.Type() == timeType || v.Type() == momentType {
 			return
 		}
 		for i := range v.NumField() {

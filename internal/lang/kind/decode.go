@@ -136,7 +136,7 @@ func (r *reader) object(l *layout, v reflect.Value) error {
 		if !raw.IsValid() { // all that can be is a name that is there twice
 			return r.again()
 		}
-		v.FieldByIndex(l.unknown).SetBytes(raw)
+		*at[*jsontext.Value](v.FieldByIndex(l.unknown)) = &raw
 	}
 	l.initialise(v, given)
 	return nil
@@ -320,10 +320,15 @@ func (r *reader) time(dst reflect.Value) error {
 		return r.wrong(timeType)
 	}
 	raw, err := r.ReadValue()
-	if err == nil && at[time.Time](dst).UnmarshalText(unquoted(raw)) != nil {
+	if err != nil {
+		return err
+	}
+	var t time.Time
+	if t.UnmarshalText(unquoted(raw)) != nil {
 		return r.misread(timeType)
 	}
-	return err
+	setTime(dst, t)
+	return nil
 }
 
 func (r *reader) bytes(dst reflect.Value) error {

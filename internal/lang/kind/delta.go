@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -46,7 +45,7 @@ func (d *Def) Delta(before, after Record) (Delta, error) {
 		differ(was, is, f)
 		was.w.open, is.w.open = false, false
 	}
-	if at := d.layout.unknown; at != nil && !bytes.Equal(was.bytes(at), is.bytes(at)) {
+	if d.layout.unknown != nil && !bytes.Equal(was.unknown(d.layout), is.unknown(d.layout)) {
 		withheld = append(withheld, unknownMembers)
 	}
 	if err := cmp.Or(was.w.err, is.w.err); err != nil {
@@ -79,7 +78,7 @@ func alike(was, is *side, f *Field) bool {
 	case Bool:
 		return a.Bool() == b.Bool()
 	case Time:
-		return *at[time.Time](a) == *at[time.Time](b)
+		return timeIn(a) == timeIn(b)
 	case Texts:
 		return slices.Equal(*at[[]string](a), *at[[]string](b))
 	}
@@ -126,11 +125,11 @@ func (s *side) member(f *Field) []byte {
 // undo takes back what was written last.
 func (s *side) undo() { s.w.dst = s.w.dst[:s.start] }
 
-func (s *side) bytes(index []int) []byte {
+func (s *side) unknown(l *layout) []byte {
 	if !s.v.IsValid() {
 		return nil
 	}
-	return s.v.FieldByIndex(index).Bytes()
+	return l.unknownIn(s.v)
 }
 
 func (s *side) end() jsontext.Value {

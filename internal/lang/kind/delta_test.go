@@ -106,7 +106,7 @@ func TestDeltaWithholds(t *testing.T) {
 	to.Key, to.Keys, to.Digest = mark, []string{mark}, mark
 	to.Safe = safe{Code: mark, Door: door{mark}}
 	to.Parts = []part{{Code: "shown", Pin: mark}}
-	to.Unknown = jsontext.Value(`{"later":"` + mark + `"}`)
+	to.Unknown = new(jsontext.Value(`{"later":"` + mark + `"}`))
 	for _, pair := range [][2]kind.Record{{from, to}, {to, from}, {nil, to}, {to, nil}} {
 		d, err := widgets.Delta(pair[0], pair[1])
 		if err != nil {

@@ -68,7 +68,7 @@ func (w *writer) object(l *layout, v reflect.Value) {
 		w.member(f, v)
 	}
 	if l.unknown != nil {
-		w.unknown(v.FieldByIndex(l.unknown).Bytes())
+		w.unknown(l.unknownIn(v))
 	}
 	w.dst = append(w.dst, '}')
 }
@@ -134,7 +134,7 @@ func (w *writer) value(f *Field, v reflect.Value) {
 	case Text, Bool, Int:
 		w.scalar(v)
 	case Time:
-		w.time(at[time.Time](v))
+		w.time(timeIn(v))
 	case Bytes:
 		w.dst = append(base64.StdEncoding.AppendEncode(append(w.dst, '"'), v.Bytes()), '"')
 	case Texts:
@@ -180,7 +180,7 @@ func (w *writer) text(s string) {
 	}
 }
 
-func (w *writer) time(t *time.Time) {
+func (w *writer) time(t time.Time) {
 	dst, err := t.AppendText(append(w.dst, '"'))
 	if w.dst = append(dst, '"'); err != nil {
 		w.fail(err)

@@ -171,7 +171,7 @@ func TestNewestNameCounts(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want %q", data, rec, err, want)
 			continue
 		}
-		if again, err := d.Encode(rec); err != nil || len(rec.Base().Unknown) > 0 {
+		if again, err := d.Encode(rec); err != nil || rec.Base().Unknown != nil {
 			t.Errorf("%s is written as %s, %v: an old name stays", data, again, err)
 		}
 	}

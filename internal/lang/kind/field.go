@@ -20,7 +20,7 @@ const (
 	Text    Form = iota // string, terse.Text
 	Bool                // bool
 	Int                 // int, int32, int64
-	Time                // time.Time, *time.Time for one that may be unset
+	Time                // time.Time, Moment, *time.Time for one that may be unset
 	Bytes               // []byte, base64 in JSON
 	Texts               // []string
 	Struct              // a struct, a pointer to one for one that may be unset
@@ -120,13 +120,15 @@ const (
 )
 
 var (
-	textType  = reflect.TypeFor[string]()
-	terseType = reflect.TypeFor[terse.Text]()
-	textsType = reflect.TypeFor[[]string]()
-	timeType  = reflect.TypeFor[time.Time]()
-	tagsType  = reflect.TypeFor[Tags]()
-	jsonType  = reflect.TypeFor[jsontext.Value]()
-	spanType  = reflect.TypeFor[time.Duration]()
+	textType    = reflect.TypeFor[string]()
+	terseType   = reflect.TypeFor[terse.Text]()
+	textsType   = reflect.TypeFor[[]string]()
+	timeType    = reflect.TypeFor[time.Time]()
+	momentType  = reflect.TypeFor[Moment]()
+	tagsType    = reflect.TypeFor[Tags]()
+	jsonType    = reflect.TypeFor[jsontext.Value]()
+	unknownType = reflect.TypeFor[*jsontext.Value]()
+	spanType    = reflect.TypeFor[time.Duration]()
 )
 
 // misdeclared stops the program for a mistake in a struct's tags.
@@ -165,7 +167,7 @@ func listFields(t reflect.Type, prefix string) (fields []*Field) {
 
 // isUnknown reports whether a struct keeps members here that no field has.
 func isUnknown(sf reflect.StructField) bool {
-	return sf.Tag.Get("json") == ",embed" && sf.Type == jsonType
+	return sf.Tag.Get("json") == ",embed" && sf.Type == unknownType
 }
 
 func embeddedFields(t reflect.Type, sf reflect.StructField, prefix string) []*Field {
@@ -253,7 +255,7 @@ func deref(t reflect.Type) reflect.Type {
 
 func formOf(t reflect.Type) (f Form, ok bool) {
 	switch t {
-	case timeType:
+	case timeType, momentType:
 		return Time, true
 	case tagsType:
 		return Marks, true
@@ -273,7 +275,7 @@ func formOf(t reflect.Type) (f Form, ok bool) {
 		return Struct, true
 	case reflect.Pointer:
 		f, ok = formOf(t.Elem())
-		return f, ok && t.Elem().Kind() == reflect.Struct
+		return f, ok && t.Elem().Kind() == reflect.Struct && t.Elem() != momentType
 	case reflect.Map:
 		f, ok = formOf(t.Elem())
 		return Map, ok && t.Key() == textType && t.Elem() != terseType && (f == Text || f == Bool || f == Int)
@@ -373,6 +375,23 @@ func textIn(v reflect.Value) string {
 		return terse.Text(v.String()).String()
 	}
 	return v.String()
+}
+
+// timeIn is the time that a value of form Time says, which is no pointer.
+func timeIn(v reflect.Value) time.Time {
+	if v.Type() == momentType {
+		return at[Moment](v).Time()
+	}
+	return *at[time.Time](v)
+}
+
+// setTime has a value of form Time, which is no pointer, say a time.
+func setTime(v reflect.Value, t time.Time) {
+	if v.Type() == momentType {
+		*at[Moment](v) = MomentOf(t)
+		return
+	}
+	*at[time.Time](v) = t
 }
 
 // texts returns the list in the record, without copying it.

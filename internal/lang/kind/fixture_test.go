@@ -86,7 +86,7 @@ type box struct {
 	Depth  int      `json:"depth" kind:"default=7"`
 	Stamps []string `json:"stamps" kind:"nullable"`
 
-	Unknown jsontext.Value `json:",embed"`
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // part is an element of a list.

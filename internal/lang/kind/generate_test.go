@@ -84,7 +84,7 @@ var genWidget = rapid.Custom(func(t *rapid.T) *widget {
 	text := func(label string) string { return genText.Draw(t, label) }
 	w := &widget{
 		Meta: kind.Meta{
-			ID: text("id"), CreatedAt: genTime.Draw(t, "createdAt"), UpdatedAt: genTime.Draw(t, "updatedAt"),
+			ID: text("id"), CreatedAt: kind.MomentOf(genTime.Draw(t, "createdAt")), UpdatedAt: kind.MomentOf(genTime.Draw(t, "updatedAt")),
 			Tags: genTags.Draw(t, "tags"), System: rapid.Bool().Draw(t, "system"),
 		},
 		Name: text("name"), Serial: text("serial"), Owner: text("owner"), Mode: text("mode"), Site: text("site"), Note: text("note"),

@@ -18,16 +18,17 @@ import (
 
 // Meta is what every record has. Kinds embed it.
 type Meta struct {
-	ID        string    `json:"id" kind:"server" doc:"Identifies the record among those of its kind; the controller makes it, and it never changes."`
-	CreatedAt time.Time `json:"createdAt" kind:"server" doc:"When the record was created."`
-	UpdatedAt time.Time `json:"updatedAt" kind:"server" doc:"When the record was last changed; that of a new one is its createdAt."`
-	Tags      Tags      `json:"tags" doc:"Marks of your own by name, each a text, a boolean or null; the controller gives them no meaning."`
-	System    bool      `json:"isSystem" kind:"server,hidden" doc:"Whether the controller keeps the record for itself, so that nobody can change or delete it."`
+	ID        string `json:"id" kind:"server" doc:"Identifies the record among those of its kind; the controller makes it, and it never changes."`
+	CreatedAt Moment `json:"createdAt" kind:"server" doc:"When the record was created."`
+	UpdatedAt Moment `json:"updatedAt" kind:"server" doc:"When the record was last changed; that of a new one is its createdAt."`
+	Tags      Tags   `json:"tags" doc:"Marks of your own by name, each a text, a boolean or null; the controller gives them no meaning."`
+	System    bool   `json:"isSystem" kind:"server,hidden" doc:"Whether the controller keeps the record for itself, so that nobody can change or delete it."`
 
 	// Unknown keeps members written by a newer controller, so that an older
 	// one in the same cluster does not drop them. It sees those of the record
-	// alone: a nested struct that may grow declares the same field.
-	Unknown jsontext.Value `json:",embed"`
+	// alone: a nested struct that may grow declares the same field. It is nil where there
+	// are none.
+	Unknown *jsontext.Value `json:",embed"`
 }
 
 // Base returns the shared part of a record.

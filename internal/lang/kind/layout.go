@@ -3,6 +3,8 @@ package kind
 import (
 	"reflect"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // layout is the fields of one struct type, and what of them each write has to
@@ -87,6 +89,14 @@ func unknownOf(t reflect.Type) []int {
 				return append(slices.Clone(sf.Index), within...)
 			}
 		}
+	}
+	return nil
+}
+
+// unknownIn returns the members that no field has of a struct that has a place for them.
+func (l *layout) unknownIn(v reflect.Value) jsontext.Value {
+	if members := *at[*jsontext.Value](v.FieldByIndex(l.unknown)); members != nil {
+		return *members
 	}
 	return nil
 }

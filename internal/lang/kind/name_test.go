@@ -3,6 +3,7 @@ package kind_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
@@ -164,7 +165,7 @@ func TestCalled(t *testing.T) {
 func TestDifferences(t *testing.T) {
 	was := &lot{Name: "x", Roles: []string{"#a"}, Terms: terms{Judge: "1"}, Secret: "old"}
 	is := &lot{Name: "x", Roles: []string{"#a", "#b"}, Maker: "2", Secret: "new"}
-	is.UpdatedAt = is.UpdatedAt.AddDate(1, 0, 0)
+	is.UpdatedAt = kind.MomentOf(time.Unix(1, 0))
 	var got []string
 	for _, d := range lots.Differences(was, is) {
 		got = append(got, d.Name+" "+string(d.Before)+" "+string(d.After))

@@ -83,7 +83,7 @@ func (f *Field) append(dst []byte, v reflect.Value) []byte {
 	case Int:
 		return strconv.AppendInt(dst, v.Int(), 10)
 	case Time:
-		return AppendTime(dst, *at[time.Time](v))
+		return AppendTime(dst, timeIn(v))
 	case Bytes:
 		dst = append(dst, '"')
 		dst = base64.StdEncoding.AppendEncode(dst, v.Bytes())

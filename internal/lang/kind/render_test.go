@@ -22,7 +22,7 @@ var columns = shop.Columns(widgets.Def)
 // do.
 func TestColumns(t *testing.T) {
 	all := create(t, full)
-	all.ID, all.CreatedAt, all.UpdatedAt = "w1", time.Unix(1, 0), time.Unix(2, 0)
+	all.ID, all.CreatedAt, all.UpdatedAt = "w1", kind.MomentOf(time.Unix(1, 0)), kind.MomentOf(time.Unix(2, 0))
 	seen := time.Unix(3, 0)
 	all.Seen, all.Digest, all.Rank, all.Size.Probe, all.Parts[0].Lot, all.Checked = &seen, "d", 3, "p", "l", "c"
 	r := newWorld(newMaker("m1"), newMaker("m2"))

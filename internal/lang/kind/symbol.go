@@ -112,7 +112,7 @@ func exactTime(v reflect.Value) filter.Value {
 		}
 		v = v.Elem()
 	}
-	t := *at[time.Time](v)
+	t := timeIn(v)
 	if t.IsZero() {
 		return filter.Value{}
 	}

@@ -76,7 +76,7 @@ type Alert struct {
 // of is the alert that an entry is.
 func of(e *model.AuditEntry, network string) Alert {
 	a := Alert{
-		ID: network + "-" + e.ID, Event: e.Event, At: e.CreatedAt, Outcome: e.Outcome, Reason: e.Reason,
+		ID: network + "-" + e.ID, Event: e.Event, At: e.CreatedAt.Time(), Outcome: e.Outcome, Reason: e.Reason,
 		TargetKind: e.TargetKind, TargetID: e.TargetID, TargetName: e.TargetName,
 		Address: e.Address, Count: e.Count, Controller: e.ControllerID, Network: network,
 	}

@@ -155,7 +155,7 @@ func (r *Receiver) next(e *model.AuditEntry) (a Alert, ok bool) {
 	a = of(e, r.Network)
 	switch {
 	case !slices.Contains(r.On, e.Event):
-	case now.Sub(e.CreatedAt) > stale:
+	case now.Sub(e.CreatedAt.Time()) > stale:
 		r.drop()
 	case r.repeats(a, now):
 		r.repeated++

@@ -101,7 +101,7 @@ func (b *blocks) add(e *end, entry *model.AuditEntry) error {
 	}
 	*line = append(*line, '\n')
 	if b.last == nil || len(b.last.Lines)+len(*line) > maxBlock {
-		b.last = &model.AuditBlock{Meta: kind.Meta{ID: entry.ID, CreatedAt: e.at, UpdatedAt: e.at}}
+		b.last = &model.AuditBlock{Meta: kind.Meta{ID: entry.ID, CreatedAt: entry.CreatedAt, UpdatedAt: entry.UpdatedAt}}
 		b.all = append(b.all, state.Entry{Def: model.AuditBlocks.Def, Record: b.last})
 	}
 	b.last.Lines = append(b.last.Lines, *line...)
@@ -116,7 +116,8 @@ var scratches = sync.Pool{New: func() any { return new([]byte) }}
 func (e *end) add(dst []byte, entry *model.AuditEntry) ([]byte, error) {
 	e.last++
 	entry.ID, entry.Number = ID(e.last), e.last
-	entry.CreatedAt, entry.UpdatedAt = e.at, e.at
+	entry.CreatedAt = kind.MomentOf(e.at)
+	entry.UpdatedAt = entry.CreatedAt
 	if e.digest != none {
 		entry.Previous = e.digest.String()
 	}

@@ -132,7 +132,7 @@ func (l *Log) Until(ctx context.Context, at time.Time) (int64, error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case entry.CreatedAt.After(at):
+		case entry.CreatedAt.Time().After(at):
 			high = middle - 1
 		default:
 			low = middle

@@ -222,7 +222,7 @@ func fillLog(b *testing.B, s *state.State, all int) {
 	identity := func(n int, attribute string) *model.Identity {
 		rec := model.Identities.New()
 		rec.ID, rec.Name, rec.Type = fmt.Sprint("i", n), fmt.Sprint("identity-", n, ".branch.example"), "Device"
-		rec.CreatedAt, rec.UpdatedAt, rec.RoleAttributes = at, at, []string{attribute, "all-devices"}
+		rec.CreatedAt, rec.UpdatedAt, rec.RoleAttributes = kind.MomentOf(at), kind.MomentOf(at), []string{attribute, "all-devices"}
 		return rec
 	}
 	var blocks []*model.AuditBlock
@@ -257,7 +257,7 @@ func fillLog(b *testing.B, s *state.State, all int) {
 			case 3:
 				by, c.ID = state.Program("sessions"), "web"
 				c.Def, c.Before = model.Services.Def, nil
-				c.After = &model.Service{Meta: kind.Meta{ID: "web", CreatedAt: at, UpdatedAt: at}, Name: "web", TerminatorStrategy: "random"}
+				c.After = &model.Service{Meta: kind.Meta{ID: "web", CreatedAt: kind.MomentOf(at), UpdatedAt: kind.MomentOf(at)}, Name: "web", TerminatorStrategy: "random"}
 			}
 			next, entries, err := chain.Note(state.Write{Author: by, Changes: []state.Change{c}}, at)
 			must(b, err)

@@ -153,7 +153,7 @@ func (c *columns) fact(f *facts, number int64, e *model.AuditEntry) bool {
 	if len(f.times) == 0 {
 		f.from, f.words = number, make([][]word, len(fields))
 	}
-	f.times = append(f.times, e.CreatedAt.UnixMicro())
+	f.times = append(f.times, e.CreatedAt.Time().UnixMicro())
 	for i, field := range fields {
 		f.words[i] = append(f.words[i], c.wordIn(i, field.symbol.One(e)))
 	}

@@ -95,8 +95,8 @@ func (e end) End(r kind.Reader, told bool) (string, *state.Entry) {
 		head = *before
 	}
 	head.Last, head.Digest, head.At, head.Told = e.last, e.digest[:], e.at, told
-	if head.UpdatedAt = e.at; head.CreatedAt.IsZero() {
-		head.CreatedAt = e.at
+	if head.UpdatedAt = kind.MomentOf(e.at); head.CreatedAt.IsZero() {
+		head.CreatedAt = head.UpdatedAt
 	}
 	rec := &state.Entry{Def: model.AuditChains.Def, Record: &head}
 	if !told {

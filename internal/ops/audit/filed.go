@@ -69,7 +69,7 @@ func (f *filer) file(lines []line) []byte {
 		if err != nil || !placed(at.number, entry) {
 			return nil
 		}
-		now := entry.CreatedAt.UnixMicro()
+		now := entry.CreatedAt.Time().UnixMicro()
 		f.times, last = binary.AppendVarint(f.times, now-last), now
 		for i, one := range fields {
 			f.fields[i].add(one.symbol.One(entry), one.unlike, &f.refs[i])
@@ -87,7 +87,7 @@ func (f *filer) file(lines []line) []byte {
 
 // placed reports whether an entry is of its place, as all are that we make.
 func placed(number int64, e *model.AuditEntry) bool {
-	return e.Number == number && e.ID == ID(number) && e.UpdatedAt.Equal(e.CreatedAt) && !e.CreatedAt.IsZero() && e.CreatedAt.Nanosecond()%1000 == 0
+	return e.Number == number && e.ID == ID(number) && e.UpdatedAt == e.CreatedAt && !e.CreatedAt.IsZero() && e.CreatedAt.Time().Nanosecond()%1000 == 0
 }
 
 // clear has it hold nothing, and what it held that in.
@@ -306,7 +306,7 @@ func (c *columns) filed(f filed, number int64, from int) facts {
 
 // tells reports whether an entry is the one that is told of at a place.
 func (f filed) tells(i int, e *model.AuditEntry) bool {
-	if f.times[i] != e.CreatedAt.UnixMicro() {
+	if f.times[i] != e.CreatedAt.Time().UnixMicro() {
 		return false
 	}
 	for k, one := range f.fields {

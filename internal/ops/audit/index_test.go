@@ -83,7 +83,7 @@ func question(t *rapid.T, some []*model.AuditEntry, depth int) string {
 			rapid.SampledFrom([]string{"=", "!=", "<", "<=", ">", ">="}).Draw(t, "operator"), e.Number, other.Number)
 	case "createdAt", "updatedAt":
 		return fmt.Sprintf(rapid.SampledFrom([]string{"%s %s %[3]s", "%s not between %[3]s and %[4]s", "%s between %[3]s and %[4]s"}).Draw(t, "time"), field,
-			rapid.SampledFrom([]string{"=", "!=", "<", "<=", ">", ">="}).Draw(t, "operator"), when(e.CreatedAt.Truncate(time.Millisecond)), when(other.CreatedAt))
+			rapid.SampledFrom([]string{"=", "!=", "<", "<=", ">", ">="}).Draw(t, "operator"), when(e.CreatedAt.Time().Truncate(time.Millisecond)), when(other.CreatedAt.Time()))
 	case "tags.x":
 		return "tags.x = null"
 	case "isSystem":

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 )
 
@@ -29,14 +30,13 @@ func (p *plain) of(at line) (*model.AuditEntry, error) {
 func (p *plain) read(text []byte) bool {
 	e, m := &p.entry, &members{rest: text, sign: '{', good: true}
 	m.text(`"id":`, &e.ID)
-	m.time(`"createdAt":`, &e.CreatedAt)
-	m.time(`"updatedAt":`, &e.UpdatedAt)
+	e.CreatedAt, e.UpdatedAt = m.moment(`"createdAt":`), m.moment(`"updatedAt":`)
 	m.number(`"number":`, &e.Number)
 	m.text(`"event":`, &e.Event)
 	defaults := m.text(`"outcome":`, &e.Outcome)
 	m.text(`"reason":`, &e.Reason)
 	defaults = m.number(`"count":`, &e.Count) && defaults
-	e.FirstAt, e.LastAt = m.moment(`"firstAt":`), m.moment(`"lastAt":`)
+	e.FirstAt, e.LastAt = m.optional(`"firstAt":`), m.optional(`"lastAt":`)
 	m.text(`"controllerId":`, &e.ControllerID)
 	m.text(`"actorKind":`, &e.ActorKind)
 	m.text(`"actorId":`, &e.ActorID)
@@ -110,23 +110,27 @@ func (m *members) text(name string, is *string) bool {
 	return true
 }
 
-func (m *members) time(name string, is *time.Time) bool {
-	*is = time.Time{}
-	if !m.at(name) {
-		return false
+func (m *members) moment(name string) (is kind.Moment) {
+	if m.at(name) {
+		is = kind.MomentOf(m.time())
 	}
+	return is
+}
+
+func (m *members) optional(name string) *time.Time {
+	if !m.at(name) {
+		return nil
+	}
+	at := m.time()
+	return &at
+}
+
+// time reads a time between quotes.
+func (m *members) time() (is time.Time) {
 	if is.UnmarshalText(m.quoted()) != nil {
 		m.bad()
 	}
-	return true
-}
-
-func (m *members) moment(name string) *time.Time {
-	var at time.Time
-	if !m.time(name, &at) {
-		return nil
-	}
-	return &at
+	return is
 }
 
 func (m *members) number(name string, is *int64) bool {

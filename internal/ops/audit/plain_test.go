@@ -24,7 +24,7 @@ func drawEntry(t *rapid.T) *model.AuditEntry {
 	})
 	number := rapid.Int64Range(1, 1<<50).Draw(t, "number")
 	e := &model.AuditEntry{Number: number, Count: rapid.Int64Range(0, 1<<40).Draw(t, "count"), FirstAt: moment.Draw(t, "first"), LastAt: moment.Draw(t, "last")}
-	at := time.UnixMicro(rapid.Int64Range(0, 1<<52).Draw(t, "at")).UTC()
+	at := kind.MomentOf(time.UnixMicro(rapid.Int64Range(0, 1<<52).Draw(t, "at")))
 	e.Meta = kind.Meta{ID: ID(number), CreatedAt: at, UpdatedAt: at}
 	e.Outcome = rapid.SampledFrom([]string{model.AuditDone, model.AuditRefused, ""}).Draw(t, "outcome")
 	for _, is := range []*string{
@@ -90,7 +90,7 @@ func TestAppendEntry(t *testing.T) {
 		case 1:
 			e.Tags = kind.Tags{"a": "b"}
 		case 2:
-			e.Unknown = []byte(`{"later":1}`)
+			e.Unknown = new(jsontext.Value(`{"later":1}`))
 		case 3:
 			e.Meta = kind.Meta{}
 		case 4:
@@ -98,7 +98,7 @@ func TestAppendEntry(t *testing.T) {
 		case 5:
 			e.FirstAt = new(time.Time)
 		case 6:
-			e.CreatedAt = time.Date(12345, 1, 2, 3, 4, 5, 6, time.UTC)
+			e.FirstAt = new(time.Date(12345, 1, 2, 3, 4, 5, 6, time.UTC))
 		}
 		want, fails := model.AuditEntries.EncodeOwn(e)
 		got, err := appendEntry([]byte("before"), e)
@@ -112,7 +112,8 @@ func TestAppendEntry(t *testing.T) {
 // not left out.
 func TestAppendEntryHasAll(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
-	e := &model.AuditEntry{Meta: kind.Meta{ID: ID(5), CreatedAt: at, UpdatedAt: at}}
+	made := kind.MomentOf(at)
+	e := &model.AuditEntry{Meta: kind.Meta{ID: ID(5), CreatedAt: made, UpdatedAt: made}}
 	for i, v := 1, reflect.ValueOf(e).Elem(); i < v.NumField(); i++ {
 		switch field := v.Field(i).Addr().Interface().(type) {
 		case *string:
@@ -147,7 +148,7 @@ func TestPlainIsUsual(t *testing.T) {
 		{Event: "login-refused", Outcome: "refused", Reason: "password", Count: 7, FirstAt: &at, LastAt: &at, ControllerID: "c", ActorKind: "anonymous"},
 		{Event: "created", Outcome: "done", Count: 1, ActorKind: "program", ActorName: "sessions", TargetKind: "service", TargetID: "web", TargetName: "web", After: []byte(`{"name":"web"}`)},
 	} {
-		e.Number, e.Meta = 5, kind.Meta{ID: ID(5), CreatedAt: at, UpdatedAt: at}
+		e.Number, e.Meta = 5, kind.Meta{ID: ID(5), CreatedAt: kind.MomentOf(at), UpdatedAt: kind.MomentOf(at)}
 		text, err := model.AuditEntries.EncodeOwn(&e)
 		if err != nil || !p.read(text) {
 			t.Errorf("%s is not read plainly (%v)", text, err)

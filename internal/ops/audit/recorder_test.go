@@ -74,7 +74,7 @@ func TestJoined(t *testing.T) {
 		e := some[0]
 		if e.Event != "login-refused" || e.Outcome != model.AuditRefused || e.Reason != "wrong password" || e.Count != 1 || e.TargetName != "ann" ||
 			e.Address != "192.0.2.1" || e.ActorKind != "anonymous" || e.Operation != "authenticate" || e.RequestID != "r1" || e.ControllerID != "c1" ||
-			e.FirstAt == nil || e.LastAt == nil || e.CreatedAt.Before(*e.FirstAt) || e.Before != nil || e.After != nil {
+			e.FirstAt == nil || e.LastAt == nil || e.CreatedAt.Time().Before(*e.FirstAt) || e.Before != nil || e.After != nil {
 			t.Errorf("it says %+v", e)
 		}
 		for range 999 {

@@ -106,7 +106,7 @@ func (k *Keeper) Leaving(ctx context.Context, after int64) iter.Seq2[Leaf, error
 				return
 			}
 			for _, b := range page {
-				next := leaving{first: numberOf(b.ID), last: lastOf(b, nil), at: b.UpdatedAt, over: over}
+				next := leaving{first: numberOf(b.ID), last: lastOf(b, nil), at: b.UpdatedAt.Time(), over: over}
 				if !k.due(head, next) { // what is in it is not read for that
 					k.waits = next
 					return
@@ -214,7 +214,7 @@ func (k *Keeper) forget(ctx context.Context) (more bool, err error) {
 	if err != nil || oldest == nil {
 		return false, err
 	}
-	gone := leaving{last: lastOf(oldest, nil), at: oldest.UpdatedAt, over: k.excess(head, 1), twice: k.excess(head, 2)}
+	gone := leaving{last: lastOf(oldest, nil), at: oldest.UpdatedAt.Time(), over: k.excess(head, 1), twice: k.excess(head, 2)}
 	if !k.due(head, gone) { // as it is nearly always: what is in it is not read for that
 		return false, nil
 	}

@@ -69,7 +69,7 @@ func TestUnreadableBlock(t *testing.T) {
 		write(t, s, 2600)
 		spoil := func(first, last int64) {
 			t.Helper()
-			value, err := model.AuditBlocks.Encode(&model.AuditBlock{Meta: kind.Meta{ID: audit.ID(first), CreatedAt: time.Now(), UpdatedAt: time.Now()}, Last: last, Deflated: []byte("spoilt")})
+			value, err := model.AuditBlocks.Encode(&model.AuditBlock{Meta: kind.Meta{ID: audit.ID(first), CreatedAt: kind.MomentOf(time.Now()), UpdatedAt: kind.MomentOf(time.Now())}, Last: last, Deflated: []byte("spoilt")})
 			must(t, err)
 			_, err = memory.Put(t.Context(), store.Head{}, []store.Op{{Key: "+audit-block/" + audit.ID(first), Value: value, Prev: store.Any}})
 			must(t, err)

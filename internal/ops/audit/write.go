@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 )
 
@@ -15,16 +16,16 @@ import (
 func appendEntry(dst []byte, e *model.AuditEntry) ([]byte, error) {
 	w := writer{dst: append(dst, '{')}
 	w.text(`"id":`, e.ID)
-	w.time(`"createdAt":`, e.CreatedAt)
-	w.time(`"updatedAt":`, e.UpdatedAt)
+	w.moment(`"createdAt":`, e.CreatedAt)
+	w.moment(`"updatedAt":`, e.UpdatedAt)
 	w.number(`"number":`, e.Number)
 	w.text(`"event":`, e.Event)
 	w.quote(`"outcome":`, e.Outcome)
 	w.text(`"reason":`, e.Reason)
 	w.name(`"count":`)
 	w.dst = strconv.AppendInt(w.dst, e.Count, 10)
-	w.moment(`"firstAt":`, e.FirstAt)
-	w.moment(`"lastAt":`, e.LastAt)
+	w.optional(`"firstAt":`, e.FirstAt)
+	w.optional(`"lastAt":`, e.LastAt)
 	w.text(`"controllerId":`, e.ControllerID)
 	w.text(`"actorKind":`, e.ActorKind)
 	w.text(`"actorId":`, e.ActorID)
@@ -41,7 +42,7 @@ func appendEntry(dst []byte, e *model.AuditEntry) ([]byte, error) {
 	w.object(`"after":`, e.After)
 	w.texts(`"withheld":`, e.Withheld)
 	w.text(`"previous":`, e.Previous)
-	if w.odd || len(e.Tags) > 0 || e.System || len(e.Unknown) > 0 {
+	if w.odd || len(e.Tags) > 0 || e.System || e.Unknown != nil {
 		text, err := model.AuditEntries.EncodeOwn(e)
 		return append(dst, text...), err
 	}
@@ -100,16 +101,19 @@ func (w *writer) number(name string, n int64) {
 	}
 }
 
-func (w *writer) time(name string, at time.Time) {
+func (w *writer) moment(name string, at kind.Moment) {
 	if !at.IsZero() {
-		w.moment(name, &at)
+		w.time(name, at.Time())
 	}
 }
 
-func (w *writer) moment(name string, at *time.Time) {
-	if at == nil {
-		return
+func (w *writer) optional(name string, at *time.Time) {
+	if at != nil {
+		w.time(name, *at)
 	}
+}
+
+func (w *writer) time(name string, at time.Time) {
 	w.name(name)
 	dst, err := at.AppendText(append(w.dst, '"'))
 	w.dst, w.odd = append(dst, '"'), w.odd || err != nil

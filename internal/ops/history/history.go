@@ -108,14 +108,14 @@ func (h *History) after(ctx context.Context, field string, number int64) (int64,
 	if err != nil {
 		return 0, err
 	}
-	return h.Log.Until(ctx, entry.CreatedAt)
+	return h.Log.Until(ctx, entry.CreatedAt.Time())
 }
 
 // tooEarly refuses a moment of which nothing is kept.
 func (h *History) tooEarly(ctx context.Context, field string, value any, first int64) error {
 	since := ""
 	if entry, err := h.Log.Entry(ctx, first); err == nil {
-		since = ", of " + entry.CreatedAt.UTC().Format(time.RFC3339)
+		since = ", of " + entry.CreatedAt.Time().Format(time.RFC3339)
 	}
 	return fault.Invalid(field, fmt.Sprintf("is before the first audit entry that is kept, which is %d%s", first, since), value)
 }

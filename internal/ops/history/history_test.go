@@ -268,7 +268,7 @@ func TestPacked(t *testing.T) {
 	fresh := history.New(w.Log, time.Now)
 	entry, err := w.Log.Entry(t.Context(), first)
 	must(t, err)
-	for _, moment := range []string{strconv.FormatInt(first-2, 10), "2001-01-01T00:00:00Z", entry.CreatedAt.Add(-time.Second).Format(time.RFC3339Nano)} {
+	for _, moment := range []string{strconv.FormatInt(first-2, 10), "2001-01-01T00:00:00Z", entry.CreatedAt.Time().Add(-time.Second).Format(time.RFC3339Nano)} {
 		if _, err := fresh.At(t.Context(), "at", moment); !fault.Is(err, fault.CodeInvalid) || !strings.Contains(err.Error(), strconv.FormatInt(first, 10)) {
 			t.Errorf("%s is answered with %v", moment, err)
 		}
@@ -276,7 +276,7 @@ func TestPacked(t *testing.T) {
 	if past, err := fresh.At(t.Context(), "at", strconv.FormatInt(first-1, 10)); err != nil || past.Len(model.Services.Def) != w.Snapshot().Len(model.Services.Def)-int(w.last()-first+1) {
 		t.Errorf("before the first entry: %v", err)
 	}
-	past, err := fresh.At(t.Context(), "at", entry.CreatedAt.Format(time.RFC3339Nano))
+	past, err := fresh.At(t.Context(), "at", entry.CreatedAt.Time().Format(time.RFC3339Nano))
 	if err != nil || past.Number != first {
 		t.Errorf("the time of the first entry: %v", err)
 	}

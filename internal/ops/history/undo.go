@@ -48,7 +48,7 @@ func (h *History) back(ctx context.Context, from *Past, number int64) (*Past, er
 	}
 	at := time.Time{}
 	if entry, err := h.Log.Entry(ctx, number); err == nil {
-		at = entry.CreatedAt
+		at = entry.CreatedAt.Time()
 	}
 	return way.past, way.end(h, number, at)
 }
@@ -110,7 +110,7 @@ func (w *way) undo(e *model.AuditEntry) {
 
 // turn ends a part of the way with an entry that is not there any more.
 func (w *way) turn(h *History, undone *model.AuditEntry) error {
-	return w.end(h, undone.Number-1, undone.CreatedAt)
+	return w.end(h, undone.Number-1, undone.CreatedAt.Time())
 }
 
 // end makes a snapshot of what was found: that after the entry with a number.

@@ -74,7 +74,7 @@ func (c *certificates) collectClients(ch chan<- prometheus.Metric, snap kind.Rea
 			continue
 		}
 		for i, h := range horizons {
-			if a.NotAfter.Before(now.AddDate(0, 0, h.days)) {
+			if a.NotAfter.Time().Before(now.AddDate(0, 0, h.days)) {
 				counts[i]++
 			}
 		}

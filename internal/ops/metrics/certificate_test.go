@@ -7,6 +7,7 @@ import (
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/data/store/storetest"
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/metrics"
 	"netkeep.internal/internal/pki"
@@ -31,7 +32,7 @@ func TestCertificates(t *testing.T) {
 				return err
 			}
 			err := model.Authenticators.Create(tx, &model.Authenticator{
-				IdentityID: who.ID, Method: model.MethodCert, Fingerprint: name, NotAfter: now.AddDate(0, 0, days),
+				IdentityID: who.ID, Method: model.MethodCert, Fingerprint: name, NotAfter: kind.MomentOf(now.AddDate(0, 0, days)),
 			})
 			if err != nil {
 				return err

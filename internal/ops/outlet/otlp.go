@@ -38,7 +38,7 @@ func (o *OTLP) Send(ctx context.Context, entries []Entry) error {
 func (o *OTLP) send(ctx context.Context, entries []Entry) error {
 	scope := &logs.ScopeLogs{Scope: &common.InstrumentationScope{Name: "netkeep.audit"}}
 	for _, e := range entries {
-		at := uint64(e.Record.CreatedAt.UnixNano())
+		at := uint64(e.Record.CreatedAt.Time().UnixNano())
 		scope.LogRecords = append(scope.LogRecords, &logs.LogRecord{
 			TimeUnixNano: at, ObservedTimeUnixNano: at, EventName: prefix + e.Record.Event,
 			SeverityNumber: logs.SeverityNumber_SEVERITY_NUMBER_INFO, SeverityText: "INFO",

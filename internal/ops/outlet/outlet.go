@@ -360,7 +360,7 @@ func (f *Follower) next(ctx context.Context, from int64, head *model.AuditChain)
 
 // missing is an entry that says which others are not there any more.
 func (f *Follower) missing(from, to int64, reason string) Entry {
-	now := f.Now().UTC()
+	now := kind.MomentOf(f.Now())
 	record := &model.AuditEntry{
 		Meta: kind.Meta{ID: audit.ID(to), CreatedAt: now, UpdatedAt: now}, Number: to,
 		Event: Missing, Reason: reason, ActorKind: "program", ActorName: "audit",

@@ -163,7 +163,7 @@ func message(e Entry) []byte {
 	if err != nil || host == "" {
 		host = "-"
 	}
-	return fmt.Appendf(nil, "<%d>1 %s %s netkeep - %s - %s", priority, e.Record.CreatedAt.UTC().Format("2006-01-02T15:04:05.000000Z"), visible(host, 255), visible(e.Record.Event, 32), e.JSON)
+	return fmt.Appendf(nil, "<%d>1 %s %s netkeep - %s - %s", priority, e.Record.CreatedAt.Time().Format("2006-01-02T15:04:05.000000Z"), visible(host, 255), visible(e.Record.Event, 32), e.JSON)
 }
 
 // visible is a text as headers may have it.

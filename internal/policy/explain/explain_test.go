@@ -201,10 +201,10 @@ func (w *world) addSessions() {
 			for n := range rapid.IntRange(0, 3).Draw(t, "API sessions") {
 				api := &model.APISession{
 					Meta: kind.Meta{ID: fmt.Sprint("session ", n, " of ", id)}, IdentityID: id, AuthenticatorID: "password of " + id, PasswordRev: 0,
-					IsMFARequired: chance(t, "code required", 3), LastActivityAt: start,
+					IsMFARequired: chance(t, "code required", 3), LastActivityAt: kind.MomentOf(start),
 				}
 				if chance(t, "idle", 5) {
-					api.LastActivityAt = start.Add(-time.Hour)
+					api.LastActivityAt = kind.MomentOf(start.Add(-time.Hour))
 				}
 				if chance(t, "code shown", 2) {
 					at := start.Add(-time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds ago")) * time.Second)

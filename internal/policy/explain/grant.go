@@ -64,7 +64,7 @@ func (q *question) sessionLink() Link {
 		return q.orLocked(l)
 	}
 	first := q.sessions[0]
-	opened := "of " + first.CreatedAt.Format(moment)
+	opened := "of " + first.CreatedAt.Time().Format(moment)
 	if first.IPAddress != "" {
 		opened += " from " + first.IPAddress
 	}

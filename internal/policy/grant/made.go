@@ -25,7 +25,7 @@ type facts struct {
 }
 
 func factsOf(s *model.Session, by string) facts {
-	return facts{s.ID, s.ServiceID, s.APISessionID, s.IdentityID, s.Type, by, s.CreatedAt.Unix()}
+	return facts{s.ID, s.ServiceID, s.APISessionID, s.IdentityID, s.Type, by, s.CreatedAt.Time().Unix()}
 }
 
 // of returns the token that says something, and makes it if it is not at hand.

@@ -115,7 +115,7 @@ func (c *controller) hold(t *testing.T) {
 		for i := range model.Identities.All(tx) {
 			id := "api-" + i.ID
 			if !has(tx, model.APISessions.Def, id) {
-				api := &model.APISession{Meta: kind.Meta{ID: id}, IdentityID: i.ID, AuthenticatorID: "some", TokenHash: id, LastActivityAt: tx.Now()}
+				api := &model.APISession{Meta: kind.Meta{ID: id}, IdentityID: i.ID, AuthenticatorID: "some", TokenHash: id, LastActivityAt: kind.MomentOf(tx.Now())}
 				if err := model.APISessions.Create(tx, api); err != nil {
 					return err
 				}

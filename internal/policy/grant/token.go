@@ -195,7 +195,7 @@ func (t *Tokens) Of(s *model.Session) string {
 // sign makes the token of a session that is not plain.
 func (by *signer) sign(s *model.Session) string {
 	text, err := by.maker.Make(claims{
-		Audience: []string{"openziti"}, Issuer: "netkeep", Issued: s.CreatedAt.Unix(), Expires: s.CreatedAt.Add(lifetime).Unix(),
+		Audience: []string{"openziti"}, Issuer: "netkeep", Issued: s.CreatedAt.Time().Unix(), Expires: s.CreatedAt.Time().Add(lifetime).Unix(),
 		ID: s.ID, Service: s.ServiceID, APISession: s.APISessionID, Identity: s.IdentityID, Legacy: true, Type: s.Type, Kind: "s",
 	})
 	if err != nil {

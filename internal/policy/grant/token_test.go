@@ -34,7 +34,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err, err2, err3)
 	}
 	s := &model.Session{
-		Meta: kind.Meta{ID: "csession", CreatedAt: time.Now().Add(-time.Minute)}, APISessionID: "capi", IdentityID: "identity", ServiceID: "service", Type: model.Bind,
+		Meta: kind.Meta{ID: "csession", CreatedAt: kind.MomentOf(time.Now().Add(-time.Minute))}, APISessionID: "capi", IdentityID: "identity", ServiceID: "service", Type: model.Bind,
 	}
 	token := tokens.Of(s)
 	if token != again.Of(s) || token == other.Of(s) || !strings.HasPrefix(token, "ey") {
@@ -104,7 +104,7 @@ func TestTokensTurn(t *testing.T) {
 	}
 	sessions := map[string]*model.Session{}
 	add := func(name, by string, plain bool) {
-		sessions[name] = &model.Session{Meta: kind.Meta{ID: name, CreatedAt: time.Now()}, ServiceID: "service", Type: model.Bind, SignedBy: by, Plain: plain}
+		sessions[name] = &model.Session{Meta: kind.Meta{ID: name, CreatedAt: kind.MomentOf(time.Now())}, ServiceID: "service", Type: model.Bind, SignedBy: by, Plain: plain}
 	}
 	add("says nothing", "", false)
 	add("of before", tokens.Current(), false)

@@ -6,6 +6,7 @@ import (
 
 	"netkeep.internal/internal/data/state/cow"
 	"netkeep.internal/internal/lang/advice"
+	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/policy/access"
 )
@@ -126,14 +127,14 @@ func notSeen(l *look, found func(Finding)) {
 		return
 	}
 	for s := range model.APISessions.All(l.snap) {
-		seen(s.IdentityID, s.LastActivityAt)
+		seen(s.IdentityID, s.LastActivityAt.Time())
 	}
 	for u := range model.TokenUses.All(l.snap) {
 		if t, ok := model.Tokens.Get(l.snap, u.TokenID); ok {
 			seen(t.OwnerID, u.At)
 		}
 	}
-	able := map[string]time.Time{} // since when they may come
+	able := map[string]kind.Moment{} // since when they may come
 	for a := range model.Authenticators.All(l.snap) {
 		if a.CreatedAt.After(able[a.IdentityID]) {
 			able[a.IdentityID] = a.CreatedAt
@@ -146,9 +147,9 @@ func notSeen(l *look, found func(Finding)) {
 		}
 		at, what := last[i.ID], "was last seen on "
 		if at.IsZero() {
-			at, what = latest(since, i.CreatedAt), "was not seen since "
+			at, what = latest(since, i.CreatedAt.Time()), "was not seen since "
 		}
-		if l.now.Sub(latest(at, enrolled)) >= Unseen {
+		if l.now.Sub(latest(at, enrolled.Time())) >= Unseen {
 			found(l.of(model.Identities.Def, i, what+day(at), "disable", model.Identities.Name, l.called(model.Identities.Def, i)))
 		}
 	}
@@ -169,7 +170,7 @@ func endingGrants(l *look, found func(Finding)) {
 		if g.ValidUntil.Sub(l.now) > EndsSoon {
 			return // as all that come after it
 		}
-		began := g.CreatedAt
+		began := g.CreatedAt.Time()
 		if g.ValidFrom != nil {
 			began = *g.ValidFrom
 		}
@@ -222,11 +223,11 @@ func unverified(l *look, found func(Finding)) {
 // oldPasswords are those of authenticators that nobody has written for long.
 func oldPasswords(l *look, found func(Finding)) {
 	for a := range model.Authenticators.All(l.snap) {
-		if a.Method != model.MethodUPDB || l.now.Sub(a.UpdatedAt) < OldPassword {
+		if a.Method != model.MethodUPDB || l.now.Sub(a.UpdatedAt.Time()) < OldPassword {
 			continue
 		}
 		if i, ok := model.Identities.Get(l.snap, a.IdentityID); ok {
-			found(l.of(model.Identities.Def, i, "has a password of "+day(a.UpdatedAt), "password", l.called(model.Identities.Def, i)))
+			found(l.of(model.Identities.Def, i, "has a password of "+day(a.UpdatedAt.Time()), "password", l.called(model.Identities.Def, i)))
 		}
 	}
 }

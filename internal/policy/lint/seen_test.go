@@ -35,7 +35,7 @@ func TestNotSeen(t *testing.T) {
 			add("invited", func(i *model.Identity) { i.ExternalID = "" }),
 			model.Remember(tx, "away", nil, nil, days(1)),
 			model.Remember(tx, "there", nil, nil, days(50)),
-			model.APISessions.Create(tx, &model.APISession{Meta: kind.Meta{ID: "s"}, IdentityID: "session", TokenHash: "x", LastActivityAt: days(60)}),
+			model.APISessions.Create(tx, &model.APISession{Meta: kind.Meta{ID: "s"}, IdentityID: "session", TokenHash: "x", LastActivityAt: kind.MomentOf(days(60))}),
 			model.Tokens.Create(tx, &model.Token{Meta: kind.Meta{ID: "ci"}, Name: "ci", RoleID: role.ID, OwnerID: "owner", Digest: "x", ExpiresAt: days(200)}),
 			model.TokenUses.Create(tx, &model.TokenUse{Meta: kind.Meta{ID: "ci"}, TokenID: "ci", At: days(40)}),
 		} {

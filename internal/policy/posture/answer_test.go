@@ -107,7 +107,7 @@ func TestUpdatedAt(t *testing.T) {
 				t.Errorf("got %v, want %s", got, test.want)
 			}
 			newer := *checks[0]
-			newer.UpdatedAt = start.Add(time.Minute)
+			newer.UpdatedAt = kind.MomentOf(start.Add(time.Minute))
 			checks[0] = &newer
 			if got := updated(); got != "2024-05-06T07:09:09.000Z" {
 				t.Errorf("after a change of the check: %v", got)

@@ -73,7 +73,7 @@ func (e *Evaluator) appendQuery(dst []byte, c *model.PostureCheck) []byte {
 
 func (e *Evaluator) queryOf(c *model.PostureCheck, r Result) *query {
 	q := &query{
-		ID: c.ID, CreatedAt: c.CreatedAt, UpdatedAt: e.updatedAt(c), Tags: c.Tags,
+		ID: c.ID, CreatedAt: c.CreatedAt.Time(), UpdatedAt: e.updatedAt(c), Tags: c.Tags,
 		Links:     kind.SelfAt("./" + model.PostureChecks.Path + "/" + c.ID),
 		QueryType: c.TypeID, IsPassing: r.Passing, Timeout: r.Timeout, TimeoutRemaining: r.TimeoutRemaining,
 	}
@@ -89,7 +89,7 @@ func (e *Evaluator) queryOf(c *model.PostureCheck, r Result) *query {
 // updatedAt is when the query last became another one: when its check changed,
 // or when the device was woken or unlocked if the check asks for a code then.
 func (e *Evaluator) updatedAt(c *model.PostureCheck) time.Time {
-	at := c.UpdatedAt
+	at := c.UpdatedAt.Time()
 	if c.OnlyTells() {
 		return at
 	}

@@ -126,7 +126,7 @@ func room(tx *state.Tx, identity string, service *model.Service) error {
 // decided is when a request ceased to be pending.
 func decided(q *model.AccessRequest) time.Time {
 	if q.DecidedAt == nil {
-		return q.CreatedAt
+		return q.CreatedAt.Time()
 	}
 	return *q.DecidedAt
 }

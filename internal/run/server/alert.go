@@ -243,7 +243,7 @@ func (s *Server) endings(snap *state.Snapshot) (list []alert.Subject) {
 	// that there are some that have not.
 	clients := 0
 	for a := range model.Authenticators.All(snap) {
-		if left := a.NotAfter.Sub(now); !a.NotAfter.IsZero() && left > 0 && left < clientsEndSoon {
+		if left := a.NotAfter.Time().Sub(now); !a.NotAfter.IsZero() && left > 0 && left < clientsEndSoon {
 			clients++
 		}
 	}

@@ -177,7 +177,7 @@ func (r *reporter) write(s *Server) error {
 func (r *reporter) survey(snap *state.Snapshot, now *pki.Authorities, at time.Time) Progress {
 	p := Progress{Root: r.root, At: at.UTC()}
 	for a := range model.Authenticators.All(snap) {
-		if a.Method != model.MethodCert || a.CAID != "" || at.After(a.NotAfter) {
+		if a.Method != model.MethodCert || a.CAID != "" || at.After(a.NotAfter.Time()) {
 			continue
 		}
 		i, _ := model.Identities.Get(snap, a.IdentityID)

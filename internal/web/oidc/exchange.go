@@ -206,7 +206,7 @@ func (p *Provider) identify(session *model.APISession, nonce string) (string, er
 	now := p.Now()
 	said := idClaims{
 		Issuer: p.issuer(), Subject: session.IdentityID, Audience: []string{session.Client}, Expires: now.Add(accessTime).Unix(), Issued: now.Unix(),
-		AuthTime: session.CreatedAt.Unix(), Nonce: nonce, Party: session.Client, Session: session.ID, Type: idType,
+		AuthTime: session.CreatedAt.Time().Unix(), Nonce: nonce, Party: session.Client, Session: session.ID, Type: idType,
 	}
 	if who, ok := model.Identities.Get(p.snap(), session.IdentityID); ok {
 		said.Name = who.Name

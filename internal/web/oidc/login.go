@@ -276,7 +276,7 @@ func (p *Provider) enroll(w http.ResponseWriter, r *http.Request) {
 	}
 	answer(w, http.StatusCreated, map[string]any{
 		"id": mfa.ID, "isVerified": false, "provisioningUrl": p.Factors.ProvisioningURL(who, mfa), "recoveryCodes": mfa.RecoveryCodes,
-		"createdAt": mfa.CreatedAt, "updatedAt": mfa.UpdatedAt, "tags": map[string]any{}, "_links": map[string]any{},
+		"createdAt": mfa.CreatedAt.Time(), "updatedAt": mfa.UpdatedAt.Time(), "tags": map[string]any{}, "_links": map[string]any{},
 	})
 }
 

@@ -81,7 +81,7 @@ func mountUpdates(a *rest.API, s *api.Service) {
 		Doc: "Get a time that is another one whenever the caller's services have changed.", Auth: rest.Full, Polled: true,
 	}, func(c *rest.Call, _ rest.None) (updatesOut, error) {
 		who := api.Caller(c)
-		return updatesOut{lastChange(s, c.Snap, who.Identity().ID, who.Session().CreatedAt)}, nil
+		return updatesOut{lastChange(s, c.Snap, who.Identity().ID, who.Session().CreatedAt.Time())}, nil
 	})
 	rest.Handle(a, rest.Op{
 		Method: http.MethodGet, Path: "/current-api-session/service-updates/stream", Name: "streamServiceUpdates", Tag: "current-api-session",
@@ -89,7 +89,7 @@ func mountUpdates(a *rest.API, s *api.Service) {
 		Auth: rest.Full, Polled: true, Params: []rest.Parameter{rest.LastEvent},
 	}, func(c *rest.Call, _ rest.None) (rest.Stream, error) {
 		who := api.Caller(c)
-		id, begun, told := who.Identity().ID, who.Session().CreatedAt, rest.LastEvent.Of(c)
+		id, begun, told := who.Identity().ID, who.Session().CreatedAt.Time(), rest.LastEvent.Of(c)
 		watcher, st := s.Grants.Changes.Watch(id), c.State
 		return rest.Stream{Wake: watcher.C, Over: watcher.Close, Take: func(dst []byte) ([]byte, error) {
 			last := lastChange(s, st.Snapshot(), id, begun)

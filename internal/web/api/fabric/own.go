@@ -20,7 +20,7 @@ func ownValue(c *rest.Call, s *api.Service, name string) (string, bool) {
 		list := []routerValue{}
 		for r := range model.Routers.All(c.Snap) {
 			if info, online := s.Routers.Connected(r.ID); online {
-				list = append(list, routerValue{r.ID, r.Name, info.Version.Version, info.CreatedAt.UTC().Format(time.RFC3339)})
+				list = append(list, routerValue{r.ID, r.Name, info.Version.Version, info.CreatedAt.Time().Format(time.RFC3339)})
 			}
 		}
 		value = list

@@ -349,7 +349,7 @@ func (t *talk) checkTerminators(c *rest.Call, asked message.Check) (n int, begin
 func checkedTerminator(snap *state.Snapshot, r *model.Router, host *model.Terminator, said map[string]seam.Host, err error) *message.CheckedTerminator {
 	out := &message.CheckedTerminator{
 		ID: host.ID, ServiceID: host.ServiceID, RouterID: r.ID, RouterName: r.Name, Binding: host.Binding, Address: host.Address, HostID: host.HostID,
-		Created: host.CreatedAt.UTC().Format(time.RFC3339), State: message.TerminatorUnknown,
+		Created: host.CreatedAt.Time().Format(time.RFC3339), State: message.TerminatorUnknown,
 	}
 	if service, ok := model.Services.Get(snap, host.ServiceID); ok {
 		out.ServiceName = service.Name

@@ -128,7 +128,7 @@ func circuitEvent(e *herald.Event) map[string]any {
 	}
 	switch e.Verb {
 	case "ended":
-		event["duration"] = e.At.Sub(c.CreatedAt).Nanoseconds()
+		event["duration"] = e.At.Sub(c.CreatedAt.Time()).Nanoseconds()
 	case "refused":
 		event["failure_cause"] = e.Reason
 	}

@@ -133,7 +133,7 @@ func useCertificate(r kind.Reader, s *api.Service, auth *model.Authenticator, te
 		return fault.Invalid("certPem", "must be issued by the controller or by a verified CA, and be good for client authentication", certs[0].Subject.String())
 	}
 	auth.CertPEM = terse.Of(pki.EncodeCertificates(certs[0]))
-	auth.Fingerprint, auth.NotAfter = pki.Fingerprint(certs[0]), certs[0].NotAfter
+	auth.Fingerprint, auth.NotAfter = pki.Fingerprint(certs[0]), kind.MomentOf(certs[0].NotAfter)
 	chain := leaf.Chain()
 	auth.CAID = owners[pki.Fingerprint(chain[len(chain)-1])]
 	return nil
@@ -150,7 +150,7 @@ func changePassword(c *rest.Call, s *api.Service, in authenticatorPatch) error {
 		return fault.New(fault.CodeAuthenticator, "only a user name and password can be changed, and this is a certificate")
 	}
 	since := unchangedParam.Of(c)
-	if read, err := time.Parse(time.RFC3339, since); since != "" && (err != nil || !auth.UpdatedAt.Truncate(time.Millisecond).Equal(read)) {
+	if read, err := time.Parse(time.RFC3339, since); since != "" && (err != nil || !auth.UpdatedAt.Time().Truncate(time.Millisecond).Equal(read)) {
 		return api.ErrChanged
 	}
 	return s.ChangePassword(c, auth, in.Username, in.Password, in.Tags, since != "")

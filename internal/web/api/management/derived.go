@@ -42,7 +42,7 @@ func presenceColumns(s *api.Service) []rest.Derived {
 		}}
 	}
 	return []rest.Derived{
-		column("onlineSince", "When the router connected; left out while it is not.", api.Moment, func(dst []byte, p *model.Presence) []byte { return kind.AppendTime(dst, p.CreatedAt) }),
+		column("onlineSince", "When the router connected; left out while it is not.", api.Moment, func(dst []byte, p *model.Presence) []byte { return kind.AppendTime(dst, p.CreatedAt.Time()) }),
 		column("controllerId", "Id of the controller that the router is connected to; left out while it is not.", api.Text, func(dst []byte, p *model.Presence) []byte { return kind.AppendText(dst, p.ControllerID) }),
 	}
 }
@@ -81,7 +81,7 @@ func enrollmentColumns(router *kind.Def, index string, verified func(kind.Record
 	return []rest.Derived{
 		secret("enrollmentToken", "What makes its holder this router; left out once it has enrolled.", func(e *model.Enrollment) string { return e.Token }),
 		secret("enrollmentJwt", "The same token with the address of the controller, signed by it, to hand over to the router; left out once it has enrolled.", func(e *model.Enrollment) string { return e.JWT }),
-		column("enrollmentCreatedAt", "When the token was made; left out once the router has enrolled.", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.CreatedAt) }),
+		column("enrollmentCreatedAt", "When the token was made; left out once the router has enrolled.", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.CreatedAt.Time()) }),
 		column("enrollmentExpiresAt", "When the token ends; left out once the router has enrolled.", api.Moment, func(dst []byte, e *model.Enrollment) []byte { return kind.AppendTime(dst, e.ExpiresAt) }),
 	}
 }

@@ -384,7 +384,7 @@ func noted(ev state.Event) (some []*happening) {
 					Kind: entry.ActorKind, ID: entry.ActorID, Name: entry.ActorName, Operation: entry.Operation, Request: entry.RequestID, Source: entry.Address,
 				}
 				ref := state.Ref{Def: model.AuditEntries.Def, ID: entry.ID}
-				some = append(some, &happening{at: entry.CreatedAt, author: by, Change: state.Change{Ref: ref, After: entry}, entry: entry})
+				some = append(some, &happening{at: entry.CreatedAt.Time(), author: by, Change: state.Change{Ref: ref, After: entry}, entry: entry})
 			}
 		}
 	}

@@ -121,7 +121,7 @@ func differing(c history.Changed, d done) differingOut {
 	id, name := r.title(c.Def, d.record())
 	out := differingOut{
 		Kind: c.Def.Name, ID: id, Name: name, Outcome: d.outcome(), Fields: []fieldOut{},
-		Entries: c.Times, Entry: c.Last.Number, Who: c.Last.ActorName, When: c.Last.CreatedAt,
+		Entries: c.Times, Entry: c.Last.Number, Who: c.Last.ActorName, When: c.Last.CreatedAt.Time(),
 	}
 	if out.Outcome == changed {
 		out.Fields = r.fields(c.Def, d)
