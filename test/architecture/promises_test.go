@@ -5,27 +5,29 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
 var (
-	namedTest   = regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)`")
+	namedTest   = regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)`(?: in `([a-z0-9/]+)`)?")
 	writtenTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)\(`)
 )
 
-// tests are the names of all that there are.
-func tests(t *testing.T) map[string]bool {
+// tests are all that there are: in which directories, by name.
+func tests(t *testing.T) map[string][]string {
 	t.Helper()
-	all := map[string]bool{}
+	all := map[string][]string{}
 	for _, dir := range []string{"cmd", "internal", "overlay", "test", "tools"} {
 		err := filepath.WalkDir(filepath.Join("../..", dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, "_test.go") {
 				return err
 			}
 			text, err := os.ReadFile(path)
+			in := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../")
 			for _, found := range writtenTest.FindAllSubmatch(text, -1) {
-				all[string(found[1])] = true
+				all[string(found[1])] = append(all[string(found[1])], in)
 			}
 			return err
 		})
@@ -53,9 +55,10 @@ func TestPromises(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, found := range namedTest.FindAllSubmatch(text, -1) {
-			if named++; !all[string(found[1])] {
-				t.Errorf("%s names %s, which there is not", page, found[1])
+		for _, found := range namedTest.FindAllStringSubmatch(string(text), -1) {
+			name, in := found[1], found[2]
+			if named++; all[name] == nil || in != "" && !slices.Contains(all[name], in) {
+				t.Errorf("%s names %s, which there is not", page, found[0])
 			}
 		}
 	}
@@ -81,7 +84,7 @@ func TestChosen(t *testing.T) {
 			t.Errorf("%s chooses none", file)
 		}
 		for _, name := range found {
-			if !all[name] {
+			if all[name] == nil {
 				t.Errorf("%s chooses %s, which there is not", file, name)
 			}
 		}
@@ -124,6 +127,35 @@ func tables(t *testing.T, page, heading string) (all []table) {
 		t.Fatalf("%s has no table below %q", page, heading)
 	}
 	return all
+}
+
+// numbered are tests that are named after what others have published. They are of one
+// thing, in however many packages.
+var numbered = regexp.MustCompile(`^Test(GHSA_|Ziti\d)`)
+
+// TestNoOtherOfThatName holds the tables of what went wrong to say which test they mean,
+// where several have its name: if it went, one that is about something else would do.
+func TestNoOtherOfThatName(t *testing.T) {
+	all := tests(t)
+	for page, headings := range map[string][]string{
+		"security.md":     {"What a router that turned bad can do", "What was once wrong"},
+		"reliability.md":  {"What was once wrong"},
+		"architecture.md": {"What was once wrong"},
+		"weaknesses.md":   {"What went wrong elsewhere"},
+	} {
+		for _, heading := range headings {
+			for _, table := range tables(t, page, heading) {
+				for _, cells := range table.rows {
+					for _, found := range namedTest.FindAllStringSubmatch(strings.Join(cells, "|"), -1) {
+						name, in := found[1], found[2]
+						if places := slices.Compact(all[name]); in == "" && len(places) > 1 && !numbered.MatchString(name) {
+							t.Errorf("%s does not say in which of %q the %s is that it means", page, places, name)
+						}
+					}
+				}
+			}
+		}
+	}
 }
 
 // TestEveryCell holds the page on security to its word on routers that turned

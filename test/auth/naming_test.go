@@ -46,7 +46,17 @@ func TestWhoMayName(t *testing.T) {
 	}{
 		"nothing of its own": {func(*testing.T, string) {}, true},
 		"an admin":           {func(t *testing.T, id string) { shared.Admin(t).Patch("identities/"+id, M{"isAdmin": true}).Want(200) }, false},
-		"a password":         {func(t *testing.T, id string) { addPassword(t, id, "a long password") }, false},
+		"an admin role": {func(t *testing.T, id string) {
+			shared.Admin(t).Patch("identities/"+id, M{"adminRoles": []string{"viewer"}}).Want(200)
+		}, false},
+		"an admin role by an attribute": {func(t *testing.T, id string) {
+			attribute := servertest.Unique("attribute")
+			shared.Admin(t).Patch("identities/"+id, M{"roleAttributes": []string{attribute}}).Want(200)
+			shared.Admin(t).Post("role-bindings", M{
+				"name": servertest.Unique("binding"), "semantic": "AnyOf", "identityRoles": []string{"#" + attribute}, "roleId": "viewer",
+			}).Want(201)
+		}, false},
+		"a password": {func(t *testing.T, id string) { addPassword(t, id, "a long password") }, false},
 		"a certificate": {func(t *testing.T, id string) {
 			leaf, _ := ours(t, newKey(t), time.Hour)
 			addCertificate(t, id, leaf)
