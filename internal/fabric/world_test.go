@@ -173,7 +173,9 @@ func (w *world) seed(tx *state.Tx) error {
 	who.ID, who.Name, who.Type, who.IsAdmin = "ann", "ann", "User", true
 	err := model.Identities.Create(tx, who)
 	if err == nil {
-		err = model.Authenticators.Create(tx, &model.Authenticator{Meta: kind.Meta{ID: "password"}, IdentityID: "ann", Method: model.MethodUPDB, Username: "ann of the network"})
+		password := model.NewPassword("ann", "ann of the network", "")
+		password.ID = "password"
+		err = model.Authenticators.Create(tx, password)
 	}
 	if err == nil {
 		err = model.APISessions.Create(tx, &model.APISession{Meta: kind.Meta{ID: "api"}, IdentityID: "ann", AuthenticatorID: "password", TokenHash: "hash", LastActivityAt: kind.MomentOf(tx.Now())})

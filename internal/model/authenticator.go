@@ -26,21 +26,21 @@ type Authenticator struct {
 	kind.Meta
 	_ kind.Uncopied `json:"-"`
 
-	IdentityID   string      `json:"identityId" kind:"required=create,fixed,ref=identity:cascade,link,as=identity,alias=identity" doc:"Id of the identity that authenticates with it."`
-	Method       string      `json:"method" kind:"required=create,fixed,enum=updb|cert" doc:"What it is: updb is a user name with a password, cert a client certificate."`
-	Username     string      `json:"username" kind:"unique,omit,range=4..100,when=method:updb,alias=updbUsername,format=visible" doc:"User name to log in with; no two authenticators have the same."`
-	PasswordHash string      `json:"passwordHash" kind:"server,secret,when=method:updb" doc:"Hash by which a password is recognised."`
-	PasswordRev  int         `json:"passwordRev" kind:"server,hidden,nofilter" doc:"How many times the password was set anew; API sessions opened with an earlier one have ended."`
-	CertPEM      terse.Text  `json:"certPem" kind:"server,omit,when=method:cert" doc:"The client certificate, as PEM."`
-	Fingerprint  string      `json:"fingerprint" kind:"server,unique,omit,when=method:cert,alias=certFingerprint" doc:"SHA-1 of the client certificate, in hexadecimal; no two authenticators have the same."`
-	NotAfter     kind.Moment `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the client certificate ends."`
-	CAID         string      `json:"caId" kind:"server,hidden,nofilter,ref=ca:cascade" doc:"Id of the CA that the client certificate leads to; empty if that is the controller's own."`
+	IdentityID  string      `json:"identityId" kind:"required=create,fixed,ref=identity:cascade,link,as=identity,alias=identity" doc:"Id of the identity that authenticates with it."`
+	Method      string      `json:"method" kind:"required=create,fixed,enum=updb|cert" doc:"What it is: updb is a user name with a password, cert a client certificate."`
+	CertPEM     terse.Text  `json:"certPem" kind:"server,omit,when=method:cert" doc:"The client certificate, as PEM."`
+	Fingerprint string      `json:"fingerprint" kind:"server,unique,omit,when=method:cert,alias=certFingerprint" doc:"SHA-1 of the client certificate, in hexadecimal; no two authenticators have the same."`
+	NotAfter    kind.Moment `json:"notAfter" kind:"server,hidden,nofilter" doc:"When the client certificate ends."`
 
 	*SeldomAuthenticator
 }
 
-// SeldomAuthenticator is what most authenticators have nothing of.
+// SeldomAuthenticator is what certificates that this network issued mostly have nothing of.
 type SeldomAuthenticator struct {
+	Username     string `json:"username" kind:"unique,omit,range=4..100,when=method:updb,alias=updbUsername,format=visible" doc:"User name to log in with; no two authenticators have the same."`
+	PasswordHash string `json:"passwordHash" kind:"server,secret,when=method:updb" doc:"Hash by which a password is recognised."`
+	PasswordRev  int    `json:"passwordRev" kind:"server,hidden,nofilter" doc:"How many times the password was set anew; API sessions opened with an earlier one have ended."`
+
 	// What an admin has asked the holder of a certificate for.
 	IsExtendRequested    bool       `json:"isExtendRequested" kind:"server,when=method:cert" doc:"Whether its holder is asked to have the certificate extended now, before it is time."`
 	IsKeyRollRequested   bool       `json:"isKeyRollRequested" kind:"server,when=method:cert" doc:"Whether its holder is asked to make a new key for that."`
@@ -50,6 +50,8 @@ type SeldomAuthenticator struct {
 	// A certificate that was issued in place of the present one, which stays
 	// until its holder shows to have received it.
 	PendingCertPEM terse.Text `json:"pendingCertPem" kind:"server,hidden,nofilter" doc:"Certificate that was issued in place of the present one, until its holder shows to have it."`
+
+	CAID string `json:"caId" kind:"server,hidden,nofilter,ref=ca:cascade,few" doc:"Id of the CA that the client certificate leads to; empty if that is the controller's own."`
 }
 
 // Authenticators is the kind.
@@ -60,6 +62,14 @@ var Authenticators = kind.Define(kind.Spec[Authenticator]{
 	Verbs:   kind.CRUD,
 	Columns: []string{"id", "method", "identity", "username", "fingerprint"},
 })
+
+// NewPassword is an authenticator by which an identity logs in with a user name.
+func NewPassword(identityID, username, hash string) *Authenticator {
+	return &Authenticator{
+		IdentityID: identityID, Method: MethodUPDB,
+		SeldomAuthenticator: &SeldomAuthenticator{Username: username, PasswordHash: hash},
+	}
+}
 
 // IssuedHere reports whether it is a certificate that this network issued.
 func (a *Authenticator) IssuedHere() bool { return a.Method == MethodCert && a.CAID == "" }

@@ -15,19 +15,19 @@ type Identity struct {
 	kind.Meta
 	_ kind.Uncopied `json:"-"`
 
-	Name              string   `json:"name" kind:"required,unique,searched,range=1..256" doc:"What people call the identity; no two identities have the same name."`
-	Type              string   `json:"type" kind:"required,enum=User|Device|Service|Router|Default,usual=Device,ref=identity-type:restrict,as=type,out=typeId" doc:"What the identity stands for; Default is for tools that make no difference, and a Router stays one and cannot have authenticators."`
-	IsAdmin           bool     `json:"isAdmin" kind:"required" doc:"Whether the identity may manage the network; an admin also sees every service and edge router."`
-	IsDefaultAdmin    bool     `json:"isDefaultAdmin" kind:"server" doc:"Whether this is the admin that the network began with, who remains one and cannot be deleted."`
-	AuthPolicyID      string   `json:"authPolicyId" kind:"ref=auth-policy:restrict,link,as=authPolicy,default=default" doc:"Id of the authentication policy that says how the identity may authenticate; default if empty."`
-	ExternalID        string   `json:"externalId" kind:"unique,nullable" doc:"What tokens and certificates of others call the identity; null if they do not know it, and otherwise no two have the same."`
-	ExternalIDIssuers []string `json:"externalIdIssuers" kind:"keep,nofilter,range=0..100,among=ca|ext-jwt-signer" doc:"Ids of the CAs and external JWT signers that alone may say that somebody is this identity; if empty, any signer may, and any CA unless the identity has an admin role, has an authenticator or is invited to enroll."`
-	RoleAttributes    []string `json:"roleAttributes" kind:"attributes,null" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
+	Name           string   `json:"name" kind:"required,unique,searched,range=1..256" doc:"What people call the identity; no two identities have the same name."`
+	Type           string   `json:"type" kind:"required,enum=User|Device|Service|Router|Default,usual=Device,ref=identity-type:restrict,few,as=type,out=typeId" doc:"What the identity stands for; Default is for tools that make no difference, and a Router stays one and cannot have authenticators."`
+	IsAdmin        bool     `json:"isAdmin" kind:"required" doc:"Whether the identity may manage the network; an admin also sees every service and edge router."`
+	IsDefaultAdmin bool     `json:"isDefaultAdmin" kind:"server" doc:"Whether this is the admin that the network began with, who remains one and cannot be deleted."`
+	AuthPolicyID   string   `json:"authPolicyId" kind:"ref=auth-policy:restrict,few,link,as=authPolicy,default=default" doc:"Id of the authentication policy that says how the identity may authenticate; default if empty."`
+	ExternalID     string   `json:"externalId" kind:"unique,nullable" doc:"What tokens and certificates of others call the identity; null if they do not know it, and otherwise no two have the same."`
+	RoleAttributes []string `json:"roleAttributes" kind:"attributes,null" doc:"Words by which policies find it: a policy with #word in its role list is about everything that has the word."`
 	*SeldomIdentity
 }
 
 // SeldomIdentity is what most identities have nothing of.
 type SeldomIdentity struct {
+	ExternalIDIssuers         []string          `json:"externalIdIssuers" kind:"keep,nofilter,range=0..100,among=ca|ext-jwt-signer" doc:"Ids of the CAs and external JWT signers that alone may say that somebody is this identity; if empty, any signer may, and any CA unless the identity has an admin role, has an authenticator or is invited to enroll."`
 	ProviderAttributes        []Provided        `json:"providerAttributes" kind:"server,nofilter" doc:"Those of roleAttributes that external JWT signers provide, and which: they follow what tokens say at every login, and changes of roleAttributes leave them as they are."`
 	AttributeSigners          []string          `json:"attributeSigners" kind:"server,hidden,nofilter,ref=ext-jwt-signer:clear" doc:"Ids of the signers in providerAttributes: what one provides goes with it."`
 	GrantedAttributes         []string          `json:"grantedAttributes" kind:"server,nofilter" doc:"Those of roleAttributes that grants give for a time; they come and go with the grants, and changes of roleAttributes leave them as they are."`

@@ -116,7 +116,7 @@ type Session struct {
 
 	APISessionID string `json:"apiSessionId" kind:"server,ref=api-session:cascade,as=apiSession,alias=apiSession" doc:"Id of the API session that got it."`
 	IdentityID   string `json:"identityId" kind:"server,ref=identity:cascade,alias=identity" doc:"Id of the identity that may use it."`
-	ServiceID    string `json:"serviceId" kind:"server,ref=service:cascade,as=service,alias=service" doc:"Id of the service that it is for."`
+	ServiceID    string `json:"serviceId" kind:"server,ref=service:cascade,few,as=service,alias=service" doc:"Id of the service that it is for."`
 	Type         string `json:"type" kind:"server" doc:"What it allows: Dial is to use the service, Bind to host it."`
 	// Key is what there is one session for: API session, type and service.
 	Key string `json:"key" kind:"server,hidden,nofilter,unique" doc:"What there is one session for: API session, type and service."`

@@ -28,9 +28,7 @@ func (s *Server) AddUser(t testing.TB, admin bool) User {
 			return err
 		}
 		u.ID = identity.ID
-		return model.Authenticators.Create(tx, &model.Authenticator{
-			IdentityID: u.ID, Method: model.MethodUPDB, Username: u.Username, PasswordHash: hash,
-		})
+		return model.Authenticators.Create(tx, model.NewPassword(u.ID, u.Username, hash))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/lang/fault"
-	"netkeep.internal/internal/lang/kind"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/limit"
 )
@@ -298,7 +297,9 @@ func TestUpgrade(t *testing.T) {
 		t.Error("a hash of today's strength was made again")
 	}
 	// A change of the password that came first stays.
-	w.passwords.upgrade(t.Context(), state.Nobody, &model.Authenticator{Meta: kind.Meta{ID: id}, PasswordHash: old}, adminPassword)
+	lost := model.NewPassword("", "", old)
+	lost.ID = id
+	w.passwords.upgrade(t.Context(), state.Nobody, lost, adminPassword)
 	if stored() != fresh {
 		t.Error("an upgrade replaced a newer password")
 	}

@@ -118,9 +118,7 @@ func setPassword(tx *state.Tx, identityID, username, hash string) (string, error
 			})
 		}
 	}
-	err := model.Authenticators.Create(tx, &model.Authenticator{
-		IdentityID: identityID, Method: model.MethodUPDB, Username: username, PasswordHash: hash,
-	})
+	err := model.Authenticators.Create(tx, model.NewPassword(identityID, username, hash))
 	if err != nil {
 		return "", fmt.Errorf("give the default admin the user name %s: %w; choose another with --admin-username", username, err)
 	}

@@ -93,7 +93,7 @@ func (w *world) vouched(t testing.TB, i *model.Identity) Proof {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &model.Authenticator{IdentityID: i.ID, Method: model.MethodUPDB, Username: i.Name, PasswordHash: hash}
+	a := model.NewPassword(i.ID, i.Name, hash)
 	update(t, w.State, func(tx *state.Tx) error {
 		fresh := model.Authenticators.Clone(a).(*model.Authenticator)
 		err := model.Authenticators.Create(tx, fresh)

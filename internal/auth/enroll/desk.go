@@ -146,8 +146,9 @@ func (d *Desk) issued(by state.Author, r kind.Reader, of *kind.Def, id string, l
 // certificate.
 func certificateAuthenticator(identityID, caID string, cert *x509.Certificate) *model.Authenticator {
 	return &model.Authenticator{
-		IdentityID: identityID, Method: model.MethodCert, CAID: caID,
+		IdentityID: identityID, Method: model.MethodCert,
 		CertPEM: terse.Of(pki.EncodeCertificates(cert)), Fingerprint: pki.Fingerprint(cert), NotAfter: kind.MomentOf(cert.NotAfter),
+		SeldomAuthenticator: &model.SeldomAuthenticator{CAID: caID},
 	}
 }
 

@@ -99,9 +99,7 @@ func (d *Desk) UPDB(ctx context.Context, by state.Author, who limit.Party, r kin
 		if _, taken := model.Authenticators.Find(tx, "username", username); taken {
 			return fault.On(fault.CodeUsername, "username", "is taken", username)
 		}
-		return model.Authenticators.Create(tx, &model.Authenticator{
-			IdentityID: e.IdentityID, Method: model.MethodUPDB, Username: username, PasswordHash: hash,
-		})
+		return model.Authenticators.Create(tx, model.NewPassword(e.IdentityID, username, hash))
 	})
 }
 

@@ -99,7 +99,9 @@ func policyOf(r kind.Reader, id string) *model.AuthPolicy {
 
 // ways gives an identity every way in.
 func ways(tx *state.Tx, id string) error {
-	if err := model.Authenticators.Create(tx, &model.Authenticator{Meta: kind.Meta{ID: "auth-" + id}, IdentityID: id, Method: model.MethodUPDB, Username: "name-" + id}); err != nil {
+	password := model.NewPassword(id, "name-"+id, "")
+	password.ID = "auth-" + id
+	if err := model.Authenticators.Create(tx, password); err != nil {
 		return err
 	}
 	if err := model.Enrollments.Create(tx, &model.Enrollment{Meta: kind.Meta{ID: "inv-" + id}, IdentityID: id, Method: model.MethodOTT, Token: "token-" + id}); err != nil {

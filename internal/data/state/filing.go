@@ -35,8 +35,8 @@ func (t *table) reaches(r *row, right []int, tags *int) bool {
 				continue
 			}
 			right[i]++
-			e, ok := index.Get(entry{key, r})
-			found = found && ok && e.row == r && (t.texts[i] == nil || t.texts[i].Has(key))
+			at, ok := index.get(key, r)
+			found = found && ok && at == r && (t.texts[i] == nil || t.texts[i].Has(key))
 		}
 	}
 	if t.bits == nil {
@@ -58,14 +58,14 @@ func (t *table) reaches(r *row, right []int, tags *int) bool {
 // indexed goes over the indexes that have more entries than is right.
 func (t *table) indexed(right []int, yield func(id string, right bool) bool) bool {
 	for i, index := range t.indexes {
-		if texts := t.texts[i]; texts != nil && texts.Len() > index.Len() && !yield("?", false) {
+		if texts := t.texts[i]; texts != nil && texts.Len() > index.len() && !yield("?", false) {
 			return false
 		}
-		if index.Len() == right[i] {
+		if index.len() == right[i] {
 			continue
 		}
-		for e := range index.All() {
-			if !yield(e.row.id, t.get(e.row.id) == e.row && slices.Contains(t.keys(i, e.row), e.key)) {
+		for key, r := range index.all() {
+			if !yield(r.id, t.get(r.id) == r && slices.Contains(t.keys(i, r), key)) {
 				return false
 			}
 		}

@@ -40,15 +40,10 @@ func (t *table) fill(rows []*row) {
 }
 
 // fillIndex files rows that are in the order of ids.
-func (t *table) fillIndex(index int, rows []*row) {
-	var entries []entry
-	for _, r := range rows {
-		t.def.Indexes[index].Keys(r.rec, func(key string) { entries = append(entries, entry{key, r}) })
-	}
-	entries = slices.Compact(sorted(entries)) // a list may say the same twice
-	t.indexes[index] = cow.TreeOf(entryLess, entries)
-	if t.texts[index] != nil {
-		t.texts[index] = cow.TextsOf(t.keysIn(index))
+func (t *table) fillIndex(slot int, rows []*row) {
+	t.indexes[slot] = filledIndex(t.def.Indexes[slot], rows)
+	if t.texts[slot] != nil {
+		t.texts[slot] = cow.TextsOf(t.keysIn(slot))
 	}
 }
 
@@ -73,9 +68,9 @@ type lead struct {
 	at   uint32
 }
 
-// sorted returns entries that are in the order of ids in that of an index. To compare keys
+// inOrder returns entries that are in the order of ids in that of an index. To compare keys
 // is to wait for memory: most differ in what leads have of them.
-func sorted(entries []entry) []entry {
+func inOrder(entries []entry) []entry {
 	if len(entries) == 0 {
 		return nil
 	}

@@ -17,7 +17,9 @@ type filled struct {
 	kind.Meta
 	Name   string         `json:"name" kind:"unique,searched"`
 	Zone   string         `json:"zone" kind:"index"`
+	Floor  string         `json:"floor" kind:"index,few"`
 	Lists  []string       `json:"lists" kind:"ref=filled:clear"`
+	Others []string       `json:"others" kind:"ref=filled:clear,few"`
 	Map    map[string]int `json:"map" kind:"ref=filled:clear"`
 	Traits []string       `json:"traits" kind:"attributes"`
 }
@@ -39,8 +41,9 @@ func TestFill(t *testing.T) {
 	)
 	record := func(t *rapid.T, id string) *row {
 		rec := &filled{
-			Meta: kind.Meta{ID: id}, Name: word.Draw(t, "name"), Zone: word.Draw(t, "zone"),
-			Lists: rapid.SliceOfN(word, 0, 3).Draw(t, "list"), Map: rapid.MapOfN(word, rapid.Just(1), 0, 2).Draw(t, "map"),
+			Meta: kind.Meta{ID: id}, Name: word.Draw(t, "name"), Zone: word.Draw(t, "zone"), Floor: word.Draw(t, "floor"),
+			Others: rapid.SliceOfN(word, 0, 3).Draw(t, "others"),
+			Lists:  rapid.SliceOfN(word, 0, 3).Draw(t, "list"), Map: rapid.MapOfN(word, rapid.Just(1), 0, 2).Draw(t, "map"),
 			Traits: rapid.SliceOfNDistinct(word, 0, 3, rapid.ID[string]).Draw(t, "traits"),
 		}
 		return &row{id: id, rec: rec}
@@ -113,10 +116,10 @@ func shown(t *table) string {
 
 func entriesOf(t *table, index int) string {
 	var s strings.Builder
-	for e := range t.indexes[index].All() {
-		fmt.Fprintf(&s, "%q %q %t\n", e.key, e.row.id, t.get(e.row.id) == e.row)
+	for key, r := range t.indexes[index].all() {
+		fmt.Fprintf(&s, "%q %q %t\n", key, r.id, t.get(r.id) == r)
 	}
-	return fmt.Sprint(s.String(), t.indexes[index].Len())
+	return fmt.Sprint(s.String(), t.indexes[index].len())
 }
 
 func textsOf(t *table, index int) string {
@@ -147,8 +150,8 @@ func ranksOf(t *table) string {
 	return s.String()
 }
 
-// TestSorted holds the order of entries to that of their keys and ids.
-func TestSorted(t *testing.T) {
+// TestInOrder holds the order of entries to that of their keys and ids.
+func TestInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := rapid.SliceOfN(rapid.StringOfN(rapid.SampledFrom([]rune{'a', '\x00', 'z'}), 0, 20, -1), 0, 60).Draw(t, "keys")
 		entries := make([]entry, len(keys))
@@ -157,7 +160,7 @@ func TestSorted(t *testing.T) {
 		}
 		want := slices.Clone(entries)
 		slices.SortFunc(want, func(a, b entry) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.row.id, b.row.id)) })
-		if got := sorted(entries); !slices.Equal(got, want) {
+		if got := inOrder(entries); !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 	})

@@ -121,7 +121,7 @@ func (f Fold) read(d *kind.Def, id string, rec store.Record) (*row, error) {
 	d.Settle(v)
 	r := &row{id: v.Base().ID, rec: v, rev: rec.Rev, size: uint32(len(rec.Value))}
 	if f.Frozen {
-		r.sum = digest(d, v)
+		r.freeze(d)
 	}
 	return r, nil
 }

@@ -97,7 +97,7 @@ func (g *group) close(s *State) error {
 	}
 	r := &row{id: id, rec: end.Record, size: uint32(len(value))}
 	if s.opt.Frozen {
-		r.sum = digest(d, end.Record)
+		r.freeze(d)
 	}
 	w := newDraft(g.draft)
 	c := change{def: d, id: id, old: w.table(d).get(id), row: r, value: value}

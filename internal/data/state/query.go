@@ -42,16 +42,10 @@ func (t *table) skip(rows *filter.Rows[kind.Record], q *filter.Query[kind.Record
 	if test, only := q.Only(term.Symbol); !only || !test(term.Values[0]) {
 		return
 	}
-	tree := t.indexes[t.slot(index)]
-	from, to := tree.Before(entry{key, firstRow}), tree.Before(entry{key + "\x00", firstRow})
-	rows.Matched, rows.Count, rows.Skipped = true, int64(to-from), min(p.Offset, int64(to-from))
-	rows.Seq = func(yield func(kind.Record) bool) {
-		for e := range tree.AllFrom(from + int(rows.Skipped)) {
-			if e.key != key || !yield(e.row.rec) {
-				return
-			}
-		}
-	}
+	ix := t.indexes[t.slot(index)]
+	rows.Matched, rows.Count = true, int64(ix.count(key))
+	rows.Skipped = min(p.Offset, rows.Count)
+	rows.Seq = records(ix.after(key, int(rows.Skipped)))
 }
 
 // terms are equalities of which every record that a query selects satisfies
@@ -93,8 +87,7 @@ func (t *table) found(choice terms) (n int, dear bool) {
 			case index == byID || t.def.Indexes[t.slot(index)].Unique:
 				n++
 			default:
-				tree := t.indexes[t.slot(index)]
-				n += tree.Before(entry{v.String() + "\x00", firstRow}) - tree.Before(entry{v.String(), firstRow})
+				n += t.indexes[t.slot(index)].count(v.String())
 			}
 		}
 	}
@@ -199,8 +192,8 @@ func (t *table) scan(q *filter.Query[kind.Record], p filter.Page) filter.Rows[ki
 // most of the time of a scan would go into fetching them.
 func (t *table) scanIndex(q *filter.Query[kind.Record], order filter.Order[kind.Record], skip int) filter.Rows[kind.Record] {
 	i := t.slot(order.Symbol.Index)
-	tree := t.indexes[i]
-	if !t.def.Indexes[i].Unique || tree.Len() != t.rows.Len() {
+	tree, is := t.indexes[i].(sorted)
+	if !is || !t.def.Indexes[i].Unique || tree.len() != t.rows.Len() {
 		return filter.Rows[kind.Record]{Seq: fetched(t.rows.All()), ByID: true}
 	}
 	entries := tree.AllFrom(skip)

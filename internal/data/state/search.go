@@ -56,7 +56,7 @@ func (t *table) part(parts []filter.Part[kind.Record]) (best filter.Part[kind.Re
 			continue
 		}
 		// As many texts as records that have one: else two have the same.
-		if i := t.slot(part.Symbol.Index); t.texts[i] != nil && t.texts[i].Len() == t.indexes[i].Len() {
+		if i := t.slot(part.Symbol.Index); t.texts[i] != nil && t.texts[i].Len() == t.indexes[i].len() {
 			best, slot = part, i
 		}
 	}
@@ -102,7 +102,7 @@ func (t *table) spell(index int, before, after []string) {
 		return
 	}
 	for _, key := range before {
-		if !t.has(index, key) {
+		if t.indexes[index].count(key) == 0 {
 			texts.Remove(key)
 		}
 	}
@@ -111,23 +111,15 @@ func (t *table) spell(index int, before, after []string) {
 	}
 }
 
-func (t *table) has(index int, key string) (has bool) {
-	t.indexes[index].From(entry{key, firstRow}, func(e entry) bool {
-		has = e.key == key
-		return false
-	})
-	return has
-}
-
 // keysIn yields the keys of an index in order, each once.
 func (t *table) keysIn(index int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		last := ""
-		for e := range t.indexes[index].All() {
-			if e.key != last && !yield(e.key) {
+		for key := range t.indexes[index].all() {
+			if key != last && !yield(key) {
 				return
 			}
-			last = e.key
+			last = key
 		}
 	}
 }

@@ -17,26 +17,19 @@ type row struct {
 	id  string
 	rec kind.Record
 	rev store.Rev // that wrote the record; while it is not stored, the one it replaces
-	sum uint64    // digest when records are frozen, else 0
 	ord uint32    // dense number within the table, for bitmaps
 	// size is that of the stored form.
 	size uint32
-}
-
-// entry files a row under a key of an index.
-type entry struct {
-	key string
-	row *row
 }
 
 // table is the records of one kind with their indexes.
 type table struct {
 	def     *kind.Def
 	rows    cow.Tree[*row]
-	indexes []cow.Tree[entry] // in the order of def.Indexes
-	texts   []*cow.Texts      // the keys of each index that is searched for parts; nil for others
-	ranked  *ranks            // only for kinds with an order of their own
-	copying *sync.Mutex       // shared with all copies
+	indexes []index      // in the order of def.Indexes
+	texts   []*cow.Texts // the keys of each index that is searched for parts; nil for others
+	ranked  *ranks       // only for kinds with an order of their own
+	copying *sync.Mutex  // shared with all copies
 
 	// Only for kinds with role attributes:
 	byOrd cow.Tree[*row]
@@ -45,23 +38,16 @@ type table struct {
 	next  uint32           // ordinals from here on were never used
 }
 
-// entryLess is the order of entries, rowLess that of rows, and ordLess that of their ordinals.
-func entryLess(a, b entry) bool {
-	if a.key != b.key {
-		return a.key < b.key
-	}
-	return a.row.id < b.row.id
-}
-
+// rowLess is the order of rows, and ordLess that of their ordinals.
 func rowLess(a, b *row) bool { return a.id < b.id }
 func ordLess(a, b *row) bool { return a.ord < b.ord }
 
 func newTable(d *kind.Def) *table {
 	t := &table{def: d, copying: new(sync.Mutex), rows: cow.NewTree(rowLess)}
 	t.texts = make([]*cow.Texts, len(d.Indexes))
-	for i, index := range d.Indexes {
-		t.indexes = append(t.indexes, cow.NewTree(entryLess))
-		if index.Searched {
+	for i, ix := range d.Indexes {
+		t.indexes = append(t.indexes, newIndex(ix))
+		if ix.Searched {
 			t.texts[i] = cow.NewTexts()
 		}
 	}
@@ -83,9 +69,9 @@ func (t *table) copy() *table {
 	defer t.copying.Unlock()
 	c := *t
 	c.rows = t.rows.Copy()
-	c.indexes = make([]cow.Tree[entry], len(t.indexes))
+	c.indexes = make([]index, len(t.indexes))
 	for i, ix := range t.indexes {
-		c.indexes[i] = ix.Copy()
+		c.indexes[i] = ix.copy()
 	}
 	c.texts = slices.Clone(t.texts)
 	for i, texts := range t.texts {
@@ -168,26 +154,26 @@ func (t *table) delete(old *row) {
 
 // file moves a record from where an index has old to where it has r. Either
 // may be nil.
-func (t *table) file(index int, old, r *row) {
-	tree := t.indexes[index]
-	before, after := t.keys(index, old), t.keys(index, r)
+func (t *table) file(slot int, old, r *row) {
+	ix := t.indexes[slot]
+	before, after := t.keys(slot, old), t.keys(slot, r)
 	if !slices.Equal(before, after) {
 		for _, key := range before {
-			tree.Delete(entry{key, old})
+			ix.delete(key, old)
 		}
-		t.spell(index, before, after)
+		t.spell(slot, before, after)
 	}
 	for _, key := range after {
-		tree.Set(entry{key, r})
+		ix.set(key, r)
 	}
 }
 
-func (t *table) keys(index int, r *row) []string {
+func (t *table) keys(slot int, r *row) []string {
 	if r == nil {
 		return nil
 	}
 	var keys []string
-	t.def.Indexes[index].Keys(r.rec, func(key string) { keys = append(keys, key) })
+	t.def.Indexes[slot].Keys(r.rec, func(key string) { keys = append(keys, key) })
 	return keys
 }
 
@@ -244,12 +230,9 @@ func (t *table) attributes(r *row) []string {
 // filed yields the records that an index has under key.
 func (t *table) filed(index, key string) iter.Seq[kind.Record] {
 	return func(yield func(kind.Record) bool) {
-		t.indexes[t.slot(index)].From(entry{key, firstRow}, func(e entry) bool { return e.key == key && yield(e.row.rec) })
+		t.indexes[t.slot(index)].under(key, func(r *row) bool { return yield(r.rec) })
 	}
 }
-
-// firstRow comes before all others of a key.
-var firstRow = &row{}
 
 func (t *table) slot(index string) int {
 	for i, ix := range t.def.Indexes {

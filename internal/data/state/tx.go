@@ -262,7 +262,7 @@ func (tx *Tx) put(d *kind.Def, rec kind.Record) error {
 	rec = d.Kept(rec)
 	r := &row{id: rec.Base().ID, rec: rec, size: uint32(len(value))}
 	if tx.freeze {
-		r.sum = digest(d, rec)
+		r.freeze(d)
 	}
 	t := tx.table(d)
 	old := tx.replaced(t, r.id)

@@ -65,6 +65,7 @@ func (f *Field) words() string {
 	say(f.Unique, "unique")
 	say(f.Indexed, "index")
 	say(f.Searched, "searched")
+	say(f.Few, "few")
 	say(f.Attributes, "attributes")
 	say(f.Roles != "", "roles=%s", f.Roles)
 	say(f.Ref != "", "ref=%s:%s", f.Ref, f.OnDelete)

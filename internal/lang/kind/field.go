@@ -65,6 +65,7 @@ type Field struct {
 	Unique     bool
 	Indexed    bool
 	Searched   bool   // filters that ask for a part of it are quick
+	Few        bool   // many records have the same value
 	Attributes bool   // role attributes
 	Roles      string // role list over that kind
 	Ref        string // id, or ids, of that kind

@@ -13,7 +13,9 @@ type Index struct {
 	Unique bool
 	// Searched says that filters ask for parts of the keys.
 	Searched bool
-	field    *Field
+	// Few says that many records have the same key.
+	Few   bool
+	field *Field
 }
 
 // newIndex returns the index that a field's tags ask for, or nil.
@@ -21,7 +23,7 @@ func newIndex(f *Field) *Index {
 	if !f.Unique && !f.Indexed && f.Ref == "" && f.Roles == "" {
 		return nil
 	}
-	return &Index{Name: f.Name, Unique: f.Unique, Searched: f.Searched, field: f}
+	return &Index{Name: f.Name, Unique: f.Unique, Searched: f.Searched, Few: f.Few, field: f}
 }
 
 // Keys calls file for every key of the record.

@@ -95,6 +95,7 @@ var words = map[string]word{
 	"unique":     flag(func(f *Field) { f.Unique = true }, Text),
 	"index":      flag(func(f *Field) { f.Indexed = true }, Text),
 	"searched":   flag(func(f *Field) { f.Searched = true }, Text),
+	"few":        flag(func(f *Field) { f.Few = true }, Text, Texts, Map),
 	"attributes": flag(func(f *Field) { f.Attributes = true }, Texts),
 	"roles":      named(func(f *Field, arg string) { f.Roles = arg }, Texts),
 	"ref":        {one, []Form{Text, Texts, Map}, readRef},
@@ -122,6 +123,8 @@ func (f *Field) coherent() error {
 		return errors.New("no body sets it, so required, fixed and keep say nothing")
 	case f.Searched && (!f.Unique || f.Secret || f.NoFilter || f.When != ""):
 		return errors.New("searched is for a unique field that every record has and filters may name")
+	case f.Few && (f.Unique || !f.Indexed && f.Ref == "" && f.Roles == ""):
+		return errors.New("few is for an index in which many records are under one key")
 	case f.Repeated && !f.Fixed:
 		return errors.New("repeated says nothing where bodies can set the field")
 	case f.Fixed && !f.Repeated && f.Required&^Create != 0:

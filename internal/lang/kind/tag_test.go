@@ -73,6 +73,9 @@ var vocabulary = []struct {
 
 	{field: "", tag: "unique", want: "text unique"},
 	{field: "", tag: "unique,searched", want: "text unique searched"},
+	{field: "", tag: "index,few", want: "text index few"},
+	{field: "", tag: "few", want: "few is for an index", bad: true},
+	{field: "", tag: "unique,few", want: "few is for an index", bad: true},
 	{field: "", tag: "index,searched", want: "searched is for a unique field", bad: true},
 	{field: "", tag: "unique,searched,nofilter", want: "searched is for a unique field", bad: true},
 	{field: "", tag: "unique,searched,when=variant:a", want: "searched is for a unique field", bad: true},

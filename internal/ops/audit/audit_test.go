@@ -252,7 +252,9 @@ func TestEntry(t *testing.T) {
 		if err := model.Identities.Create(tx, &model.Identity{Meta: kind.Meta{ID: "bob"}, Name: "Bob", Type: "User", AuthPolicyID: "default"}); err != nil {
 			return err
 		}
-		if err := model.Authenticators.Create(tx, &model.Authenticator{Meta: kind.Meta{ID: "pw"}, IdentityID: "bob", Method: "updb", Username: "bobby", PasswordHash: hush}); err != nil {
+		password := model.NewPassword("bob", "bobby", hush)
+		password.ID = "pw"
+		if err := model.Authenticators.Create(tx, password); err != nil {
 			return err
 		}
 		return model.Enrollments.Create(tx, &model.Enrollment{Meta: kind.Meta{ID: "in"}, IdentityID: "bob", Method: "ott", Token: hush, JWT: hush})

@@ -124,9 +124,9 @@ func (w *world) build() {
 			if chance(t, "password changed", 6) {
 				changed = 1
 			}
-			must(t, model.Authenticators.Create(tx, &model.Authenticator{
-				Meta: kind.Meta{ID: "password of " + id}, IdentityID: id, Method: model.MethodUPDB, Username: id + " of the network", PasswordRev: changed,
-			}))
+			password := model.NewPassword(id, id+" of the network", "")
+			password.ID, password.PasswordRev = "password of "+id, changed
+			must(t, model.Authenticators.Create(tx, password))
 		}
 		for _, id := range services {
 			rec := model.Services.New()

@@ -50,7 +50,9 @@ func network(b *testing.B) *state.State {
 		for i := range 100_000 {
 			id := fmt.Sprintf("i%06d", i)
 			add(model.Identities.Def, &model.Identity{Meta: kind.Meta{ID: id}, Name: id, Type: "User", RoleAttributes: pick("a", 3, 300)})
-			add(model.Authenticators.Def, &model.Authenticator{Meta: kind.Meta{ID: "c" + id}, IdentityID: id, Method: model.MethodUPDB, Username: id, PasswordHash: "x"})
+			password := model.NewPassword(id, id, "x")
+			password.ID = "c" + id
+			add(model.Authenticators.Def, password)
 			seen := time.Now().AddDate(0, 0, -random.IntN(120))
 			add(model.ClientInfos.Def, &model.ClientInfo{Meta: kind.Meta{ID: id}, IdentityID: id, SeenAt: seen, SeenSince: seen})
 		}

@@ -27,7 +27,7 @@ func TestTimes(t *testing.T) {
 			model.Identities.Create(tx, &model.Identity{Meta: kind.Meta{ID: "ann"}, Name: "ann", Type: "User"}),
 			model.Identities.Create(tx, &model.Identity{Meta: kind.Meta{ID: "gate"}, Name: "gate", Type: model.TypeRouter}),
 			model.Services.Create(tx, &model.Service{Meta: kind.Meta{ID: "wiki"}, Name: "wiki", EncryptionRequired: true}),
-			model.Authenticators.Create(tx, &model.Authenticator{IdentityID: "ann", Method: model.MethodUPDB, Username: "annabel", PasswordHash: "x"}),
+			model.Authenticators.Create(tx, model.NewPassword("ann", "annabel", "x")),
 			model.Tokens.Create(tx, &model.Token{Name: "ci", RoleID: role.ID, OwnerID: "ann", Digest: "x", ExpiresAt: days(30)}),
 			model.ServicePolicies.Create(tx, p),
 		} {

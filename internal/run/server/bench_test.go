@@ -78,7 +78,7 @@ func fullNetwork(b *testing.B, visible int) (http.Handler, string) {
 		if err := model.Identities.Create(tx, i); err != nil {
 			return err
 		}
-		err := model.Authenticators.Create(tx, &model.Authenticator{IdentityID: i.ID, Method: model.MethodUPDB, Username: "someone", PasswordHash: hash})
+		err := model.Authenticators.Create(tx, model.NewPassword(i.ID, "someone", hash))
 		if err != nil {
 			return err
 		}

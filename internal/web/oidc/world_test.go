@@ -133,7 +133,7 @@ func (w *world) seed() {
 		if err := model.Identities.Create(tx, i); err != nil {
 			return err
 		}
-		return model.Authenticators.Create(tx, &model.Authenticator{IdentityID: i.ID, Method: model.MethodUPDB, Username: itsName, PasswordHash: hash})
+		return model.Authenticators.Create(tx, model.NewPassword(i.ID, itsName, hash))
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -93,9 +93,9 @@ func mountAuthenticators(a *rest.API, s *api.Service) {
 }
 
 func createAuthenticator(c *rest.Call, s *api.Service, in authenticatorIn) (rest.Created, error) {
-	auth := &model.Authenticator{IdentityID: in.IdentityID, Method: in.Method, Username: in.Username}
-	auth.Tags = in.Tags
-	err := c.Confine(c.Snap, model.Authenticators.Def, &model.Authenticator{}, auth)
+	auth := model.NewPassword(in.IdentityID, in.Username, "")
+	auth.Method, auth.Tags = in.Method, in.Tags
+	err := c.Confine(c.Snap, model.Authenticators.Def, model.Authenticators.New(), auth)
 	if err != nil {
 		return rest.Created{}, err
 	}
