@@ -72,6 +72,7 @@ type place struct {
 	end     *stream.End
 	via     Place
 	control func(c *stream.Control) // of ends: takes what is said about the circuit
+	isEnd   bool                    // of a stream, whoever holds it
 }
 
 func (p place) there() bool { return p.end != nil || p.via != nil }
@@ -92,6 +93,7 @@ type circuit struct {
 	hops   []hop        // first those that it was last told of
 	latest int          // how many those are
 	active atomic.Int64 // when something last passed, in ns
+	heard  atomic.Int64 // when something last came for an end that is here, in ns
 	broken atomic.Int64 // since when one of the latest leads nowhere, in ns; 0 if none does
 }
 
@@ -118,14 +120,14 @@ func New(opt Options) *Table {
 func (t *Table) AddEnd(address string, end *stream.End, control func(c *stream.Control)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.places.Set(address, place{end: end, control: control})
+	t.places.Set(address, place{end: end, control: control, isEnd: true})
 }
 
 // AddClient makes a client known that is the end of a stream.
 func (t *Table) AddClient(address string, via Client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.places.Set(address, place{via: via, control: via.Control})
+	t.places.Set(address, place{via: via, control: via.Control, isEnd: true})
 }
 
 // Remove forgets the end with an address.
@@ -168,7 +170,9 @@ func (t *Table) Route(id, owner string, forwards []message.Forward) error {
 			}
 		}
 	}
-	c.active.Store(t.opt.Now().UnixNano())
+	now := t.opt.Now().UnixNano()
+	c.active.Store(now)
+	c.heard.Store(now)
 	t.circuits.Set(id, c)
 	return nil
 }
@@ -225,7 +229,11 @@ func (t *Table) next(id []byte, from string) (place, bool) {
 	}
 	p := t.at(to)
 	if p.there() { // what leads nowhere does not pass, however often it is sent again
-		c.active.Store(t.opt.Now().UnixNano())
+		now := t.opt.Now().UnixNano()
+		c.active.Store(now)
+		if p.isEnd {
+			c.heard.Store(now)
+		}
 	}
 	return p, p.there()
 }
@@ -350,13 +358,22 @@ func (t *Table) Strays() (known map[string][]string, unknown []string) {
 	return known, unknown
 }
 
-// Idle returns the circuits on which nothing has passed for a while, by owner,
-// and for how long.
+// quiet is how long nothing has come for an end that is here, or has passed where there
+// is none. What an end sends says nothing: it sends the same again and again if nobody is
+// there any more.
+func (t *Table) quiet(c *circuit) time.Duration {
+	last := &c.active
+	if slices.ContainsFunc(c.hops, func(h hop) bool { p, _ := t.places.Get(h.to); return p.isEnd }) {
+		last = &c.heard
+	}
+	return time.Duration(t.opt.Now().UnixNano() - last.Load())
+}
+
+// Idle returns the circuits that have been quiet for a while, by owner, and for how long.
 func (t *Table) Idle(least time.Duration) map[string]map[string]time.Duration {
-	now := t.opt.Now().UnixNano()
 	idle := map[string]map[string]time.Duration{}
 	for id, c := range t.circuits.All() {
-		if since := time.Duration(now - c.active.Load()); since >= least {
+		if since := t.quiet(c); since >= least {
 			if idle[c.owner] == nil {
 				idle[c.owner] = map[string]time.Duration{}
 			}
@@ -375,13 +392,13 @@ func (t *Table) Owner(id string) (string, bool) {
 	return c.owner, true
 }
 
-// Quiet is how long nothing has passed on a circuit; false if it is not carried.
+// Quiet is how long a circuit has been quiet; false if it is not carried.
 func (t *Table) Quiet(id string) (time.Duration, bool) {
 	c, ok := t.circuits.Get(id)
 	if !ok {
 		return 0, false
 	}
-	return time.Duration(t.opt.Now().UnixNano() - c.active.Load()), true
+	return t.quiet(c), true
 }
 
 // Spent reports whether a circuit brings nobody anything any more: whatever is on

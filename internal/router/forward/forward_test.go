@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"netkeep.internal/internal/wire"
 	"netkeep.internal/internal/wire/message"
 	"netkeep.internal/internal/wire/stream"
 )
@@ -92,3 +93,50 @@ func TestSpent(t *testing.T) {
 		t.Error("a circuit that is not carried is spent")
 	}
 }
+
+// link takes whatever comes.
+type link struct{}
+
+func (link) Packet(*wire.Packet, bool) bool { return true }
+
+// TestUnheard has an end send again and again what nobody answers, over a link that is
+// there: for whoever waits until nothing passes any more that is quiet, or the end would
+// never hear that its circuit is over. What comes for the end is not, and where there is no
+// end whatever passes counts.
+func TestUnheard(t *testing.T) {
+	now := time.Unix(1000, 0)
+	table := New(Options{ID: "r", Link: func(id string) (Place, bool) { return link{}, id == "left" || id == "right" }, Now: func() time.Time { return now }})
+	table.AddClient("end", client{})
+	for id, to := range map[string]string{"ends": "end", "passes": "left"} {
+		if err := table.Route(id, "a", []message.Forward{{From: to, To: "right", Type: message.ToLink}, {From: "right", To: to, Type: message.ToLink}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quiet := func(id string, want time.Duration, when string) {
+		t.Helper()
+		if since, carried := table.Quiet(id); since != want || !carried {
+			t.Errorf("%s, it was quiet for %v, want %v", when, since, want)
+		}
+		if idle, is := table.Idle(time.Minute)["a"][id]; is != (want >= time.Minute) || is && idle != want {
+			t.Errorf("%s, it was idle for %v, want %v", when, idle, want)
+		}
+	}
+	payload := func(id, from string) {
+		table.Packet(from, (&stream.Payload{Circuit: id}).Packet())
+	}
+	for range 60 {
+		now = now.Add(time.Second)
+		payload("ends", "end")
+		payload("passes", "left")
+	}
+	quiet("ends", time.Minute, "when an end has sent for a minute")
+	quiet("passes", 0, "when something has passed")
+	payload("ends", "right")
+	quiet("ends", 0, "when something has come for the end")
+}
+
+// client is the end of a stream.
+type client struct{ link }
+
+func (client) Unrouted()               {}
+func (client) Control(*stream.Control) {}
