@@ -192,11 +192,21 @@ type Client interface {
 // Unroute forgets a circuit. Those of its ends that are here are over.
 func (t *Table) Unroute(id string) {
 	for _, p := range t.unroute(id) {
-		if p.end != nil {
-			p.end.Abort(ErrUnrouted)
-		} else if c, ok := p.via.(Client); ok {
-			c.Unrouted()
-		}
+		p.unrouted()
+	}
+}
+
+// Abort ends what has an address, whose circuit cannot be carried.
+func (t *Table) Abort(address string) {
+	p, _ := t.places.Get(address)
+	p.unrouted()
+}
+
+func (p place) unrouted() {
+	if p.end != nil {
+		p.end.Abort(ErrUnrouted)
+	} else if c, ok := p.via.(Client); ok {
+		c.Unrouted()
 	}
 }
 

@@ -21,13 +21,17 @@ const (
 // Route makes this router's part of a circuit.
 func (r *Router) Route(ctx context.Context, from string, m *message.Route) (map[uint32][]byte, error) {
 	var told map[uint32][]byte
-	if m.Egress != nil && !r.table.Has(m.Egress.Address) {
+	ends := m.Egress != nil && !r.table.Has(m.Egress.Address)
+	if ends {
 		var err error
 		if told, err = r.egress(ctx, from, m); err != nil {
 			return nil, err
 		}
 	}
 	err := r.table.Route(m.CircuitID, from, m.Forwards)
+	if err != nil && ends { // who hosts has a connection by now, of which nobody else would ever say that it is over
+		r.table.Abort(m.Egress.Address)
+	}
 	if missing, ok := errors.AsType[*forward.Fault](err); ok && missing.Link {
 		_ = r.uplink.Fault(message.Fault{Subject: message.FaultLink, ID: missing.Address})
 		return nil, &message.RouteFailure{Code: message.RouteInvalidLink, Text: missing.Error()}
