@@ -71,7 +71,10 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 	}
 	debug.SetGCPercent(usual)
 	// What it took to load would otherwise stay with the program for minutes.
-	go debug.FreeOSMemory()
+	go func() {
+		debug.FreeOSMemory()
+		new(rest).run(ctx)
+	}()
 	logStart(log, srv, cfg)
 	welcome(env, srv, cfg)
 	for {
