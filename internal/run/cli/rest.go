@@ -44,8 +44,8 @@ func (r *rest) due(now usage) bool {
 	return r.freed
 }
 
-// run looks until ctx ends.
-func (r *rest) run(ctx context.Context) {
+// run looks until ctx ends, and calls also when it gives memory back.
+func (r *rest) run(ctx context.Context, also func()) {
 	look := time.NewTicker(restEvery)
 	defer look.Stop()
 	for {
@@ -54,6 +54,7 @@ func (r *rest) run(ctx context.Context) {
 			return
 		case <-look.C:
 			if r.due(used()) {
+				also()
 				debug.FreeOSMemory()
 			}
 		}

@@ -73,7 +73,7 @@ func run(ctx context.Context, env Env, cfg config.Config) error {
 	// What it took to load would otherwise stay with the program for minutes.
 	go func() {
 		debug.FreeOSMemory()
-		new(rest).run(ctx)
+		new(rest).run(ctx, srv.Rest)
 	}()
 	logStart(log, srv, cfg)
 	welcome(env, srv, cfg)

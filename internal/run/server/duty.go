@@ -44,3 +44,10 @@ func (s *Server) divide(ctx context.Context, sessions *authn.APISessions, grants
 		}
 	})
 }
+
+// Rest is for when there is little to do: it has the store let go of what it can read again.
+func (s *Server) Rest() {
+	if own, ok := s.store.(interface{ Relax() }); ok {
+		own.Relax()
+	}
+}

@@ -25,7 +25,7 @@ func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
 	if rev <= 0 {
 		return nil
 	}
-	defer s.relax()
+	defer s.Relax()
 	if err := s.sweep(ctx); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (s *Store) Load(ctx context.Context, fn func(store.Record) error) (store.Ma
 		return store.Mark{}, err
 	}
 	defer done()
-	defer s.relax()
+	defer s.Relax()
 	// Not a transaction, even of reads alone: the client repeats a Get that lost
 	// its connection, and nothing else.
 	head, err := s.patientGet(ctx, s.keys.head)

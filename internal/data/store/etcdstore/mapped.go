@@ -25,9 +25,9 @@ func mappedIn(dir string) *mapped {
 	return &mapped{file: file, gone: err != nil}
 }
 
-// relax lets pages go that nobody is looking at. Members of a cluster keep them: etcd may
+// Relax lets pages go that nobody is looking at. Members of a cluster keep them: etcd may
 // change one database for another there at any time, and the place in memory with it.
-func (s *Store) relax() {
+func (s *Store) Relax() {
 	m := s.member
 	if m == nil || m.alone == nil || !m.defrag.TryRLock() { // which is another change of that kind
 		return

@@ -212,7 +212,7 @@ func mountDatabase(a *rest.API, s *api.Service) {
 	op := func(path, name string) rest.Op {
 		return rest.Op{
 			Method: http.MethodPost, Path: path, Name: name, Tag: "database", BodyOptional: true,
-			Doc: "Write a copy of everything that is stored to the controller's disk.", Auth: rest.Admin, Need: "database:snapshot",
+			Doc: "Write a copy of everything that is stored to the controller's disk.", Auth: rest.Admin, Need: "database:snapshot", Long: true,
 		}
 	}
 	take := func(c *rest.Call, in snapshotIn) (api.SnapshotOut, error) {

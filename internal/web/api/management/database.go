@@ -16,7 +16,7 @@ func mountDatabase(a *rest.API, s *api.Service) {
 	api.MountScans(a, s)
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/database/snapshot", Name: "createDatabaseSnapshot", Tag: "database",
-		Doc: "Write a copy of everything that is stored to the controller's disk.", Auth: rest.Admin, Need: "database:snapshot",
+		Doc: "Write a copy of everything that is stored to the controller's disk.", Auth: rest.Admin, Need: "database:snapshot", Long: true,
 	}, func(c *rest.Call, _ rest.None) (api.SnapshotOut, error) { return s.TakeSnapshot(c) })
 	mountSnapshots(a, s)
 }
@@ -39,7 +39,7 @@ func mountSnapshots(a *rest.API, s *api.Service) {
 	})
 	rest.Handle(a, rest.Op{
 		Method: http.MethodPost, Path: "/database/snapshots/{name}/verify", Name: "verifyDatabaseSnapshot", Tag: "database",
-		Doc: "Read a copy from begin to end, as a restore would.", Auth: rest.Admin, Need: "database:verify",
+		Doc: "Read a copy from begin to end, as a restore would.", Auth: rest.Admin, Need: "database:verify", Long: true,
 	}, func(c *rest.Call, _ rest.None) (verifiedOut, error) {
 		file, wrong, err := s.Snapshots.Check(c.Context(), c.Param("name"))
 		return verifiedOut{file.Name, wrong == "", wrong, int64(file.Rev)}, err
