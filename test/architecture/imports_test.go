@@ -46,7 +46,8 @@ var wings = []struct {
 // siblings says which packages of its own wing a package may import.
 var siblings = map[string][]string{
 	"lang/filter":          {"lang/fault", "lang/spell"},
-	"lang/kind":            {"lang/fault", "lang/filter", "lang/spell", "lang/terse"},
+	"lang/kind":            {"lang/fault", "lang/filter", "lang/pack", "lang/spell", "lang/terse"},
+	"lang/terse":           {"lang/pack"},
 	"lang/schema":          {"lang/fault"},
 	"wire/channel":         {"wire/message", "wire"},
 	"wire/message":         {"wire"},
@@ -58,7 +59,7 @@ var siblings = map[string][]string{
 	"data/invite":          {"data/store"},
 	"data/keyring":         {"data/store"},
 	"data/owner":           {"data/store"},
-	"data/state":           {"data/format", "data/invite", "data/keyring", "data/owner", "data/state/cow", "data/store"},
+	"data/state":           {"data/checkpoint", "data/format", "data/invite", "data/keyring", "data/owner", "data/state/cow", "data/store"},
 	"data/integrity":       {"data/state", "data/store"},
 	"data/backup":          {"data/store"},
 	"ops/archive":          {"ops/audit"},

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"netkeep.internal/test/servertest"
 )
 
 var (
@@ -48,6 +50,9 @@ type damaged struct {
 	want         map[string]map[string]M
 }
 
+// checkpoints have starts begin with what memory had, however little that is.
+var checkpoints = []string{"--store-checkpoint", "1"}
+
 // prepare makes the directory, and keeps how it was in the middle.
 func (d *damaged) prepare(t *testing.T) {
 	add := func(c *client, from, to int) {
@@ -56,11 +61,15 @@ func (d *damaged) prepare(t *testing.T) {
 			c.must(t, 201, http.MethodPost, "services", M{"name": fmt.Sprintf("service-%d", i), "encryptionRequired": true})
 		}
 	}
-	p := controller(t, d.whole)
+	p := controller(t, d.whole, checkpoints...)
 	add(p.client(d.whole), 0, 20)
+	servertest.Eventually(t, waitTime, "a checkpoint", func() bool {
+		_, err := os.Stat(filepath.Join(d.whole, "checkpoint"))
+		return err == nil
+	})
 	p.stop()
 	copyTree(t, d.whole, d.older)
-	p = controller(t, d.whole)
+	p = controller(t, d.whole, checkpoints...)
 	c := p.client(d.whole)
 	add(c, 20, 60)
 	for id, rec := range c.list(t, "identities") {
@@ -91,7 +100,7 @@ func (d *damaged) round(t *testing.T) (outcome string) {
 	copyTree(t, d.whole, data)
 	defer os.RemoveAll(data)
 	what := d.damage(t, data)
-	p := launch(t, settings{args: []string{"run", "--data", data, "--listen", "127.0.0.1:0"}})
+	p := launch(t, settings{args: append([]string{"run", "--data", data, "--listen", "127.0.0.1:0"}, checkpoints...)})
 	defer p.kill(0)
 	if !p.startsOrEnds(what) {
 		text := p.stderr.String()

@@ -40,7 +40,9 @@ func TestKill9(t *testing.T) {
 	t.Logf("repeat with -kill-seed=%d", seed)
 	moments := rand.New(rand.NewPCG(seed, 0))
 	data := filepath.Join(t.TempDir(), "data")
-	router := []string{"--router", "127.0.0.1:" + machine.Port(t)} // without one there are no sessions
+	// Without a router there are no sessions. Starts begin with what memory had at some moment.
+	router := []string{"--router", "127.0.0.1:" + machine.Port(t)}
+	router = append(router, checkpoints...)
 	p := controller(t, data, router...)
 	c := p.client(data)
 	crew := newCrew(t, c, seed)

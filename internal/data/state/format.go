@@ -27,7 +27,7 @@ func (s *State) heed(unusable error) {
 func (s *State) heedBatch(b store.Batch) error {
 	for _, op := range b.Ops {
 		if op.Key == format.Key {
-			s.format = format.In(op.Value)
+			s.format.Store(int64(format.In(op.Value)))
 			return format.Usable(op.Value)
 		}
 	}

@@ -81,7 +81,7 @@ func (g *group) close(s *State) error {
 	if !g.kept {
 		return nil
 	}
-	told := s.format >= format.Ends
+	told := s.format.Load() >= format.Ends
 	text, end := g.chain.End(g.draft, told)
 	if told {
 		g.ends, g.end = true, text

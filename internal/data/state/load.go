@@ -61,7 +61,8 @@ func (s *State) load(ctx context.Context) error {
 	}
 	next.fill(rows)
 	next.Rev, next.head, next.Time, next.end = mark.Rev, mark.Head, mark.Time, mark.End
-	s.fed, s.retry, s.format = mark.Rev, nil, format.In(says)
+	s.fed, s.retry = mark.Rev, nil
+	s.format.Store(int64(format.In(says)))
 	s.unloaded.end()
 	s.unrepeated.end()
 	s.unreadable.reset(bad)

@@ -195,6 +195,8 @@ type machine struct {
 	other *state.State
 	world world
 	kept  []kept
+	// keeping is where st keeps what it has; nowhere if empty.
+	keeping state.Keeping
 }
 
 // kept is an old snapshot and what it must go on to show.
@@ -303,7 +305,7 @@ func (m *machine) reopen(t *rapid.T) {
 }
 
 func (m *machine) open(t *rapid.T) {
-	st, err := state.Open(m.t.Context(), m.store, kinds, state.Options{Frozen: true})
+	st, err := state.Open(m.t.Context(), m.store, kinds, state.Options{Frozen: true, Keeping: m.keeping})
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

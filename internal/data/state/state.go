@@ -49,6 +49,8 @@ type Options struct {
 	// MaxBehind is about how many bytes of changes are kept for subscribers,
 	// defaultBehind if 0. One that is further behind starts again.
 	MaxBehind int
+	// Keeping is where and for whom memory is kept for the next start.
+	Keeping Keeping
 	// Frozen makes every write check that nobody wrote to shared records. It
 	// costs an encoding per record and is for tests.
 	Frozen bool
@@ -88,7 +90,6 @@ type State struct {
 
 	stamped time.Time // the last time that a record got
 
-	format   int   // which the store has
 	unusable error // why nothing may be written, if so
 
 	awaited store.Rev // the last write of our own that the feed has to repeat
@@ -97,6 +98,8 @@ type State struct {
 	brokenOff  stretch // that there is no feed
 	unloaded   stretch // that a load was due and failed
 
+	format     atomic.Int64 // which the store has
+	restored   store.Rev    // of the checkpoint that memory began with; 0 for none
 	unreadable unreadable
 	cursors    cursors
 
@@ -122,7 +125,7 @@ const (
 	feedAhead = 64
 )
 
-// Open loads every record and starts following the store. The store stays the
+// Open loads every record, or begins with what was kept of them, and starts following the store. The store stays the
 // caller's to close, after Close.
 func Open(ctx context.Context, st store.Store, set *kind.Catalog, opt Options) (*State, error) {
 	if opt.Logger == nil {
@@ -152,8 +155,11 @@ func Open(ctx context.Context, st store.Store, set *kind.Catalog, opt Options) (
 	for lane := range s.queues {
 		s.queues[lane] = make(chan *request, maxQueue)
 	}
-	if err := s.load(ctx); err != nil {
-		return nil, err
+	begun := s.restore(ctx)
+	if !begun {
+		if err := s.load(ctx); err != nil {
+			return nil, err
+		}
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.life, s.stop = run, stop
@@ -161,6 +167,12 @@ func Open(ctx context.Context, st store.Store, set *kind.Catalog, opt Options) (
 	s.wg.Go(func() { s.own(run) })
 	s.wg.Go(func() { s.follow(run, from) })
 	s.wg.Go(func() { s.ring.wake(run) })
+	if begun { // and has yet to get what came after it
+		if _, err := s.Current(ctx); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
 	return s, nil
 }
 

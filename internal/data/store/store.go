@@ -190,6 +190,11 @@ type Store interface {
 	// Last is the revision of the last batch as it is now, 0 if there is none.
 	Last(ctx context.Context) (Rev, error)
 
+	// Witness is what tells this log as it was at a revision from every other that has
+	// come as far: the same bytes for as long as that is not forgotten. It fails with
+	// ErrCompacted where it is, and with ErrInvalid where the log has yet to come.
+	Witness(ctx context.Context, rev Rev) ([]byte, error)
+
 	// Follow calls fn for every batch after rev, in order and without gaps,
 	// until ctx ends or fn fails. ErrCompacted means that history is gone,
 	// ErrGap that it is not whole.

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -134,6 +135,8 @@ type Def struct {
 	layout *layout
 	apart  []apart
 	hooks  hooks
+
+	packing func() packing
 }
 
 // Define reads the struct's tags. It panics on a mistake in them: a kind is
@@ -155,6 +158,7 @@ func Define[T any, P interface {
 	d.layout = newLayout(d.typ, d.Fields)
 	d.finish()
 	d.apart = d.keptApart()
+	d.packing = sync.OnceValue(d.newPacking)
 	d.checkVolatile()
 	return &Kind[T]{d}
 }

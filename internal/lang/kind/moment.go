@@ -3,6 +3,8 @@ package kind
 import (
 	"cmp"
 	"time"
+
+	"netkeep.internal/internal/lang/pack"
 )
 
 // Moment is a time in eight bytes, for fields of which there are very many; it is stored and
@@ -94,3 +96,9 @@ func (m *Moment) UnmarshalText(text []byte) error {
 	*m = MomentOf(t)
 	return nil
 }
+
+// Pack packs the moment as its count.
+func (m *Moment) Pack(w *pack.Writer) { w.Number(m.count) }
+
+// Unpack reads a moment that was packed.
+func (m *Moment) Unpack(r *pack.Reader) { m.count = r.Number() }

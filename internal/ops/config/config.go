@@ -162,6 +162,7 @@ type Store struct {
 	Wait         time.Duration `yaml:"wait" default:"1m" range:"1s..24h" doc:"How long to try to reach the cluster at a start before giving up."`
 	Grace        time.Duration `yaml:"grace" default:"10s" range:"5s..1h" doc:"How long a controller that has lost the cluster goes on answering whoever is logged in, from what it knows; after that it answers 503 until the cluster is back."`
 	Refuse       time.Duration `yaml:"refuse" default:"15s" range:"5s..24h" doc:"How long a controller that has lost the cluster goes on taking connections, if the network has other controllers: many clients go to those only when a connection fails. It is never less than store.grace."`
+	Checkpoint   int           `yaml:"checkpoint" default:"50000" range:"0..1000000000" doc:"From how many records on the controller keeps what it has in memory in a file of the data directory, which its next start reads in a part of the time that all records take; 0 for never."`
 }
 
 // Timeouts is how long each part of serving a request may take.

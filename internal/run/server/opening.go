@@ -9,6 +9,7 @@ import (
 	"netkeep.internal/internal/data/state"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
+	"netkeep.internal/internal/ops/build"
 	"netkeep.internal/internal/pki"
 )
 
@@ -44,6 +45,11 @@ func (s *Server) openState(ctx context.Context) (err error) {
 	opt := state.Options{Logger: s.log, Now: s.clock.Now, Stored: s.stored, Outgrown: s.fail, Seal: s.sealer, Journal: journal, Judge: judges(s.timeless, s.byTheClock(power.Judge), s.assertions())}
 	if len(s.cfg.Store.Endpoints) > 0 {
 		opt.Patience = clusterTime
+	}
+	if s.cfg.Store.Checkpoint > 0 {
+		opt.Keeping = state.Keeping{File: s.dir.sub(checkpointFile), Build: thisBuild(), Network: s.Fingerprint(), Least: s.cfg.Store.Checkpoint}
+	} else if err := s.dir.drop(checkpointFile); err != nil {
+		return err
 	}
 	if s.state, err = state.Open(ctx, s.store, model.All, opt); err != nil {
 		return err
@@ -91,4 +97,10 @@ func (s *Server) openKeys() (err error) {
 	}
 	s.judgeCertificate(s.served.Current().Leaf)
 	return nil
+}
+
+// thisBuild is which program this is, for files that are read by the same one alone.
+func thisBuild() string {
+	b := build.Read()
+	return b.Version + " " + b.Revision + " " + b.Date + " " + b.Runtime
 }

@@ -13,8 +13,11 @@ import (
 	"netkeep.internal/internal/model"
 )
 
-// storeDir is where in the data directory the store is.
-const storeDir = "store"
+// Where in the data directory the store is, and what memory had for the next start.
+const (
+	storeDir       = "store"
+	checkpointFile = "checkpoint"
+)
 
 // openStore opens the store.
 func (s *Server) openStore(ctx context.Context) (err error) {

@@ -124,6 +124,7 @@ func (s *Server) serve(hasher *authn.Hasher) error {
 	s.jobs.Go(func() { s.watchAlerts(run) })
 	scanner := s.newScanner()
 	s.jobs.Go(func() { scanner.Run(run) })
+	s.jobs.Go(func() { s.state.Keep(run) })
 	entries := &audit.Log{State: s.state}
 	s.jobs.Go(func() { entries.Follow(run, keepEvery) })
 	handler, err := s.newAPIs(shared, &api.Service{

@@ -19,6 +19,7 @@ const (
 	Put      Method = "Put"
 	Get      Method = "Get"
 	Last     Method = "Last"
+	Witness  Method = "Witness"
 	Follow   Method = "Follow"
 	Compact  Method = "Compact"
 	Snapshot Method = "Snapshot"
@@ -213,6 +214,15 @@ func (f *Faulty) Last(ctx context.Context) (rev store.Rev, err error) {
 		return err
 	})
 	return rev, err
+}
+
+// Witness implements store.Store.
+func (f *Faulty) Witness(ctx context.Context, rev store.Rev) (said []byte, err error) {
+	err = f.call(ctx, Witness, func() error {
+		said, err = f.Store.Witness(ctx, rev)
+		return err
+	})
+	return said, err
 }
 
 // Follow implements store.Store.

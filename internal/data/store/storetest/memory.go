@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"maps"
@@ -58,6 +59,7 @@ type history struct {
 	records   map[string]store.Record
 	batches   []store.Batch // all after compacted
 	compacted store.Rev
+	passed    digest        // of the batches up to compacted
 	written   chan struct{} // closed by the next write
 }
 
@@ -201,6 +203,41 @@ func (m *Memory) Range(ctx context.Context, from, to string, most int, newest bo
 	return recs, false, nil
 }
 
+// Witness implements store.Store.
+func (m *Memory) Witness(ctx context.Context, rev store.Rev) ([]byte, error) {
+	if err := m.usable(ctx); err != nil {
+		return nil, err
+	}
+	h := m.log
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case rev <= 0 || rev > h.rev:
+		return nil, fmt.Errorf("%w: there is no revision %d", store.ErrInvalid, rev)
+	case rev < h.compacted:
+		return nil, store.ErrCompacted
+	}
+	seen := h.passed
+	for _, b := range h.batches {
+		if b.Rev <= rev {
+			seen = seen.with(b)
+		}
+	}
+	return seen[:], nil
+}
+
+// digest sums a log up.
+type digest [sha256.Size]byte
+
+// with is the digest of the log with one more batch.
+func (d digest) with(b store.Batch) digest {
+	text, err := json.Marshal(b)
+	if err != nil {
+		panic(err)
+	}
+	return sha256.Sum256(append(d[:], text...))
+}
+
 // Follow implements store.Store.
 func (m *Memory) Follow(ctx context.Context, rev store.Rev, fn func(store.Batch) error) error {
 	for {
@@ -257,6 +294,11 @@ func (m *Memory) Compact(ctx context.Context, rev store.Rev) error {
 		return fmt.Errorf("%w: revision %d is not reached yet", store.ErrInvalid, rev)
 	}
 	h.compacted = max(h.compacted, rev)
+	for _, b := range h.batches {
+		if b.Rev <= rev {
+			h.passed = h.passed.with(b)
+		}
+	}
 	h.batches = slices.DeleteFunc(h.batches, func(b store.Batch) bool { return b.Rev <= rev })
 	return nil
 }
@@ -295,6 +337,7 @@ func RestoreMemory(from io.Reader) (*Memory, error) {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	m := NewMemory()
+	m.log.passed = m.log.passed.with(store.Batch{Rev: s.Rev})
 	m.log.rev, m.log.last, m.log.compacted, m.log.head, m.log.time, m.log.end = s.Rev, s.Rev, s.Rev, s.Head, s.Time, s.End
 	for _, r := range s.Records {
 		m.log.records[r.Key] = r

@@ -50,6 +50,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 			{"LoadStops", loadStops},
 			{"Get", get},
 			{"Last", last},
+			{"Witness", witness},
 			{"Entries", entries},
 			{"CommitGuard", commitGuard},
 			{"CommitDeletes", commitDeletes},
@@ -87,6 +88,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"Large", large},
 		// These take history from data that share a store.
 		{"Compact", compact},
+		{"WitnessForgotten", witnessForgotten},
 		{"CompactAtDelete", compactAtDelete},
 		{"CompactWhileFollowing", compactWhileFollowing},
 	} {
