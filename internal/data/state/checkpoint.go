@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -46,19 +47,118 @@ type place struct {
 // takes longer than to read all records.
 const mostBehind = 200_000
 
-// reader is who can read a checkpoint: a program of the same build, whose records are the same.
-func (s *State) reader() string {
+// readerOf is who can read a checkpoint: a program of the same build, whose records are the same.
+func readerOf(k Keeping, set *kind.Catalog) string {
 	sum := sha256.New()
-	for _, d := range s.set.Defs {
+	for _, d := range set.Defs {
 		if stays(d) {
 			fmt.Fprintln(sum, d.Shape())
 		}
 	}
-	return s.opt.Keeping.Build + " " + hex.EncodeToString(sum.Sum(nil))
+	return k.Build + " " + hex.EncodeToString(sum.Sum(nil))
 }
 
 // stays reports whether records of a kind are in memory and in the store.
 func stays(d *kind.Def) bool { return d.Lane == kind.Model || d.Lane == kind.Session }
+
+// Kept is what a checkpoint has, while it is unpacked: that may begin before there is a store
+// that it could be of.
+type Kept struct {
+	seal   later
+	stop   atomic.Bool
+	opened chan struct{} // closed when head, at and err are there
+	head   checkpoint.Head
+	at     place
+	err    error
+	done   chan struct{} // closed when next and failed are there
+	next   *Snapshot
+	failed error
+}
+
+// Unpack begins to unpack what was kept, if anything was. Who does not open a State with it
+// closes it.
+func Unpack(k Keeping, set *kind.Catalog, frozen bool) *Kept {
+	u := &Kept{seal: later{given: make(chan struct{})}, opened: make(chan struct{}), done: make(chan struct{})}
+	go u.unpack(k, set, Fold{Kinds: set, Seal: &u.seal, Frozen: frozen})
+	return u
+}
+
+// Close gives up what was kept.
+func (u *Kept) Close() {
+	u.stop.Store(true)
+	u.seal.give(nil, errUnused)
+	<-u.done
+	u.next = nil // which whoever opened a State has by now
+}
+
+func (u *Kept) unpack(k Keeping, set *kind.Catalog, fold Fold) {
+	defer close(u.done)
+	f, err := u.open(k, set)
+	close(u.opened)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	rows, err := fold.unpackRows(f, u.stop.Load)
+	if err != nil {
+		u.failed = err
+		return
+	}
+	u.next = newSnapshot(set)
+	u.next.fill(rows)
+	u.next.mark = mark{Rev: u.at.Rev, head: u.at.Head, Time: u.at.Time, end: u.at.End}
+}
+
+// open opens the file, if this program can read it.
+func (u *Kept) open(k Keeping, set *kind.Catalog) (f *checkpoint.File, err error) {
+	defer func() { u.err = err }()
+	checkpoint.Clean(k.File)
+	f, err = checkpoint.Open(k.File)
+	if err != nil {
+		return nil, err
+	}
+	switch u.head = f.Head; {
+	case f.Head.For != readerOf(k, set):
+		err = errors.New("another version wrote it")
+	case json.Unmarshal(f.Head.Place, &u.at) != nil:
+		err = errors.New("it does not say of when it is")
+	case !terse.Adopt(u.at.Samples):
+		err = errors.New("its certificates are told by others than those of this program")
+	default:
+		return f, nil
+	}
+	f.Close()
+	return nil, err
+}
+
+// later is a sealer that is there after a while: what is under a seal waits for it.
+type later struct {
+	once  sync.Once
+	given chan struct{}
+	kind.Sealer
+	err error
+}
+
+var errUnused = errors.New("it is not used")
+
+func (l *later) give(s kind.Sealer, err error) {
+	l.once.Do(func() {
+		l.Sealer, l.err = s, err
+		close(l.given)
+	})
+}
+
+// Open waits for the sealer, and opens with it.
+func (l *later) Open(place string, sealed []byte) ([]byte, error) {
+	<-l.given
+	switch {
+	case l.err != nil:
+		return nil, l.err
+	case l.Sealer == nil: // nothing is sealed where there is none
+		return sealed, nil
+	}
+	return l.Sealer.Open(place, sealed)
+}
 
 // restore has memory begin with what a checkpoint has, if there is one that can be used: what
 // came after it is for who follows the log. One that cannot be used is taken away, so that
@@ -68,10 +168,12 @@ func (s *State) restore(ctx context.Context) (done bool) {
 	if path == "" {
 		return false
 	}
-	checkpoint.Clean(path)
-	began := time.Now()
-	next, at, err := s.unpack(ctx)
-	switch {
+	u := s.opt.Kept
+	if u == nil {
+		u = Unpack(s.opt.Keeping, s.set, s.opt.Frozen)
+	}
+	defer u.Close()
+	switch err := s.use(ctx, u); {
 	case errors.Is(err, checkpoint.ErrNone), errors.Is(err, errUnasked):
 		return false
 	case err != nil:
@@ -81,42 +183,28 @@ func (s *State) restore(ctx context.Context) (done bool) {
 		}
 		return false
 	}
-	s.fed, s.restored = at.Rev, at.Rev
-	s.format.Store(at.Format)
-	s.publish(Event{Rev: next.Rev, Reset: next, After: next})
-	s.opt.Logger.Info("memory begins with a checkpoint", "revision", int64(at.Rev), "took", time.Since(began).Round(time.Millisecond).String())
+	s.fed, s.restored = u.at.Rev, u.at.Rev
+	s.format.Store(u.at.Format)
+	s.publish(Event{Rev: u.next.Rev, Reset: u.next, After: u.next})
+	s.opt.Logger.Info("memory begins with a checkpoint", "revision", int64(u.at.Rev))
 	return true
 }
 
-// unpack makes a snapshot of the checkpoint, if it is of this log.
-func (s *State) unpack(ctx context.Context) (*Snapshot, place, error) {
-	f, err := checkpoint.Open(s.opt.Keeping.File)
-	if err != nil {
-		return nil, place{}, err
+// use waits for what a checkpoint has, if it is of this log.
+func (s *State) use(ctx context.Context, u *Kept) error {
+	<-u.opened
+	if u.err != nil {
+		return u.err
 	}
-	defer f.Close()
-	var at place
-	switch {
-	case f.Head.For != s.reader():
-		return nil, at, errors.New("another version wrote it")
-	case f.Head.Network != s.opt.Keeping.Network:
-		return nil, at, errors.New("it is of another network")
-	case json.Unmarshal(f.Head.Place, &at) != nil:
-		return nil, at, errors.New("it does not say of when it is")
-	case !terse.Adopt(at.Samples):
-		return nil, at, errors.New("its certificates are told by others than those of this program")
+	if u.head.Network != s.opt.Keeping.Network {
+		return errors.New("it is of another network")
 	}
-	if err := s.follows(ctx, at); err != nil {
-		return nil, at, err
+	if err := s.follows(ctx, u.at); err != nil {
+		return err
 	}
-	rows, err := s.unpackRows(f)
-	if err != nil {
-		return nil, at, err
-	}
-	next := newSnapshot(s.set)
-	next.fill(rows)
-	next.mark = mark{Rev: at.Rev, head: at.Head, Time: at.Time, end: at.End}
-	return next, at, nil
+	u.seal.give(s.opt.Seal, nil)
+	<-u.done
+	return u.failed
 }
 
 // follows returns why the log cannot be followed from a checkpoint on, nil if it can.
@@ -146,34 +234,36 @@ func (s *State) follows(ctx context.Context, at place) error {
 var errUnasked = errors.New("the store did not answer")
 
 // unpackRows reads the parts of a checkpoint, several at a time, and returns rows by slot and
-// in the order of ids.
-func (s *State) unpackRows(f *checkpoint.File) ([][]*row, error) {
-	parts := make([][]*row, len(f.Parts))
-	failed := make([]error, len(f.Parts))
+// in the order of ids, unless somebody says stop.
+func (f Fold) unpackRows(from *checkpoint.File, stop func() bool) ([][]*row, error) {
+	parts := make([][]*row, len(from.Parts))
+	failed := make([]error, len(from.Parts))
 	turns := make(chan int)
 	var reading sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		reading.Go(func() {
 			for i := range turns {
-				parts[i], failed[i] = s.unpackPart(f, f.Parts[i])
+				if failed[i] = errUnused; !stop() {
+					parts[i], failed[i] = f.unpackPart(from, from.Parts[i])
+				}
 			}
 		})
 	}
-	for i := range f.Parts {
+	for i := range from.Parts {
 		turns <- i
 	}
 	close(turns)
 	reading.Wait()
-	rows := make([][]*row, len(s.set.Defs))
-	for slot, d := range s.set.Defs {
+	rows := make([][]*row, len(f.Kinds.Defs))
+	for slot, d := range f.Kinds.Defs {
 		n := 0
-		for _, p := range f.Parts {
+		for _, p := range from.Parts {
 			if p.Name == d.Name {
 				n += p.Count
 			}
 		}
 		rows[slot] = make([]*row, 0, n)
-		for i, p := range f.Parts {
+		for i, p := range from.Parts {
 			if p.Name == d.Name {
 				rows[slot] = append(rows[slot], parts[i]...)
 			}
@@ -182,12 +272,12 @@ func (s *State) unpackRows(f *checkpoint.File) ([][]*row, error) {
 	return rows, errors.Join(failed...)
 }
 
-func (s *State) unpackPart(f *checkpoint.File, p checkpoint.Part) ([]*row, error) {
-	d := s.set.Named(p.Name)
+func (f Fold) unpackPart(from *checkpoint.File, p checkpoint.Part) ([]*row, error) {
+	d := f.Kinds.Named(p.Name)
 	if d == nil || !stays(d) {
 		return nil, fmt.Errorf("it has records of an unknown kind %q", p.Name)
 	}
-	data, err := f.Read(p)
+	data, err := from.Read(p)
 	if err != nil {
 		return nil, err
 	}
@@ -195,12 +285,12 @@ func (s *State) unpackPart(f *checkpoint.File, p checkpoint.Part) ([]*row, error
 	rows := make([]*row, 0, min(p.Count, len(data)))
 	for range p.Count {
 		rev, size := store.Rev(r.Number()), uint32(r.Count())
-		rec, err := d.Unpack(r, s.fold.Seal)
+		rec, err := d.Unpack(r, f.Seal)
 		if err != nil {
 			return nil, err
 		}
 		made := &row{id: rec.Base().ID, rec: rec, rev: rev, size: size}
-		if s.fold.Frozen {
+		if f.Frozen {
 			made.freeze(d)
 		}
 		rows = append(rows, made)

@@ -185,7 +185,7 @@ func (k *keeper) head(ctx context.Context, snap *Snapshot) (checkpoint.Head, err
 	at, err := json.Marshal(place{
 		Rev: snap.Rev, Head: snap.head, Time: snap.Time, End: snap.end, Format: k.format.Load(), Witness: said, Samples: terse.Samples(),
 	})
-	return checkpoint.Head{For: k.reader(), Network: k.opt.Keeping.Network, Place: at}, err
+	return checkpoint.Head{For: readerOf(k.opt.Keeping, k.set), Network: k.opt.Keeping.Network, Place: at}, err
 }
 
 // stored is how large records are in the store.

@@ -49,8 +49,10 @@ type Options struct {
 	// MaxBehind is about how many bytes of changes are kept for subscribers,
 	// defaultBehind if 0. One that is further behind starts again.
 	MaxBehind int
-	// Keeping is where and for whom memory is kept for the next start.
+	// Keeping is where and for whom memory is kept for the next start, and Kept what the
+	// last one left there, if somebody has begun to unpack it.
 	Keeping Keeping
+	Kept    *Kept
 	// Frozen makes every write check that nobody wrote to shared records. It
 	// costs an encoding per record and is for tests.
 	Frozen bool

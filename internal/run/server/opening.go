@@ -16,6 +16,7 @@ import (
 // openData opens the store and the keys, which must be of one network, and
 // brings the store to the format of this version.
 func (s *Server) openData(ctx context.Context) error {
+	s.unpackKept()
 	if err := s.openStore(ctx); err != nil {
 		return err
 	}
@@ -46,8 +47,9 @@ func (s *Server) openState(ctx context.Context) (err error) {
 	if len(s.cfg.Store.Endpoints) > 0 {
 		opt.Patience = clusterTime
 	}
-	if s.cfg.Store.Checkpoint > 0 {
-		opt.Keeping = state.Keeping{File: s.dir.sub(checkpointFile), Build: thisBuild(), Network: s.Fingerprint(), Least: s.cfg.Store.Checkpoint}
+	if s.kept != nil {
+		opt.Keeping, opt.Kept = s.keeping(), s.kept
+		opt.Keeping.Network = s.Fingerprint()
 	} else if err := s.dir.drop(checkpointFile); err != nil {
 		return err
 	}
@@ -97,6 +99,20 @@ func (s *Server) openKeys() (err error) {
 	}
 	s.judgeCertificate(s.served.Current().Leaf)
 	return nil
+}
+
+// unpackKept begins to unpack what memory had, which takes a processor while the store takes
+// another one to open.
+func (s *Server) unpackKept() {
+	if s.cfg.Store.Checkpoint > 0 {
+		s.kept = state.Unpack(s.keeping(), model.All, false)
+		s.onClose(func() error { s.kept.Close(); return nil })
+	}
+}
+
+// keeping is where memory is kept for the next start of this program.
+func (s *Server) keeping() state.Keeping {
+	return state.Keeping{File: s.dir.sub(checkpointFile), Build: thisBuild(), Least: s.cfg.Store.Checkpoint}
 }
 
 // thisBuild is which program this is, for files that are read by the same one alone.

@@ -54,6 +54,7 @@ type Server struct {
 	store     store.Store
 	snapshots *backup.Snapshots
 	state     *state.State
+	kept      *state.Kept // of memory as it was; nil if it is not kept
 	recorder  *audit.Recorder
 	attesting sync.Mutex // held by who compares keys with what the log was told of
 	keys      *pki.Keystore
