@@ -52,7 +52,7 @@ func (tx *Tx) Now() time.Time { return tx.now }
 func (tx *Tx) Kinds() *kind.Catalog { return tx.set }
 
 // NewID returns a fresh id.
-func (tx *Tx) NewID() string { return NewID() }
+func (tx *Tx) NewID() string { return newRecordID(tx.now) }
 
 // NewSessionID returns a fresh id in the form that session records have.
 func (tx *Tx) NewSessionID() string { return newSessionID(tx.now) }
@@ -305,5 +305,5 @@ func (tx *Tx) idFor(d *kind.Def) string {
 	if d.Lane == kind.Session {
 		return tx.NewSessionID()
 	}
-	return tx.NewID()
+	return freeID(tx, d, tx.now)
 }

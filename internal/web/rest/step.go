@@ -50,7 +50,7 @@ func (m *Mounted) Step(c *Call, verb kind.Verbs, target string, body kind.Body) 
 	}
 	// What is prepared may carry the id, so it is made now; and a plan and the
 	// write that follows it are about the same record.
-	s.id = state.NewID()
+	s.id = c.State.FreeID(m.Kind, c.start)
 	for _, f := range m.Inputs {
 		body.Overlook(f.Last()) // which Prepare reads
 	}
