@@ -41,10 +41,23 @@ func TestCheckpoint(t *testing.T) {
 	add(p.client(data))
 	p.kill(0)
 	p = controller(t, data, checkpoints...)
-	add(p.client(data))
+	c := p.client(data)
+	guest := c.must(t, 201, http.MethodPost, "identities", M{"name": "guest", "type": "Device", "isAdmin": false, "enrollment": M{"ott": true}}).body["data"].(M)["id"].(string)
+	invited := c.must(t, 200, http.MethodGet, "identities/"+guest+"/enrollments", nil).body["data"].([]any)[0].(M)["token"].(string)
+	kept()
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	p.kill(0)
+	p = controller(t, data, checkpoints...)
 	first := kept()
-	if strings.Contains(string(first), password) {
-		t.Error("the password of the admin is in it")
+	for what, secret := range map[string]string{"password of the admin": password, "token of an invitation": invited, "token of a session": c.token} {
+		if secret == "" || strings.Contains(string(first), secret) {
+			t.Errorf("the %s is in it, as %q", what, secret)
+		}
+	}
+	if !strings.Contains(string(first), guest) {
+		t.Error("the one who is invited is not in it")
 	}
 	add(p.client(data))
 	want := p.client(data).everything(t)
