@@ -7,6 +7,7 @@ import (
 
 	"netkeep.internal/internal/auth/power"
 	"netkeep.internal/internal/data/state"
+	"netkeep.internal/internal/data/store/etcdstore"
 	"netkeep.internal/internal/model"
 	"netkeep.internal/internal/ops/audit"
 	"netkeep.internal/internal/ops/build"
@@ -57,6 +58,9 @@ func (s *Server) openState(ctx context.Context) (err error) {
 		return err
 	}
 	s.onClose(func() error { s.state.Close(); return nil })
+	if own, ok := s.store.(*etcdstore.Store); ok {
+		own.Relax() // opening it has read all of it
+	}
 	s.recorder = audit.NewRecorder(s.state, time.Now)
 	s.recorder.Counted = s.figures.Noted
 	s.onClose(func() error { s.recorder.Close(); return nil })
