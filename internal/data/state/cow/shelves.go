@@ -29,10 +29,17 @@ func (s *Shelves[T]) Copy() *Shelves[T] {
 	return &Shelves[T]{less: s.less, tree: s.tree.Copy(), n: s.n, owner: owners.Add(1)}
 }
 
-// Of is the items of a key. They must not be written.
-func (s *Shelves[T]) Of(key string) Tree[T] {
+// Of is the items of a key. They must not be written. Who reads does so while the sets are
+// copied, and looks at nothing that copying changes.
+func (s *Shelves[T]) Of(key string) Tree[T] { return s.of(key, nobody) }
+
+// nobody owns no node.
+const nobody = 0
+
+// of is the items of a key, whose nodes may be written that an owner has.
+func (s *Shelves[T]) of(key string, owner uint64) Tree[T] {
 	on, _ := s.tree.Get(shelf[T]{key: key})
-	return Tree[T]{&tree[T]{less: s.less, root: on.root, owner: s.owner}}
+	return Tree[T]{&tree[T]{less: s.less, root: on.root, owner: owner}}
 }
 
 // Len is how many items all keys have together.
@@ -40,7 +47,7 @@ func (s *Shelves[T]) Len() int { return s.n }
 
 // Set adds an item to those of a key, or replaces the one equal to it.
 func (s *Shelves[T]) Set(key string, item T) {
-	items := s.Of(key)
+	items := s.of(key, s.owner)
 	before := items.Len()
 	items.Set(item)
 	s.put(key, items, before)
@@ -48,7 +55,7 @@ func (s *Shelves[T]) Set(key string, item T) {
 
 // Delete removes the item of a key that is equal to this one.
 func (s *Shelves[T]) Delete(key string, item T) {
-	items := s.Of(key)
+	items := s.of(key, s.owner)
 	before := items.Len()
 	items.Delete(item)
 	s.put(key, items, before)

@@ -104,3 +104,35 @@ func TestShelves(t *testing.T) {
 		}
 	})
 }
+
+// TestShelvesAreRead has readers look at sets while these are copied, and the copies written:
+// the race detector finds what copying changes that readers look at.
+func TestShelvesAreRead(t *testing.T) {
+	s := cow.NewShelves(cmp.Less[int])
+	for i := range 1000 {
+		s.Set("key", i)
+	}
+	done := make(chan int)
+	go func() {
+		n := 0
+		for range 200 {
+			on := s.Of("key")
+			n += on.Len()
+			for range on.All() {
+				n++
+			}
+			for range s.All() {
+				n++
+			}
+		}
+		done <- n
+	}()
+	for i := range 200 {
+		c := s.Copy()
+		c.Set("key", -i)
+		c.Delete("key", i)
+	}
+	if n := <-done; n != 200*3000 {
+		t.Errorf("%d items were read, want %d", n, 200*3000)
+	}
+}
